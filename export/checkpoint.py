@@ -1,0 +1,52 @@
+"""Checkpoints as one safetensors file each: tensors, and JSON in its header. Nothing is pickled."""
+
+import contextlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+_KEY = "evenkeel"
+
+
+def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
+    """Write both or nothing: a full disk or an interruption leaves the old file as it was.
+
+    Raises `OSError` naming the file when it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
+    try:
+        save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
+        os.replace(temporary, path)
+    except Exception as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise OSError(f"could not write {path}: {error}") from error
+
+
+def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
+    """What `save` wrote. Raises `ValueError` for a file that is cut short or something else."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            facts = json.loads((file.metadata() or {})[_KEY])
+            return {name: file.get_tensor(name) for name in file.keys()}, facts
+    except (KeyError, ValueError) as error:
+        raise ValueError(f"{path} is not a checkpoint of this project") from error
+    except Exception as error:  # safetensors raises its own type for a truncated file
+        raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+def group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The tensors under `prefix.`, without it."""
+    start = f"{prefix}."
+    return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
+
+
+def prefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+    """The reverse of `group`."""
+    return {f"{prefix}.{name}": t for name, t in tensors.items()}

@@ -1,0 +1,119 @@
+"""Golden vectors: a sample the model drew from itself, with what training computed for it.
+
+The service replays them before it says it is ready. No corpus is needed, none is shipped.
+Shapes: T steps, B rows, V symbols.
+"""
+
+import copy
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from models.generation import LanguageStep
+from models.language import LanguageModel
+
+# Draws closer than this to the border between two symbols are drawn again, so that a replay that
+# computes the same distribution up to rounding must draw the same symbols.
+_MARGIN = 1e-3
+# Attestation allows this many times the float32 error that training itself had against float64.
+BOUND_FACTOR = 4.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """Symbols a model drew `(T, B)` and the uniforms that made it draw them `(T, B)`."""
+
+    tokens: Tensor
+    uniforms: Tensor
+
+
+def default_options(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
+    """Row options that leave the model's distribution as it is, in the order of `row_ports`."""
+    fills = {"inverse_temperature": 1.0, "log_min_p": -torch.inf, "logit_bias": 0.0,
+             "top_k": 256, "top_p": 1.0}
+    return tuple(
+        torch.full((batch, *p.shape), fills[p.name], dtype=p.dtype) for p in step.row_ports
+    )
+
+
+@torch.no_grad()
+def draw(model: LanguageModel, steps: int, batch: int, seed: int, margin: float = 0.0) -> Sample:
+    """Let the model write: every symbol drawn by the served sampler, in PyTorch, in `train()` mode.
+
+    With a `margin`, uniforms within it of another symbol are replaced.
+    """
+    model.train()
+    step = LanguageStep(model, filtered=False)
+    generator = torch.Generator().manual_seed(seed)
+    free = torch.zeros(batch, dtype=torch.bool)
+    unused = torch.zeros(batch, dtype=torch.int64)
+    options = default_options(step, batch)
+    real = model.readout.weight.dtype
+    state = initial_state(step, batch)
+    tokens, uniforms = [], []
+    for _ in range(steps):
+        u = torch.rand(batch, generator=generator).to(real)
+        if margin:
+            u = _clear_of_borders(step, state, u, margin, generator)
+        results = step(*state, unused, free, u, *options)
+        state = results[: len(step.state_ports)]
+        tokens.append(state[0])
+        uniforms.append(u)
+    return Sample(torch.stack(tokens), torch.stack(uniforms))
+
+
+def initial_state(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
+    """The state before the first step, in the order of `state_ports`."""
+    return tuple(
+        torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in step.state_ports
+    )
+
+
+@torch.no_grad()
+def training_logits(model: LanguageModel, tokens: Tensor) -> Tensor:
+    """What training computes for `tokens (T, B)`: logits `(T, B, V)` of each, given those before.
+
+    Training mode, the batched code path of the loss, starting states zero.
+    """
+    model.train()
+    first = LanguageStep(model, filtered=False).state_ports[0].initial
+    inputs = torch.cat([torch.full_like(tokens[:1], first), tokens[:-1]])
+    return model(inputs, model.initial_state(tokens.shape[1]))[0]
+
+
+def golden_vectors(
+    model: LanguageModel, steps: int, batch: int, rows: int, seed: int
+) -> tuple[dict[str, Tensor], float]:
+    """The tensors of `golden.safetensors` and the bound on a replay's error in its logits.
+
+    Training mode runs at its own batch; the first `rows` rows are kept.
+    """
+    sample = draw(model, steps, batch, seed, _MARGIN)
+    float32 = training_logits(model, sample.tokens)
+    float64 = training_logits(copy.deepcopy(model).double(), sample.tokens)
+    bound = BOUND_FACTOR * (float32.double() - float64).abs().max().item()
+    kept = {
+        "tokens": sample.tokens,
+        "uniforms": sample.uniforms,
+        "logits_float32": float32,
+        "logits_float64": float64,
+    }
+    return {name: t[:, :rows].contiguous() for name, t in kept.items()}, bound
+
+
+def _clear_of_borders(
+    step: LanguageStep, state: tuple[Tensor, ...], u: Tensor, margin: float,
+    generator: torch.Generator,
+) -> Tensor:
+    batch = len(u)
+    free, unused = torch.zeros(batch, dtype=torch.bool), torch.zeros(batch, dtype=torch.int64)
+    options = default_options(step, batch)
+
+    def token(at: Tensor) -> Tensor:
+        return step(*state, unused, free, at.clamp(0, 1 - 2**-24), *options)[0]
+
+    while (near := (token(u - margin) != token(u)) | (token(u + margin) != token(u))).any():
+        again = torch.rand(batch, generator=generator).to(u.dtype)
+        u = torch.where(near, again, u)
+    return u

@@ -1,0 +1,189 @@
+"""A PyTorch step as an ONNX graph whose weights are byte ranges of one safetensors file.
+
+Three promises are checked, not hoped for: every parameter of the model is an external initialiser
+under its own name, every layer normalisation is one native node, and every operator is one whose
+onnxruntime CPU kernel gives a row the same bits whatever rows stand beside it.
+"""
+
+import json
+import logging
+import warnings
+from pathlib import Path
+
+import onnx_ir as ir
+import torch
+from onnxscript import optimizer
+from torch import nn
+
+from models.generation import LanguageStep, Port, Scan
+from models.norms import LayerNorm
+
+OPSET = 20
+
+# Measured row-independent (`python -m export verify`), or exact by nature (moves and comparisons).
+# Log, Softplus, Sin, Cos, Atan, Elu and Mish are not: a row's bits change with the batch size.
+ROW_INDEPENDENT = frozenset(
+    "Add And ArgMax Cast Concat Constant CumSum Div Equal Exp Expand Gather GatherElements Gemm "
+    "Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Max Min Mul Neg Not "
+    "ReduceMax ReduceMin ReduceSum Reshape Scan Sigmoid Slice Split Sqrt Squeeze Sub Tanh TopK "
+    "Transpose Unsqueeze Where".split()
+)
+# More than this inline is a weight that was folded or copied, not a constant of the graph.
+_LARGEST_CONSTANT = 16
+
+
+class ConversionError(ValueError):
+    """The exported graph breaks a promise of the artifact."""
+
+
+def export_graph(step: LanguageStep, weights: Path, *, scan: bool) -> ir.Model:
+    """The step as one ONNX graph, over time as a Scan or alone; parameters point into `weights`.
+
+    Raises `ConversionError` when the graph breaks a promise.
+    """
+    module = Scan(step) if scan else step
+    model = _translate(step, module, scan)
+    optimizer.optimize(model, onnx_shape_inference=False)
+    _use_file(model, _parameter_names(step, module), weights)
+    _forget_origins(model)
+    check_graph(model, step)
+    return model
+
+
+def check_graph(model: ir.Model, step: LanguageStep) -> None:
+    """Raise `ConversionError` unless the graph keeps all three promises."""
+    if model.functions:
+        raise ConversionError(f"the graph hides operators in functions: {list(model.functions)}")
+    nodes = list(model.graph.all_nodes())
+    foreign = sorted({n.op_type for n in nodes if n.domain or n.op_type not in ROW_INDEPENDENT})
+    if foreign:
+        raise ConversionError(f"operators outside the allow-list: {', '.join(foreign)}")
+    expected = layer_normalizations(step)
+    found = sum(n.op_type == "LayerNormalization" for n in nodes)
+    if found != expected:
+        raise ConversionError(
+            f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms"
+        )
+    _check_initializers(model, {name for name, _ in step.model.named_parameters()})
+
+
+def layer_normalizations(module: nn.Module) -> int:
+    """How many layer normalisations one step of the model computes."""
+    return sum(isinstance(m, LayerNorm) for m in module.modules())
+
+
+def _translate(step: LanguageStep, module: nn.Module, scan: bool) -> ir.Model:
+    batch = torch.export.Dim("B", min=1, max=1 << 16)
+    time = torch.export.Dim("T", min=1, max=1 << 30)
+    ports = (*step.state_ports, *step.step_ports, *step.row_ports)
+    timed = set(step.step_ports) if scan else set()
+    examples = tuple(_example(p, (3, 2) if p in timed else (2,)) for p in ports)
+    shapes = tuple({0: time, 1: batch} if p in timed else {0: batch} for p in ports)
+    with _quiet(), torch.no_grad():
+        program = torch.onnx.export(
+            _frozen(module),
+            examples,
+            input_names=[p.name for p in ports],
+            output_names=[f"{p.name}_after" for p in step.state_ports]
+            + [p.name for p in step.output_ports],
+            dynamic_shapes=(shapes,),
+            opset_version=OPSET,
+            dynamo=True,
+            optimize=False,
+            verbose=False,
+        )
+    assert program is not None
+    return program.model
+
+
+def _example(port: Port, leading: tuple[int, ...]) -> torch.Tensor:
+    return torch.full((*leading, *port.shape), 1, dtype=port.dtype)
+
+
+def _frozen(module: nn.Module) -> nn.Module:
+    """A scan whose carry holds integers can only be traced when nothing asks for gradients."""
+    return module.eval().requires_grad_(False)
+
+
+class _quiet(warnings.catch_warnings):
+    """The exporter's advice on packages and axes this project does not use, kept off the screen."""
+
+    def __enter__(self) -> None:
+        super().__enter__()
+        warnings.simplefilter("ignore")
+        self._before = logging.root.manager.disable
+        logging.disable(logging.WARNING)
+
+    def __exit__(self, *exc_info: object) -> None:
+        logging.disable(self._before)
+        super().__exit__(*exc_info)
+
+
+def _parameter_names(step: LanguageStep, module: nn.Module) -> dict[str, str]:
+    """From the exporter's name of an initialiser to the parameter's name in the state dict."""
+    names = {id(p): name for name, p in step.model.named_parameters()}
+    return {name: names[id(p)] for name, p in module.named_parameters()}
+
+
+def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
+    """Rename the parameters as in the state dict and point them at their bytes in `weights`."""
+    layout = tensor_offsets(weights)
+    for exported, name in names.items():
+        value = model.graph.initializers.pop(exported, None)
+        if value is None or name not in layout:
+            raise ConversionError(f"parameter {name} is missing from the graph or from {weights}")
+        start, end = layout[name]
+        value.name = name
+        value.const_value = ir.ExternalTensor(
+            weights.name, start, end - start, value.dtype, shape=value.shape, name=name,
+            base_dir=weights.parent,
+        )
+        model.graph.register_initializer(value)
+
+
+def _forget_origins(model: ir.Model) -> None:
+    """Drop the exporter's stack traces: five times the size of the graph, and paths of a machine."""
+    for node in model.graph.all_nodes():
+        node.metadata_props.clear()
+        for value in node.outputs:
+            value.metadata_props.clear()
+    for graph in (model, *model.graphs()):
+        graph.metadata_props.clear()
+    for value in (*model.graph.inputs, *model.graph.initializers.values()):
+        value.metadata_props.clear()
+
+
+def tensor_offsets(path: Path) -> dict[str, tuple[int, int]]:
+    """Where each tensor of a safetensors file lies: name to (first, past last) byte of the file."""
+    with path.open("rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    begin = 8 + size
+    return {
+        name: (begin + entry["data_offsets"][0], begin + entry["data_offsets"][1])
+        for name, entry in header.items()
+        if name != "__metadata__"
+    }
+
+
+def _check_initializers(model: ir.Model, parameters: set[str]) -> None:
+    external = set()
+    ranges = set()
+    for graph in model.graphs():
+        for value in graph.initializers.values():
+            tensor = value.const_value
+            if isinstance(tensor, ir.ExternalTensor):
+                external.add(value.name)
+                ranges.add((tensor.offset, tensor.length))
+            elif tensor is not None and tensor.size > _LARGEST_CONSTANT:
+                raise ConversionError(f"{value.name} {tensor.shape} is inline, not in the file")
+    if external != parameters or len(ranges) != len(parameters):
+        raise ConversionError(
+            f"the graph's external tensors are not the model's parameters one to one: "
+            f"{sorted(external ^ parameters) or 'some were merged'}"
+        )
+    for node in model.graph.all_nodes():
+        if node.op_type == "Constant":
+            tensor = next(iter(node.attributes.values())).value
+            if getattr(tensor, "size", 1) > _LARGEST_CONSTANT:
+                raise ConversionError(f"a Constant of {tensor.shape} stands in for a weight")

@@ -1,0 +1,109 @@
+"""What is trained: a task gives the training loop its model, batches, loss and validation.
+
+Shapes: T time, B batch.
+"""
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from export.text_data import require_segments, streams
+from models.cells import State
+from models.language import START_TOKEN, LanguageModel
+
+Batch = tuple[Tensor, ...]
+
+
+class Task(Protocol):
+    """Everything the loop needs to know. `batch` is a function of the update alone, so a resumed
+    run sees what an uninterrupted one would have seen."""
+
+    model: nn.Module
+    updates_per_epoch: int
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        """The batch of an update, and whether the recurrent state starts anew with it."""
+        ...
+
+    def initial_state(self) -> State:
+        """The state of all rows of a batch at the start of a stream."""
+        ...
+
+    def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
+        """Mean loss in nats per step, and the state to carry on."""
+        ...
+
+    def validate(self) -> float:
+        """Nats per step over the validation data, dropout off."""
+        ...
+
+
+@dataclass
+class LanguageTask:
+    """Next-byte prediction over B parallel streams, segments of T steps, state carried across.
+
+    Every epoch starts at another offset, so segment borders fall elsewhere each time. In
+    data-parallel training process `rank` of `world` takes every `world`-th stream.
+    """
+
+    model: LanguageModel
+    train_tokens: Tensor
+    validation_tokens: Tensor
+    batch_size: int
+    steps: int
+    seed: int
+    rank: int = 0
+    world: int = 1
+
+    def __post_init__(self) -> None:
+        require_segments(self.train_tokens, self.batch_size, self.steps, "training")
+        require_segments(self.validation_tokens, 1, 1, "validation")
+        longest_offset = min(self.steps, len(self.train_tokens) - self.batch_size * (self.steps + 1))
+        self._longest_offset = max(longest_offset, 0)
+        shortest = (len(self.train_tokens) - self._longest_offset) // self.batch_size
+        self.updates_per_epoch = (shortest - 1) // self.steps
+        self._epoch = -1
+        self._streams = torch.empty(0)
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        epoch, index = divmod(update, self.updates_per_epoch)
+        if epoch != self._epoch:
+            offset = random.Random(f"{self.seed}/{epoch}").randint(0, self._longest_offset)
+            device = self.model.readout.weight.device
+            everyone = streams(self.train_tokens[offset:], self.batch_size)
+            self._streams = everyone[:, self.rank :: self.world].to(device)
+            self._epoch = epoch
+        start = index * self.steps
+        segment = self._streams[start : start + self.steps + 1]
+        return (segment[:-1], segment[1:]), index == 0
+
+    def initial_state(self) -> State:
+        return self.model.initial_state(len(range(self.rank, self.batch_size, self.world)))
+
+    def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
+        inputs, targets = batch
+        logits, state = self.model(inputs, state)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten()), state
+
+    @torch.no_grad()
+    def validate(self, streams_side_by_side: int = 16) -> float:
+        # As many parallel streams as keep each at least two segments long.
+        width = max(1, min(streams_side_by_side, len(self.validation_tokens) // (2 * self.steps)))
+        targets = streams(self.validation_tokens, width).to(self.model.readout.weight.device)
+        inputs = torch.cat([torch.full_like(targets[:1], START_TOKEN), targets[:-1]])
+        state = self.model.initial_state(width)
+        self.model.eval()
+        total = 0.0
+        for x, y in zip(inputs.split(self.steps), targets.split(self.steps), strict=True):
+            logits, state = self.model(x, state)
+            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum")
+            total += loss.item()
+        self.model.train()
+        if not math.isfinite(total):
+            raise ValueError("the validation loss is not finite; lower the learning rate")
+        return total / targets.numel()

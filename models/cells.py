@@ -1,0 +1,138 @@
+"""Recurrent cells: LN-RNN, LN-LSTM and LN-GRU of Ba, Kiros and Hinton (2016), or without a norm.
+
+A cell is two functions. `project(x)` is everything that does not depend on the state, so training
+computes it for all time steps at once; `step(projected, state)` is the recurrence.
+Shapes: B batch, E inputs, H units, G gates.
+"""
+
+from typing import ClassVar, Literal
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from models.norms import NormKind, make_norm
+
+CellKind = Literal["rnn", "lstm", "gru"]
+State = tuple[Tensor, ...]
+
+
+class Cell(nn.Module):
+    """What every cell shares: two weight matrices, `weight_x` (G*H, E) and `weight_h` (G*H, H)."""
+
+    gates: ClassVar[int]
+    state_names: ClassVar[tuple[str, ...]]
+
+    def __init__(self, inputs: int, units: int, norm: NormKind) -> None:
+        super().__init__()
+        self.units = units
+        self.norm = norm
+        self.weight_x = nn.Parameter(torch.empty(self.gates * units, inputs))
+        self.weight_h = nn.Parameter(torch.empty(self.gates * units, units))
+        nn.init.xavier_uniform_(self.weight_x)
+        for gate in self.weight_h.data.split(units):
+            nn.init.orthogonal_(gate)
+
+    def initial_state(self, batch: int) -> State:
+        """The zero state: one `(B, H)` tensor per name in `state_names`."""
+        return tuple(self.weight_h.new_zeros(batch, self.units) for _ in self.state_names)
+
+    def project(self, x: Tensor) -> Tensor:
+        """The state-free part of the summed inputs: `(..., E) -> (..., G*H)`."""
+        raise NotImplementedError
+
+    def step(self, projected: Tensor, state: State, keep: Tensor | None = None) -> State:
+        """One step: `(B, G*H)` and the state before it to the state after it; its first is h.
+
+        `keep` `(B, H)` is a scaled dropout mask on the recurrent update (Semeniuta et al. 2016).
+        """
+        raise NotImplementedError
+
+
+class RNNCell(Cell):
+    """`h' = tanh(LN(W_h h + W_x x))` (eq. 4): one normalisation over the whole sum."""
+
+    gates = 1
+    state_names = ("h",)
+
+    def __init__(self, inputs: int, units: int, norm: NormKind) -> None:
+        super().__init__(inputs, units, norm)
+        self.norm_sum = make_norm(norm, units)
+
+    def project(self, x: Tensor) -> Tensor:
+        return F.linear(x, self.weight_x)
+
+    def step(self, projected: Tensor, state: State, keep: Tensor | None = None) -> State:
+        (h,) = state
+        if keep is not None:
+            h = h * keep
+        return (torch.tanh(self.norm_sum(F.linear(h, self.weight_h) + projected)),)
+
+
+class LSTMCell(Cell):
+    """`(f, i, o, g) = LN(W_h h) + LN(W_x x)`, `c' = s(f) c + s(i) tanh(g)`,
+    `h' = s(o) tanh(LN(c'))` (supplement, eq. 20-22; s is the logistic function).
+
+    The three biases the paper adds to the gates are one vector here: that of `LN(W_x x)`.
+    """
+
+    gates = 4
+    state_names = ("h", "c")
+
+    def __init__(self, inputs: int, units: int, norm: NormKind) -> None:
+        super().__init__(inputs, units, norm)
+        self.norm_x = make_norm(norm, 4 * units)
+        self.norm_h = make_norm(norm, 4 * units, bias=False)
+        self.norm_c = make_norm(norm, units) if norm != "none" else nn.Identity()
+        # A forget gate that starts open lets gradients reach back from the first update on.
+        self.norm_x.bias.data[:units] = 1.0
+
+    def project(self, x: Tensor) -> Tensor:
+        return self.norm_x(F.linear(x, self.weight_x))
+
+    def step(self, projected: Tensor, state: State, keep: Tensor | None = None) -> State:
+        h, c = state
+        summed = self.norm_h(F.linear(h, self.weight_h)) + projected  # (B, 4H)
+        f, i, o, g = summed.chunk(4, dim=-1)
+        update = torch.sigmoid(i) * torch.tanh(g)
+        if keep is not None:
+            update = update * keep
+        c = torch.sigmoid(f) * c + update
+        return torch.sigmoid(o) * torch.tanh(self.norm_c(c)), c
+
+
+class GRUCell(Cell):
+    """`(z, r) = LN(W_h h) + LN(W_x x)`, `u = tanh(LN(W x) + s(r) LN(U h))`,
+    `h' = h + s(z) (u - h)` (supplement, eq. 27-29).
+    """
+
+    gates = 3
+    state_names = ("h",)
+
+    def __init__(self, inputs: int, units: int, norm: NormKind) -> None:
+        super().__init__(inputs, units, norm)
+        self.norm_x_gates = make_norm(norm, 2 * units)
+        self.norm_x_update = make_norm(norm, units)
+        self.norm_h_gates = make_norm(norm, 2 * units, bias=False)
+        self.norm_h_update = make_norm(norm, units)
+
+    def project(self, x: Tensor) -> Tensor:
+        gates, update = self._split(F.linear(x, self.weight_x))
+        return torch.cat([self.norm_x_gates(gates), self.norm_x_update(update)], dim=-1)
+
+    def step(self, projected: Tensor, state: State, keep: Tensor | None = None) -> State:
+        (h,) = state
+        x_gates, x_update = self._split(projected)
+        h_gates, h_update = self._split(F.linear(h, self.weight_h))
+        z, r = torch.sigmoid(self.norm_h_gates(h_gates) + x_gates).chunk(2, dim=-1)
+        change = torch.tanh(x_update + r * self.norm_h_update(h_update)) - h
+        if keep is not None:
+            change = change * keep
+        return (h + z * change,)
+
+    def _split(self, summed: Tensor) -> tuple[Tensor, Tensor]:
+        gates, update = summed.split([2 * self.units, self.units], dim=-1)
+        return gates, update
+
+
+CELLS: dict[CellKind, type[Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}

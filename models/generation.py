@@ -1,0 +1,88 @@
+"""The one graph: reading a prompt, scoring it and generating are the same step.
+
+A step takes the token before and emits the next one, forced or drawn. Everything it needs is an
+argument, described by ports: recurrent state, per-step inputs, per-row options, per-step outputs.
+Shapes: T time, B batch; a port's shape is that of one row at one step.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from models.language import START_TOKEN, VOCABULARY, LanguageModel
+from models.sampling import Filters, Options, sample
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One tensor that enters or leaves a step; `initial` fills a state before the first step."""
+
+    name: str
+    dtype: torch.dtype
+    shape: tuple[int, ...] = ()
+    initial: int = 0
+
+
+class LanguageStep(nn.Module):
+    """One step of the language model with its sampler.
+
+    `forward(*state, *step, *row) -> (*state, *outputs)`, each in the order of its ports and with
+    B in front. `filtered` adds the options that need a sort, top-k and top-p.
+    """
+
+    def __init__(self, model: LanguageModel, *, filtered: bool) -> None:
+        super().__init__()
+        self.model = model
+        real = model.readout.weight.dtype
+        units = (model.config.units,)
+        self.state_ports = (
+            Port("token", torch.int64, initial=START_TOKEN),
+            *(Port(name, real, units) for name in model.stack.state_names),
+        )
+        self.step_ports = (
+            Port("forced", torch.int64),
+            Port("force", torch.bool),
+            Port("uniform", real),
+        )
+        filters = (Port("top_k", torch.int64), Port("top_p", real)) if filtered else ()
+        self.row_ports = (
+            Port("inverse_temperature", real),
+            Port("log_min_p", real),
+            Port("logit_bias", real, (VOCABULARY,)),
+            *filters,
+        )
+        self.output_ports = (Port("next", torch.int64), Port("logits", real, (VOCABULARY,)))
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        token, *state = inputs[: len(self.state_ports)]
+        forced, force, uniform, *row = inputs[len(self.state_ports) :]
+        logits, after = self.model.step(token, tuple(state))
+        filters = Filters(*row[3:]) if len(row) > 3 else None
+        drawn = sample(logits, uniform, Options(*row[:3]), filters)
+        token = torch.where(force, forced, drawn)
+        return token, *after, token, logits
+
+
+class Scan(nn.Module):
+    """A step over T steps, as one ONNX Scan: per-step inputs and outputs gain T in front."""
+
+    def __init__(self, step: LanguageStep) -> None:
+        super().__init__()
+        self.step = step
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        # Imported here: only an export needs it, and it is slow to import.
+        from torch._higher_order_ops.scan import scan
+
+        carried = len(self.step.state_ports)
+        per_step = carried + len(self.step.step_ports)
+        row = inputs[per_step:]
+
+        def body(state: tuple, step: tuple) -> tuple[tuple, tuple]:
+            results = self.step(*state, *step, *row)
+            # A scan may not return one tensor twice, and `next` is also the token carried on.
+            return results[:carried], tuple(r.clone() for r in results[carried:])
+
+        state, outputs = scan(body, inputs[:carried], inputs[carried:per_step])
+        return *state, *outputs

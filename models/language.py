@@ -1,0 +1,58 @@
+"""A language model over bytes: 256 symbols, so any UTF-8 is known and nothing is out of alphabet.
+
+Shapes: T time, B batch, E embedding, H units, L layers, V = 256 symbols.
+"""
+
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from models.cells import CellKind, State
+from models.norms import NormKind
+from models.stack import Dropout, Stack
+
+VOCABULARY = 256
+# A text begins as if a line had just ended: newline is the byte that stands before the first one.
+START_TOKEN = 10
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LanguageConfig:
+    """Hyper-parameters of a `LanguageModel`; `units` per layer, dropout rates per path."""
+
+    cell: CellKind = "lstm"
+    norm: NormKind = "layer"
+    layers: int = 1
+    units: int = 512
+    embedding: int = 64
+    input_dropout: float = 0.0
+    recurrent_dropout: float = 0.0
+    output_dropout: float = 0.0
+
+
+class LanguageModel(nn.Module):
+    """Byte in, logits of the next byte out: embedding, recurrent stack, linear read-out."""
+
+    def __init__(self, config: LanguageConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.embedding = nn.Embedding(VOCABULARY, config.embedding)
+        dropout = Dropout(config.input_dropout, config.recurrent_dropout, config.output_dropout)
+        self.stack = Stack(
+            config.embedding, config.units, config.layers, config.cell, config.norm, dropout
+        )
+        self.readout = nn.Linear(config.layers * config.units, VOCABULARY)
+
+    def initial_state(self, batch: int) -> State:
+        """Zeros: one `(B, H)` tensor per state name of the stack."""
+        return self.stack.initial_state(batch)
+
+    def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
+        """All steps, as training runs them: `tokens (T, B)` to logits `(T, B, V)`, and the state."""
+        y, state = self.stack(self.embedding(tokens), state)
+        return self.readout(y), state
+
+    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step, as serving runs it: `token (B,)` to logits `(B, V)`, and the state."""
+        y, state = self.stack.step(self.embedding(token), state)
+        return self.readout(y), state

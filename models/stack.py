@@ -1,0 +1,97 @@
+"""Recurrent layers over time, with skip connections from every layer to the output.
+
+Shapes: T time, B batch, E inputs, H units, L layers. State: one flat tuple, layer by layer.
+"""
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from models.cells import CELLS, CellKind, State
+from models.norms import NormKind
+
+
+class Dropout(NamedTuple):
+    """Dropout rates of the three paths of a recurrent layer; 0 everywhere when serving."""
+
+    input: float = 0.0
+    recurrent: float = 0.0
+    output: float = 0.0
+
+
+def dropout_mask(like: Tensor, rate: float) -> Tensor:
+    """Zeros with probability `rate`, else `1 / (1 - rate)`, shaped as `like`.
+
+    One random byte decides one unit, so the rate is a multiple of 1/256 and eight units share a
+    draw: `F.dropout` spends 15% of a CPU training step on its generator, this 2%.
+    """
+    words = torch.empty(-(-like.numel() // 8), dtype=torch.int64, device=like.device)
+    draws = words.random_(-(2**63), None).view(torch.uint8)[: like.numel()].view(like.shape)
+    threshold = round(rate * 256)
+    return (draws >= threshold).to(like.dtype).mul_(256 / (256 - threshold))
+
+
+class Stack(nn.Module):
+    """L cells on top of each other; the output is the h of all layers side by side, `L*H` wide."""
+
+    def __init__(
+        self, inputs: int, units: int, layers: int, cell: CellKind, norm: NormKind, dropout: Dropout
+    ) -> None:
+        super().__init__()
+        widths = [inputs] + [units] * (layers - 1)
+        self.cells = nn.ModuleList(CELLS[cell](width, units, norm) for width in widths)
+        self.dropout = dropout
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The name of every state tensor, in order: `h0, c0, h1, c1, ...`."""
+        return tuple(f"{n}{i}" for i, cell in enumerate(self.cells) for n in cell.state_names)
+
+    def initial_state(self, batch: int) -> State:
+        """Zeros: a `(B, H)` tensor per state name."""
+        return tuple(s for cell in self.cells for s in cell.initial_state(batch))
+
+    def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """All steps: `x (T, B, E)` and the state before them to `(T, B, L*H)` and the state after.
+
+        Each layer projects all its inputs in one matrix product, then steps through them.
+        """
+        outputs, after = [], []
+        for cell, before in self._layers(state):
+            if self.training and self.dropout.input > 0:
+                x = x * dropout_mask(x, self.dropout.input)
+            x, last = self._run(cell, cell.project(x), before)
+            outputs.append(x)
+            after.extend(last)
+        y = torch.cat(outputs, dim=-1)
+        if self.training and self.dropout.output > 0:
+            y = y * dropout_mask(y, self.dropout.output)
+        return y, tuple(after)
+
+    def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
+        """One step without dropout: `x (B, E)` to `(B, L*H)` and the state after it."""
+        outputs, after = [], []
+        for cell, before in self._layers(state):
+            last = cell.step(cell.project(x), before)
+            x = last[0]
+            outputs.append(x)
+            after.extend(last)
+        return torch.cat(outputs, dim=-1) if len(outputs) > 1 else x, tuple(after)
+
+    def _run(self, cell: nn.Module, projected: Tensor, state: State) -> tuple[Tensor, State]:
+        # unbind, not indexing: the backward of projected[t] fills a whole (T, B, G*H) per step.
+        steps = projected.unbind(0)
+        masks: list[Tensor] | list[None] = [None] * len(steps)
+        if self.training and self.dropout.recurrent > 0:
+            like = projected[..., : cell.units]
+            masks = list(dropout_mask(like, self.dropout.recurrent).unbind(0))
+        outputs = []
+        for step, keep in zip(steps, masks, strict=True):
+            state = cell.step(step, state, keep)
+            outputs.append(state[0])
+        return torch.stack(outputs), state
+
+    def _layers(self, state: State) -> list[tuple[nn.Module, State]]:
+        size = len(state) // len(self.cells)
+        return [(cell, state[i * size : (i + 1) * size]) for i, cell in enumerate(self.cells)]
