@@ -122,6 +122,15 @@ def zero_dropout(config: LanguageConfig) -> LanguageConfig:
     return LanguageConfig(**asdict(config) | rates)
 
 
+def read_manifest(artifact: Path) -> dict[str, Any]:
+    """The manifest of an artifact folder. Raises `ValueError` when there is none."""
+    path = artifact / MANIFEST
+    if not path.is_file():
+        raise ValueError(f"{artifact} is not an artifact: it has no {MANIFEST}")
+    manifest: dict[str, Any] = json.loads(path.read_text())
+    return manifest
+
+
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Indented JSON with a newline at its end."""
     path.write_text(json.dumps(content, indent=2) + "\n")

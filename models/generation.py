@@ -61,7 +61,8 @@ class LanguageStep(nn.Module):
         filters = Filters(*row[3:]) if len(row) > 3 else None
         drawn = sample(logits, uniform, Options(*row[:3]), filters)
         token = torch.where(force, forced, drawn)
-        return token, *after, token, logits
+        # Cloned, because a graph may not return one tensor under two names.
+        return token, *after, token.clone(), logits.clone()
 
 
 class Scan(nn.Module):
@@ -81,8 +82,7 @@ class Scan(nn.Module):
 
         def body(state: tuple, step: tuple) -> tuple[tuple, tuple]:
             results = self.step(*state, *step, *row)
-            # A scan may not return one tensor twice, and `next` is also the token carried on.
-            return results[:carried], tuple(r.clone() for r in results[carried:])
+            return results[:carried], results[carried:]
 
         state, outputs = scan(body, inputs[:carried], inputs[carried:per_step])
         return *state, *outputs

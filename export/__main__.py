@@ -1,0 +1,129 @@
+"""The export command line: `python -m export train|convert|verify|build`."""
+
+import argparse
+import os
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import distributed
+
+from export.convert import convert, read_manifest, write_json
+from export.recipe import Recipe, read_recipe
+from export.train import CHECKPOINT, LOG, Trainer, use_fast_float32
+
+DATA_FOLDER = Path(os.environ.get("EVENKEEL_DATA", "data"))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit code is 0, 1 for a broken bound or bad input, 130 for Ctrl-C."""
+    options = _parser().parse_args(arguments)
+    use_fast_float32()
+    try:
+        return int(options.command(options) or 0)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m export", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    train = commands.add_parser("train", help="train a recipe; resumes a run that was interrupted")
+    convert_ = commands.add_parser("convert", help="turn a finished run into an artifact")
+    verify = commands.add_parser("verify", help="compare training with serving; 1 if they differ")
+    build = commands.add_parser("build", help="train, convert and verify")
+
+    for command in (train, build):
+        command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
+        command.add_argument("--data", help="text file or folder to train on instead")
+        command.add_argument("--run", type=Path, help="folder of the run (runs/RECIPE)")
+        command.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE",
+                             help="change one value of the recipe; may be repeated")
+        command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    convert_.add_argument("run", type=Path)
+    for command in (convert_, verify):
+        command.add_argument("artifact", type=Path)
+    build.add_argument("--artifact", type=Path, help="folder to write (artifacts/RECIPE)")
+
+    train.set_defaults(command=_train)
+    convert_.set_defaults(command=lambda options: convert(options.run, options.artifact))
+    verify.set_defaults(command=lambda options: _verify(options.artifact))
+    build.set_defaults(command=_build)
+    return parser
+
+
+def _train(options: argparse.Namespace) -> None:
+    settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
+    run = options.run or Path("runs", Path(options.recipe).stem)
+    if "WORLD_SIZE" in os.environ:
+        distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
+    train(read_recipe(options.recipe, settings), run, options.device)
+
+
+def train(recipe: Recipe, run: Path, device: str) -> None:
+    """Train a recipe in the folder `run`, or go on with the run that is there."""
+    from export.curves import plot_losses
+    from export.tasks import LanguageTask
+    from export.text_data import read_corpus
+    from models.language import LanguageModel
+
+    source = DATA_FOLDER / recipe.data.source
+    corpus = read_corpus(str(source) if source.exists() else recipe.data.source)
+    train_tokens, validation_tokens = corpus.split(recipe.data.validation_fraction)
+    torch.manual_seed(recipe.training.seed)
+    model = LanguageModel(recipe.model).to(device)
+    world = distributed.get_world_size() if distributed.is_initialized() else 1
+    rank = distributed.get_rank() if world > 1 else 0
+    task = LanguageTask(
+        model, train_tokens, validation_tokens, recipe.batch.rows, recipe.batch.steps,
+        recipe.training.seed, rank, world,
+    )
+    facts = {
+        "kind": "language",
+        "model": asdict(recipe.model),
+        "batch": asdict(recipe.batch),
+        "data": {
+            "name": corpus.name,
+            "sha256": corpus.sha256,
+            "bytes": len(corpus.content),
+            "validation_fraction": recipe.data.validation_fraction,
+        },
+    }
+    trainer = Trainer(task, recipe.training, run, facts)
+    trainer.run()
+    if rank == 0:
+        plot_losses(run / LOG, run / "loss.png", f"{run.name} on {corpus.name}")
+        print(f"{run / CHECKPOINT}: validation loss {trainer.progress.best_loss:.4f} nats/byte")
+
+
+def _verify(artifact: Path) -> int:
+    from export.verify import verify
+
+    findings = verify(artifact, DATA_FOLDER)
+    for f in findings:
+        mark = "ok  " if f.holds else "FAIL"
+        print(f"{mark} {f.name}: {f.value:.3g} (bound {f.bound:g}), {f.detail}")
+    manifest = read_manifest(artifact)
+    manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in findings]
+    write_json(artifact / "manifest.json", manifest)
+    return 0 if all(f.holds for f in findings) else 1
+
+
+def _build(options: argparse.Namespace) -> int:
+    name = Path(options.recipe).stem
+    options.run = options.run or Path("runs", name)
+    artifact = options.artifact or Path("artifacts", name)
+    _train(options)
+    print(f"converting {options.run} to {artifact}")
+    convert(options.run, artifact)
+    return _verify(artifact)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+"""The loss curve of a run as a PNG, from its JSONL log."""
+
+import json
+from pathlib import Path
+
+import matplotlib
+
+matplotlib.use("Agg")
+from matplotlib import pyplot
+
+
+def plot_losses(log: Path, image: Path, title: str) -> None:
+    """Training and validation loss over epochs, in nats per byte."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    epochs = [row["epoch"] for row in rows]
+    figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
+    axes.plot(epochs, [r["train_loss"] for r in rows], label="training, dropout on", color="0.6")
+    axes.plot(epochs, [r["validation_loss"] for r in rows], label="validation", color="C0")
+    best = min(rows, key=lambda row: row["validation_loss"])
+    axes.plot(best["epoch"], best["validation_loss"], "o", color="C0")
+    axes.annotate(
+        f"{best['validation_loss']:.4f}", (best["epoch"], best["validation_loss"]),
+        textcoords="offset points", xytext=(0, -14), ha="center",
+    )
+    axes.set(xlabel="epochs", ylabel="nats per byte", title=title)
+    # The first epochs would squeeze everything of interest into the lowest tenth.
+    axes.set_ylim(best["validation_loss"] - 0.15, best["validation_loss"] + 0.85)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(image)
+    pyplot.close(figure)
