@@ -1,0 +1,1 @@
+"""The service: onnxruntime, numpy and FastAPI. It never imports torch, onnx, models or export."""

@@ -1,0 +1,247 @@
+"""Continuous batching: one thread per model that owns its runner, its slots and its queue.
+
+The loop: admit and cancel, choose a chunk length, run, hand out, retire. A row's bits do not depend
+on its neighbours, so requests join and leave between any two chunks. The engine knows tensors by
+role, not text or ink.
+"""
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from service.artifact import Arrays
+from service.errors import NotReady, Overloaded, ServiceError
+from service.metrics import EngineMetrics
+from service.runtime import Runner
+
+log = logging.getLogger(__name__)
+
+
+class Job(Protocol):
+    """One row's work, as the engine sees it, whose thread makes all these calls.
+
+    `started` is whether its first output is out; anyone may set `cancelled`.
+    """
+
+    state: Arrays
+    row: Arrays
+    filtered: bool
+    cancelled: bool
+    wants_state: bool
+    started: bool
+
+    def steps_wanted(self) -> int:
+        """Steps it could still use, at least 1."""
+        ...
+
+    def inputs(self, steps: int) -> Arrays:
+        """Its next per-step inputs, `(steps, ...)` each."""
+        ...
+
+    def anchor(self, state: Arrays) -> None:
+        """Its state before the coming chunk; called only if it wants its last state."""
+        ...
+
+    def accept(self, outputs: Arrays) -> bool:
+        """Take outputs `(steps, ...)`; True when that was the last it needed."""
+        ...
+
+    def replay(self) -> tuple[Arrays, Arrays]:
+        """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end."""
+        ...
+
+    def finish(self, state: Arrays | None) -> None:
+        """The end, with its last state if it wanted that."""
+        ...
+
+    def fail(self, error: ServiceError) -> None:
+        """The end, by an error."""
+        ...
+
+    def publish(self) -> None:
+        """Hand what has been gathered to whoever waits for it."""
+        ...
+
+
+class Replay:
+    """Reads the last steps of a finished job again, for the state after exactly the last.
+
+    A chunk may run past the byte a job ends at, and the state is only known where chunks begin.
+    """
+
+    wants_state = False
+    started = True
+    filtered = False
+
+    def __init__(self, job: Job, state: Arrays, inputs: Arrays) -> None:
+        self.job = job
+        self.state = state
+        self.row = job.row
+        self._inputs = inputs
+        self._left = _length(inputs)
+
+    @property
+    def cancelled(self) -> bool:
+        return self.job.cancelled
+
+    def steps_wanted(self) -> int:
+        return self._left
+
+    def inputs(self, steps: int) -> Arrays:
+        start = _length(self._inputs) - self._left
+        return {name: array[start : start + steps] for name, array in self._inputs.items()}
+
+    def advance(self, steps: int) -> bool:
+        """True when everything has been read."""
+        self._left -= steps
+        return self._left == 0
+
+
+class Engine:
+    """Runs jobs on one model until it is stopped."""
+
+    def __init__(
+        self,
+        runner: Runner,
+        metrics: EngineMetrics,
+        *,
+        chunk_steps: int,
+        first_chunk_steps: int,
+        queue_size: int,
+        attest: Callable[[Runner], bool],
+        name: str,
+    ) -> None:
+        self._runner = runner
+        self._metrics = metrics
+        self._chunk_steps = chunk_steps
+        self._first_chunk_steps = first_chunk_steps
+        self._queue_size = queue_size
+        self._attest = attest
+        self._waiting: deque[Job] = deque()
+        self._slots: dict[int, Job | Replay] = {}
+        self._wake = threading.Condition()
+        self._stopping = False
+        self.ready = False
+        self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread; it attests the model first and is ready if that succeeds."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End every job with an error and wait for the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        self._thread.join()
+
+    def submit(self, jobs: Sequence[Job]) -> None:
+        """Queue all jobs or none. Raises `Overloaded` when they do not fit, `NotReady` before."""
+        with self._wake:
+            if not self.ready or self._stopping:
+                raise NotReady("the model has not been attested, or the service is stopping")
+            if len(self._waiting) + len(jobs) > self._queue_size:
+                raise Overloaded(f"the queue is full ({self._queue_size} requests wait)")
+            self._waiting.extend(jobs)
+            self._metrics.waiting.set(len(self._waiting))
+            self._wake.notify()
+
+    def _loop(self) -> None:
+        try:
+            self.ready = self._attest(self._runner)
+            while self._admit():
+                self._run_chunk()
+        except Exception:  # whatever it was, no caller may be left waiting for ever
+            log.exception("the engine of a model failed")
+        finally:
+            self.ready = False
+            self._end_all(NotReady("the service is stopping"))
+
+    def _admit(self) -> bool:
+        """Fill free slots from the queue; wait if there is nothing to do. False to stop."""
+        with self._wake:
+            for slot in [s for s, job in self._slots.items() if job.cancelled]:
+                self._retire(slot)
+            while not self._stopping:
+                while self._waiting and len(self._slots) < self._runner.width:
+                    job = self._waiting.popleft()
+                    if not job.cancelled:
+                        free = next(s for s in range(self._runner.width) if s not in self._slots)
+                        self._place(free, job)
+                self._metrics.waiting.set(len(self._waiting))
+                self._metrics.running.set(len(self._slots))
+                if self._slots:
+                    return True
+                self._wake.wait()
+            return False
+
+    def _run_chunk(self) -> None:
+        slots = sorted(self._slots)
+        jobs = [self._slots[slot] for slot in slots]
+        steps = self._chunk_length(jobs)
+        for slot, job in zip(slots, jobs, strict=True):
+            if job.wants_state:
+                job.anchor(self._runner.read(slot))
+        inputs = [job.inputs(steps) for job in jobs]
+        outputs = self._runner.run(
+            slots,
+            {name: np.stack([i[name] for i in inputs], axis=1) for name in inputs[0]},
+            {name: np.stack([j.row[name] for j in jobs]) for name in jobs[0].row},
+            filtered=any(job.filtered for job in jobs),
+        )
+        self._metrics.rows_per_run.observe(len(jobs))
+        self._metrics.steps.inc(steps * len(jobs))
+        for column, (slot, job) in enumerate(zip(slots, jobs, strict=True)):
+            self._hand_out(slot, job, {n: array[:, column] for n, array in outputs.items()})
+
+    def _chunk_length(self, jobs: Sequence["Job | Replay"]) -> int:
+        """Short while someone waits for a first byte, and never longer than anyone can use."""
+        return min(
+            min(j.steps_wanted(), self._chunk_steps if j.started else self._first_chunk_steps)
+            for j in jobs
+        )
+
+    def _hand_out(self, slot: int, job: "Job | Replay", outputs: Arrays) -> None:
+        if isinstance(job, Replay):
+            if job.advance(_length(outputs)):
+                self._finish(slot, job.job, self._runner.read(slot))
+        elif not job.accept(outputs):
+            job.publish()
+        elif not job.wants_state:
+            self._finish(slot, job, None)
+        else:
+            state, rest = job.replay()
+            if _length(rest) == 0:
+                self._finish(slot, job, state)
+            else:
+                self._place(slot, Replay(job, state, rest))
+
+    def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
+        self._retire(slot)
+        job.finish(state)
+        job.publish()
+
+    def _place(self, slot: int, job: "Job | Replay") -> None:
+        self._slots[slot] = job
+        self._runner.load(slot, job.state)
+
+    def _retire(self, slot: int) -> None:
+        del self._slots[slot]
+
+    def _end_all(self, error: ServiceError) -> None:
+        with self._wake:
+            self._stopping = True
+            for entry in (*self._slots.values(), *self._waiting):
+                job = entry.job if isinstance(entry, Replay) else entry
+                job.fail(error)
+                job.publish()
+            self._slots.clear()
+            self._waiting.clear()
+
+
+def _length(arrays: Arrays) -> int:
+    return len(next(iter(arrays.values())))

@@ -1,0 +1,64 @@
+"""What can go wrong for a caller, each with its HTTP status and OpenAI error type.
+
+ServiceError
+├── InvalidRequest      400  the request breaks a rule; names the parameter
+├── UnknownModel        404  no model of that name
+├── StateMismatch       409  a state token of another model or runtime
+├── BodyTooLarge        413  the body is over the limit
+├── Overloaded          503  the queue is full; try again
+└── NotReady            503  the model has not proved itself
+"""
+
+
+class ServiceError(Exception):
+    """An error with a place in the HTTP world; `param` names the offending request field."""
+
+    status = 500
+    type = "server_error"
+    code: str | None = None
+    retry_after_s: int | None = None
+
+    def __init__(self, message: str, param: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.param = param
+
+    def body(self) -> dict[str, dict[str, str | None]]:
+        """The OpenAI error body."""
+        error = {"message": self.message, "type": self.type, "param": self.param, "code": self.code}
+        return {"error": error}
+
+
+class InvalidRequest(ServiceError):
+    status = 400
+    type = "invalid_request_error"
+
+
+class UnknownModel(ServiceError):
+    status = 404
+    type = "invalid_request_error"
+    code = "model_not_found"
+
+
+class StateMismatch(ServiceError):
+    status = 409
+    type = "invalid_request_error"
+    code = "state_mismatch"
+
+
+class BodyTooLarge(ServiceError):
+    status = 413
+    type = "invalid_request_error"
+    code = "body_too_large"
+
+
+class Overloaded(ServiceError):
+    status = 503
+    code = "overloaded"
+    retry_after_s = 1
+
+
+class NotReady(ServiceError):
+    status = 503
+    code = "not_ready"
+    retry_after_s = 2
