@@ -43,8 +43,13 @@ def _parser() -> argparse.ArgumentParser:
         command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
         command.add_argument("--data", help="text file or folder to train on instead")
         command.add_argument("--run", type=Path, help="folder of the run (runs/RECIPE)")
-        command.add_argument("--set", action="append", default=[], metavar="TABLE.KEY=VALUE",
-                             help="change one value of the recipe; may be repeated")
+        command.add_argument(
+            "--set",
+            action="append",
+            default=[],
+            metavar="TABLE.KEY=VALUE",
+            help="change one value of the recipe; may be repeated",
+        )
         command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
     convert_.add_argument("run", type=Path)
     for command in (convert_, verify):
@@ -81,8 +86,14 @@ def train(recipe: Recipe, run: Path, device: str) -> None:
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
     task = LanguageTask(
-        model, train_tokens, validation_tokens, recipe.batch.rows, recipe.batch.steps,
-        recipe.training.seed, rank, world,
+        model,
+        train_tokens,
+        validation_tokens,
+        recipe.batch.rows,
+        recipe.batch.steps,
+        recipe.training.seed,
+        rank,
+        world,
     )
     facts = {
         "kind": "language",

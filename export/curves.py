@@ -19,8 +19,11 @@ def plot_losses(log: Path, image: Path, title: str) -> None:
     best = min(rows, key=lambda row: row["validation_loss"])
     axes.plot(best["epoch"], best["validation_loss"], "o", color="C0")
     axes.annotate(
-        f"{best['validation_loss']:.4f}", (best["epoch"], best["validation_loss"]),
-        textcoords="offset points", xytext=(0, -14), ha="center",
+        f"{best['validation_loss']:.4f}",
+        (best["epoch"], best["validation_loss"]),
+        textcoords="offset points",
+        xytext=(0, -14),
+        ha="center",
     )
     axes.set(xlabel="epochs", ylabel="nats per byte", title=title)
     # The first epochs would squeeze everything of interest into the lowest tenth.

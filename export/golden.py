@@ -30,8 +30,13 @@ class Sample:
 
 def default_options(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
     """Row options that leave the model's distribution as it is, in the order of `row_ports`."""
-    fills = {"inverse_temperature": 1.0, "log_min_p": -torch.inf, "logit_bias": 0.0,
-             "top_k": 256, "top_p": 1.0}
+    fills = {
+        "inverse_temperature": 1.0,
+        "log_min_p": -torch.inf,
+        "logit_bias": 0.0,
+        "top_k": 256,
+        "top_p": 1.0,
+    }
     return tuple(
         torch.full((batch, *p.shape), fills[p.name], dtype=p.dtype) for p in step.row_ports
     )
@@ -65,9 +70,7 @@ def draw(model: LanguageModel, steps: int, batch: int, seed: int, margin: float 
 
 def initial_state(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
     """The state before the first step, in the order of `state_ports`."""
-    return tuple(
-        torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in step.state_ports
-    )
+    return tuple(torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in step.state_ports)
 
 
 @torch.no_grad()
@@ -103,7 +106,10 @@ def golden_vectors(
 
 
 def _clear_of_borders(
-    step: LanguageStep, state: tuple[Tensor, ...], u: Tensor, margin: float,
+    step: LanguageStep,
+    state: tuple[Tensor, ...],
+    u: Tensor,
+    margin: float,
     generator: torch.Generator,
 ) -> Tensor:
     batch = len(u)

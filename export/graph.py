@@ -135,7 +135,12 @@ def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
         start, end = layout[name]
         value.name = name
         value.const_value = ir.ExternalTensor(
-            weights.name, start, end - start, value.dtype, shape=value.shape, name=name,
+            weights.name,
+            start,
+            end - start,
+            value.dtype,
+            shape=value.shape,
+            name=name,
             base_dir=weights.parent,
         )
         model.graph.register_initializer(value)

@@ -23,7 +23,8 @@ class ServedGraph:
         self.ports = manifest["ports"]
         self._filters = set(manifest["filters"])
         self._session = ort.InferenceSession(
-            artifact / manifest["graphs"][runner]["plain"], options,
+            artifact / manifest["graphs"][runner]["plain"],
+            options,
             providers=["CPUExecutionProvider"],
         )
         self._outputs = [o.name for o in self._session.get_outputs()]
@@ -40,7 +41,8 @@ class ServedGraph:
         fills = {"inverse_temperature": 1.0, "log_min_p": -np.inf, "logit_bias": 0.0}
         return {
             p["name"]: np.full((batch, *p["shape"]), fills[p["name"]], p["dtype"])
-            for p in self.ports["row"] if p["name"] not in self._filters
+            for p in self.ports["row"]
+            if p["name"] not in self._filters
         }
 
     def run(self, state: Arrays, steps: Arrays, options: Arrays) -> tuple[Arrays, Arrays]:
@@ -95,9 +97,7 @@ def bits_per_byte(log_probabilities: NDArray[np.float64], tokens: NDArray[np.int
 
 def differing_bytes(a: Arrays, b: Arrays) -> int:
     """How many bytes of `b` differ from those of `a`; both hold the same names and shapes."""
-    return sum(
-        int(np.count_nonzero(_bytes(a[name]) != _bytes(b[name]))) for name in a
-    )
+    return sum(int(np.count_nonzero(_bytes(a[name]) != _bytes(b[name]))) for name in a)
 
 
 def _bytes(array: NDArray[Any]) -> NDArray[np.uint8]:

@@ -63,8 +63,12 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
         if not (equals and dot):
             raise ValueError(f"--set is {setting!r}; it must look like model.units=512")
         tables.setdefault(table, {})[key] = _value(value)
-    kinds = {"data": DataConfig, "model": LanguageConfig, "batch": BatchConfig,
-             "training": TrainConfig}
+    kinds = {
+        "data": DataConfig,
+        "model": LanguageConfig,
+        "batch": BatchConfig,
+        "training": TrainConfig,
+    }
     if unknown := sorted(tables.keys() - kinds.keys()):
         raise ValueError(f"{path.name}: unknown table {', '.join(unknown)}")
     return Recipe(**{t: _build(kinds[t], content, t) for t, content in tables.items()})
@@ -88,7 +92,5 @@ def _build(kind: type[T], content: dict[str, Any], table: str) -> T:
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
             content[name] = float(value)
         elif type(value) is not type(default):
-            raise ValueError(
-                f"{table}.{name} is {value!r}; it must be a {type(default).__name__}"
-            )
+            raise ValueError(f"{table}.{name} is {value!r}; it must be a {type(default).__name__}")
     return kind(**content)

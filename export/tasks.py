@@ -63,7 +63,9 @@ class LanguageTask:
     def __post_init__(self) -> None:
         require_segments(self.train_tokens, self.batch_size, self.steps, "training")
         require_segments(self.validation_tokens, 1, 1, "validation")
-        longest_offset = min(self.steps, len(self.train_tokens) - self.batch_size * (self.steps + 1))
+        longest_offset = min(
+            self.steps, len(self.train_tokens) - self.batch_size * (self.steps + 1)
+        )
         self._longest_offset = max(longest_offset, 0)
         shortest = (len(self.train_tokens) - self._longest_offset) // self.batch_size
         self.updates_per_epoch = (shortest - 1) // self.steps

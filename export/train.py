@@ -77,8 +77,12 @@ class Trainer:
         began = time.monotonic() - self.progress.elapsed_s
         saved = time.monotonic()
         bar = tqdm(
-            total=self.total_updates, initial=self.progress.update, desc=self.run_dir.name,
-            unit="update", disable=self.rank > 0, mininterval=1.0,
+            total=self.total_updates,
+            initial=self.progress.update,
+            desc=self.run_dir.name,
+            unit="update",
+            disable=self.rank > 0,
+            mininterval=1.0,
         )
         try:
             while not self._finished():
@@ -124,8 +128,9 @@ class Trainer:
         tensors, facts = checkpoint.load(path)
         progress = facts.pop("progress")
         if facts != self.facts:
-            changed = sorted(k for k in facts.keys() | self.facts.keys()
-                             if facts.get(k) != self.facts.get(k))
+            changed = sorted(
+                k for k in facts.keys() | self.facts.keys() if facts.get(k) != self.facts.get(k)
+            )
             raise ValueError(
                 f"{path} is of a run with other settings ({', '.join(changed)}); "
                 f"choose another --out or remove it"
@@ -163,7 +168,8 @@ class Trainer:
                 distributed.all_reduce(gradient)
                 gradient /= self.world
         torch.nn.utils.clip_grads_with_norm_(
-            self.parameters.values(), self.config.clip_norm,
+            self.parameters.values(),
+            self.config.clip_norm,
             torch.nn.utils.get_total_norm(gradients),
         )
         self.optimizer.step()
@@ -211,7 +217,9 @@ class Trainer:
     def _learning_rate(self) -> float:
         warmup = min(1.0, (self.progress.update + 1) / max(1, self.config.warmup_updates))
         return (
-            self.config.learning_rate * warmup * 0.5
+            self.config.learning_rate
+            * warmup
+            * 0.5
             * (1 + math.cos(math.pi * self._fraction_done()))
         )
 
@@ -229,8 +237,10 @@ class Trainer:
 def _adamw(parameters: dict[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:
     """Weight decay on matrices only: shrinking a gain or a bias has no meaning under a norm."""
     groups = [
-        {"params": [p for p in parameters.values() if p.dim() > 1],
-         "weight_decay": config.weight_decay},
+        {
+            "params": [p for p in parameters.values() if p.dim() > 1],
+            "weight_decay": config.weight_decay,
+        },
         {"params": [p for p in parameters.values() if p.dim() <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.99), foreach=True)

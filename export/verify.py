@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from export import convert
 from export.golden import draw, training_logits
 from export.parity import (
-    Arrays, ServedGraph, bits_per_byte, differing_bytes, drawn, forced, log_softmax,
+    Arrays,
+    ServedGraph,
+    bits_per_byte,
+    differing_bytes,
+    drawn,
+    forced,
+    log_softmax,
 )
 from export.text_data import PYTHON_REFERENCE, read_corpus, streams
 from models.language import LanguageModel
@@ -60,12 +66,16 @@ def verify(artifact: Path, data_folder: Path | None) -> list[Finding]:
     served, draws = serve_one_by_one(step, tokens, uniforms)
     findings = [
         Finding(
-            "log-probability", float(np.abs(trained - served).max()), MAX_LOG_PROBABILITY_ERROR,
+            "log-probability",
+            float(np.abs(trained - served).max()),
+            MAX_LOG_PROBABILITY_ERROR,
             f"max |difference|, {tokens.size:,} sampled bytes, batch {rows} against 1",
         ),
         *_sampling(draws, tokens, uniforms, served),
         Finding(
-            "bits", differing_bits(scan, step, tokens[:, :4], uniforms[:, :4]), 0,
+            "bits",
+            differing_bits(scan, step, tokens[:, :4], uniforms[:, :4]),
+            0,
             "bytes that differ: scan, single steps, random chunks, alone and in a batch",
         ),
         _score("sampled text", bits_per_byte(trained, tokens), bits_per_byte(served, tokens)),
@@ -99,7 +109,9 @@ def serve_one_by_one(
 
 
 def differing_bits(
-    scan: ServedGraph, step: ServedGraph, tokens: NDArray[np.int64],
+    scan: ServedGraph,
+    step: ServedGraph,
+    tokens: NDArray[np.int64],
     uniforms: NDArray[np.float32],
 ) -> int:
     """Bytes of state and output that depend on how the same work was cut up: 0 if exact."""
@@ -114,8 +126,10 @@ def differing_bits(
     differences += differing_bytes(whole, _chunked(scan, steps, cuts))
     for row in range(rows):
         alone = {name: array[:, row : row + 1] for name, array in steps.items()}
-        mine = {name: array[..., row : row + 1, :] if array.ndim == 3 else array[:, row : row + 1]
-                for name, array in whole.items()}
+        mine = {
+            name: array[..., row : row + 1, :] if array.ndim == 3 else array[:, row : row + 1]
+            for name, array in whole.items()
+        }
         differences += differing_bytes(mine, _chunked(step, alone, cuts))
     return differences
 
@@ -156,7 +170,9 @@ def _chunked(graph: ServedGraph, steps: Arrays, lengths: list[int]) -> Arrays:
 
 
 def _sampling(
-    draws: NDArray[np.int64], tokens: NDArray[np.int64], uniforms: NDArray[np.float32],
+    draws: NDArray[np.int64],
+    tokens: NDArray[np.int64],
+    uniforms: NDArray[np.float32],
     served: NDArray[np.float64],
 ) -> list[Finding]:
     cumulative = np.exp(served).cumsum(-1)
@@ -166,7 +182,9 @@ def _sampling(
     unexplained = int(different.sum()) - ties
     return [
         Finding(
-            "sampling", unexplained, 0,
+            "sampling",
+            unexplained,
+            0,
             f"of {tokens.size:,} bytes drawn with the same uniforms differ ({ties} more are ties)",
         )
     ]
@@ -187,6 +205,8 @@ def _scores(
 
 def _score(text: str, trained: float, served: float) -> Finding:
     return Finding(
-        f"score, {text}", abs(trained - served), MAX_BITS_PER_BYTE_ERROR,
+        f"score, {text}",
+        abs(trained - served),
+        MAX_BITS_PER_BYTE_ERROR,
         f"|difference| in bits per byte; {trained:.6f} trained, {served:.6f} served",
     )

@@ -88,9 +88,7 @@ class Artifact:
 
     def initial_state(self) -> Arrays:
         """The state of one row before its first step."""
-        return {
-            p.name: np.full(p.shape, p.initial, p.dtype) for p in self.manifest.ports.state
-        }
+        return {p.name: np.full(p.shape, p.initial, p.dtype) for p in self.manifest.ports.state}
 
     def golden(self) -> tuple[Arrays, float]:
         """The golden tensors and the bound on a replay's error in its logits."""

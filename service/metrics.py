@@ -37,14 +37,20 @@ class Metrics:
         self.finished = make(Counter, "requests_finished", "Requests ended", ("model", "reason"))
         self.rejected = make(Counter, "requests_rejected", "Requests refused", ("status",))
         self.first_byte_s = make(
-            Histogram, "time_to_first_token_seconds", "Arrival to first byte", model,
+            Histogram,
+            "time_to_first_token_seconds",
+            "Arrival to first byte",
+            model,
             buckets=_SECONDS,
         )
         self.total_s = make(
             Histogram, "request_seconds", "Arrival to last byte", model, buckets=_SECONDS
         )
         self.inter_token_s = make(
-            Histogram, "inter_token_seconds", "Mean time between bytes of a request", model,
+            Histogram,
+            "inter_token_seconds",
+            "Mean time between bytes of a request",
+            model,
             buckets=(2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1),
         )
         self.queue_s = make(
@@ -54,6 +60,8 @@ class Metrics:
     def of_engine(self, model: str) -> EngineMetrics:
         """The series of the engine that runs `model`."""
         return EngineMetrics(
-            self.running.labels(model), self.waiting.labels(model),
-            self.rows.labels(model), self.steps.labels(model),
+            self.running.labels(model),
+            self.waiting.labels(model),
+            self.rows.labels(model),
+            self.steps.labels(model),
         )

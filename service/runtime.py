@@ -159,8 +159,10 @@ class SlotRunner:
 
         self._state = (buffers("state"), buffers("state"))
         self._steps, self._row, self._outputs = (buffers(g) for g in ("step", "row", "output"))
-        self._host = {p.name: np.full((self.width, *p.shape), p.initial, p.dtype)
-                      for p in (*ports.step, *ports.row)}
+        self._host = {
+            p.name: np.full((self.width, *p.shape), p.initial, p.dtype)
+            for p in (*ports.step, *ports.row)
+        }
         self._bindings = {}
         for filtered in (False, True):
             file = graphs.filtered if filtered else graphs.plain

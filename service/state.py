@@ -9,7 +9,6 @@ import binascii
 import hashlib
 import json
 import struct
-import zlib
 from dataclasses import dataclass
 
 import numpy as np
@@ -48,7 +47,7 @@ class StateCodec:
         }
         packed = json.dumps(header).encode()
         arrays = b"".join(np.ascontiguousarray(moment.state[p.name]).tobytes() for p in self._ports)
-        content = zlib.compress(struct.pack("<I", len(packed)) + packed + arrays, level=1)
+        content = struct.pack("<I", len(packed)) + packed + arrays
         return self._signer.sign(base64.urlsafe_b64encode(content)).decode()
 
     def decode(self, token: str) -> Moment:
@@ -56,8 +55,8 @@ class StateCodec:
         `StateMismatch` for one of another model or runtime."""
         try:
             signed = self._signer.unsign(token.encode())
-            content = zlib.decompress(base64.urlsafe_b64decode(signed))
-        except (BadSignature, UnicodeEncodeError, binascii.Error, zlib.error) as error:
+            content = base64.urlsafe_b64decode(signed)
+        except (BadSignature, UnicodeEncodeError, binascii.Error) as error:
             raise InvalidRequest(
                 "state is not a token of this service, or it was cut short", "state"
             ) from error
@@ -68,7 +67,10 @@ class StateCodec:
                 raise StateMismatch(f"state is of another {what}: {header[what]}", "state")
         return Moment(
             self._unpack(content[4 + size :]),
-            header["seed"], header["choice"], header["drawn"], bytes.fromhex(header["undecided"]),
+            header["seed"],
+            header["choice"],
+            header["drawn"],
+            bytes.fromhex(header["undecided"]),
         )
 
     def _unpack(self, content: bytes) -> Arrays:
@@ -79,4 +81,3 @@ class StateCodec:
             state[port.name] = flat.reshape(port.shape).copy()
             offset += flat.nbytes
         return state
-

@@ -1,0 +1,61 @@
+"""`python -m service`: serve every model in the artifacts folder. Settings are environment
+variables; `python -m service --help` lists them."""
+
+import argparse
+import logging
+import sys
+
+import uvicorn
+from pydantic import ValidationError
+
+from service.app import create_app
+from service.artifact import ArtifactError
+from service.models import Models
+from service.settings import Settings
+
+
+def main() -> int:
+    """Serve until told to stop; 2 for a bad setting or an artifact that cannot be served."""
+    parser = argparse.ArgumentParser(
+        prog="python -m service",
+        description=__doc__,
+        epilog=_settings_table(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.parse_args()
+    try:
+        settings = Settings()
+    except ValidationError as error:
+        for problem in error.errors():
+            name = f"EVENKEEL_{'_'.join(map(str, problem['loc'])).upper()}"
+            print(f"error: {name} is {problem['input']!r}: {problem['msg']}", file=sys.stderr)
+        return 2
+    logging.basicConfig(
+        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+    )
+    config = uvicorn.Config(
+        create_app(settings),
+        host=settings.host,
+        port=settings.port,
+        log_config=None,
+        log_level=settings.log_level,
+        access_log=settings.log_level == "debug",
+        timeout_graceful_shutdown=settings.drain_timeout_s,
+    )
+    server = uvicorn.Server(config)
+    try:
+        server.run()
+    except KeyboardInterrupt:
+        return 0
+    return 0 if server.started else 2
+
+
+def _settings_table() -> str:
+    lines = ["environment variables:"]
+    for name, info in Settings.model_fields.items():
+        lines.append(f"  EVENKEEL_{name.upper():18} {info.description} [{info.default}]")
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,128 @@
+"""The FastAPI application: models in its lifespan, routes, one handler for all errors."""
+
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import FileResponse, JSONResponse
+from fastapi.staticfiles import StaticFiles
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import BodyTooLarge, InvalidRequest, ServiceError
+from service.metrics import Metrics
+from service.models import Models
+from service.routes import completions, status
+from service.settings import Settings
+
+log = logging.getLogger(__name__)
+_WEB = Path(__file__).with_name("web")
+
+
+def create_app(settings: Settings) -> FastAPI:
+    """The service. Raises `ArtifactError` at start-up for a model that cannot be served."""
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        models = Models(settings, app.state.metrics)
+        models.start()
+        app.state.models = models
+        yield
+        models.stop()
+
+    # The interactive pages of FastAPI load scripts from elsewhere; the schema itself stays.
+    app = FastAPI(title="Evenkeel", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app.state.settings = settings
+    app.state.metrics = Metrics()
+    app.include_router(status.router)
+    app.include_router(completions.router)
+    app.mount("/static", StaticFiles(directory=_WEB), name="static")
+    app.add_api_route("/", _page, include_in_schema=False)
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected_error)
+    app.add_middleware(_BodyLimit, max_body_bytes=settings.max_body_bytes)
+    return app
+
+
+async def _page() -> FileResponse:
+    return FileResponse(_WEB / "index.html")
+
+
+class _BodyLimit:
+    """Refuses a body over the limit, by its declared length or while it arrives."""
+
+    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+        self._app = app
+        self._limit = max_body_bytes
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
+        if declared.isdigit() and int(declared) > self._limit:
+            error = BodyTooLarge(self._message())
+            await JSONResponse(error.body(), error.status)(scope, receive, send)
+            return
+        seen = 0
+
+        async def counted() -> Message:
+            nonlocal seen
+            message = await receive()
+            seen += len(message.get("body", b""))
+            if seen > self._limit:
+                raise HTTPException(BodyTooLarge.status, self._message())
+            return message
+
+        await self._app(scope, counted, send)
+
+    def _message(self) -> str:
+        return f"the request body is over {self._limit} bytes"
+
+
+async def _service_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ServiceError)
+    request.app.state.metrics.rejected.labels(error.status).inc()
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(error.retry_after_s)
+    return JSONResponse(error.body(), error.status, headers)
+
+
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    """The first broken rule, with the name of its field."""
+    assert isinstance(error, RequestValidationError)
+    first = error.errors()[0]
+    # The body's own name and the branches of a union say nothing to a caller.
+    field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
+    match first["type"]:
+        case "missing" if field is None:
+            message = "the request body is empty; it must be a JSON object"
+        case "json_invalid":
+            field, message = None, f"the request body is not JSON: {first['ctx']['error']}"
+        case "extra_forbidden":
+            message = f"unknown field: {field}"
+        case "literal_error":
+            message = f"{field} is {first['input']!r}; this service only takes its neutral value"
+        case _:
+            given = repr(first["input"])
+            given = given if len(given) <= 80 else f"{given[:77]}..."
+            message = f"{field} is {given}: {first['msg']}"
+    return await _service_error(request, InvalidRequest(message, field))
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    wrapped = InvalidRequest(str(error.detail))
+    wrapped.status = error.status_code
+    return await _service_error(request, wrapped)
+
+
+async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
+    log.error("unexpected error at %s", request.url.path, exc_info=error)
+    return JSONResponse(ServiceError("internal error; the log has the details").body(), 500)

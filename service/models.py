@@ -1,0 +1,116 @@
+"""The models being served: each an artifact, an engine, a codec for its state, and a verdict."""
+
+import logging
+import secrets
+from dataclasses import dataclass, field
+from typing import Any
+
+from service.artifact import Artifact, load_artifacts
+from service.attestation import Verdict, attest
+from service.engine import Engine
+from service.errors import UnknownModel
+from service.metrics import Metrics
+from service.runtime import Runner, Runtime, choose_runtime, make_runner
+from service.settings import Settings
+from service.state import StateCodec
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class ServedModel:
+    """One model; its engine's thread fills in the verdict."""
+
+    artifact: Artifact
+    runtime: Runtime
+    codec: StateCodec
+    engine: Engine = field(init=False)
+    verdict: Verdict | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """Names the artifact's content and the runtime: `system_fingerprint` of completions."""
+        return f"{self.artifact.digest[:16]}-{self.runtime.fingerprint}"
+
+    def attest(self, runner: Runner) -> bool:
+        """Replay the golden vectors and keep the verdict; whether it is good."""
+        self.verdict = attest(self.artifact, runner)
+        level = logging.INFO if self.verdict.ok else logging.ERROR
+        log.log(
+            level,
+            "%s: attested %s, max error %.2g (bound %.2g): %s",
+            self.artifact.name,
+            "ok" if self.verdict.ok else "FAILED",
+            self.verdict.max_error,
+            self.verdict.bound,
+            self.verdict.detail,
+        )
+        return self.verdict.ok
+
+    def describe(self) -> dict[str, Any]:
+        """The entry of `/v1/models`."""
+        manifest = self.artifact.manifest
+        return {
+            "id": self.artifact.name,
+            "object": "model",
+            "created": 0,
+            "owned_by": "evenkeel",
+            "kind": manifest.kind,
+            "parameters": manifest.parameters,
+            "hyperparameters": manifest.hyperparameters,
+            "provenance": manifest.provenance,
+            "digest": self.artifact.digest,
+            "runtime": self.runtime.fingerprint,
+            "system_fingerprint": self.fingerprint,
+            "parity": manifest.parity,
+            "attestation": self.verdict.describe() if self.verdict else None,
+        }
+
+
+class Models:
+    """All models of the service, by name; loading them creates the sessions."""
+
+    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+        key = settings.state_key.get_secret_value() if settings.state_key else secrets.token_hex()
+        if settings.state_key is None:
+            log.info("EVENKEEL_STATE_KEY is not set: state tokens last until the service stops")
+        runtime = choose_runtime(settings)
+        self._models: dict[str, ServedModel] = {}
+        for name, artifact in load_artifacts(settings.artifacts).items():
+            codec = StateCodec(key.encode(), artifact, runtime.fingerprint)
+            model = ServedModel(artifact, runtime, codec)
+            model.engine = Engine(
+                make_runner(artifact, runtime),
+                metrics.of_engine(name),
+                chunk_steps=settings.chunk_steps,
+                first_chunk_steps=settings.first_chunk_steps,
+                queue_size=settings.queue_size,
+                attest=model.attest,
+                name=name,
+            )
+            self._models[name] = model
+
+    def start(self) -> None:
+        """Start every engine; each attests its model first."""
+        for model in self._models.values():
+            model.engine.start()
+
+    def stop(self) -> None:
+        """Stop every engine."""
+        for model in self._models.values():
+            model.engine.stop()
+
+    @property
+    def ready(self) -> bool:
+        """Whether every model has proved itself."""
+        return all(model.engine.ready for model in self._models.values())
+
+    def __iter__(self):  # type: ignore[no-untyped-def]
+        return iter(self._models.values())
+
+    def __getitem__(self, name: str) -> ServedModel:
+        """Raises `UnknownModel`."""
+        if name not in self._models:
+            known = ", ".join(self._models)
+            raise UnknownModel(f"model is {name!r}; this service has: {known}", "model")
+        return self._models[name]
