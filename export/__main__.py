@@ -42,7 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     for command in (train, build):
         command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
         command.add_argument("--data", help="text file or folder to train on instead")
-        command.add_argument("--run", type=Path, help="folder of the run (runs/RECIPE)")
+        command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
         command.add_argument(
             "--set",
             action="append",
@@ -65,7 +65,7 @@ def _parser() -> argparse.ArgumentParser:
 
 def _train(options: argparse.Namespace) -> None:
     settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
-    run = options.run or Path("runs", Path(options.recipe).stem)
+    run = options.out or Path("runs", Path(options.recipe).stem)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
     train(read_recipe(options.recipe, settings), run, options.device)
@@ -128,11 +128,11 @@ def _verify(artifact: Path) -> int:
 
 def _build(options: argparse.Namespace) -> int:
     name = Path(options.recipe).stem
-    options.run = options.run or Path("runs", name)
+    options.out = options.out or Path("runs", name)
     artifact = options.artifact or Path("artifacts", name)
     _train(options)
-    print(f"converting {options.run} to {artifact}")
-    convert(options.run, artifact)
+    print(f"converting {options.out} to {artifact}")
+    convert(options.out, artifact)
     return _verify(artifact)
 
 

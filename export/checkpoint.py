@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +35,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     try:
         with safe_open(path, framework="pt") as file:
             facts = json.loads((file.metadata() or {})[_KEY])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts
+            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file
@@ -47,6 +48,6 @@ def group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
     return {name.removeprefix(start): t for name, t in tensors.items() if name.startswith(start)}
 
 
-def prefixed(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:
+def prefixed(tensors: Mapping[str, Tensor], prefix: str) -> dict[str, Tensor]:
     """The reverse of `group`."""
     return {f"{prefix}.{name}": t for name, t in tensors.items()}

@@ -82,7 +82,8 @@ def training_logits(model: LanguageModel, tokens: Tensor) -> Tensor:
     model.train()
     first = LanguageStep(model, filtered=False).state_ports[0].initial
     inputs = torch.cat([torch.full_like(tokens[:1], first), tokens[:-1]])
-    return model(inputs, model.initial_state(tokens.shape[1]))[0]
+    logits, _ = model.forward(inputs, model.initial_state(tokens.shape[1]))
+    return logits
 
 
 def golden_vectors(
@@ -117,7 +118,7 @@ def _clear_of_borders(
     options = default_options(step, batch)
 
     def token(at: Tensor) -> Tensor:
-        return step(*state, unused, free, at.clamp(0, 1 - 2**-24), *options)[0]
+        return step.forward(*state, unused, free, at.clamp(0, 1 - 2**-24), *options)[0]
 
     while (near := (token(u - margin) != token(u)) | (token(u + margin) != token(u))).any():
         again = torch.rand(batch, generator=generator).to(u.dtype)

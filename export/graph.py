@@ -8,10 +8,13 @@ onnxruntime CPU kernel gives a row the same bits whatever rows stand beside it.
 import json
 import logging
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import onnx_ir as ir
 import torch
+from onnx_ir.passes import Sequential, common
 from onnxscript import optimizer
 from torch import nn
 
@@ -23,10 +26,12 @@ OPSET = 20
 # Measured row-independent (`python -m export verify`), or exact by nature (moves and comparisons).
 # Log, Softplus, Sin, Cos, Atan, Elu and Mish are not: a row's bits change with the batch size.
 ROW_INDEPENDENT = frozenset(
-    "Add And ArgMax Cast Concat Constant CumSum Div Equal Exp Expand Gather GatherElements Gemm "
-    "Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Max Min Mul Neg Not "
-    "ReduceMax ReduceMin ReduceSum Reshape Scan Sigmoid Slice Split Sqrt Squeeze Sub Tanh TopK "
-    "Transpose Unsqueeze Where".split()
+    """
+    Add And ArgMax Cast Concat Constant CumSum Div Equal Exp Expand Gather GatherElements Gemm
+    Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Max Min Mul Neg Not
+    ReduceMax ReduceMin ReduceSum Reshape Scan Sigmoid Slice Split Sqrt Squeeze Sub Tanh TopK
+    Transpose Unsqueeze Where
+    """.split()  # noqa: SIM905
 )
 # More than this inline is a weight that was folded or copied, not a constant of the graph.
 _LARGEST_CONSTANT = 16
@@ -43,9 +48,8 @@ def export_graph(step: LanguageStep, weights: Path, *, scan: bool) -> ir.Model:
     """
     module = Scan(step) if scan else step
     model = _translate(step, module, scan)
-    optimizer.optimize(model, onnx_shape_inference=False)
+    _simplify(model)
     _use_file(model, _parameter_names(step, module), weights)
-    _forget_origins(model)
     check_graph(model, step)
     return model
 
@@ -96,6 +100,25 @@ def _translate(step: LanguageStep, module: nn.Module, scan: bool) -> ir.Model:
     return program.model
 
 
+def _simplify(model: ir.Model) -> None:
+    """Constants folded and lifted, duplicates computed once, the exporter's stack traces dropped.
+
+    Not `optimizer.optimize`: it merges initialisers of equal content, such as two fresh gains.
+    """
+    optimizer.fold_constants(model, onnx_shape_inference=False)
+    Sequential(
+        common.InlinePass(),
+        common.RemoveUnusedNodesPass(),
+        common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
+        common.LiftSubgraphInitializersToMainGraphPass(),
+        common.CommonSubexpressionEliminationPass(),
+        common.RemoveUnusedNodesPass(),
+        common.ClearMetadataAndDocStringPass(),
+        common.OutputFixPass(),
+        common.NameFixPass(),
+    )(model)
+
+
 def _example(port: Port, leading: tuple[int, ...]) -> torch.Tensor:
     return torch.full((*leading, *port.shape), 1, dtype=port.dtype)
 
@@ -105,18 +128,17 @@ def _frozen(module: nn.Module) -> nn.Module:
     return module.eval().requires_grad_(False)
 
 
-class _quiet(warnings.catch_warnings):
-    """The exporter's advice on packages and axes this project does not use, kept off the screen."""
-
-    def __enter__(self) -> None:
-        super().__enter__()
-        warnings.simplefilter("ignore")
-        self._before = logging.root.manager.disable
-        logging.disable(logging.WARNING)
-
-    def __exit__(self, *exc_info: object) -> None:
-        logging.disable(self._before)
-        super().__exit__(*exc_info)
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's advice on packages and axes this project does not use off the screen."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)
 
 
 def _parameter_names(step: LanguageStep, module: nn.Module) -> dict[str, str]:
@@ -134,6 +156,8 @@ def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
             raise ConversionError(f"parameter {name} is missing from the graph or from {weights}")
         start, end = layout[name]
         value.name = name
+        assert value.dtype is not None
+        assert value.shape is not None
         value.const_value = ir.ExternalTensor(
             weights.name,
             start,
@@ -144,18 +168,6 @@ def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
             base_dir=weights.parent,
         )
         model.graph.register_initializer(value)
-
-
-def _forget_origins(model: ir.Model) -> None:
-    """Drop the exporter's stack traces: five times the size of the graph, and paths of a machine."""
-    for node in model.graph.all_nodes():
-        node.metadata_props.clear()
-        for value in node.outputs:
-            value.metadata_props.clear()
-    for graph in (model, *model.graphs()):
-        graph.metadata_props.clear()
-    for value in (*model.graph.inputs, *model.graph.initializers.values()):
-        value.metadata_props.clear()
 
 
 def tensor_offsets(path: Path) -> dict[str, tuple[int, int]]:
@@ -172,13 +184,13 @@ def tensor_offsets(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def _check_initializers(model: ir.Model, parameters: set[str]) -> None:
-    external = set()
+    external: set[str] = set()
     ranges = set()
     for graph in model.graphs():
         for value in graph.initializers.values():
             tensor = value.const_value
             if isinstance(tensor, ir.ExternalTensor):
-                external.add(value.name)
+                external.add(str(value.name))
                 ranges.add((tensor.offset, tensor.length))
             elif tensor is not None and tensor.size > _LARGEST_CONSTANT:
                 raise ConversionError(f"{value.name} {tensor.shape} is inline, not in the file")

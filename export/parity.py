@@ -86,7 +86,8 @@ def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
     """Natural-log probabilities along the last axis, in float64 whatever comes in."""
     wide = logits.astype(np.float64)
     wide -= wide.max(-1, keepdims=True)
-    return wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    normalised: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
+    return normalised
 
 
 def bits_per_byte(log_probabilities: NDArray[np.float64], tokens: NDArray[np.int64]) -> float:

@@ -23,8 +23,12 @@ class Task(Protocol):
     """Everything the loop needs to know. `batch` is a function of the update alone, so a resumed
     run sees what an uninterrupted one would have seen."""
 
-    model: nn.Module
     updates_per_epoch: int
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+        ...
 
     def batch(self, update: int) -> tuple[Batch, bool]:
         """The batch of an update, and whether the recurrent state starts anew with it."""

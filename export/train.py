@@ -7,6 +7,7 @@ Run it through `python -m export train`; under `torchrun` it is data parallel.
 import json
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class TrainConfig:
     """How a task is optimised. `time_limit_s` shortens the schedule, so the rate still ends at 0
     when it is reached; a run that reaches it is not reproducible, and says so in its facts."""
 
-    epochs: float = 16
+    epochs: float = 16.0
     learning_rate: float = 3e-3
     warmup_updates: int = 200
     weight_decay: float = 0.01
@@ -87,7 +88,9 @@ class Trainer:
         try:
             while not self._finished():
                 losses = []
-                for _ in range(min(every, self.total_updates - self.progress.update)):
+                # Up to the next validation, which a resumed run has at the same updates.
+                left = every - self.progress.update % every
+                for _ in range(min(left, self.total_updates - self.progress.update)):
                     losses.append(self._update())
                     self.progress.elapsed_s = time.monotonic() - began
                     bar.update()
@@ -136,11 +139,14 @@ class Trainer:
                 f"choose another --out or remove it"
             )
         self.progress = Progress(**progress)
+        self._forget_rows_after(self.progress.update)
         device = next(iter(self.parameters.values())).device
         tensors = {name: t.to(device) for name, t in tensors.items()}
         self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
-        self.average = checkpoint.group(tensors, "average")
-        self.best = checkpoint.group(tensors, "best")
+        # In the order of the parameters, whatever the order of the file.
+        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
+        self.average = {name: average[name] for name in self.parameters}
+        self.best = {name: best[name] for name in self.parameters}
         states = checkpoint.group(tensors, "state")
         self.state = tuple(states[str(i)][self.rank :: self.world] for i in range(len(states)))
         for name, parameter in self.parameters.items():
@@ -148,6 +154,13 @@ class Trainer:
             if moments:
                 moments["step"] = moments["step"].cpu()
                 self.optimizer.state[parameter] = moments
+
+    def _forget_rows_after(self, update: int) -> None:
+        """The log may be ahead of the checkpoint; what will be done again is not logged twice."""
+        log = self.run_dir / LOG
+        if log.exists() and self.rank == 0:
+            rows = log.read_text().splitlines(keepends=True)
+            log.write_text("".join(r for r in rows if json.loads(r)["update"] <= update))
 
     def _update(self) -> Tensor:
         update = self.progress.update
@@ -234,7 +247,7 @@ class Trainer:
         return progress.update >= self.total_updates or self._out_of_time() or stale > patience
 
 
-def _adamw(parameters: dict[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:
+def _adamw(parameters: Mapping[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:
     """Weight decay on matrices only: shrinking a gain or a bias has no meaning under a norm."""
     groups = [
         {
@@ -265,4 +278,4 @@ def use_fast_float32() -> None:
     would really mean bfloat16, so there the default stays.
     """
     if not torch.cpu.get_capabilities().get("amx_tile", False):
-        torch.backends.mkldnn.matmul.fp32_precision = "bf16"
+        torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]

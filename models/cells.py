@@ -85,10 +85,11 @@ class LSTMCell(Cell):
         self.norm_h = make_norm(norm, 4 * units, bias=False)
         self.norm_c = make_norm(norm, units) if norm != "none" else nn.Identity()
         # A forget gate that starts open lets gradients reach back from the first update on.
-        self.norm_x.bias.data[:units] = 1.0
+        nn.init.ones_(self.norm_x.get_parameter("bias")[:units])
 
     def project(self, x: Tensor) -> Tensor:
-        return self.norm_x(F.linear(x, self.weight_x))
+        normalised: Tensor = self.norm_x(F.linear(x, self.weight_x))
+        return normalised
 
     def step(self, projected: Tensor, state: State, keep: Tensor | None = None) -> State:
         h, c = state

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from models.language import START_TOKEN, VOCABULARY, LanguageModel
 from models.sampling import Filters, Options, sample
 
+Tensors = tuple[Tensor, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Port:
@@ -54,7 +56,7 @@ class LanguageStep(nn.Module):
         )
         self.output_ports = (Port("next", torch.int64), Port("logits", real, (VOCABULARY,)))
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, *inputs: Tensor) -> Tensors:
         token, *state = inputs[: len(self.state_ports)]
         forced, force, uniform, *row = inputs[len(self.state_ports) :]
         logits, after = self.model.step(token, tuple(state))
@@ -72,7 +74,7 @@ class Scan(nn.Module):
         super().__init__()
         self.step = step
 
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+    def forward(self, *inputs: Tensor) -> Tensors:
         # Imported here: only an export needs it, and it is slow to import.
         from torch._higher_order_ops.scan import scan
 
@@ -80,7 +82,7 @@ class Scan(nn.Module):
         per_step = carried + len(self.step.step_ports)
         row = inputs[per_step:]
 
-        def body(state: tuple, step: tuple) -> tuple[tuple, tuple]:
+        def body(state: Tensors, step: Tensors) -> tuple[Tensors, Tensors]:
             results = self.step(*state, *step, *row)
             return results[:carried], results[carried:]
 

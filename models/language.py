@@ -48,11 +48,11 @@ class LanguageModel(nn.Module):
         return self.stack.initial_state(batch)
 
     def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """All steps, as training runs them: `tokens (T, B)` to logits `(T, B, V)`, and the state."""
+        """All steps, as in training: `tokens (T, B)` to logits `(T, B, V)`, and the state after."""
         y, state = self.stack(self.embedding(tokens), state)
         return self.readout(y), state
 
     def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step, as serving runs it: `token (B,)` to logits `(B, V)`, and the state."""
+        """One step, as in serving: `token (B,)` to logits `(B, V)`, and the state after."""
         y, state = self.stack.step(self.embedding(token), state)
         return self.readout(y), state

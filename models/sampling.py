@@ -34,7 +34,7 @@ class Filters(NamedTuple):
 
 
 def sample(logits: Tensor, uniform: Tensor, options: Options, filters: Filters | None) -> Tensor:
-    """Draw one symbol per row: `logits (B, V)` and `uniform (B,)` in [0, 1) to `(B,)` int64."""
+    """Draw one symbol per row: `logits (B, V)` and `uniform (B,)` in (0, 1) to `(B,)` int64."""
     scaled = (logits + options.logit_bias) * options.inverse_temperature.unsqueeze(-1)
     below = scaled - scaled.amax(-1, keepdim=True)  # (B, V): log p relative to the best, <= 0
     threshold = options.log_min_p.unsqueeze(-1)

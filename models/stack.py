@@ -3,12 +3,12 @@
 Shapes: T time, B batch, E inputs, H units, L layers. State: one flat tuple, layer by layer.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
 
-from models.cells import CELLS, CellKind, State
+from models.cells import CELLS, Cell, CellKind, State
 from models.norms import NormKind
 
 
@@ -46,18 +46,19 @@ class Stack(nn.Module):
     @property
     def state_names(self) -> tuple[str, ...]:
         """The name of every state tensor, in order: `h0, c0, h1, c1, ...`."""
-        return tuple(f"{n}{i}" for i, cell in enumerate(self.cells) for n in cell.state_names)
+        return tuple(f"{n}{i}" for i, cell in enumerate(self._cells()) for n in cell.state_names)
 
     def initial_state(self, batch: int) -> State:
         """Zeros: a `(B, H)` tensor per state name."""
-        return tuple(s for cell in self.cells for s in cell.initial_state(batch))
+        return tuple(s for cell in self._cells() for s in cell.initial_state(batch))
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """All steps: `x (T, B, E)` and the state before them to `(T, B, L*H)` and the state after.
 
         Each layer projects all its inputs in one matrix product, then steps through them.
         """
-        outputs, after = [], []
+        outputs: list[Tensor] = []
+        after: list[Tensor] = []
         for cell, before in self._layers(state):
             if self.training and self.dropout.input > 0:
                 x = x * dropout_mask(x, self.dropout.input)
@@ -71,7 +72,8 @@ class Stack(nn.Module):
 
     def step(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """One step without dropout: `x (B, E)` to `(B, L*H)` and the state after it."""
-        outputs, after = [], []
+        outputs: list[Tensor] = []
+        after: list[Tensor] = []
         for cell, before in self._layers(state):
             last = cell.step(cell.project(x), before)
             x = last[0]
@@ -79,7 +81,7 @@ class Stack(nn.Module):
             after.extend(last)
         return torch.cat(outputs, dim=-1) if len(outputs) > 1 else x, tuple(after)
 
-    def _run(self, cell: nn.Module, projected: Tensor, state: State) -> tuple[Tensor, State]:
+    def _run(self, cell: Cell, projected: Tensor, state: State) -> tuple[Tensor, State]:
         # unbind, not indexing: the backward of projected[t] fills a whole (T, B, G*H) per step.
         steps = projected.unbind(0)
         masks: list[Tensor] | list[None] = [None] * len(steps)
@@ -92,6 +94,10 @@ class Stack(nn.Module):
             outputs.append(state[0])
         return torch.stack(outputs), state
 
-    def _layers(self, state: State) -> list[tuple[nn.Module, State]]:
-        size = len(state) // len(self.cells)
-        return [(cell, state[i * size : (i + 1) * size]) for i, cell in enumerate(self.cells)]
+    def _layers(self, state: State) -> list[tuple[Cell, State]]:
+        cells = self._cells()
+        size = len(state) // len(cells)
+        return [(cell, state[i * size : (i + 1) * size]) for i, cell in enumerate(cells)]
+
+    def _cells(self) -> list[Cell]:
+        return cast("list[Cell]", list(self.cells))

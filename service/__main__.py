@@ -9,8 +9,6 @@ import uvicorn
 from pydantic import ValidationError
 
 from service.app import create_app
-from service.artifact import ArtifactError
-from service.models import Models
 from service.settings import Settings
 
 

@@ -184,7 +184,7 @@ class Engine:
         jobs = [self._slots[slot] for slot in slots]
         steps = self._chunk_length(jobs)
         for slot, job in zip(slots, jobs, strict=True):
-            if job.wants_state:
+            if not isinstance(job, Replay) and job.wants_state:
                 job.anchor(self._runner.read(slot))
         inputs = [job.inputs(steps) for job in jobs]
         outputs = self._runner.run(

@@ -47,11 +47,11 @@ class Sampling:
         for token, value in self.logit_bias.items():
             bias[token] = value
         return {
-            "inverse_temperature": np.float32(inverse),
-            "log_min_p": np.float32(least),
+            "inverse_temperature": np.array(inverse, np.float32),
+            "log_min_p": np.array(least, np.float32),
             "logit_bias": bias,
-            "top_k": np.int64(min(self.top_k, VOCABULARY)),
-            "top_p": np.float32(self.top_p),
+            "top_k": np.array(min(self.top_k, VOCABULARY), np.int64),
+            "top_p": np.array(self.top_p, np.float32),
         }
 
 
@@ -219,7 +219,7 @@ class Completion:
         return looked_at
 
     def _rewind(self, overshot: int) -> None:
-        """Go back to just before the stop string; what of it came with the moment stays undecided."""
+        """Go back to just before the stop string; what of it came before stays undecided."""
         mine = min(len(self._undecided), self.written)
         self._undecided = self._undecided[: len(self._undecided) - mine]
         self._read -= overshot + mine

@@ -7,7 +7,7 @@ _BLOCK = 4  # Philox 4x64 makes four words per counter value
 
 
 class UniformStream:
-    """Uniforms in [0, 1) numbered from 0, keyed by a seed and the number of a choice.
+    """Uniforms in (0, 1) numbered from 0, keyed by a seed and the number of a choice.
 
     Philox 4x64-10 (Salmon et al. 2011). The same key and number give the same uniform wherever and
     in whatever portions they are asked for.
@@ -17,8 +17,11 @@ class UniformStream:
         self._key = np.array([seed & 0xFFFFFFFFFFFFFFFF, choice], np.uint64)
 
     def take(self, first: int, count: int) -> NDArray[np.float32]:
-        """Uniforms number `first` to `first + count`, `(count,)`: multiples of 2**-24."""
+        """Uniforms number `first` to `first + count`, `(count,)`.
+
+        Odd multiples of 2**-24: never 0, which would draw byte 0 however improbable it is.
+        """
         generator = np.random.Philox(key=self._key, counter=first // _BLOCK)
         skip = first % _BLOCK
         words = generator.random_raw(skip + count)[skip:]
-        return ((words >> np.uint64(40)) * 2.0**-24).astype(np.float32)
+        return ((words >> np.uint64(41)) * 2.0**-23 + 2.0**-24).astype(np.float32)

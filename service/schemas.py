@@ -83,7 +83,7 @@ class CompletionRequest(BaseModel):
             case [] | [int(), *_]:
                 return [bytes(self.prompt)]  # type: ignore[arg-type]
             case _:
-                return [p.encode() if isinstance(p, str) else bytes(p) for p in self.prompt]  # type: ignore[union-attr]
+                return [p.encode() if isinstance(p, str) else bytes(p) for p in self.prompt]
 
     def stops(self) -> tuple[bytes, ...]:
         """The stop strings as bytes."""

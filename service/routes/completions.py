@@ -97,7 +97,7 @@ def _make_call(body: CompletionRequest, model: ServedModel, most_tokens: int) ->
     def send_to(choice: int) -> Any:
         return lambda piece: loop.call_soon_threadsafe(pieces.put_nowait, (choice, piece))
 
-    jobs = []
+    jobs: list[Completion] = []
     for prompt in prompts:
         spec = CompletionSpec(
             prompt=prompt,
@@ -213,7 +213,7 @@ def _logprobs(entries: Sequence[ByteLogprob], offset: int) -> dict[str, Any]:
     """OpenAI's four parallel lists. A byte is one character of text or part of one; all bytes of a
     character share its offset."""
     tokens = [_token_text(e.token) for e in entries]
-    offsets = []
+    offsets: list[int] = []
     for entry in entries:
         if entry.token & 0xC0 == 0x80 and offsets:  # continues the character before
             offsets.append(offsets[-1])

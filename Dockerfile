@@ -1,0 +1,26 @@
+# The image of the service: no torch, no onnx. ORT_EXTRA=gpu takes onnxruntime for CUDA instead.
+FROM python:3.11-slim AS dependencies
+ARG ORT_EXTRA=cpu
+WORKDIR /build
+COPY pyproject.toml constraints.txt ./
+RUN python -m venv --without-pip /opt/venv \
+    && pip --python /opt/venv/bin/python install --no-cache-dir -c constraints.txt ".[$ORT_EXTRA]"
+
+FROM python:3.11-slim
+COPY --from=dependencies /opt/venv /opt/venv
+WORKDIR /app
+# Readable by the service whatever the umask of the checkout, and owned by root.
+COPY --chmod=755 artifacts artifacts
+COPY --chmod=755 service service
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    EVENKEEL_HOST=0.0.0.0 \
+    EVENKEEL_PORT=8000
+USER 10001:10001
+EXPOSE 8000
+# The proxies of the container's environment are none of this request's business.
+HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD ["python", "-c", \
+    "import os, urllib.request as r; \
+    r.build_opener(r.ProxyHandler({})).open(f'http://127.0.0.1:{os.environ[\"EVENKEEL_PORT\"]}/readyz', timeout=4)"]
+CMD ["python", "-m", "service"]

@@ -1,0 +1,74 @@
+# What people and the CI run. Settings of the service are EVENKEEL_* environment variables.
+
+PYTHON ?= python3
+# Where pip also looks for torch; PyTorch's CPU index saves gigabytes of CUDA libraries.
+TORCH_INDEX ?=
+# The running service that docker-probe asks.
+URL ?= http://127.0.0.1:8000
+
+RUN := .venv/bin/python -m
+VENV := .venv/.stamp
+QUICKSTART := artifacts/quickstart/manifest.json
+
+.PHONY: help serve test check parity bench docker-check docker-probe gpu-check clean
+
+# A model that was built but not verified would pass for a good one the next time.
+.DELETE_ON_ERROR:
+
+help: ## list these targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "%-14s%s\n", $$1, $$2 }' Makefile
+
+serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train quickstart too
+	@exec $(RUN) service
+
+test: check ## lint, types and all tests
+	$(RUN) pytest
+
+check: $(VENV) ## lint and types
+	$(RUN) ruff format --check
+	$(RUN) ruff check
+	$(RUN) mypy
+
+parity: $(VENV) ## compare every model in artifacts/ with the computation that was trained
+	@for folder in artifacts/*/; do echo "$$folder"; $(RUN) export verify "$$folder" || exit; done
+
+bench: $(VENV) ## measure the service and its peers on this machine
+	$(RUN) bench
+
+docker-check: ## build and start the container, ask it for a completion, take it down
+	@compose='docker compose -p evenkeel-check'; \
+	trap "$$compose down" EXIT; trap 'exit 130' INT TERM; \
+	{ $$compose up --build --wait && $(MAKE) docker-probe; } || { $$compose logs --tail 50; exit 1; }
+
+docker-probe: ## ask a running service for a completion; fails unless text comes back
+	@answer=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/completions \
+		-H 'content-type: application/json' \
+		-d '{"model": "shakespeare", "prompt": "ROMEO:", "max_tokens": 40, "seed": 1}'); status=$$?; \
+	printf '%s\n' "$$answer"; \
+	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
+
+gpu-check: ## run the service tests on CUDA; skipped where there is no NVIDIA GPU
+	@if nvidia-smi -L 2>/dev/null; then $(MAKE) gpu-tests; \
+	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
+
+# The first line fails where onnxruntime cannot use CUDA; the tests would fall back to the CPU.
+.PHONY: gpu-tests
+gpu-tests: .venv-gpu/.stamp
+	.venv-gpu/bin/python -c 'from service import runtime, settings; \
+		runtime.choose_runtime(settings.Settings(provider="cuda"))'
+	.venv-gpu/bin/python -m pytest tests/service
+
+clean: ## remove what make made, except artifacts and training runs
+	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+.venv/.stamp: ROLES = cpu,train,test
+.venv-gpu/.stamp: ROLES = gpu,test
+.venv/.stamp .venv-gpu/.stamp: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(@D)
+	$(@D)/bin/pip install -c constraints.txt \
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) '.[$(ROLES)]'
+	touch $@
+
+$(QUICKSTART): | $(VENV)
+	$(RUN) export build quickstart

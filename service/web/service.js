@@ -1,0 +1,41 @@
+/** Fetch, or throw an error whose message a person can read. */
+export async function ask(path, options) {
+  let response;
+  try {
+    response = await fetch(path, options);
+  } catch (error) {
+    throw error.name === "AbortError" ? error : new Error("The service does not answer.");
+  }
+  if (response.ok) return response;
+  const body = await response.json().catch(() => null);
+  throw new Error(body?.error?.message ?? `The service answers ${response.status}.`);
+}
+
+export const complete = (body, signal) =>
+  ask("/v1/completions", {
+    method: "POST",
+    headers: { "Content-Type": "application/json" },
+    body: JSON.stringify(body),
+    signal,
+  });
+
+/** The events of a stream. What arrives together is not what was sent together. */
+export async function* events(response) {
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let rest = "";
+  for (;;) {
+    const { value, done } = await reader.read().catch((error) => {
+      throw error.name === "AbortError" ? error : new Error("The connection broke off.");
+    });
+    if (done) throw new Error("The answer ended before its end mark.");
+    const parts = (rest + value).split("\n\n");
+    rest = parts.pop();
+    for (const part of parts) {
+      const data = part.replace(/^data: ?/, "");
+      if (data === "[DONE]") return;
+      const event = JSON.parse(data);
+      if (event.error) throw new Error(event.error.message);
+      yield event;
+    }
+  }
+}

@@ -1,0 +1,170 @@
+"""The exported graph keeps its three promises, and `check_graph` sees when one is broken."""
+
+import copy
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from export.convert import GRAPHS, load_model, read_manifest, sha256
+from export.graph import ConversionError, check_graph, export_graph, tensor_offsets
+from models.generation import LanguageStep
+from models.language import LanguageConfig, LanguageModel
+
+
+@pytest.fixture(scope="module")
+def model() -> LanguageModel:
+    torch.manual_seed(0)
+    return LanguageModel(LanguageConfig(units=24, embedding=8))
+
+
+@pytest.fixture(scope="module")
+def weights(model: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("weights") / "model.safetensors"
+    save_file(model.state_dict(), path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def graph(model: LanguageModel, weights: Path) -> ir.Model:
+    return export_graph(LanguageStep(model, filtered=False), weights, scan=True)
+
+
+def nodes(graph: ir.Model, operator: str) -> list[ir.Node]:
+    return [n for n in graph.graph.all_nodes() if n.op_type == operator]
+
+
+@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize(("cell", "per_layer"), [("rnn", 1), ("lstm", 3), ("gru", 4)])
+def test_every_layer_norm_is_one_native_node(
+    cell: str, per_layer: int, norm: str, tmp_path: Path
+) -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(LanguageConfig(cell=cell, norm=norm, units=12, embedding=4, layers=2))
+    save_file(model.state_dict(), tmp_path / "model.safetensors")
+    step = LanguageStep(model, filtered=False)
+    graph = export_graph(step, tmp_path / "model.safetensors", scan=False)
+    expected = 2 * per_layer if norm == "layer" else 0
+    assert len(nodes(graph, "LayerNormalization")) == expected
+    ir.save(graph, tmp_path / "step.onnx")
+    token = np.array([65, 66])
+    states = {p.name: np.zeros((2, *p.shape), np.float32) for p in step.state_ports[1:]}
+    feeds = {
+        "token": token, **states, "forced": token, "force": np.array([True, True]),
+        "uniform": np.zeros(2, np.float32), "inverse_temperature": np.ones(2, np.float32),
+        "log_min_p": np.zeros(2, np.float32), "logit_bias": np.zeros((2, 256), np.float32),
+    }  # fmt: skip
+    session = ort.InferenceSession(tmp_path / "step.onnx", providers=["CPUExecutionProvider"])
+    (served,) = session.run(["logits"], feeds)
+    expected_logits, _ = model.step(torch.from_numpy(token), model.initial_state(2))
+    assert np.abs(served - expected_logits.detach().numpy()).max() < 1e-5
+
+
+def test_epsilon_is_the_same_in_float32_and_float64(graph: ir.Model) -> None:
+    for node in nodes(graph, "LayerNormalization"):
+        assert node.attributes["epsilon"].as_float() == 2**-17
+
+
+def test_a_missing_layer_norm_is_refused(model: LanguageModel, graph: ir.Model) -> None:
+    bigger = LanguageModel(LanguageConfig(units=24, embedding=8, layers=2))
+    with pytest.raises(ConversionError, match="3 LayerNormalization nodes, the model 6"):
+        check_graph(graph, LanguageStep(bigger, filtered=False))
+
+
+def test_a_decomposed_layer_norm_is_refused(model: LanguageModel, weights: Path) -> None:
+    decomposed = copy.deepcopy(model)
+    norm = decomposed.stack.cells[0].norm_h
+
+    def by_hand(a: torch.Tensor) -> torch.Tensor:
+        centred = a - a.mean(-1, keepdim=True)
+        return centred / (centred**2).mean(-1, keepdim=True).add(2**-17).sqrt() * norm.weight
+
+    norm.forward = by_hand
+    with pytest.raises(ConversionError, match=r"outside the allow-list|LayerNormalization nodes"):
+        export_graph(LanguageStep(decomposed, filtered=False), weights, scan=False)
+
+
+def test_an_operator_outside_the_allow_list_is_refused(model: LanguageModel, weights: Path) -> None:
+    other = copy.deepcopy(model)
+    readout = other.readout.forward
+    other.readout.forward = lambda y: torch.sin(readout(y))
+    with pytest.raises(ConversionError, match="outside the allow-list: Sin"):
+        export_graph(LanguageStep(other, filtered=False), weights, scan=False)
+
+
+def test_a_parameter_that_is_not_in_the_file_is_refused(
+    model: LanguageModel, tmp_path: Path
+) -> None:
+    state = model.state_dict()
+    del state["readout.bias"]
+    save_file(state, tmp_path / "model.safetensors")
+    with pytest.raises(ConversionError, match=r"readout\.bias is missing"):
+        export_graph(
+            LanguageStep(model, filtered=False), tmp_path / "model.safetensors", scan=False
+        )
+
+
+def test_an_inline_weight_is_refused(model: LanguageModel, weights: Path) -> None:
+    step = LanguageStep(model, filtered=False)
+    graph = export_graph(step, weights, scan=False)
+    value = graph.graph.initializers["readout.weight"]
+    value.const_value = ir.tensor(model.readout.weight.detach().numpy(), name=value.name)
+    with pytest.raises(ConversionError, match=r"readout\.weight .* is inline"):
+        check_graph(graph, step)
+
+
+def test_two_parameters_on_the_same_bytes_are_refused(model: LanguageModel, weights: Path) -> None:
+    step = LanguageStep(model, filtered=False)
+    graph = export_graph(step, weights, scan=False)
+    initializers = graph.graph.initializers
+    first = "stack.cells.0.norm_x.weight"
+    initializers[first].const_value = initializers["stack.cells.0.norm_h.weight"].const_value
+    with pytest.raises(ConversionError, match="merged"):
+        check_graph(graph, step)
+
+
+def test_the_graphs_read_the_very_bytes_pytorch_reads(artifact: Path) -> None:
+    offsets = tensor_offsets(artifact / "model.safetensors")
+    content = (artifact / "model.safetensors").read_bytes()
+    for name, tensor in load_file(artifact / "model.safetensors").items():
+        first, last = offsets[name]
+        assert content[first:last] == tensor.numpy().tobytes()
+    for graphs in GRAPHS.values():
+        for file in graphs.values():
+            proto = onnx.load(artifact / file, load_external_data=False)
+            external = {t.name: t for t in proto.graph.initializer if t.external_data}
+            assert external.keys() == offsets.keys()
+            for name, tensor in external.items():
+                place = {e.key: e.value for e in tensor.external_data}
+                assert place["location"] == "model.safetensors"
+                assert int(place["offset"]) == offsets[name][0]
+
+
+def test_no_graph_tells_where_it_was_made(artifact: Path) -> None:
+    for path in artifact.glob("*.onnx"):
+        assert b"/export/" not in path.read_bytes()
+        assert b"site-packages" not in path.read_bytes()
+
+
+def test_the_manifest_names_every_file_and_its_hash(artifact: Path) -> None:
+    manifest = read_manifest(artifact)
+    on_disk = {p.name: sha256(p) for p in artifact.iterdir() if p.name != "manifest.json"}
+    assert manifest["files"] == on_disk
+    assert manifest["layer_normalizations"] == 6
+    assert manifest["provenance"]["updates"] > 0
+    assert json.dumps(manifest)
+
+
+def test_an_artifact_gives_the_trained_model_back_without_dropout(artifact: Path) -> None:
+    model = load_model(artifact, read_manifest(artifact))
+    assert model.config.input_dropout == model.config.recurrent_dropout == 0
+    tokens, state = torch.randint(256, (9, 2)), model.initial_state(2)
+    with torch.no_grad():
+        training = model.train()(tokens, state)[0]
+        assert torch.equal(training, model.eval()(tokens, state)[0])

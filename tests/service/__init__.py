@@ -1,0 +1,1 @@
+"""Tests of the service, on artifacts made for them and on either runner."""

@@ -1,0 +1,108 @@
+"""A service to talk to: the application in this process, or a real server on a free port."""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.settings import Settings
+
+KEY = "a key shared by replicas"
+_PATIENCE_S = 30.0
+
+
+def settings(artifacts: Path, **changes: Any) -> Settings:
+    """Settings of a small service on the CPU."""
+    usual = {"artifacts": artifacts, "provider": "cpu", "threads": 1, "state_key": KEY}
+    return Settings(**usual | changes)
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether a condition comes true before patience ends."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not condition():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+    return True
+
+
+class Service:
+    """An application that runs, and the usual questions to it."""
+
+    def __init__(self, app: FastAPI, client: TestClient) -> None:
+        self.app = app
+        self.client = client
+
+    def post(self, **body: Any) -> Any:
+        """The response to a completion request, of `letters` if it does not say."""
+        return self.client.post("/v1/completions", json={"model": "letters"} | body)
+
+    def complete(self, **body: Any) -> dict[str, Any]:
+        """The body of a response that must be a success."""
+        response = self.post(**body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def choice(self, **body: Any) -> dict[str, Any]:
+        """The only choice of a completion."""
+        (choice,) = self.complete(**body)["choices"]
+        return choice
+
+    def text(self, **body: Any) -> str:
+        """The text of the only choice."""
+        return self.choice(**body)["text"]
+
+    def events(self, **body: Any) -> list[dict[str, Any]]:
+        """The events of a streamed completion, `[DONE]` checked and left out."""
+        response = self.post(**body, stream=True)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/event-stream")
+        *events, done, end = response.text.split("\n\n")
+        assert (done, end) == ("data: [DONE]", "")
+        return [json.loads(event.removeprefix("data: ")) for event in events]
+
+    def streamed_text(self, **body: Any) -> str:
+        """The texts of a streamed completion with one choice, joined."""
+        return "".join(e["choices"][0]["text"] for e in self.events(**body))
+
+    def metric(self, name: str, **labels: str) -> float:
+        """The value of one series of `letters`, 0 if it has none yet."""
+        labels = {"model": "letters"} | labels
+        value = self.app.state.metrics.registry.get_sample_value(f"evenkeel_{name}", labels)
+        return value or 0.0
+
+
+@contextmanager
+def running(chosen: Settings, *, ready: bool = True) -> Iterator[Service]:
+    """The application in this process; waits until its models have been attested."""
+    app = create_app(chosen)
+    with TestClient(app, raise_server_exceptions=False) as client:
+        if ready:
+            assert eventually(lambda: client.get("/readyz").status_code == 200)
+        yield Service(app, client)
+
+
+@contextmanager
+def listening(chosen: Settings) -> Iterator[tuple[str, FastAPI]]:
+    """A real server on a free port of the loopback interface: its URL and its application."""
+    app = create_app(chosen)
+    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    try:
+        assert eventually(lambda: server.started and app.state.models.ready)
+        port = server.servers[0].sockets[0].getsockname()[1]
+        yield f"http://127.0.0.1:{port}", app
+    finally:
+        server.should_exit = True
+        thread.join(_PATIENCE_S)

@@ -1,0 +1,113 @@
+"""A model proves itself on the provider in use before anybody is served from it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.artifact import load_artifact
+from service.attestation import Verdict, attest
+from service.runtime import choose_runtime, make_runner
+from tests.service.altered import copy_of, edit_golden, perturb
+from tests.service.serving import eventually, running, settings
+
+_WEIGHT = "stack.cells.0.weight_h"
+
+
+@pytest.fixture
+def copy(artifacts: Path, tmp_path: Path) -> Path:
+    return copy_of(artifacts / "letters", tmp_path)
+
+
+def _attest(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
+    loaded = load_artifact(artifact)
+    runtime = choose_runtime(settings(artifact.parent, runner=runner, slots=slots))
+    return attest(loaded, make_runner(loaded, runtime))
+
+
+@pytest.mark.parametrize("runner", ["scan", "slots"])
+@pytest.mark.parametrize("name", ["letters", "noise"])
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_an_untouched_artifact_proves_itself(
+    artifacts: Path, name: str, runner: str, slots: int
+) -> None:
+    verdict = _attest(artifacts / name, runner, slots)
+    assert verdict.ok
+    assert 0 < verdict.max_error <= verdict.bound
+    assert verdict.steps == 50 * min(slots, 2)
+
+
+@pytest.mark.parametrize("runner", ["scan", "slots"])
+@pytest.mark.parametrize("place", [(0, 0), (70, 31), (191, 47)])
+def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
+    copy: Path, runner: str, place: tuple[int, int]
+) -> None:
+    perturb(copy, _WEIGHT, place, 1e-3)
+    verdict = _attest(copy, runner)
+    assert not verdict.ok
+    assert verdict.max_error > verdict.bound
+    assert "logits leave the bound at step" in verdict.detail
+    assert f"> {verdict.bound:.3g}" in verdict.detail
+
+
+def test_the_verdict_names_the_first_step_that_differs(copy: Path) -> None:
+    edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
+    verdict = _attest(copy)
+    assert not verdict.ok
+    assert verdict.detail == "logits leave the bound at step 7: 1 > 0.5"
+    assert verdict.max_error == pytest.approx(1.0, abs=1e-4)
+
+
+def test_a_byte_drawn_differently_fails_even_within_the_bound(copy: Path) -> None:
+    def edit(golden: dict[str, np.ndarray]) -> None:
+        golden["tokens"][9, 0] ^= 1
+
+    edit_golden(copy, edit, "1.0")
+    verdict = _attest(copy)
+    assert not verdict.ok
+    assert verdict.detail == "next differs from the golden bytes at step 9"
+
+
+def test_golden_values_that_are_not_numbers_fail(copy: Path) -> None:
+    edit_golden(copy, lambda golden: golden["logits_float64"].fill(np.nan), "1.0")
+    verdict = _attest(copy)
+    assert not verdict.ok
+    assert "step 0" in verdict.detail
+
+
+def test_a_service_with_an_altered_model_is_alive_but_never_ready(copy: Path) -> None:
+    perturb(copy, _WEIGHT, (0, 0), 1e-3)
+    with running(settings(copy.parent), ready=False) as service:
+        models = service.app.state.models
+        assert eventually(lambda: models["letters"].verdict is not None)
+        ready = service.client.get("/readyz")
+        assert (ready.status_code, ready.headers["retry-after"]) == (503, "2")
+        assert service.client.get("/livez").status_code == 200
+        health = service.client.get("/health")
+        assert health.status_code == 503
+        assert health.json()["models"]["letters"]["ready"] is False
+        assert "step" in health.json()["models"]["letters"]["attestation"]["detail"]
+        answer = service.post(max_tokens=1)
+        assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+        assert "retry-after" in answer.headers
+
+
+def test_one_altered_model_does_not_stop_another(artifacts: Path, copy: Path) -> None:
+    copy_of(artifacts / "noise", copy.parent)
+    perturb(copy, _WEIGHT, (0, 0), 1e-3)
+    with running(settings(copy.parent), ready=False) as service:
+        models = service.app.state.models
+        assert eventually(lambda: models["letters"].verdict and models["noise"].engine.ready)
+        assert service.client.get("/readyz").status_code == 503
+        assert service.post(model="letters").status_code == 503
+        assert service.post(model="noise").status_code == 200
+
+
+def test_golden_vectors_that_cannot_be_read_leave_the_model_not_ready(
+    copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    edit_golden(copy, lambda golden: None, "not a number")
+    with running(settings(copy.parent), ready=False) as service:
+        assert eventually(lambda: "golden.safetensors: could not convert" in caplog.text)
+        assert service.client.get("/readyz").status_code == 503
+        assert service.post(max_tokens=1).status_code == 503

@@ -1,0 +1,108 @@
+"""State tokens: what goes in comes out, and nothing else comes in."""
+
+import string
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.artifact import Artifact, load_artifact
+from service.errors import InvalidRequest, StateMismatch
+from service.state import Moment, StateCodec
+
+_KEY = b"sixteen bytes ok"
+
+
+@pytest.fixture(scope="module", params=["letters", "noise"])
+def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
+    return load_artifact(artifacts / request.param)
+
+
+@pytest.fixture
+def codec(artifact: Artifact) -> StateCodec:
+    return StateCodec(_KEY, artifact, "here")
+
+
+def _moment(artifact: Artifact) -> Moment:
+    generator = np.random.default_rng(5)
+    state = {
+        p.name: generator.normal(size=p.shape).astype(p.dtype) * 100
+        for p in artifact.manifest.ports.state
+    }
+    return Moment(state, -(2**63), 127, 10**9, b"\xe2\x82END")
+
+
+def test_a_moment_survives_its_token(codec: StateCodec, artifact: Artifact) -> None:
+    moment = _moment(artifact)
+    again = codec.decode(codec.encode(moment))
+    assert again.state.keys() == moment.state.keys()
+    for name, array in moment.state.items():
+        assert again.state[name].dtype == array.dtype
+        assert (again.state[name] == array).all()
+    assert replace(again, state={}) == replace(moment, state={})
+
+
+def test_a_token_is_a_few_kilobytes_of_url_safe_text(codec: StateCodec, artifact: Artifact) -> None:
+    token = codec.encode(_moment(artifact))
+    assert len(token) < 4096
+    assert set(token) <= set(string.ascii_letters + string.digits + "-_=.")
+
+
+def test_a_token_cut_short_anywhere_is_refused(codec: StateCodec, artifact: Artifact) -> None:
+    token = codec.encode(_moment(artifact))
+    for size in range(len(token)):
+        with pytest.raises(InvalidRequest):
+            codec.decode(token[:size])
+
+
+def test_a_token_with_one_character_changed_is_refused(
+    codec: StateCodec, artifact: Artifact
+) -> None:
+    token = codec.encode(_moment(artifact))
+    for place in range(len(token)):
+        other = "B" if token[place] == "A" else "A"
+        with pytest.raises(InvalidRequest):
+            codec.decode(token[:place] + other + token[place + 1 :])
+
+
+def test_a_token_has_one_spelling(codec: StateCodec, artifact: Artifact) -> None:
+    # The last character of the signature carries four bits; the other two must not be free.
+    token = codec.encode(_moment(artifact))
+    for other in set(string.ascii_letters + string.digits + "-_") - {token[-1]}:
+        with pytest.raises(InvalidRequest):
+            codec.decode(token[:-1] + other)
+
+
+@pytest.mark.parametrize("token", ["", ".", "a", "a.b", "é.b", "\ud800", "a." * 50, " ", "\x00"])
+def test_what_never_was_a_token_is_refused(codec: StateCodec, token: str) -> None:
+    with pytest.raises(InvalidRequest) as caught:
+        codec.decode(token)
+    assert (caught.value.status, caught.value.param) == (400, "state")
+
+
+def test_a_token_signed_with_another_key_is_refused(artifact: Artifact) -> None:
+    token = StateCodec(b"another key, 16+", artifact, "here").encode(_moment(artifact))
+    with pytest.raises(InvalidRequest):
+        StateCodec(_KEY, artifact, "here").decode(token)
+
+
+def test_a_token_of_another_runtime_does_not_match(artifact: Artifact) -> None:
+    token = StateCodec(_KEY, artifact, "elsewhere").encode(_moment(artifact))
+    with pytest.raises(StateMismatch, match="another runtime: elsewhere") as caught:
+        StateCodec(_KEY, artifact, "here").decode(token)
+    assert (caught.value.status, caught.value.param) == (409, "state")
+
+
+def test_a_token_of_another_model_does_not_match(codec: StateCodec, artifact: Artifact) -> None:
+    other = replace(artifact, digest="0" * 64)
+    token = StateCodec(_KEY, other, "here").encode(_moment(artifact))
+    with pytest.raises(StateMismatch, match="another model: 000") as caught:
+        codec.decode(token)
+    assert caught.value.status == 409
+
+
+def test_decoded_state_is_the_holders_own(codec: StateCodec, artifact: Artifact) -> None:
+    state = codec.decode(codec.encode(_moment(artifact))).state
+    for array in state.values():
+        assert array.flags.writeable
