@@ -12,7 +12,9 @@ WORKDIR /app
 # Readable by the service whatever the umask of the checkout, and owned by root.
 COPY --chmod=755 artifacts artifacts
 COPY --chmod=755 service service
-ENV PATH=/opt/venv/bin:$PATH \
+# The wheels of onnxruntime report to their maker unless told not to.
+ENV ORT_DISABLE_TELEMETRY=1 \
+    PATH=/opt/venv/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
     EVENKEEL_HOST=0.0.0.0 \

@@ -6,6 +6,9 @@ TORCH_INDEX ?=
 # The running service that docker-probe asks.
 URL ?= http://127.0.0.1:8000
 
+# The wheels of onnxruntime report to their maker unless told not to.
+export ORT_DISABLE_TELEMETRY = 1
+
 RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json

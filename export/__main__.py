@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from export.convert import convert, read_manifest, write_json
+from export.convert import MANIFEST, convert, read_manifest, write_json
 from export.recipe import Recipe, read_recipe
 from export.train import CHECKPOINT, LOG, Trainer, use_fast_float32
 
@@ -58,7 +58,8 @@ def _parser() -> argparse.ArgumentParser:
 
     train.set_defaults(command=_train)
     convert_.set_defaults(command=lambda options: convert(options.run, options.artifact))
-    verify.set_defaults(command=lambda options: _verify(options.artifact))
+    verify.add_argument("--record", action="store_true", help="write the report to the manifest")
+    verify.set_defaults(command=lambda options: _verify(options.artifact, options.record))
     build.set_defaults(command=_build)
     return parser
 
@@ -113,16 +114,17 @@ def train(recipe: Recipe, run: Path, device: str) -> None:
         print(f"{run / CHECKPOINT}: validation loss {trainer.progress.best_loss:.4f} nats/byte")
 
 
-def _verify(artifact: Path) -> int:
+def _verify(artifact: Path, record: bool) -> int:
     from export.verify import verify
 
     findings = verify(artifact, DATA_FOLDER)
     for f in findings:
         mark = "ok  " if f.holds else "FAIL"
         print(f"{mark} {f.name}: {f.value:.3g} (bound {f.bound:g}), {f.detail}")
-    manifest = read_manifest(artifact)
-    manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in findings]
-    write_json(artifact / "manifest.json", manifest)
+    if record:
+        manifest = read_manifest(artifact)
+        manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in findings]
+        write_json(artifact / MANIFEST, manifest)
     return 0 if all(f.holds for f in findings) else 1
 
 
@@ -133,7 +135,7 @@ def _build(options: argparse.Namespace) -> int:
     _train(options)
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
-    return _verify(artifact)
+    return _verify(artifact, record=True)
 
 
 if __name__ == "__main__":

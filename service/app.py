@@ -4,10 +4,11 @@ import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import FileResponse, JSONResponse
+from fastapi.responses import FileResponse, JSONResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -39,7 +40,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.metrics = Metrics()
     app.include_router(status.router)
     app.include_router(completions.router)
-    app.mount("/static", StaticFiles(directory=_WEB), name="static")
+    app.mount("/static", _Fresh(directory=_WEB), name="static")
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
@@ -49,8 +50,18 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
+_ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page
+
+
+class _Fresh(StaticFiles):
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_ASK_AGAIN)
+        return response
+
+
 async def _page() -> FileResponse:
-    return FileResponse(_WEB / "index.html")
+    return FileResponse(_WEB / "index.html", headers=_ASK_AGAIN)
 
 
 class _BodyLimit:

@@ -26,8 +26,9 @@ class Verdict:
     detail: str
 
     def describe(self) -> dict[str, Any]:
-        """As JSON."""
-        return asdict(self)
+        """As JSON, which has no word for NaN: null."""
+        entries = asdict(self)
+        return {n: None if isinstance(v, float) and v != v else v for n, v in entries.items()}
 
 
 def attest(artifact: Artifact, runner: Runner) -> Verdict:

@@ -147,7 +147,8 @@ def test_what_is_loaded_is_read_back_and_is_a_copy(
     runner.load(5, given)
     for p in ports:
         given[p.name][...] = 9
-        runner.read(5)[p.name][...] = 9
+        if p.shape:
+            runner.read(5)[p.name][...] = 9
         assert (runner.read(5)[p.name] == 3).all()
         assert (runner.read(4)[p.name] == p.initial).all()
 
