@@ -13,7 +13,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity bench docker-check docker-probe gpu-check clean
+.PHONY: help serve test check parity parity-full bench docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -33,7 +33,10 @@ check: $(VENV) ## lint and types
 	$(RUN) mypy
 
 parity: $(VENV) ## compare every model in artifacts/ with the computation that was trained
-	@for folder in artifacts/*/; do echo "$$folder"; $(RUN) export verify "$$folder" || exit; done
+	@for folder in artifacts/*/; do echo "$$folder"; $(RUN) export verify $(PARITY) "$$folder" || exit; done
+
+parity-full: PARITY := --full
+parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
 
 bench: $(VENV) ## measure the service and its peers on this machine
 	$(RUN) bench
@@ -41,7 +44,7 @@ bench: $(VENV) ## measure the service and its peers on this machine
 docker-check: ## build and start the container, ask it for a completion, take it down
 	@compose='docker compose -p evenkeel-check'; \
 	trap "$$compose down" EXIT; trap 'exit 130' INT TERM; \
-	{ $$compose up --build --wait && $(MAKE) docker-probe; } || { $$compose logs --tail 50; exit 1; }
+	{ $$compose up --build --wait && $(MAKE) --no-print-directory docker-probe; } || { $$compose logs --tail 50; exit 1; }
 
 docker-probe: ## ask a running service for a completion; fails unless text comes back
 	@answer=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/completions \
@@ -51,7 +54,7 @@ docker-probe: ## ask a running service for a completion; fails unless text comes
 	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
 
 gpu-check: ## run the service tests on CUDA; skipped where there is no NVIDIA GPU
-	@if nvidia-smi -L 2>/dev/null; then $(MAKE) gpu-tests; \
+	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
 # The first line fails where onnxruntime cannot use CUDA; the tests would fall back to the CPU.
@@ -66,7 +69,7 @@ clean: ## remove what make made, except artifacts and training runs
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: ROLES = cpu,train,test
-.venv-gpu/.stamp: ROLES = gpu,test
+.venv-gpu/.stamp: ROLES = gpu,train,test
 .venv/.stamp .venv-gpu/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install -c constraints.txt \

@@ -59,7 +59,11 @@ def _parser() -> argparse.ArgumentParser:
     train.set_defaults(command=_train)
     convert_.set_defaults(command=lambda options: convert(options.run, options.artifact))
     verify.add_argument("--record", action="store_true", help="write the report to the manifest")
-    verify.set_defaults(command=lambda options: _verify(options.artifact, options.record))
+    verify.add_argument("--full", action="store_true", help="10^6 row-steps and 10^5 bytes")
+    verify.add_argument("--plot", type=Path, help="write the error over time steps as a PNG")
+    verify.set_defaults(
+        command=lambda o: _verify(o.artifact, full=o.full, record=o.record, plot=o.plot)
+    )
     build.set_defaults(command=_build)
     return parser
 
@@ -114,18 +118,24 @@ def train(recipe: Recipe, run: Path, device: str) -> None:
         print(f"{run / CHECKPOINT}: validation loss {trainer.progress.best_loss:.4f} nats/byte")
 
 
-def _verify(artifact: Path, record: bool) -> int:
-    from export.verify import verify
+def _verify(
+    artifact: Path, *, full: bool, record: bool, plot: Path | None = None, brief: bool = False
+) -> int:
+    from export.curves import plot_errors
+    from export.verify import FULL, QUICK, verify
 
-    findings = verify(artifact, DATA_FOLDER)
-    for f in findings:
-        mark = "ok  " if f.holds else "FAIL"
-        print(f"{mark} {f.name}: {f.value:.3g} (bound {f.bound:g}), {f.detail}")
+    report = verify(artifact, DATA_FOLDER, FULL if full else QUICK)
+    headlines = {"log-probability", "sampling", "bits"}
+    for finding in report.findings:
+        if not brief or finding.name in headlines or not finding.holds:
+            print(finding.line())
+    if plot is not None:
+        plot_errors(report.error_curves, plot, f"{artifact.name}: distance to float64")
     if record:
         manifest = read_manifest(artifact)
-        manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in findings]
+        manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in report.findings]
         write_json(artifact / MANIFEST, manifest)
-    return 0 if all(f.holds for f in findings) else 1
+    return 0 if report.holds else 1
 
 
 def _build(options: argparse.Namespace) -> int:
@@ -135,7 +145,7 @@ def _build(options: argparse.Namespace) -> int:
     _train(options)
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
-    return _verify(artifact, record=True)
+    return _verify(artifact, full=False, record=True, brief=True)
 
 
 if __name__ == "__main__":

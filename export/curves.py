@@ -1,9 +1,11 @@
-"""The loss curve of a run as a PNG, from its JSONL log."""
+"""Plots: the loss of a run, from its JSONL log, and the errors of a parity report."""
 
 import json
 from pathlib import Path
 
 import matplotlib
+import numpy as np
+from numpy.typing import NDArray
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -28,6 +30,18 @@ def plot_losses(log: Path, image: Path, title: str) -> None:
     axes.set(xlabel="epochs", ylabel="nats per byte", title=title)
     # The first epochs would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(best["validation_loss"] - 0.15, best["validation_loss"] + 0.85)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(image)
+    pyplot.close(figure)
+
+
+def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str) -> None:
+    """The largest distance of any logit to float64 truth at each time step, one line per curve."""
+    figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
+    for name, curve in curves.items():
+        axes.plot(curve, label=name, linewidth=1)
+    axes.set(xlabel="time step", ylabel="largest |logit - float64|", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(image)

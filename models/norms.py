@@ -1,25 +1,32 @@
 """How the summed inputs of a recurrent layer are normalised, gain and bias included.
 
-Shapes: `(..., F)` for F features; statistics are taken over F, one row at a time.
+Shapes: `(..., F)` for F features, `(..., B, F)` where B rows share statistics. `at (..., B)` is the
+time step each row stands at, counted from its zero state; only batch norm asks.
 """
 
-from typing import Literal
+import copy
+from typing import Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.nn.utils import parametrize
 
-NormKind = Literal["layer", "none"]
+NormKind = Literal["layer", "batch", "weight", "none"]
+Model = TypeVar("Model", bound=nn.Module)
 
 # ONNX stores the epsilon of LayerNormalization as float32. 1e-5 has no exact float32, so a float64
 # export would compute something else than float64 PyTorch; a power of two is exact in both.
 EPSILON = 2.0**-17
+# Time steps for which batch norm keeps statistics of their own, unless the configuration says.
+LONGEST_STEP = 100
 
 
 class LayerNorm(nn.Module):
     """`gain * (a - mean) / sqrt(variance + epsilon) + bias` (Ba, Kiros, Hinton 2016, eq. 3-4).
 
-    `bias=False` leaves the bias out where another term of the same sum already has one.
+    Statistics are taken over F, one row at a time. `bias=False` leaves the bias out where another
+    term of the same sum already has one.
     """
 
     def __init__(self, features: int, *, bias: bool) -> None:
@@ -27,27 +34,115 @@ class LayerNorm(nn.Module):
         self.weight = nn.Parameter(torch.ones(features))
         self.bias = nn.Parameter(torch.zeros(features)) if bias else None
 
-    def forward(self, a: Tensor) -> Tensor:
+    def forward(self, a: Tensor, at: Tensor | None = None) -> Tensor:
         return F.layer_norm(a, self.weight.shape, self.weight, self.bias, EPSILON)
 
 
-class Bias(nn.Module):
-    """No normalisation: the sum keeps its scale and only its bias is added."""
+class BatchNorm(nn.Module):
+    """The same formula with statistics over the rows, each time step its own (Cooijmans et al.
+    2016). Past `longest_step` all steps share those of the last.
 
-    def __init__(self, features: int) -> None:
+    In training mode a step is normalised with the statistics of its batch, whose rows all stand at
+    the same step; where gradients are on, running ones are learned from them. In evaluation mode,
+    and served, the running ones are used. The gain starts at 0.1, as in that paper: at 1 the tanh
+    behind it saturates and the gradient vanishes.
+    """
+
+    INITIAL_GAIN = 0.1
+    MOMENTUM = 0.1
+
+    def __init__(self, features: int, *, bias: bool, longest_step: int) -> None:
         super().__init__()
-        self.bias = nn.Parameter(torch.zeros(features))
+        self.weight = nn.Parameter(torch.full((features,), self.INITIAL_GAIN))
+        self.bias = nn.Parameter(torch.zeros(features)) if bias else None
+        self.running_mean: Tensor
+        self.running_variance: Tensor
+        self.register_buffer("running_mean", torch.zeros(longest_step, features))
+        self.register_buffer("running_variance", torch.ones(longest_step, features))
 
-    def forward(self, a: Tensor) -> Tensor:
-        return a + self.bias
+    def forward(self, a: Tensor, at: Tensor | None = None) -> Tensor:
+        assert at is not None, "batch norm needs the time step"
+        if self.training:
+            mean = a.mean(-2, keepdim=True)
+            variance = a.var(-2, keepdim=True, correction=0)
+            if torch.is_grad_enabled():
+                self._learn(at[..., 0], mean, variance, rows=a.shape[-2])
+        else:
+            index = self._index(at)
+            mean = F.embedding(index, self.running_mean)
+            variance = F.embedding(index, self.running_variance)
+        normalised = (a - mean) / torch.sqrt(variance + EPSILON) * self.weight
+        return normalised if self.bias is None else normalised + self.bias
+
+    def _index(self, at: Tensor) -> Tensor:
+        return torch.clamp(at, max=len(self.running_mean) - 1)
+
+    @torch.no_grad()
+    def _learn(self, at: Tensor, mean: Tensor, variance: Tensor, rows: int) -> None:
+        """Steps `at (...)`, statistics `(..., 1, F)`; the variance kept is the unbiased estimate."""
+        means, variances = (s.reshape(-1, s.shape[-1]) for s in (mean, variance))
+        unbiased = variances * (rows / (rows - 1))
+        # One after the other, because steps past the longest share one place.
+        for place, m, v in zip(self._index(at).reshape(-1).tolist(), means, unbiased, strict=True):
+            self.running_mean[place].lerp_(m, self.MOMENTUM)
+            self.running_variance[place].lerp_(v, self.MOMENTUM)
 
 
-def make_norm(kind: NormKind, features: int, *, bias: bool = True) -> nn.Module:
-    """The normalisation `kind` over `features` summed inputs, with or without a bias."""
+class Bias(nn.Module):
+    """No normalisation: the sum keeps its scale and only its bias, if it has one, is added."""
+
+    def __init__(self, features: int, *, bias: bool) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.zeros(features)) if bias else None
+
+    def forward(self, a: Tensor, at: Tensor | None = None) -> Tensor:
+        return a if self.bias is None else a + self.bias
+
+
+class WeightNorm(nn.Module):
+    """`w = gain * v / |v|` per row of a matrix (Salimans and Kingma 2016, eq. 2).
+
+    A parametrisation: `original0` is the gain `(G,)`, `original1` the direction v `(G, F)`. A
+    matrix put under it keeps its value: v is the matrix, the gain the norms of its rows.
+    """
+
+    def forward(self, gain: Tensor, direction: Tensor) -> Tensor:
+        return direction * (gain / torch.linalg.vector_norm(direction, dim=1)).unsqueeze(1)
+
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.linalg.vector_norm(weight, dim=1), weight
+
+
+def make_norm(
+    kind: NormKind, features: int, *, bias: bool = True, longest_step: int = LONGEST_STEP
+) -> nn.Module:
+    """The normalisation `kind` over `features` summed inputs, with or without a bias.
+
+    Weight norm acts on the matrices before the sum (`WeightNorm`), so of the sum itself it leaves
+    as much as no norm at all: its bias.
+    """
     match kind:
         case "layer":
             return LayerNorm(features, bias=bias)
-        case "none":
-            return Bias(features) if bias else nn.Identity()
+        case "batch":
+            return BatchNorm(features, bias=bias, longest_step=longest_step)
+        case "weight" | "none":
+            return Bias(features, bias=bias)
         case _:
-            raise ValueError(f"norm is {kind!r}; it must be 'layer' or 'none'")
+            raise ValueError(f"norm is {kind!r}; it must be 'layer', 'batch', 'weight' or 'none'")
+
+
+def fold(model: Model) -> Model:
+    """A copy to serve: under weight norm its matrices are plain parameters `weight_x`, `weight_h`.
+
+    They are computed in float64 and rounded once, so no machine's float32 norms are in them. The
+    copy is the model of the artifact, for PyTorch and onnxruntime alike; the float32 matrices
+    training itself used differ from it by their own rounding. Other norms are copied as they are.
+    """
+    dtype = next(model.parameters()).dtype
+    folded = copy.deepcopy(model).double()
+    for module in folded.modules():
+        if parametrize.is_parametrized(module):
+            for name in list(module.parametrizations):  # type: ignore[arg-type]
+                parametrize.remove_parametrizations(module, name)
+    return folded.to(dtype)

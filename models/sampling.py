@@ -56,8 +56,9 @@ def _sorted_threshold(below: Tensor, filters: Filters) -> Tensor:
     ordered = below.topk(below.shape[-1], dim=-1).values
     kth = ordered.gather(-1, filters.top_k.unsqueeze(-1) - 1)
     mass = torch.exp(ordered)
-    before = mass.cumsum(-1) - mass  # mass of the more probable symbols
+    cumulative = mass.cumsum(-1)
+    before = cumulative - mass  # mass of the more probable symbols
     top_p = filters.top_p.unsqueeze(-1)
-    inside = before < top_p * mass.sum(-1, keepdim=True)  # the best is inside if top_p > 0
+    inside = before < top_p * cumulative[:, -1:]  # the best is inside if top_p > 0
     least = torch.where(inside, ordered, torch.inf).amin(-1, keepdim=True)
     return torch.maximum(kth, torch.where(top_p < 1.0, least, -torch.inf))

@@ -1,15 +1,17 @@
 """Recurrent layers over time, with skip connections from every layer to the output.
 
-Shapes: T time, B batch, E inputs, H units, L layers. State: one flat tuple, layer by layer.
+Shapes: T time, B batch, E inputs, H units, L layers. State: one flat tuple, layer by layer; under
+batch norm the time step of each row, int64 `(B,)`, comes last.
 """
 
 from typing import NamedTuple, cast
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils import parametrize
 
-from models.cells import CELLS, Cell, CellKind, State
-from models.norms import NormKind
+from models.cells import CELLS, At, Cell, CellKind, State
+from models.norms import LONGEST_STEP, NormKind
 
 
 class Dropout(NamedTuple):
@@ -36,21 +38,34 @@ class Stack(nn.Module):
     """L cells on top of each other; the output is the h of all layers side by side, `L*H` wide."""
 
     def __init__(
-        self, inputs: int, units: int, layers: int, cell: CellKind, norm: NormKind, dropout: Dropout
+        self,
+        inputs: int,
+        units: int,
+        layers: int,
+        cell: CellKind,
+        norm: NormKind,
+        dropout: Dropout,
+        longest_step: int = LONGEST_STEP,
     ) -> None:
         super().__init__()
         widths = [inputs] + [units] * (layers - 1)
-        self.cells = nn.ModuleList(CELLS[cell](width, units, norm) for width in widths)
+        self.cells = nn.ModuleList(
+            CELLS[cell](width, units, norm, longest_step) for width in widths
+        )
         self.dropout = dropout
+        self.counts_steps = norm == "batch"
 
     @property
     def state_names(self) -> tuple[str, ...]:
-        """The name of every state tensor, in order: `h0, c0, h1, c1, ...`."""
-        return tuple(f"{n}{i}" for i, cell in enumerate(self._cells()) for n in cell.state_names)
+        """The name of every state tensor, in order: `h0, c0, h1, c1, ..., step`."""
+        names = [f"{n}{i}" for i, cell in enumerate(self._cells()) for n in cell.state_names]
+        return tuple(names + ["step"] * self.counts_steps)
 
     def initial_state(self, batch: int) -> State:
-        """Zeros: a `(B, H)` tensor per state name."""
-        return tuple(s for cell in self._cells() for s in cell.initial_state(batch))
+        """Zeros: a tensor per state name."""
+        state = [s for cell in self._cells() for s in cell.initial_state(batch)]
+        count = [state[0].new_zeros(batch, dtype=torch.int64)] * self.counts_steps
+        return tuple(state + count)
 
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """All steps: `x (T, B, E)` and the state before them to `(T, B, L*H)` and the state after.
@@ -59,6 +74,8 @@ class Stack(nn.Module):
         """
         outputs: list[Tensor] = []
         after: list[Tensor] = []
+        *layers, at = self._layers(state)
+        with parametrize.cached():
         for cell, before in self._layers(state):
             if self.training and self.dropout.input > 0:
                 x = x * dropout_mask(x, self.dropout.input)

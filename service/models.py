@@ -1,12 +1,15 @@
 """The models being served: each an artifact, an engine, a codec for its state, and a verdict."""
 
+import asyncio
 import logging
 import secrets
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from service.artifact import Artifact, load_artifacts
-from service.attestation import Verdict, attest
+from service.attestation import GoldenRow, Verdict, attest, golden_rows, judge
 from service.engine import Engine
 from service.errors import UnknownModel
 from service.metrics import Metrics
@@ -34,18 +37,43 @@ class ServedModel:
 
     def attest(self, runner: Runner) -> bool:
         """Replay the golden vectors and keep the verdict; whether it is good."""
-        self.verdict = attest(self.artifact, runner)
-        level = logging.INFO if self.verdict.ok else logging.ERROR
-        log.log(
-            level,
-            "%s: attested %s, max error %.2g (bound %.2g): %s",
-            self.artifact.name,
-            "ok" if self.verdict.ok else "FAILED",
-            self.verdict.max_error,
-            self.verdict.bound,
-            self.verdict.detail,
+        verdict = attest(self.artifact, runner)
+        self._keep(verdict)
+        return verdict.ok
+
+    async def attest_now(self) -> Verdict:
+        """Replay the golden vectors in the queue, beside whatever else is being served.
+
+        A model that no longer agrees stops being ready. Raises what `submit` raises.
+        """
+        loop = asyncio.get_running_loop()
+        ended: asyncio.Queue[GoldenRow] = asyncio.Queue()
+        rows = golden_rows(
+            self.artifact, lambda row: loop.call_soon_threadsafe(ended.put_nowait, row)
         )
-        return self.verdict.ok
+        self.engine.submit(rows)
+        for _ in rows:
+            row = await ended.get()
+            if row.error is not None:
+                raise row.error
+        outputs = [row.outputs for row in rows]
+        joined = {name: np.stack([o[name] for o in outputs], axis=1) for name in outputs[0]}
+        self._keep(judge(self.artifact, joined))
+        assert self.verdict is not None
+        self.engine.ready = self.engine.ready and self.verdict.ok
+        return self.verdict
+
+    def _keep(self, verdict: Verdict) -> None:
+        self.verdict = verdict
+        log.log(
+            logging.INFO if verdict.ok else logging.ERROR,
+            "%s: attestation %s, max error %.2g (bound %.2g): %s",
+            self.artifact.name,
+            "ok" if verdict.ok else "FAILED",
+            verdict.max_error,
+            verdict.bound,
+            verdict.detail,
+        )
 
     def describe(self) -> dict[str, Any]:
         """The entry of `/v1/models`."""

@@ -1,4 +1,4 @@
-"""Small artifacts made without any data: one model that learned a few lines, one that learned nothing.
+"""Small artifacts made without any data: a model that learned a few lines, and one that did not.
 
 `letters` is a layer of LSTM that writes words, accents, currency signs and emoji. `noise` is two
 layers of GRU that write any byte, so most of its text is not UTF-8.
@@ -32,9 +32,10 @@ def write_letters(folder: Path) -> Path:
     tokens = torch.frombuffer(bytearray(_TEXT.encode() * 40), dtype=torch.uint8)
     task = LanguageTask(model, tokens, tokens[:600], batch_size=16, steps=32, seed=0)
     optimizer = torch.optim.Adam(model.parameters(), lr=1e-2)
+    state = task.initial_state()
     for update in range(_UPDATES):
-        batch, anew = task.batch(update)
-        loss, state = task.loss(batch, task.initial_state() if anew else state)
+        batch, _ = task.batch(update)
+        loss, state = task.loss(batch, state)
         optimizer.zero_grad()
         loss.backward()
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)

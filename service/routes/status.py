@@ -55,6 +55,14 @@ async def list_models(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": [model.describe() for model in request.app.state.models]}
 
 
+@router.post("/v1/models/{name}/attest")
+async def attest(request: Request, name: str) -> dict[str, Any]:
+    """Replay the golden vectors now, in the queue like any request, and return the verdict."""
+    verdict = await request.app.state.models[name].attest_now()
+    description: dict[str, Any] = verdict.describe()
+    return description
+
+
 @router.get("/v1/models/{name}")
 async def get_model(request: Request, name: str) -> dict[str, Any]:
     """One model: its provenance, parity report, digest, runtime and attestation."""

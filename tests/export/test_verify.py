@@ -12,6 +12,7 @@ from safetensors.numpy import load_file
 
 from export.__main__ import main
 from export.convert import read_manifest, sha256, write_json
+from export.parity.finding import Finding
 from export.verify import verify
 from service.artifact import load_artifact
 from service.attestation import attest
@@ -42,11 +43,12 @@ def with_served_weight_changed(artifact: Path, folder: Path) -> Path:
 def test_what_was_converted_keeps_every_bound(
     artifact: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    findings = verify(artifact, corpus.parent)
-    assert [f.name for f in findings] == [
-        "log-probability", "sampling", "bits", "score, sampled text", "score, validation text",
+    report = verify(artifact, corpus.parent)
+    assert [f.name for f in report.findings] == [
+        "structure", "rounding", "log-probability", "sampling", "score, sampled text",
+        "score, validation text", "bits", "bits, control", "operators", "operators, control",
     ]  # fmt: skip
-    assert all(f.holds for f in findings), findings
+    assert report.holds, report.findings
     before = read_manifest(artifact)
     assert main(["verify", str(artifact)]) == 0
     assert read_manifest(artifact) == before
@@ -57,7 +59,7 @@ def test_what_was_converted_keeps_every_bound(
 
 
 def test_without_the_corpus_the_report_says_what_it_used(artifact: Path, tmp_path: Path) -> None:
-    names = [f.name for f in verify(artifact, tmp_path)]
+    names = [f.name for f in verify(artifact, tmp_path).findings]
     assert "score, sampled text" in names
     assert "score, validation text" not in names
 
@@ -78,6 +80,4 @@ def test_one_changed_element_of_the_served_matrix_breaks_the_report_and_the_repl
 
 
 def test_nothing_served_passes_by_being_not_a_number() -> None:
-    from export.verify import Finding
-
     assert not Finding("x", float("nan"), 1.0, "").holds

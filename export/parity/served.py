@@ -1,4 +1,4 @@
-"""Comparing what training computes with what onnxruntime serves, number by number.
+"""Served graphs as functions, and the arithmetic of comparing what comes out of them.
 
 Shapes: T steps, B rows, V symbols. numpy arrays come from onnxruntime, tensors from PyTorch.
 """
@@ -12,44 +12,61 @@ from numpy.typing import NDArray
 
 Arrays = dict[str, NDArray[Any]]
 
+# Row options that leave the model's own distribution as it is.
+NEUTRAL = {
+    "inverse_temperature": 1.0,
+    "log_min_p": -np.inf,
+    "logit_bias": 0.0,
+    "top_k": 256,
+    "top_p": 1.0,
+}
+
 
 class ServedGraph:
     """One graph of an artifact on onnxruntime's CPU provider, run over a state held as a value."""
 
-    def __init__(self, artifact: Path, manifest: dict[str, Any], runner: str, threads: int = 0):
+    def __init__(
+        self,
+        path: Path,
+        manifest: dict[str, Any],
+        *,
+        scan: bool,
+        threads: int = 0,
+        prepacking: bool = True,
+    ) -> None:
         options = ort.SessionOptions()
         options.intra_op_num_threads = threads
-        self.scan = runner == "scan"
-        self.ports = manifest["ports"]
-        self._filters = set(manifest["filters"])
-        self._session = ort.InferenceSession(
-            artifact / manifest["graphs"][runner]["plain"],
-            options,
-            providers=["CPUExecutionProvider"],
-        )
+        if not prepacking:
+            options.add_session_config_entry("session.disable_prepacking", "1")
+        self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self._scan = scan
         self._outputs = [o.name for o in self._session.get_outputs()]
+        taken = {i.name for i in self._session.get_inputs()}
+        self._state_ports = manifest["ports"]["state"]
+        self._row_ports = [p for p in manifest["ports"]["row"] if p["name"] in taken]
+        self._output_ports = manifest["ports"]["output"]
+        self.option_names = [p["name"] for p in self._row_ports]
+        self.real = next(p["dtype"] for p in self._output_ports if p["name"] == "logits")
 
     def initial_state(self, batch: int) -> Arrays:
         """The state before the first step, B rows of it."""
         return {
             p["name"]: np.full((batch, *p["shape"]), p["initial"], p["dtype"])
-            for p in self.ports["state"]
+            for p in self._state_ports
         }
 
     def options(self, batch: int) -> Arrays:
         """Row options that leave the model's own distribution as it is."""
-        fills = {"inverse_temperature": 1.0, "log_min_p": -np.inf, "logit_bias": 0.0}
         return {
-            p["name"]: np.full((batch, *p["shape"]), fills[p["name"]], p["dtype"])
-            for p in self.ports["row"]
-            if p["name"] not in self._filters
+            p["name"]: np.full((batch, *p["shape"]), NEUTRAL[p["name"]], p["dtype"])
+            for p in self._row_ports
         }
 
     def run(self, state: Arrays, steps: Arrays, options: Arrays) -> tuple[Arrays, Arrays]:
         """`steps` arrays are `(T, B)`; returns the state after them and outputs `(T, B, ...)`."""
-        if self.scan:
+        if self._scan:
             return self._run(state, steps, options)
-        columns: dict[str, list[NDArray[Any]]] = {p["name"]: [] for p in self.ports["output"]}
+        columns: dict[str, list[NDArray[Any]]] = {p["name"]: [] for p in self._output_ports}
         for t in range(len(next(iter(steps.values())))):
             one = {name: array[t] for name, array in steps.items()}
             state, outputs = self._run(state, one, options)
@@ -64,12 +81,12 @@ class ServedGraph:
         return after, named
 
 
-def forced(tokens: NDArray[np.int64]) -> Arrays:
+def forced(tokens: NDArray[np.int64], real: str = "float32") -> Arrays:
     """Per-step inputs that make the graph read `tokens (T, B)` and draw nothing."""
     return {
         "forced": tokens,
         "force": np.ones(tokens.shape, bool),
-        "uniform": np.zeros(tokens.shape, np.float32),
+        "uniform": np.zeros(tokens.shape, real),
     }
 
 

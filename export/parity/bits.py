@@ -1,0 +1,141 @@
+"""Bits: a row's results must not depend on anything but the row.
+
+Not on its neighbours, its place among them, the chunks, the threads, or the graph that serves it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from export.parity.finding import Finding
+from export.parity.served import Arrays, ServedGraph, differing_bytes
+
+Rows = list[int] | range | NDArray[np.int64]
+
+LARGEST_BATCH = 65  # one more than a power of two, so that every kernel has a remainder
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What every row has to do: per-step inputs `(T, R, ...)`, row options `(R, ...)`.
+
+    Rows read prompts of different lengths before they draw, and each has its own options.
+    """
+
+    steps: Arrays
+    options: Arrays
+
+    @property
+    def total(self) -> int:
+        """T."""
+        return len(self.steps["force"])
+
+    def of(self, rows: Rows) -> "Work":
+        """The same for some of the rows, in that order."""
+        chosen = list(rows)
+        return Work(
+            {name: array[:, chosen] for name, array in self.steps.items()},
+            {name: array[chosen] for name, array in self.options.items()},
+        )
+
+    def only(self, options: list[str]) -> "Work":
+        """With only the options a graph takes."""
+        return Work(self.steps, {name: self.options[name] for name in options})
+
+
+def make_work(tokens: NDArray[np.int64], uniforms: NDArray[np.float32], seed: int) -> Work:
+    """Mixed work for all rows of `tokens (T, R)`: prompts beside draws, all kinds of options."""
+    total, rows = tokens.shape
+    random = np.random.default_rng(seed)
+    prompt = random.integers(0, total, (rows,))
+    sorts = np.arange(rows) % 3 == 2  # every third row asks for what needs a sort
+    return Work(
+        {
+            "forced": tokens,
+            "force": np.arange(total)[:, None] < prompt[None, :],
+            "uniform": uniforms,
+        },
+        {
+            "inverse_temperature": random.uniform(0.6, 2.0, (rows,)).astype(np.float32),
+            "log_min_p": np.where(random.random((rows,)) < 0.3, -3.0, -np.inf).astype(np.float32),
+            "logit_bias": random.normal(0, 0.3, (rows, 256)).astype(np.float32),
+            "top_k": np.where(sorts, random.integers(1, 40, (rows,)), 256),
+            "top_p": np.where(sorts, random.uniform(0.3, 1.0, (rows,)), 1.0).astype(np.float32),
+        },
+    )
+
+
+def run(graph: ServedGraph, work: Work, lengths: Rows) -> Arrays:
+    """All steps in chunks of `lengths` (repeated); outputs `(T, B, ...)`, states `(1, B, ...)`."""
+    batch = work.steps["force"].shape[1]
+    work = work.only(graph.option_names)
+    state, parts, start, chunk = graph.initial_state(batch), [], 0, 0
+    while start < work.total:
+        end = min(work.total, start + int(lengths[chunk % len(lengths)]))
+        inputs = {name: array[start:end] for name, array in work.steps.items()}
+        state, outputs = graph.run(state, inputs, work.options)
+        parts.append(outputs)
+        start, chunk = end, chunk + 1
+    joined = {name: np.concatenate([p[name] for p in parts]) for name in parts[0]}
+    return joined | {name: value[None] for name, value in state.items()}
+
+
+class BitComparison:
+    """Counts row-steps compared and bytes that differ from each row run alone."""
+
+    def __init__(self, alone: ServedGraph, work: Work) -> None:
+        self.work = work
+        rows = work.steps["force"].shape[1]
+        self._truth = [run(alone, work.of([r]), [work.total]) for r in range(rows)]
+        self.row_steps = 0
+        self.differing = 0
+
+    def compare(self, graph: ServedGraph, rows: Rows, lengths: Rows) -> None:
+        """Run `rows` together on `graph` and compare each with itself alone."""
+        together = run(graph, self.work.of(rows), lengths)
+        for place, row in enumerate(rows):
+            mine = {name: array[:, place : place + 1] for name, array in together.items()}
+            self.differing += differing_bytes(self._truth[row], mine)
+        self.row_steps += len(rows) * self.work.total
+
+
+def compare_everything(
+    filtered: ServedGraph, others: list[ServedGraph], work: Work, seed: int
+) -> BitComparison:
+    """Truth is each row alone on the graph that has every option; then batches of 2 to 65, every
+    place in the largest batch, random chunks, and every other graph and thread count."""
+    random = np.random.default_rng(seed)
+    rows = np.arange(work.steps["force"].shape[1])
+    plain_rows = rows[work.options["top_k"] == 256]
+    comparison = BitComparison(filtered, work)
+
+    def chunks() -> NDArray[np.int64]:
+        return random.integers(1, 12, work.total)
+
+    for batch in range(2, LARGEST_BATCH + 1):
+        comparison.compare(filtered, random.permutation(rows)[:batch], chunks())
+    for shift in range(0, LARGEST_BATCH, 4):
+        comparison.compare(filtered, np.roll(rows, shift), [work.total])
+    for graph in others:
+        able = rows if graph.option_names == filtered.option_names else plain_rows
+        for batch in (1, 2, 3, 7, 16, len(able)):
+            comparison.compare(graph, random.permutation(able)[:batch], chunks())
+    return comparison
+
+
+def bits(comparison: BitComparison, control: BitComparison) -> list[Finding]:
+    """The finding, and that the comparison can fail: without prepacking it must."""
+    return [
+        Finding(
+            "bits", comparison.differing, 0,
+            f"bytes differ over {comparison.row_steps:,} row-steps: alone, in batches of 2 to "
+            f"{LARGEST_BATCH}, any place, any chunks, any threads, scan and steps, mixed options",
+        ),
+        Finding(
+            "bits, control", float(control.differing == 0), 0,
+            f"without prepacking {control.differing:,} bytes differ over {control.row_steps:,} "
+            f"row-steps, so the comparison has power"
+            if control.differing else "without prepacking nothing differs: it has no power",
+        ),
+    ]  # fmt: skip

@@ -1,0 +1,117 @@
+"""Which onnxruntime CPU kernels give a row the same bits in any batch: why there is an allow-list.
+
+Each operator runs alone on odd widths, a row by itself and the same row inside batches.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+from onnx import TensorProto, helper
+
+from export.graph import OPSET
+from export.parity.finding import Finding
+
+WIDTHS = (1, 3, 7, 17, 31, 33, 65, 129, 257, 513)
+BATCHES = (2, 3, 5, 8, 17, 33, 65)
+
+# Operators of the allow-list that compute; the others move, compare or select.
+COMPUTING = (
+    "Add", "CumSum", "Div", "Exp", "Gemm", "LayerNormalization", "Mul", "ReduceMax", "Sigmoid",
+    "Sqrt", "Sub", "Tanh",
+)  # fmt: skip
+# Known to depend on the batch: the comparison must find at least one, or it has no power.
+EXCLUDED = ("ReduceSum", "Log", "Softplus", "Sin", "Cos")
+
+_BINARY = {"Add", "Sub", "Mul", "Div"}
+_REDUCING = {"ReduceMax", "ReduceSum"}
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorBits:
+    """How many of the rows compared came out with other bits, over all widths and batches."""
+
+    operator: str
+    differing_rows: int
+    rows: int
+
+
+def compare_operator(operator: str, seed: int = 0) -> OperatorBits:
+    """Run one operator at every width and batch, and each row of it alone."""
+    random = np.random.default_rng(seed)
+    differing = total = 0
+    for width in WIDTHS:
+        run = _session(operator, width, random)
+        x = random.normal(0, 2, (max(BATCHES), width)).astype(np.float32)
+        if operator in ("Sqrt", "Log"):
+            x = np.abs(x) + np.float32(1e-3)
+        alone = [run(x[r : r + 1])[0] for r in range(len(x))]
+        for batch in BATCHES:
+            rows = random.permutation(len(x))[:batch]
+            for place, result in zip(rows, run(x[rows]), strict=True):
+                differing += result.tobytes() != alone[place].tobytes()
+            total += batch
+    return OperatorBits(operator, differing, total)
+
+
+def operators() -> tuple[list[Finding], list[OperatorBits]]:
+    """The allow-list's computing operators, and the control that others do differ."""
+    measured = [compare_operator(name) for name in (*COMPUTING, *EXCLUDED)]
+    moved = {m.operator: m.differing_rows for m in measured}
+    kept = sum(moved[name] for name in COMPUTING)
+    excluded = [name for name in EXCLUDED if moved[name]]
+    rows = sum(m.rows for m in measured if m.operator in COMPUTING)
+    return [
+        Finding(
+            "operators", kept, 0,
+            f"of {rows:,} rows differ between alone and in a batch, {len(COMPUTING)} operators at "
+            f"{len(WIDTHS)} odd widths",
+        ),
+        Finding(
+            "operators, control", float(not excluded), 0,
+            f"outside the allow-list these differ: {', '.join(excluded) or 'none'}",
+        ),
+    ], measured  # fmt: skip
+
+
+def _session(
+    operator: str, width: int, random: np.random.Generator
+) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
+    constants: dict[str, NDArray[np.generic]] = {}
+    attributes: dict[str, Any] = {}
+    if operator in _BINARY:
+        constants["other"] = random.uniform(0.5, 2, width).astype(np.float32)
+    elif operator == "Gemm":
+        constants["weight"] = random.normal(0, 1, (2 * width + 1, width)).astype(np.float32)
+        attributes["transB"] = 1
+    elif operator == "LayerNormalization":
+        constants["gain"] = random.normal(1, 0.2, width).astype(np.float32)
+        attributes["epsilon"] = 2.0**-17
+    elif operator == "CumSum":
+        constants["axis"] = np.array(1, np.int64)
+    elif operator in _REDUCING:
+        constants["axes"] = np.array([1], np.int64)
+    node = helper.make_node(operator, ["x", *constants], ["y"], **attributes)
+    graph = helper.make_graph(
+        [node],
+        operator,
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", width])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [
+            helper.make_tensor(
+                n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape, a.tobytes(), raw=True
+            )
+            for n, a in constants.items()
+        ],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+
+    def run(x: NDArray[np.float32]) -> NDArray[np.float32]:
+        result: NDArray[np.float32] = session.run(["y"], {"x": np.ascontiguousarray(x)})[0]
+        return result
+
+    return run
