@@ -16,11 +16,12 @@ import onnx_ir as ir
 from safetensors.torch import load_file, save_file
 
 from export import checkpoint
-from export.golden import golden_vectors
+from export.golden import golden_mode, golden_vectors
 from export.graph import OPSET, export_graph, layer_normalizations
 from export.train import CHECKPOINT
 from models.generation import LanguageStep, Port
 from models.language import LanguageConfig, LanguageModel
+from models.norms import fold
 
 FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
@@ -59,7 +60,8 @@ def convert(run: Path, artifact: Path) -> None:
 
 
 def write_artifact(folder: Path, name: str, model: LanguageModel, facts: dict[str, Any]) -> None:
-    """Fill `folder` with the five parts of an artifact."""
+    """Fill `folder` with the five parts of an artifact; under weight norm, of the folded model."""
+    model = fold(model)
     save_file(model.state_dict(), folder / WEIGHTS)
     for runner, variants in GRAPHS.items():
         for variant, file in variants.items():
@@ -87,7 +89,7 @@ def write_artifact(folder: Path, name: str, model: LanguageModel, facts: dict[st
         "filters": ["top_k", "top_p"],
         "layer_normalizations": layer_normalizations(model),
         "parameters": sum(p.numel() for p in model.parameters()),
-        "provenance": provenance(facts),
+        "provenance": provenance(facts) | served_as(model),
         "files": {p.name: sha256(p) for p in sorted(folder.iterdir())},
         "parity": None,
     }
@@ -109,9 +111,18 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+def served_as(model: LanguageModel) -> dict[str, Any]:
+    """In which of PyTorch's modes a model is served, and what that means past training's steps."""
+    mode = {"golden_mode": golden_mode(model)}
+    if model.config.norm != "batch":
+        return mode
+    last = model.config.longest_step
+    return mode | {"past_longest_step": f"after {last} steps, the statistics of the last of them"}
+
+
 def load_model(artifact: Path, manifest: dict[str, Any]) -> LanguageModel:
     """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0."""
-    model = LanguageModel(zero_dropout(LanguageConfig(**manifest["hyperparameters"])))
+    model = fold(LanguageModel(zero_dropout(LanguageConfig(**manifest["hyperparameters"]))))
     model.load_state_dict(load_file(artifact / WEIGHTS))
     return model
 

@@ -1,11 +1,13 @@
 """Golden vectors: a sample the model drew from itself, with what training computed for it.
 
-The service replays them before it says it is ready. No corpus is needed, none is shipped.
+The service replays them before it says it is ready. No corpus is needed, none is shipped. Under
+batch norm no single row can repeat what training computed, so the vectors hold the evaluation mode.
 Shapes: T steps, B rows, V symbols.
 """
 
 import copy
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
@@ -28,6 +30,11 @@ class Sample:
     uniforms: Tensor
 
 
+def golden_mode(model: LanguageModel) -> Literal["training", "evaluation"]:
+    """The mode of PyTorch that is served; the two differ under batch norm alone."""
+    return "evaluation" if model.config.norm == "batch" else "training"
+
+
 def default_options(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
     """Row options that leave the model's distribution as it is, in the order of `row_ports`."""
     fills = {
@@ -44,11 +51,11 @@ def default_options(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
 
 @torch.no_grad()
 def draw(model: LanguageModel, steps: int, batch: int, seed: int, margin: float = 0.0) -> Sample:
-    """Let the model write: every symbol drawn by the served sampler, in PyTorch, in `train()` mode.
+    """Let the model write: every symbol drawn by the served sampler, in PyTorch, in golden mode.
 
     With a `margin`, uniforms within it of another symbol are replaced.
     """
-    model.train()
+    model.train(golden_mode(model) == "training")
     step = LanguageStep(model, filtered=False)
     generator = torch.Generator().manual_seed(seed)
     free = torch.zeros(batch, dtype=torch.bool)
@@ -73,13 +80,21 @@ def initial_state(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
     return tuple(torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in step.state_ports)
 
 
-@torch.no_grad()
 def training_logits(model: LanguageModel, tokens: Tensor) -> Tensor:
     """What training computes for `tokens (T, B)`: logits `(T, B, V)` of each, given those before.
 
     Training mode, the batched code path of the loss, starting states zero.
     """
-    model.train()
+    return _logits(model.train(), tokens)
+
+
+def golden_logits(model: LanguageModel, tokens: Tensor) -> Tensor:
+    """The same in golden mode: what serving should compute."""
+    return _logits(model.train(golden_mode(model) == "training"), tokens)
+
+
+@torch.no_grad()
+def _logits(model: LanguageModel, tokens: Tensor) -> Tensor:
     first = LanguageStep(model, filtered=False).state_ports[0].initial
     inputs = torch.cat([torch.full_like(tokens[:1], first), tokens[:-1]])
     logits, _ = model.forward(inputs, model.initial_state(tokens.shape[1]))
@@ -91,11 +106,11 @@ def golden_vectors(
 ) -> tuple[dict[str, Tensor], float]:
     """The tensors of `golden.safetensors` and the bound on a replay's error in its logits.
 
-    Training mode runs at its own batch; the first `rows` rows are kept.
+    Golden mode runs at the batch of training; the first `rows` rows are kept.
     """
     sample = draw(model, steps, batch, seed, _MARGIN)
-    float32 = training_logits(model, sample.tokens)
-    float64 = training_logits(copy.deepcopy(model).double(), sample.tokens)
+    float32 = golden_logits(model, sample.tokens)
+    float64 = golden_logits(copy.deepcopy(model).double(), sample.tokens)
     bound = BOUND_FACTOR * (float32.double() - float64).abs().max().item()
     kept = {
         "tokens": sample.tokens,

@@ -1,8 +1,8 @@
 """A PyTorch step as an ONNX graph whose weights are byte ranges of one safetensors file.
 
-Three promises are checked, not hoped for: every parameter of the model is an external initialiser
-under its own name, every layer normalisation is one native node, and every operator is one whose
-onnxruntime CPU kernel gives a row the same bits whatever rows stand beside it.
+Three promises are checked, not hoped for: every parameter and buffer of the model is an external
+initialiser under its own name, every layer normalisation is one native node, and every operator is
+one whose onnxruntime CPU kernel gives a row the same bits whatever rows stand beside it.
 """
 
 import json
@@ -42,14 +42,14 @@ class ConversionError(ValueError):
 
 
 def export_graph(step: LanguageStep, weights: Path, *, scan: bool) -> ir.Model:
-    """The step as one ONNX graph, over time as a Scan or alone; parameters point into `weights`.
+    """The step as one ONNX graph, over time as a Scan or alone; its weights point into `weights`.
 
     Raises `ConversionError` when the graph breaks a promise.
     """
     module = Scan(step) if scan else step
     model = _translate(step, module, scan)
     _simplify(model)
-    _use_file(model, _parameter_names(step, module), weights)
+    _use_file(model, _weight_names(step, module), weights)
     check_graph(model, step)
     return model
 
@@ -68,7 +68,7 @@ def check_graph(model: ir.Model, step: LanguageStep) -> None:
         raise ConversionError(
             f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms"
         )
-    _check_initializers(model, {name for name, _ in step.model.named_parameters()})
+    _check_initializers(model, set(_weights(step.model)))
 
 
 def layer_normalizations(module: nn.Module) -> int:
@@ -141,19 +141,24 @@ def _quiet() -> Iterator[None]:
         logging.disable(before)
 
 
-def _parameter_names(step: LanguageStep, module: nn.Module) -> dict[str, str]:
-    """From the exporter's name of an initialiser to the parameter's name in the state dict."""
-    names = {id(p): name for name, p in step.model.named_parameters()}
-    return {name: names[id(p)] for name, p in module.named_parameters()}
+def _weights(module: nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters, and the buffers that hold a batch norm's running statistics."""
+    return dict(module.named_parameters()) | dict(module.named_buffers())
+
+
+def _weight_names(step: LanguageStep, module: nn.Module) -> dict[str, str]:
+    """From the exporter's name of an initialiser to the weight's name in the state dict."""
+    names = {id(w): name for name, w in _weights(step.model).items()}
+    return {name: names[id(w)] for name, w in _weights(module).items()}
 
 
 def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
-    """Rename the parameters as in the state dict and point them at their bytes in `weights`."""
+    """Rename the weights as in the state dict and point them at their bytes in `weights`."""
     layout = tensor_offsets(weights)
     for exported, name in names.items():
         value = model.graph.initializers.pop(exported, None)
         if value is None or name not in layout:
-            raise ConversionError(f"parameter {name} is missing from the graph or from {weights}")
+            raise ConversionError(f"weight {name} is missing from the graph or from {weights}")
         start, end = layout[name]
         value.name = name
         assert value.dtype is not None
@@ -183,7 +188,7 @@ def tensor_offsets(path: Path) -> dict[str, tuple[int, int]]:
     }
 
 
-def _check_initializers(model: ir.Model, parameters: set[str]) -> None:
+def _check_initializers(model: ir.Model, weights: set[str]) -> None:
     external: set[str] = set()
     ranges = set()
     for graph in model.graphs():
@@ -194,10 +199,10 @@ def _check_initializers(model: ir.Model, parameters: set[str]) -> None:
                 ranges.add((tensor.offset, tensor.length))
             elif tensor is not None and tensor.size > _LARGEST_CONSTANT:
                 raise ConversionError(f"{value.name} {tensor.shape} is inline, not in the file")
-    if external != parameters or len(ranges) != len(parameters):
+    if external != weights or len(ranges) != len(weights):
         raise ConversionError(
-            f"the graph's external tensors are not the model's parameters one to one: "
-            f"{sorted(external ^ parameters) or 'some were merged'}"
+            f"the graph's external tensors are not the model's weights one to one: "
+            f"{sorted(external ^ weights) or 'some were merged'}"
         )
     for node in model.graph.all_nodes():
         if node.op_type == "Constant":

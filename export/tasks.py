@@ -51,7 +51,9 @@ class Task(Protocol):
 class LanguageTask:
     """Next-byte prediction over B parallel streams, segments of T steps, state carried across.
 
-    Every epoch starts at another offset, so segment borders fall elsewhere each time. In
+    Every epoch starts at another offset, so segment borders fall elsewhere each time. Under batch
+    norm every segment starts from the zero state, because the statistics are of steps counted from
+    there: carried on, a state would pass the first steps once an epoch. In
     data-parallel training process `rank` of `world` takes every `world`-th stream.
     """
 
@@ -67,6 +69,8 @@ class LanguageTask:
     def __post_init__(self) -> None:
         require_segments(self.train_tokens, self.batch_size, self.steps, "training")
         require_segments(self.validation_tokens, 1, 1, "validation")
+        if self.model.config.norm == "batch":
+            self._require_statistics()
         longest_offset = min(
             self.steps, len(self.train_tokens) - self.batch_size * (self.steps + 1)
         )
@@ -86,7 +90,22 @@ class LanguageTask:
             self._epoch = epoch
         start = index * self.steps
         segment = self._streams[start : start + self.steps + 1]
-        return (segment[:-1], segment[1:]), index == 0
+        anew = index == 0 or self.model.config.norm == "batch"
+        return (segment[:-1], segment[1:]), anew
+
+    def _require_statistics(self) -> None:
+        """Batch norm learns those of every step it keeps, from two rows or more."""
+        longest = self.model.config.longest_step
+        if not 1 <= longest <= self.steps:
+            raise ValueError(
+                f"model.longest_step is {longest}; with batch norm it must be 1 to batch.steps, "
+                f"which is {self.steps}"
+            )
+        if self.batch_size < 2 * self.world:
+            raise ValueError(
+                f"batch.rows is {self.batch_size}; batch norm needs 2 for each of "
+                f"{self.world} processes"
+            )
 
     def initial_state(self) -> State:
         return self.model.initial_state(len(range(self.rank, self.batch_size, self.world)))

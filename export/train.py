@@ -53,7 +53,11 @@ class Progress:
 
 
 class Trainer:
-    """Runs a task to the end in the folder `run`, from its checkpoint if it has one."""
+    """Runs a task to the end in the folder `run`, from its checkpoint if it has one.
+
+    Averaging is of parameters. Buffers, which are batch norm's running statistics, are validated
+    and kept as they stand: already averages over time, though of the weights being trained.
+    """
 
     def __init__(self, task: Task, config: TrainConfig, run: Path, facts: dict[str, Any]) -> None:
         self.task, self.config, self.run_dir = task, config, run
@@ -62,8 +66,9 @@ class Trainer:
         self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
         self.state = task.initial_state()
         self.parameters = dict(task.model.named_parameters())
+        self.buffers = dict(task.model.named_buffers())
         self.average = {n: p.detach().clone() for n, p in self.parameters.items()}
-        self.best = {n: a.clone() for n, a in self.average.items()}
+        self.best = self._averaged_model()
         self.optimizer = _adamw(self.parameters, config)
         self.world = distributed.get_world_size() if distributed.is_initialized() else 1
         self.rank = distributed.get_rank() if self.world > 1 else 0
@@ -117,7 +122,7 @@ class Trainer:
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 moments[f"moments.{name}.{key}"] = value
         tensors = {
-            **checkpoint.prefixed(self.parameters, "model"),
+            **checkpoint.prefixed(self.parameters | self.buffers, "model"),
             **checkpoint.prefixed(self.average, "average"),
             **checkpoint.prefixed(self.best, "best"),
             **{f"state.{i}": s for i, s in enumerate(state)},
@@ -146,7 +151,7 @@ class Trainer:
         # In the order of the parameters, whatever the order of the file.
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         self.average = {name: average[name] for name in self.parameters}
-        self.best = {name: best[name] for name in self.parameters}
+        self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")
         self.state = tuple(states[str(i)][self.rank :: self.world] for i in range(len(states)))
         for name, parameter in self.parameters.items():
@@ -177,9 +182,9 @@ class Trainer:
         self.state = tuple(s.detach() for s in state)
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
         if self.world > 1:
-            for gradient in gradients:
-                distributed.all_reduce(gradient)
-                gradient /= self.world
+            for tensor in (*gradients, *self.buffers.values()):
+                distributed.all_reduce(tensor)
+                tensor /= self.world
         torch.nn.utils.clip_grads_with_norm_(
             self.parameters.values(),
             self.config.clip_norm,
@@ -204,7 +209,7 @@ class Trainer:
         progress = self.progress
         if loss < progress.best_loss:
             progress.best_loss, progress.best_update = loss, progress.update
-            self.best = {n: a.clone() for n, a in self.average.items()}
+            self.best = self._averaged_model()
         if self.rank == 0:
             row = {
                 "update": progress.update,
@@ -216,6 +221,9 @@ class Trainer:
             }
             with (self.run_dir / LOG).open("a") as log:
                 log.write(json.dumps(row) + "\n")
+
+    def _averaged_model(self) -> dict[str, Tensor]:
+        return {n: t.clone() for n, t in (self.average | self.buffers).items()}
 
     @torch.no_grad()
     def _load(self, weights: dict[str, Tensor]) -> None:
