@@ -9,6 +9,7 @@ import uvicorn
 from pydantic import ValidationError
 
 from service.app import create_app
+from service.artifact import ArtifactError
 from service.settings import Settings
 
 
@@ -31,8 +32,13 @@ def main() -> int:
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
     )
+    try:
+        app = create_app(settings)
+    except ArtifactError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
     config = uvicorn.Config(
-        create_app(settings),
+        app,
         host=settings.host,
         port=settings.port,
         log_config=None,

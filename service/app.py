@@ -24,20 +24,22 @@ _WEB = Path(__file__).with_name("web")
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The service. Raises `ArtifactError` at start-up for a model that cannot be served."""
+    """The service, its models loaded. Raises `ArtifactError` for one that cannot be served."""
+    metrics = Metrics()
+    # Creating a session holds the interpreter, so it is done before anything is served.
+    models = Models(settings, metrics)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        models = Models(settings, app.state.metrics)
         models.start()
-        app.state.models = models
         yield
         models.stop()
 
     # The interactive pages of FastAPI load scripts from elsewhere; the schema itself stays.
     app = FastAPI(title="Evenkeel", lifespan=lifespan, docs_url=None, redoc_url=None)
     app.state.settings = settings
-    app.state.metrics = Metrics()
+    app.state.metrics = metrics
+    app.state.models = models
     app.include_router(status.router)
     app.include_router(completions.router)
     app.mount("/static", _Fresh(directory=_WEB), name="static")
