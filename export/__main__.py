@@ -1,4 +1,4 @@
-"""The export command line: `python -m export train|convert|verify|build`."""
+"""The export command line: `python -m export train|convert|verify|build|analyse|contrast`."""
 
 import argparse
 import os
@@ -10,10 +10,12 @@ import torch
 from torch import distributed
 
 from export.convert import MANIFEST, convert, read_manifest, write_json
-from export.recipe import Recipe, read_recipe
-from export.train import CHECKPOINT, LOG, Trainer, use_fast_float32
+from export.recipe import read_recipe
+from export.run import carry_out
+from export.train import use_fast_float32
 
 DATA_FOLDER = Path(os.environ.get("EVENKEEL_DATA", "data"))
+RESULTS = Path("docs", "results")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -35,37 +37,64 @@ def _parser() -> argparse.ArgumentParser:
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
     train = commands.add_parser("train", help="train a recipe; resumes a run that was interrupted")
-    convert_ = commands.add_parser("convert", help="turn a finished run into an artifact")
-    verify = commands.add_parser("verify", help="compare training with serving; 1 if they differ")
-    build = commands.add_parser("build", help="train, convert and verify")
-
-    for command in (train, build):
-        command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
-        command.add_argument("--data", help="text file or folder to train on instead")
-        command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
-        command.add_argument(
-            "--set",
-            action="append",
-            default=[],
-            metavar="TABLE.KEY=VALUE",
-            help="change one value of the recipe; may be repeated",
-        )
-        command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-    convert_.add_argument("run", type=Path)
-    for command in (convert_, verify):
-        command.add_argument("artifact", type=Path)
-    build.add_argument("--artifact", type=Path, help="folder to write (artifacts/RECIPE)")
-
     train.set_defaults(command=_train)
+    build = commands.add_parser("build", help="train, convert and verify")
+    build.add_argument("--artifact", type=Path, help="folder to write (artifacts/RECIPE)")
+    build.set_defaults(command=_build)
+    for command in (train, build):
+        _add_training_options(command)
+
+    convert_ = commands.add_parser("convert", help="turn a finished run into an artifact")
+    convert_.add_argument("run", type=Path)
+    convert_.add_argument("artifact", type=Path)
     convert_.set_defaults(command=lambda options: convert(options.run, options.artifact))
+
+    verify = commands.add_parser("verify", help="compare training with serving; 1 if they differ")
+    verify.add_argument("artifact", type=Path)
     verify.add_argument("--record", action="store_true", help="write the report to the manifest")
     verify.add_argument("--full", action="store_true", help="10^6 row-steps and 10^5 bytes")
     verify.add_argument("--plot", type=Path, help="write the error over time steps as a PNG")
     verify.set_defaults(
         command=lambda o: _verify(o.artifact, full=o.full, record=o.record, plot=o.plot)
     )
-    build.set_defaults(command=_build)
+
+    analyse = commands.add_parser("analyse", help="compute the paper's analysis; 1 if it differs")
+    analyse.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
+    analyse.set_defaults(command=_analyse)
+
+    contrast = commands.add_parser("contrast", help="train twins that differ in their norm alone")
+    contrast.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
+    contrast.set_defaults(command=_contrast)
     return parser
+
+
+def _add_training_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
+    command.add_argument("--data", help="text file or folder to train on instead")
+    command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="change one value of the recipe; may be repeated",
+    )
+    command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _analyse(options: argparse.Namespace) -> int:
+    from export.analyse import analyse
+
+    return 0 if analyse(options.out) else 1
+
+
+def _contrast(options: argparse.Namespace) -> None:
+    from export.contrast import NORMS, contrast_twins
+
+    runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
+    for norm, run in runs.items():
+        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", DATA_FOLDER)
+    contrast_twins(runs, read_recipe("contrast"), options.out)
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -73,49 +102,7 @@ def _train(options: argparse.Namespace) -> None:
     run = options.out or Path("runs", Path(options.recipe).stem)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
-    train(read_recipe(options.recipe, settings), run, options.device)
-
-
-def train(recipe: Recipe, run: Path, device: str) -> None:
-    """Train a recipe in the folder `run`, or go on with the run that is there."""
-    from export.curves import plot_losses
-    from export.tasks import LanguageTask
-    from export.text_data import read_corpus
-    from models.language import LanguageModel
-
-    source = DATA_FOLDER / recipe.data.source
-    corpus = read_corpus(str(source) if source.exists() else recipe.data.source)
-    train_tokens, validation_tokens = corpus.split(recipe.data.validation_fraction)
-    torch.manual_seed(recipe.training.seed)
-    model = LanguageModel(recipe.model).to(device)
-    world = distributed.get_world_size() if distributed.is_initialized() else 1
-    rank = distributed.get_rank() if world > 1 else 0
-    task = LanguageTask(
-        model,
-        train_tokens,
-        validation_tokens,
-        recipe.batch.rows,
-        recipe.batch.steps,
-        recipe.training.seed,
-        rank,
-        world,
-    )
-    facts = {
-        "kind": "language",
-        "model": asdict(recipe.model),
-        "batch": asdict(recipe.batch),
-        "data": {
-            "name": corpus.name,
-            "sha256": corpus.sha256,
-            "bytes": len(corpus.content),
-            "validation_fraction": recipe.data.validation_fraction,
-        },
-    }
-    trainer = Trainer(task, recipe.training, run, facts)
-    trainer.run()
-    if rank == 0:
-        plot_losses(run / LOG, run / "loss.png", f"{run.name} on {corpus.name}")
-        print(f"{run / CHECKPOINT}: validation loss {trainer.progress.best_loss:.4f} nats/byte")
+    carry_out(read_recipe(options.recipe, settings), run, options.device, DATA_FOLDER)
 
 
 def _verify(

@@ -37,10 +37,10 @@ class LanguageStep(nn.Module):
         super().__init__()
         self.model = model
         real = model.readout.weight.dtype
-        units = (model.config.units,)
+        recurrent = zip(model.stack.state_names, model.initial_state(1), strict=True)
         self.state_ports = (
             Port("token", torch.int64, initial=START_TOKEN),
-            *(Port(name, real, units) for name in model.stack.state_names),
+            *(Port(name, zeros.dtype, tuple(zeros.shape[1:])) for name, zeros in recurrent),
         )
         self.step_ports = (
             Port("forced", torch.int64),

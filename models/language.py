@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from models.cells import CellKind, State
-from models.norms import NormKind
+from models.norms import LONGEST_STEP, NormKind
 from models.stack import Dropout, Stack
 
 VOCABULARY = 256
@@ -18,13 +18,17 @@ START_TOKEN = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LanguageConfig:
-    """Hyper-parameters of a `LanguageModel`; `units` per layer, dropout rates per path."""
+    """Hyper-parameters of a `LanguageModel`; `units` per layer, dropout rates per path.
+
+    Batch norm keeps statistics of its own for steps up to `longest_step`; other norms have none.
+    """
 
     cell: CellKind = "lstm"
     norm: NormKind = "layer"
     layers: int = 1
     units: int = 512
     embedding: int = 64
+    longest_step: int = LONGEST_STEP
     input_dropout: float = 0.0
     recurrent_dropout: float = 0.0
     output_dropout: float = 0.0
@@ -39,12 +43,18 @@ class LanguageModel(nn.Module):
         self.embedding = nn.Embedding(VOCABULARY, config.embedding)
         dropout = Dropout(config.input_dropout, config.recurrent_dropout, config.output_dropout)
         self.stack = Stack(
-            config.embedding, config.units, config.layers, config.cell, config.norm, dropout
+            config.embedding,
+            config.units,
+            config.layers,
+            config.cell,
+            config.norm,
+            dropout,
+            config.longest_step,
         )
         self.readout = nn.Linear(config.layers * config.units, VOCABULARY)
 
     def initial_state(self, batch: int) -> State:
-        """Zeros: one `(B, H)` tensor per state name of the stack."""
+        """Zeros: one tensor per state name of the stack."""
         return self.stack.initial_state(batch)
 
     def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:

@@ -44,8 +44,8 @@ class BatchNorm(nn.Module):
 
     In training mode a step is normalised with the statistics of its batch, whose rows all stand at
     the same step; where gradients are on, running ones are learned from them. In evaluation mode,
-    and served, the running ones are used. The gain starts at 0.1, as in that paper: at 1 the tanh
-    behind it saturates and the gradient vanishes.
+    and served, the running ones are used. The gain starts at 0.1, as in that paper; what happens to
+    gradients from 1, `python -m export analyse` shows.
     """
 
     INITIAL_GAIN = 0.1
@@ -75,11 +75,12 @@ class BatchNorm(nn.Module):
         return normalised if self.bias is None else normalised + self.bias
 
     def _index(self, at: Tensor) -> Tensor:
-        return torch.clamp(at, max=len(self.running_mean) - 1)
+        last = len(self.running_mean) - 1
+        return torch.where(at < last, at, last)
 
     @torch.no_grad()
     def _learn(self, at: Tensor, mean: Tensor, variance: Tensor, rows: int) -> None:
-        """Steps `at (...)`, statistics `(..., 1, F)`; the variance kept is the unbiased estimate."""
+        """From steps `at (...)`, statistics `(..., 1, F)`; the variance is kept unbiased."""
         means, variances = (s.reshape(-1, s.shape[-1]) for s in (mean, variance))
         unbiased = variances * (rows / (rows - 1))
         # One after the other, because steps past the longest share one place.
@@ -107,10 +108,14 @@ class WeightNorm(nn.Module):
     """
 
     def forward(self, gain: Tensor, direction: Tensor) -> Tensor:
-        return direction * (gain / torch.linalg.vector_norm(direction, dim=1)).unsqueeze(1)
+        return direction * (gain / _row_norms(direction)).unsqueeze(1)
 
     def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
-        return torch.linalg.vector_norm(weight, dim=1), weight
+        return _row_norms(weight), weight
+
+
+def _row_norms(matrix: Tensor) -> Tensor:
+    return matrix.square().sum(1).sqrt()
 
 
 def make_norm(
@@ -143,6 +148,11 @@ def fold(model: Model) -> Model:
     folded = copy.deepcopy(model).double()
     for module in folded.modules():
         if parametrize.is_parametrized(module):
-            for name in list(module.parametrizations):  # type: ignore[arg-type]
-                parametrize.remove_parametrizations(module, name)
+            # Not remove_parametrizations: it changes a class that the copy shares with the model.
+            assert isinstance(module.parametrizations, nn.ModuleDict)
+            plain = {name: getattr(module, name).detach() for name in module.parametrizations}
+            module.__class__ = parametrize.type_before_parametrizations(module)
+            del module.parametrizations
+            for name, matrix in plain.items():
+                module.register_parameter(name, nn.Parameter(matrix))
     return folded.to(dtype)

@@ -67,6 +67,7 @@ class Stack(nn.Module):
         count = [state[0].new_zeros(batch, dtype=torch.int64)] * self.counts_steps
         return tuple(state + count)
 
+    @parametrize.cached()  # under weight norm a matrix is computed once, not once a step
     def forward(self, x: Tensor, state: State) -> tuple[Tensor, State]:
         """All steps: `x (T, B, E)` and the state before them to `(T, B, L*H)` and the state after.
 
@@ -74,14 +75,17 @@ class Stack(nn.Module):
         """
         outputs: list[Tensor] = []
         after: list[Tensor] = []
-        *layers, at = self._layers(state)
-        with parametrize.cached():
+        at = self._time(state)
+        if at is not None:
+            at = at + torch.arange(len(x), device=at.device).unsqueeze(-1)  # (T, B)
         for cell, before in self._layers(state):
             if self.training and self.dropout.input > 0:
                 x = x * dropout_mask(x, self.dropout.input)
-            x, last = self._run(cell, cell.project(x), before)
+            x, last = self._run(cell, cell.project(x, at), before, at)
             outputs.append(x)
             after.extend(last)
+        if at is not None:
+            after.append(at[-1] + 1)
         y = torch.cat(outputs, dim=-1)
         if self.training and self.dropout.output > 0:
             y = y * dropout_mask(y, self.dropout.output)
@@ -91,29 +95,36 @@ class Stack(nn.Module):
         """One step without dropout: `x (B, E)` to `(B, L*H)` and the state after it."""
         outputs: list[Tensor] = []
         after: list[Tensor] = []
+        at = self._time(state)
         for cell, before in self._layers(state):
-            last = cell.step(cell.project(x), before)
+            last = cell.step(cell.project(x, at), before, at)
             x = last[0]
             outputs.append(x)
             after.extend(last)
+        if at is not None:
+            after.append(at + 1)
         return torch.cat(outputs, dim=-1) if len(outputs) > 1 else x, tuple(after)
 
-    def _run(self, cell: Cell, projected: Tensor, state: State) -> tuple[Tensor, State]:
+    def _run(self, cell: Cell, projected: Tensor, state: State, at: At) -> tuple[Tensor, State]:
         # unbind, not indexing: the backward of projected[t] fills a whole (T, B, G*H) per step.
         steps = projected.unbind(0)
+        times = [None] * len(steps) if at is None else at.unbind(0)
         masks: list[Tensor] | list[None] = [None] * len(steps)
         if self.training and self.dropout.recurrent > 0:
             like = projected[..., : cell.units]
             masks = list(dropout_mask(like, self.dropout.recurrent).unbind(0))
         outputs = []
-        for step, keep in zip(steps, masks, strict=True):
-            state = cell.step(step, state, keep)
+        for step, time, keep in zip(steps, times, masks, strict=True):
+            state = cell.step(step, state, time, keep)
             outputs.append(state[0])
         return torch.stack(outputs), state
 
+    def _time(self, state: State) -> At:
+        return state[-1] if self.counts_steps else None
+
     def _layers(self, state: State) -> list[tuple[Cell, State]]:
         cells = self._cells()
-        size = len(state) // len(cells)
+        size = len(cells[0].state_names)
         return [(cell, state[i * size : (i + 1) * size]) for i, cell in enumerate(cells)]
 
     def _cells(self) -> list[Cell]:

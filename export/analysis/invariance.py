@@ -76,7 +76,8 @@ def random_network(seed: int) -> Network:
 def summed_inputs(kind: Kind, weight: Tensor, gain: Tensor, bias: Tensor, data: Tensor) -> Tensor:
     """Normalised summed inputs `(N, F)` of N cases; for batch norm they are the batch."""
     if kind == "weight":
-        return data @ WeightNorm()(gain, weight).T + bias
+        effective: Tensor = WeightNorm()(gain, weight)
+        return data @ effective.T + bias
     norm = make_norm(kind, len(gain), longest_step=1).to(weight.dtype).train()
     values = {"weight": gain, "bias": bias}
     arguments = (data @ weight.T, torch.zeros(len(data), dtype=torch.int64))

@@ -90,7 +90,8 @@ def self_attention(x: Tensor, lengths: Tensor, weight: Tensor) -> Tensor:
     query, key, value = (x @ w.T for w in weight)
     scores = query @ key.transpose(1, 2) / x.shape[-1] ** 0.5
     scores = scores.masked_fill(~real.unsqueeze(1), -torch.inf)
-    return (x + scores.softmax(-1) @ value) * real.unsqueeze(-1)
+    attended: Tensor = (x + scores.softmax(-1) @ value) * real.unsqueeze(-1)
+    return attended
 
 
 def padded_sentences(seed: int = 0) -> Sentences:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.__main__ import train
+from export.run import carry_out
 from tests.export.tiny import TEXT, tiny_recipe
 
 # Two threads that wait for each other at every tiny operation are slower than one.
@@ -23,7 +23,7 @@ def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run of the tiny recipe."""
     folder = tmp_path_factory.mktemp("run") / "tiny"
-    train(tiny_recipe(corpus), folder, "cpu")
+    carry_out(tiny_recipe(corpus), folder, "cpu", Path())
     return folder
 
 

@@ -10,7 +10,8 @@ import pytest
 import torch
 
 from export import checkpoint
-from export.__main__ import main, train
+from export.__main__ import main
+from export.run import carry_out
 from export.train import CHECKPOINT, LOG, Trainer
 from tests.export.tiny import tiny_recipe
 
@@ -45,13 +46,13 @@ def test_training_learns(run: Path) -> None:
 def test_the_same_seed_gives_the_same_weights_bit_for_bit(
     corpus: Path, run: Path, tmp_path: Path
 ) -> None:
-    train(tiny_recipe(corpus), tmp_path / "again", "cpu")
+    carry_out(tiny_recipe(corpus), tmp_path / "again", "cpu", Path())
     first, second = tensors(run), tensors(tmp_path / "again")
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
 def test_another_seed_gives_other_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
-    train(tiny_recipe(corpus, seed=1), tmp_path / "other", "cpu")
+    carry_out(tiny_recipe(corpus, seed=1), tmp_path / "other", "cpu", Path())
     name = "best.stack.cells.0.weight_h"
     assert not torch.equal(tensors(run)[name], tensors(tmp_path / "other")[name])
 
@@ -63,8 +64,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     with pytest.MonkeyPatch.context() as patch:
         stop_after(patch, updates)
         with pytest.raises(Interrupted):
-            train(tiny_recipe(corpus), tmp_path / "tiny", "cpu")
-    train(tiny_recipe(corpus), tmp_path / "tiny", "cpu")
+            carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     first, second = tensors(run), tensors(tmp_path / "tiny")
     assert all(torch.equal(first[name], second[name]) for name in first)
     logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
@@ -74,14 +75,14 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
 
 def test_a_run_with_other_settings_is_not_resumed(corpus: Path, run: Path) -> None:
     with pytest.raises(ValueError, match=r"other settings.*training"):
-        train(tiny_recipe(corpus, learning_rate=0.5), run, "cpu")
+        carry_out(tiny_recipe(corpus, learning_rate=0.5), run, "cpu", Path())
 
 
 def test_a_checkpoint_cut_short_is_named(corpus: Path, run: Path, tmp_path: Path) -> None:
     whole = (run / CHECKPOINT).read_bytes()
     (tmp_path / CHECKPOINT).write_bytes(whole[: len(whole) // 2])
     with pytest.raises(ValueError, match=r"checkpoint\.safetensors cannot be read"):
-        train(tiny_recipe(corpus), tmp_path, "cpu")
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
 
 
 def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path: Path) -> None:
@@ -112,7 +113,7 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "sonnets"], "one of: quickstart, shakespeare"),
+        (["train", "sonnets"], "one of: contrast, quickstart, shakespeare"),
         (["train", "quickstart", "--data", "/nowhere.txt"], "no such file or folder"),
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
         (["train", "quickstart", "--set", "model.units=wide"], "model.units is 'wide'"),

@@ -123,7 +123,7 @@ def test_an_ln_rnn_normalises_the_whole_sum_once() -> None:
     assert torch.allclose(run(cell, inputs()), torch.stack(outputs), rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize("norm", ["layer", "batch", "weight", "none"])
 @pytest.mark.parametrize("kind", list(CELLS))
 def test_all_steps_at_once_equal_one_step_after_another(kind: str, norm: str) -> None:
     torch.manual_seed(0)

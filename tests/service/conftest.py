@@ -11,7 +11,7 @@ from tests.service.serving import Service, running, settings
 @pytest.fixture(scope="session", params=["scan", "slots"])
 def service(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[Service]:
     """A service on each runner; tests of facts that hold on both."""
-    with running(settings(artifacts, runner=request.param)) as started:
+    with running(settings(artifacts, runner=request.param, slots=24)) as started:
         yield started
 
 

@@ -96,9 +96,7 @@ class Call:
         usual = {"prompt": b"", "max_tokens": 8, "sampling": Sampling()}
         start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, b"")
         self.pieces: queue.Queue[Piece] = queue.Queue()
-        self.job = Completion(
-            CompletionSpec(**usual | spec), moment or start, self.pieces.put
-        )
+        self.job = Completion(CompletionSpec(**usual | spec), moment or start, self.pieces.put)
 
     def result(self) -> "Result":
         """All of it, once the last piece has come."""

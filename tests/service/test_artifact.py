@@ -144,7 +144,7 @@ def test_two_artifacts_of_one_name_are_refused(artifacts: Path, tmp_path: Path) 
 def test_a_graph_that_onnxruntime_cannot_read_is_named(copy: Path) -> None:
     (copy / "model.onnx").write_bytes(b"no graph")
     rehash(copy)
-    with pytest.raises(ArtifactError, match="onnxruntime refuses .*model.onnx"):
+    with pytest.raises(ArtifactError, match=r"onnxruntime refuses .*model\.onnx"):
         Models(settings(copy.parent, runner="scan"), Metrics())
 
 

@@ -1,5 +1,6 @@
 """A model proves itself on the provider in use before anybody is served from it."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -9,7 +10,7 @@ from service.artifact import load_artifact
 from service.attestation import Verdict, attest
 from service.runtime import choose_runtime, make_runner
 from tests.service.altered import copy_of, edit_golden, perturb
-from tests.service.serving import eventually, running, settings
+from tests.service.serving import Service, eventually, running, settings
 
 _WEIGHT = "stack.cells.0.weight_h"
 
@@ -111,3 +112,38 @@ def test_golden_vectors_that_cannot_be_read_leave_the_model_not_ready(
         assert eventually(lambda: "golden.safetensors: could not convert" in caplog.text)
         assert service.client.get("/readyz").status_code == 503
         assert service.post(max_tokens=1).status_code == 503
+
+
+@pytest.mark.parametrize("name", ["letters", "noise"])
+def test_attested_again_among_other_requests_the_verdict_is_the_same(
+    service: Service, name: str
+) -> None:
+    first = service.client.get(f"/v1/models/{name}").json()["attestation"]
+    with ThreadPoolExecutor(9) as pool:
+        others = [
+            pool.submit(service.post, model=name, max_tokens=300, top_p=1 - 0.1 * (i % 2))
+            for i in range(8)
+        ]
+        for _ in range(3):
+            answer = service.client.post(f"/v1/models/{name}/attest")
+            assert answer.status_code == 200
+            assert answer.json() == first
+        assert {other.result().status_code for other in others} == {200}
+    assert first["ok"] is True
+
+
+def test_a_model_that_no_longer_agrees_stops_being_ready(copy: Path) -> None:
+    with running(settings(copy.parent)) as service:
+        assert service.post(max_tokens=1).status_code == 200
+        edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
+        verdict = service.client.post("/v1/models/letters/attest").json()
+        assert verdict["ok"] is False
+        assert verdict["detail"] == "logits leave the bound at step 7: 1 > 0.5"
+        assert service.client.get("/readyz").status_code == 503
+        assert service.client.get("/v1/models/letters").json()["attestation"] == verdict
+        assert service.post(max_tokens=1).status_code == 503
+        assert service.client.post("/v1/models/letters/attest").status_code == 503
+
+
+def test_an_unknown_model_cannot_be_attested(scan: Service) -> None:
+    assert scan.client.post("/v1/models/gpt/attest").status_code == 404

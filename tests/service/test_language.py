@@ -72,7 +72,9 @@ def test_any_chain_of_continuations_gives_the_whole_text(seed: int) -> None:
     moment, text = None, ""
     while moment is None or moment.drawn < len(script):
         drawn = 0 if moment is None else moment.drawn
-        stops = choose.sample(["END", "EN", "D", "N", "ENDE", "🦊", "€", "DEN"], choose.randint(0, 3))
+        stops = choose.sample(
+            ["END", "EN", "D", "N", "ENDE", "🦊", "€", "DEN"], choose.randint(0, 3)
+        )
         result = complete(
             script,
             moment,

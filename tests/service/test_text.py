@@ -11,7 +11,15 @@ from service.text import TextStream
 # half a surrogate pair, beyond the last plane, a character cut short by another.
 _PARTS = [
     *(c.encode() for c in "aé€🦉\n"),
-    *(b"\x80", b"\xff", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\xe2\x82", b"\xf0\x9f"),
+    *(
+        b"\x80",
+        b"\xff",
+        b"\xc0\xaf",
+        b"\xed\xa0\x80",
+        b"\xf4\x90\x80\x80",
+        b"\xe2\x82",
+        b"\xf0\x9f",
+    ),
 ]
 
 

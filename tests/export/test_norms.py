@@ -1,0 +1,215 @@
+"""Batch and weight norm through training, conversion and serving, beside what layer norm keeps."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+from export import checkpoint
+from export.convert import convert, load_model, read_manifest
+from export.golden import default_options, golden_logits, initial_state, training_logits
+from export.graph import ConversionError, check_graph, export_graph
+from export.recipe import Recipe
+from export.tasks import LanguageTask
+from export.train import CHECKPOINT, TrainConfig, _adamw
+from models.generation import LanguageStep
+from models.language import LanguageConfig, LanguageModel
+from models.norms import fold
+from service.artifact import load_artifact
+from service.attestation import attest
+from service.runtime import Runtime, make_runner
+from tests.export.test_train import Interrupted, stop_after
+from tests.export.tiny import tiny_recipe
+
+# Shorter than a segment, so that training and the golden vectors both pass it.
+LONGEST = 7
+
+
+def recipe(corpus: Path, norm: str) -> Recipe:
+    tiny = tiny_recipe(corpus)
+    return replace(tiny, model=replace(tiny.model, norm=norm, longest_step=LONGEST))
+
+
+@pytest.fixture(scope="module", params=["batch", "weight"])
+def norm(request: pytest.FixtureRequest) -> str:
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def run(norm: str, corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("norms") / norm
+    carry_out(recipe(corpus, norm), folder, "cpu", Path())
+    return folder
+
+
+@pytest.fixture(scope="module")
+def artifact(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("artifacts") / run.name
+    convert(run, folder)
+    return folder
+
+
+def untrained(cell: str, norm: str) -> LanguageModel:
+    """Running statistics and gains that differ from feature to feature and from step to step."""
+    torch.manual_seed(0)
+    config = LanguageConfig(
+        cell=cell, norm=norm, units=12, embedding=4, layers=2, longest_step=LONGEST
+    )
+    model = LanguageModel(config)
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data += 0.2 * torch.rand_like(tensor)
+    return model
+
+
+def test_it_learns(run: Path) -> None:
+    _, facts = checkpoint.load(run / CHECKPOINT)
+    assert facts["progress"]["best_loss"] < 1.5
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
+    norm: str, corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    for updates in (37, 130):  # before the first validation, and after it
+        with pytest.MonkeyPatch.context() as patch:
+            stop_after(patch, updates)
+            with pytest.raises(Interrupted):
+                carry_out(recipe(corpus, norm), tmp_path / "run", "cpu", Path())
+    carry_out(recipe(corpus, norm), tmp_path / "run", "cpu", Path())
+    whole, _ = checkpoint.load(run / CHECKPOINT)
+    resumed, _ = checkpoint.load(tmp_path / "run" / CHECKPOINT)
+    assert whole.keys() == resumed.keys()
+    assert all(torch.equal(whole[name], resumed[name]) for name in whole)
+    kept = {f"{group}.stack.cells.1.norm_c.running_variance" for group in ("model", "best")}
+    assert (kept <= whole.keys()) is (norm == "batch")
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+def test_every_cell_is_served_as_pytorch_evaluates_it_past_the_longest_step_too(
+    cell: str, norm: str, tmp_path: Path
+) -> None:
+    model = fold(untrained(cell, norm)).eval()
+    weights = tmp_path / "model.safetensors"
+    save_file(model.state_dict(), weights)
+    step = LanguageStep(model, filtered=False)
+    graph = export_graph(step, weights, scan=False)
+    assert not [n for n in graph.graph.all_nodes() if n.op_type == "LayerNormalization"]
+    external = {
+        v.name for v in graph.graph.initializers.values()
+        if isinstance(v.const_value, ir.ExternalTensor)
+    }  # fmt: skip
+    assert external == load_file(weights).keys()
+    ir.save(graph, tmp_path / "step.onnx")
+    session = ort.InferenceSession(tmp_path / "step.onnx", providers=["CPUExecutionProvider"])
+    names = [p.name for p in (*step.state_ports, *step.step_ports, *step.row_ports)]
+    state = initial_state(step, 2)
+    for t in range(LONGEST + 3):
+        given = (torch.tensor([t, 255 - t]), torch.tensor([True, True]), torch.zeros(2))
+        inputs = (*state, *given, *default_options(step, 2))
+        feeds = {n: i.numpy() for n, i in zip(names, inputs, strict=True)}
+        with torch.no_grad():
+            expected = step(*inputs)
+        for ours, served in zip(expected, session.run(None, feeds), strict=True):
+            assert np.abs(ours.numpy() - served).max() < 1e-5
+        state = expected[: len(step.state_ports)]
+
+
+def test_a_running_statistic_that_is_inline_is_refused(tmp_path: Path) -> None:
+    model = untrained("lstm", "batch")
+    weights = tmp_path / "model.safetensors"
+    save_file(model.state_dict(), weights)
+    step = LanguageStep(model, filtered=False)
+    graph = export_graph(step, weights, scan=False)
+    value = graph.graph.initializers["stack.cells.0.norm_x.running_mean"]
+    value.const_value = ir.tensor(model.stack.cells[0].norm_x.running_mean.numpy())
+    with pytest.raises(ConversionError, match=r"running_mean .* is inline"):
+        check_graph(graph, step)
+
+
+def test_the_artifact_attests_on_both_runners(artifact: Path) -> None:
+    served = load_artifact(artifact)
+    for kind in ("scan", "slots"):
+        verdict = attest(served, make_runner(served, Runtime("cpu", kind, 1, 4)))
+        assert verdict.ok, verdict
+
+
+def test_the_manifest_says_what_is_served(artifact: Path, norm: str) -> None:
+    manifest = read_manifest(artifact)
+    provenance, ports = manifest["provenance"], manifest["ports"]["state"]
+    counts = {p["name"]: (p["dtype"], p["shape"], p["initial"]) for p in ports}
+    assert manifest["hyperparameters"]["norm"] == norm
+    assert manifest["layer_normalizations"] == 0
+    if norm == "batch":
+        assert provenance["golden_mode"] == "evaluation"
+        assert (
+            provenance["past_longest_step"] == "after 7 steps, the statistics of the last of them"
+        )
+        assert manifest["hyperparameters"]["longest_step"] == LONGEST
+        assert counts["step"] == ("int64", [], 0)
+    else:
+        assert provenance["golden_mode"] == "training"
+        assert "past_longest_step" not in provenance
+        assert "step" not in counts
+
+
+def test_the_golden_truth_is_the_served_mode_of_the_very_file(artifact: Path) -> None:
+    manifest = read_manifest(artifact)
+    model = load_model(artifact, manifest)
+    file, golden = (load_file(artifact / f) for f in ("model.safetensors", "golden.safetensors"))
+    assert model.state_dict().keys() == file.keys()
+    assert all(torch.equal(tensor, file[name]) for name, tensor in model.state_dict().items())
+    logits = golden_logits(model, golden["tokens"])
+    assert torch.allclose(logits, golden["logits_float32"], rtol=0, atol=1e-5)
+
+
+def test_training_mode_is_served_bit_for_bit_unless_the_batch_is_in_it(
+    artifact: Path, norm: str
+) -> None:
+    model = load_model(artifact, read_manifest(artifact))
+    tokens = load_file(artifact / "golden.safetensors")["tokens"]
+    served = golden_logits(model, tokens)
+    trained = training_logits(model, tokens)
+    assert torch.equal(trained, served) is (norm == "weight")
+    if norm == "batch":
+        assert (trained - served).abs().max() > 0.1
+        before = load_file(artifact / "model.safetensors")
+        assert all(torch.equal(t, before[n]) for n, t in model.state_dict().items())
+
+
+def test_weight_decay_leaves_the_gains_of_weight_norm_alone() -> None:
+    parameters = dict(untrained("lstm", "weight").named_parameters())
+    decayed, free = _adamw(parameters, TrainConfig()).param_groups
+    gains = {id(p) for name, p in parameters.items() if name.endswith("original0")}
+    assert len(gains) == 4
+    assert free["weight_decay"] == 0 < decayed["weight_decay"]
+    assert gains <= {id(p) for p in free["params"]}
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_under_batch_norm_every_segment_starts_where_the_statistics_are_counted_from(
+    norm: str,
+) -> None:
+    tokens = torch.zeros(2000, dtype=torch.uint8)
+    task = LanguageTask(untrained("rnn", norm), tokens, tokens, 4, 20, 0)
+    anew = [task.batch(update)[1] for update in range(3)]
+    assert anew == ([True] * 3 if norm == "batch" else [True, False, False])
+
+
+@pytest.mark.parametrize(
+    ("rows", "steps", "message"),
+    [
+        (4, LONGEST - 1, r"longest_step is 7; .* 1 to batch\.steps, which is 6"),
+        (1, LONGEST, r"batch\.rows is 1; batch norm needs 2"),
+    ],
+)
+def test_a_batch_that_cannot_give_the_statistics_is_refused(
+    rows: int, steps: int, message: str
+) -> None:
+    tokens = torch.zeros(2000, dtype=torch.uint8)
+    with pytest.raises(ValueError, match=message):
+        LanguageTask(untrained("rnn", "batch"), tokens, tokens, rows, steps, 0)
+    LanguageTask(untrained("rnn", "layer"), tokens, tokens, rows, steps, 0)

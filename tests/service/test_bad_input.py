@@ -1,0 +1,281 @@
+"""Whatever cannot be answered gets a 4xx with OpenAI's error body and a clear reason."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.service.serving import Service
+
+_URL = "/v1/completions"
+_JSON = {"content-type": "application/json"}
+
+
+def _error(response: Any, status: int) -> dict[str, Any]:
+    """The error of a response, its form checked."""
+    assert response.status_code == status, response.text
+    assert response.headers["content-type"] == "application/json"
+    body = response.json()
+    assert body.keys() == {"error"}
+    error = body["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert error["type"] == "invalid_request_error"
+    assert error["message"]
+    assert "Traceback" not in error["message"]
+    return error
+
+
+def _raw(service: Service, content: bytes | Iterator[bytes], **headers: str) -> Any:
+    return service.client.post(_URL, content=content, headers=_JSON | headers)
+
+
+_WRONG = [
+    ({"max_tokens": 65537}, "max_tokens"),
+    ({"max_tokens": 10**30}, "max_tokens"),
+    ({"max_tokens": -1}, "max_tokens"),
+    ({"max_tokens": 1.5}, "max_tokens"),
+    ({"max_tokens": True}, "max_tokens"),
+    ({"max_tokens": "5"}, "max_tokens"),
+    ({"max_tokens": None}, "max_tokens"),
+    ({"temperature": 9.0}, "temperature"),
+    ({"temperature": -0.1}, "temperature"),
+    ({"temperature": float("nan")}, "temperature"),
+    ({"temperature": float("inf")}, "temperature"),
+    ({"temperature": "hot"}, "temperature"),
+    ({"temperature": True}, "temperature"),
+    ({"top_p": 0}, "top_p"),
+    ({"top_p": 1.01}, "top_p"),
+    ({"top_p": float("nan")}, "top_p"),
+    ({"top_k": 0}, "top_k"),
+    ({"top_k": True}, "top_k"),
+    ({"min_p": -0.5}, "min_p"),
+    ({"min_p": float("-inf")}, "min_p"),
+    ({"n": 0}, "n"),
+    ({"n": 129}, "n"),
+    ({"n": 65, "prompt": ["a", "b"]}, "n"),
+    ({"n": True}, "n"),
+    ({"seed": 2**63}, "seed"),
+    ({"seed": 1.5}, "seed"),
+    ({"seed": True}, "seed"),
+    ({"logprobs": 257}, "logprobs"),
+    ({"logprobs": True}, "logprobs"),
+    ({"echo": 1}, "echo"),
+    ({"stream": "yes"}, "stream"),
+    ({"stop": ""}, "stop"),
+    ({"stop": ["fine", ""]}, "stop"),
+    ({"stop": ["x"] * 17}, "stop"),
+    ({"stop": [1]}, "stop"),
+    ({"stop": "\ud800"}, "stop"),
+    ({"logit_bias": {"256": 1}}, "logit_bias"),
+    ({"logit_bias": {"-1": 1}}, "logit_bias"),
+    ({"logit_bias": {"a": 1}}, "logit_bias"),
+    ({"logit_bias": {"": 1}}, "logit_bias"),
+    ({"logit_bias": {"²": 1}}, "logit_bias"),
+    ({"logit_bias": {"9" * 5000: 1}}, "logit_bias"),
+    ({"logit_bias": {"\ud800": 1}}, "logit_bias"),
+    ({"logit_bias": {"65": 101}}, "logit_bias"),
+    ({"logit_bias": {"65": float("nan")}}, "logit_bias"),
+    ({"logit_bias": [1]}, "logit_bias"),
+    ({"prompt": "\ud800"}, "prompt"),
+    ({"prompt": ["fine", "\udfff"]}, "prompt"),
+    ({"prompt": [256]}, "prompt"),
+    ({"prompt": [-1]}, "prompt"),
+    ({"prompt": [True]}, "prompt"),
+    ({"prompt": [1.0]}, "prompt"),
+    ({"prompt": [[1], [999]]}, "prompt"),
+    ({"prompt": [1, "a"]}, "prompt"),
+    ({"prompt": None}, "prompt"),
+    ({"prompt": 5}, "prompt"),
+    ({"presence_penalty": 0.5}, "presence_penalty"),
+    ({"frequency_penalty": -2}, "frequency_penalty"),
+    ({"frequency_penalty": float("nan")}, "frequency_penalty"),
+    ({"best_of": 2}, "best_of"),
+    ({"suffix": "end"}, "suffix"),
+    ({"surprise": 1}, "surprise"),
+    ({"stream_options": {"include_usage": 1}}, "stream_options"),
+    ({"stream_options": {"chunky": True}}, "stream_options"),
+    ({"state": "forged"}, "state"),
+    ({"state": "\ud800"}, "state"),
+    ({"state": 5}, "state"),
+    ({"model": None}, "model"),
+    ({"model": 5}, "model"),
+]
+
+
+@pytest.mark.parametrize(("change", "field"), _WRONG, ids=lambda value: ascii(value)[:40])
+def test_a_wrong_value_is_named(scan: Service, change: dict[str, Any], field: str) -> None:
+    content = json.dumps({"model": "letters", "max_tokens": 2} | change).encode()
+    error = _error(_raw(scan, content), 400)
+    assert error["param"] == field
+    assert field in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"temperature": 9.0}, ["9.0", "2"]),
+        ({"max_tokens": 65537}, ["65537", "65536"]),
+        ({"presence_penalty": 0.5}, ["0.5"]),
+        ({"stream_options": {"chunky": True}}, ["chunky"]),
+        ({"prompt": [65, 300]}, ["300", "256"]),
+        ({"logit_bias": {"256": 1}}, ["256", "255"]),
+    ],
+)
+def test_a_message_holds_the_value_and_the_rule(
+    scan: Service, change: dict[str, Any], parts: list[str]
+) -> None:
+    message = _error(scan.post(**change), 400)["message"]
+    for part in parts:
+        assert part in message
+
+
+def test_a_missing_model_is_named(scan: Service) -> None:
+    error = _error(_raw(scan, b"{}"), 400)
+    assert error["param"] == "model"
+    assert "{}" not in error["message"]
+
+
+def test_a_long_wrong_value_is_not_sent_back_whole(scan: Service) -> None:
+    for change in ({"suffix": "x" * 10_000}, {"temperature": "x" * 10_000}, {"y" * 10_000: 1}):
+        assert len(_error(scan.post(**change), 400)["message"]) < 500
+
+
+def test_an_unknown_field_that_is_not_unicode_is_refused(scan: Service) -> None:
+    _error(_raw(scan, b'{"model": "letters", "\\ud800": 1}'), 400)
+
+
+def test_an_unknown_model_is_a_404_that_lists_those_there_are(scan: Service) -> None:
+    error = _error(scan.post(model="gpt"), 404)
+    assert (error["code"], error["param"]) == ("model_not_found", "model")
+    assert error["message"] == "model is 'gpt'; this service has: letters, noise"
+    _error(_raw(scan, b'{"model": "\\ud800"}'), 404)
+
+
+def test_an_empty_body_says_so(scan: Service) -> None:
+    assert "empty" in _error(_raw(scan, b""), 400)["message"]
+
+
+@pytest.mark.parametrize("content", [b"[]", b'"text"', b"5", b"true", b"null"])
+def test_a_body_that_is_not_an_object_says_so(scan: Service, content: bytes) -> None:
+    error = _error(_raw(scan, content), 400)
+    assert error["param"] is None
+    assert "object" in error["message"]
+    assert not error["message"].startswith("None")
+
+
+@pytest.mark.parametrize("content", [b"{", b"prompt=x", b"{'a': 1}", b"\x00", b"{} trailing"])
+def test_a_body_that_is_not_json_says_so(scan: Service, content: bytes) -> None:
+    assert "not JSON" in _error(_raw(scan, content), 400)["message"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b'{"model": "letters", "prompt": "\xff"}',
+        '{"model": "letters", "prompt": "é"}'.encode("latin-1"),
+        b"\xfe\xff\x00{",
+        b"[" * 100_000,
+        b'{"model": "letters", "seed": ' + b"9" * 5000 + b"}",
+    ],
+    ids=["invalid", "latin-1", "half utf-16", "too deep", "too long a number"],
+)
+def test_a_body_that_cannot_be_parsed_is_refused(scan: Service, content: bytes) -> None:
+    _error(_raw(scan, content), 400)
+
+
+def test_a_body_of_another_type_is_refused(scan: Service) -> None:
+    response = scan.client.post(_URL, content=b'{"model": "letters"}', headers={})
+    _error(response, 400)
+    response = scan.client.post(_URL, data={"model": "letters"})
+    _error(response, 400)
+
+
+def test_a_body_over_the_limit_is_refused_by_its_length(scan: Service) -> None:
+    content = json.dumps({"model": "letters", "prompt": "x" * 2**20}).encode()
+    error = _error(_raw(scan, content), 413)
+    assert error["message"] == "the request body is over 1048576 bytes"
+    assert error["code"] == "body_too_large"
+
+
+def test_a_body_over_the_limit_is_refused_while_it_arrives(scan: Service) -> None:
+    sent = []
+
+    def chunks() -> Iterator[bytes]:
+        yield b'{"model": "letters", "prompt": "'
+        for _ in range(40):
+            sent.append(1)
+            yield b"x" * 2**16
+
+    error = _error(_raw(scan, chunks()), 413)
+    assert error["message"] == "the request body is over 1048576 bytes"
+    assert error["code"] == "body_too_large"
+
+
+@pytest.mark.parametrize("length", ["-1", "many", ""])
+def test_a_length_that_is_a_lie_does_not_open_the_limit(scan: Service, length: str) -> None:
+    content = json.dumps({"model": "letters", "prompt": "x" * 2**20}).encode()
+    _error(_raw(scan, content, **{"content-length": length}), 413)
+
+
+def test_a_body_just_under_the_limit_is_read(scan: Service) -> None:
+    frame = len(json.dumps({"model": "letters", "user": ""}))
+    content = json.dumps({"model": "letters", "user": "x" * (2**20 - frame)}).encode()
+    assert len(content) == 2**20
+    assert _raw(scan, content).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "neutral",
+    [
+        {"best_of": 1},
+        {"best_of": None},
+        {"presence_penalty": 0},
+        {"presence_penalty": 0.0},
+        {"frequency_penalty": None},
+        {"suffix": ""},
+        {"suffix": None},
+        {"logit_bias": {}},
+        {"logit_bias": None},
+        {"stop": None},
+        {"stop": []},
+        {"seed": None},
+        {"logprobs": None},
+        {"state": None},
+        {"stream_options": None},
+        {"user": "somebody"},
+        {"top_k": 10**9},
+        {"prompt": []},
+        {"prompt": ""},
+        {"prompt": [[]]},
+        {"temperature": 1},
+    ],
+)
+def test_a_neutral_value_changes_nothing(scan: Service, neutral: dict[str, Any]) -> None:
+    plain = {"seed": 3, "max_tokens": 20}
+    expected = scan.text(**plain)
+    if "seed" in neutral:
+        assert scan.post(**plain | neutral).status_code == 200
+    else:
+        assert scan.text(**plain | neutral) == expected
+
+
+def test_a_refused_request_is_counted(scan: Service) -> None:
+    def count() -> float:
+        registry = scan.app.state.metrics.registry
+        return registry.get_sample_value("evenkeel_requests_rejected_total", {"status": "400"}) or 0
+
+    before = count()
+    scan.post(temperature=9.0)
+    assert count() == before + 1
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", "/nowhere"), ("GET", "/v1/nowhere")])
+def test_an_unknown_path_is_a_404_with_the_error_body(
+    scan: Service, method: str, path: str
+) -> None:
+    _error(scan.client.request(method, path), 404)
+
+
+def test_a_wrong_method_is_a_405_with_the_error_body(scan: Service) -> None:
+    _error(scan.client.get(_URL), 405)

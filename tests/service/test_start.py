@@ -1,0 +1,135 @@
+"""The service starts without any of the training side, and says what keeps it from starting."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.serving import eventually
+
+_ROOT = Path(__file__).parents[2]
+_BLOCKED = ["torch", "onnx", "onnx_ir", "onnxscript", "models", "export", "matplotlib", "tqdm"]
+_REFUSE = f"""
+import sys
+
+
+class Refuse:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {_BLOCKED}:
+            raise ImportError(name + " is not part of the service")
+
+
+sys.meta_path.insert(0, Refuse())
+"""
+
+
+def _python(code: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", code], cwd=_ROOT, capture_output=True, text=True, timeout=60
+    )
+
+
+def _start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "service", *arguments],
+        cwd=_ROOT,
+        env=os.environ | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_the_service_is_imported_without_the_training_side() -> None:
+    done = _python(_REFUSE + "import service.app, service.__main__")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("name", _BLOCKED)
+def test_the_refusal_refuses(name: str) -> None:
+    done = _python(_REFUSE + f"import {name}")
+    assert done.returncode == 1
+    assert f"{name} is not part of the service" in done.stderr
+
+
+def test_a_service_without_the_training_side_serves(artifacts: Path) -> None:
+    code = f"""
+from pathlib import Path
+from starlette.testclient import TestClient
+from service.app import create_app
+from service.settings import Settings
+
+with TestClient(create_app(Settings(artifacts=Path({str(artifacts)!r}), provider="cpu"))) as client:
+    while client.get("/readyz").status_code != 200:
+        pass
+    print(client.post("/v1/completions", json={{"model": "letters"}}).status_code)
+"""
+    done = _python(_REFUSE + code)
+    assert done.stdout == "200\n", done.stderr
+
+
+def test_help_lists_every_setting() -> None:
+    from service.settings import Settings
+
+    out, _ = _start("--help").communicate(timeout=60)
+    for name in Settings.model_fields:
+        assert f"EVENKEEL_{name.upper()} " in out
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EVENKEEL_PORT", "abc"),
+        ("EVENKEEL_PORT", "70000"),
+        ("EVENKEEL_SLOTS", "0"),
+        ("EVENKEEL_RUNNER", "fast"),
+        ("EVENKEEL_STATE_KEY", "short"),
+    ],
+)
+def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None:
+    process = _start(**{name: value})
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"error: {name}" in err
+    assert "Traceback" not in err
+
+
+def test_a_wrong_key_is_not_printed() -> None:
+    _, err = _start(EVENKEEL_STATE_KEY="my secret").communicate(timeout=60)
+    assert "my secret" not in err
+
+
+def test_a_service_without_artifacts_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
+    process = _start(EVENKEEL_ARTIFACTS=str(tmp_path), EVENKEEL_PORT="0")
+    out, err = process.communicate(timeout=60)
+    assert f"{tmp_path} holds no artifact" in err
+    assert "Traceback" not in out + err
+    assert process.returncode == 2
+
+
+def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = _start(
+        EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_PORT=str(port), EVENKEEL_PROVIDER="cpu"
+    )
+
+    def ready() -> bool:
+        try:
+            return httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    try:
+        assert eventually(ready)
+    finally:
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode in (0, -signal.SIGTERM)
+    assert "Traceback" not in out + err
