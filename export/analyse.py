@@ -83,7 +83,10 @@ def _numbers(vector: Tensor, form: str = "+.4f") -> str:
 
 def print_fisher(doublings: list[fisher.Doubling], scales: list[fisher.InputScale]) -> None:
     """Section 5.2: what a larger weight vector and larger inputs do to the Fisher information."""
-    print("\nA weight vector's norm doubled (layer norm: all of them), direction fixed: ratios")
+    print(
+        "\nA weight vector's norm doubled (layer norm: all of them), direction fixed; ratios.\n"
+        "Length: of a fixed step in the vector, by the Fisher metric. Then blocks of its matrix"
+    )
     names = [name for name in asdict(doublings[0]) if name != "norm"]
     print(f"{'':8}" + "".join(f"{name.replace('_', ' '):>16}" for name in names))
     for doubling in doublings:

@@ -60,11 +60,12 @@ def growth(norm: NormKind, gain: float | None = None, steps: int = STEPS) -> Gro
     h, c = cell.initial_state(_ROWS)
     hs, cs = [], []
     for projected, time in zip(cell.project(x, at).unbind(0), at, strict=True):
-        h, c = cell.step(projected, (h, c), time)
+        # Copies, because h was made of c: the gradient in c is of what c does from here on.
+        h, c = (s.clone() for s in cell.step(projected, (h, c), time))
         hs.append(h)
         cs.append(c)
     loss = (h @ direction / direction.norm()).sum()  # rows are independent but for batch norm
-    gradients = torch.autograd.grad(loss, [*hs, *cs])
+    gradients = torch.autograd.grad(loss, [*hs, *cs], materialize_grads=True, allow_unused=True)
     in_h, in_c = torch.stack(gradients[:steps]), torch.stack(gradients[steps:])
     return Growth(
         norm,

@@ -15,6 +15,7 @@ from export.convert import convert, load_model, read_manifest
 from export.golden import default_options, golden_logits, initial_state, training_logits
 from export.graph import ConversionError, check_graph, export_graph
 from export.recipe import Recipe
+from export.run import carry_out
 from export.tasks import LanguageTask
 from export.train import CHECKPOINT, TrainConfig, _adamw
 from models.generation import LanguageStep

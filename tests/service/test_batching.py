@@ -25,7 +25,7 @@ def server(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[tuple[st
 
 
 def _looking_at(app: FastAPI) -> Service:
-    return Service(app, client=None)  # type: ignore[arg-type]
+    return Service(app, client=None)
 
 
 def _body(**options: Any) -> dict[str, Any]:

@@ -24,7 +24,7 @@ def client(url: str) -> Iterator[openai.OpenAI]:
 
 def _text(client: openai.OpenAI, **options: object) -> str:
     options = {"model": "letters", "max_tokens": 40, "seed": 1, "prompt": "Zoë"} | options
-    return client.completions.create(**options).choices[0].text  # type: ignore[call-overload]
+    return client.completions.create(**options).choices[0].text
 
 
 def test_a_completion(client: openai.OpenAI) -> None:
@@ -134,7 +134,7 @@ def test_state_in_the_extra_body(client: openai.OpenAI) -> None:
     first = client.completions.create(
         **options, max_tokens=15, seed=1, extra_body={"return_state": True, "top_k": 20}
     )
-    state = first.choices[0].state  # type: ignore[attr-defined]
+    state = first.choices[0].state
     rest = client.completions.create(
         **options, max_tokens=25, extra_body={"state": state, "top_k": 20}
     )
@@ -147,7 +147,7 @@ def test_a_streamed_state(client: openai.OpenAI) -> None:
         model="letters", prompt="", stream=True, seed=1, extra_body={"return_state": True}
     )
     *_, last = stream
-    state = last.choices[0].state  # type: ignore[attr-defined]
+    state = last.choices[0].state
     assert _text(client, prompt="", seed=None, extra_body={"state": state})
 
 
@@ -172,7 +172,7 @@ def test_errors_are_the_clients_own(
 
 def test_a_state_of_another_model_is_a_conflict(client: openai.OpenAI) -> None:
     answer = client.completions.create(model="noise", prompt="", extra_body={"return_state": True})
-    state = answer.choices[0].state  # type: ignore[attr-defined]
+    state = answer.choices[0].state
     with pytest.raises(openai.ConflictError):
         _text(client, extra_body={"state": state})
 
