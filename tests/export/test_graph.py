@@ -81,7 +81,7 @@ def test_a_decomposed_layer_norm_is_refused(model: LanguageModel, weights: Path)
     decomposed = copy.deepcopy(model)
     norm = decomposed.stack.cells[0].norm_h
 
-    def by_hand(a: torch.Tensor) -> torch.Tensor:
+    def by_hand(a: torch.Tensor, at: torch.Tensor | None) -> torch.Tensor:
         centred = a - a.mean(-1, keepdim=True)
         return centred / (centred**2).mean(-1, keepdim=True).add(2**-17).sqrt() * norm.weight
 

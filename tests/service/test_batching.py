@@ -14,13 +14,14 @@ from fastapi import FastAPI
 
 from tests.service.serving import Service, eventually, listening, running, settings
 
-_ENDLESS = 65536
+_ENDLESS = 10**8  # hours: what ends sooner was ended
 
 
 @pytest.fixture(scope="module", params=["scan", "slots"])
 def server(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[tuple[str, Service]]:
     """A real server and a way to look at its metrics."""
-    with listening(settings(artifacts, runner=request.param, slots=24)) as (url, app):
+    chosen = settings(artifacts, runner=request.param, slots=24, max_tokens=_ENDLESS)
+    with listening(chosen) as (url, app):
         yield url, _looking_at(app)
 
 
@@ -102,7 +103,6 @@ def test_more_requests_than_slots_are_all_answered(artifacts: Path) -> None:
 
 def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> None:
     url, service = server
-    before = service.metric("steps_total")
     body = _body(n=16, stream=True)
     with (
         httpx.Client() as client,
@@ -111,7 +111,6 @@ def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> N
         assert "text_completion" in next(response.iter_text())
         assert service.metric("requests_running") == 16
     assert eventually(lambda: _idle(service))
-    assert service.metric("steps_total") - before < 8 * _ENDLESS
 
 
 def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
@@ -121,12 +120,12 @@ def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
     before = service.metric("steps_total")
     with httpx.Client(timeout=0.2) as client, pytest.raises(httpx.ReadTimeout):
         client.post(f"{url}/v1/completions", json=_body(n=16))
+    assert service.metric("steps_total") > before
     assert eventually(lambda: _idle(service))
-    assert 0 < service.metric("steps_total") - before < 8 * _ENDLESS
 
 
 def test_a_request_left_in_the_queue_never_runs(artifacts: Path) -> None:
-    with listening(settings(artifacts, slots=1)) as (url, app):
+    with listening(settings(artifacts, slots=1, max_tokens=_ENDLESS)) as (url, app):
         service = _looking_at(app)
         with httpx.Client(timeout=60) as client, ThreadPoolExecutor(1) as pool:
             first = pool.submit(
@@ -143,9 +142,8 @@ def test_a_request_left_in_the_queue_never_runs(artifacts: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True])
 def test_a_client_gone_before_the_response_began_frees_its_slots(
-    service: Service, stream: bool
+    artifacts: Path, stream: bool
 ) -> None:
-    before = service.metric("steps_total")
     body = json.dumps(_body(n=16, stream=stream)).encode()
     messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
@@ -163,9 +161,9 @@ def test_a_client_gone_before_the_response_began_frees_its_slots(
         "query_string": b"",
         "headers": [(b"content-type", b"application/json")],
     }
-    service.client.portal.call(service.app, scope, receive, send)
-    assert eventually(lambda: _idle(service))
-    assert service.metric("steps_total") - before < _ENDLESS
+    with running(settings(artifacts, max_tokens=_ENDLESS)) as service:
+        service.client.portal.call(service.app, scope, receive, send)
+        assert eventually(lambda: _idle(service))
 
 
 def test_stopping_the_service_ends_streams_with_an_error_event(artifacts: Path) -> None:
@@ -178,7 +176,7 @@ def test_stopping_the_service_ends_streams_with_an_error_event(artifacts: Path) 
                 lines.append(line)
                 begun.set()
 
-    with listening(settings(artifacts)) as (url, app):
+    with listening(settings(artifacts, max_tokens=_ENDLESS)) as (url, app):
         reader = threading.Thread(target=read, args=[f"{url}/v1/completions"])
         reader.start()
         assert begun.wait(30)
