@@ -113,29 +113,34 @@ def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> N
     assert eventually(lambda: _idle(service))
 
 
+def _give_up(url: str, body: dict[str, Any]) -> None:
+    """Ask for a whole response and hang up after half a second."""
+    hasty = httpx.Timeout(60, read=0.5)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}/v1/completions", json=body, timeout=hasty)
+
+
 def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
     server: tuple[str, Service],
 ) -> None:
     url, service = server
     before = service.metric("steps_total")
-    with httpx.Client(timeout=0.2) as client, pytest.raises(httpx.ReadTimeout):
-        client.post(f"{url}/v1/completions", json=_body(n=16))
+    _give_up(url, _body(n=16))
     assert service.metric("steps_total") > before
     assert eventually(lambda: _idle(service))
 
 
 def test_a_request_left_in_the_queue_never_runs(artifacts: Path) -> None:
-    with listening(settings(artifacts, slots=1, max_tokens=_ENDLESS)) as (url, app):
+    chosen = settings(artifacts, slots=1, max_tokens=_ENDLESS)
+    with listening(chosen) as (url, app), ThreadPoolExecutor(2) as pool:
         service = _looking_at(app)
-        with httpx.Client(timeout=60) as client, ThreadPoolExecutor(1) as pool:
-            first = pool.submit(
-                client.post, f"{url}/v1/completions", json=_body(prompt="a" * 60_000, max_tokens=1)
-            )
-            assert eventually(lambda: service.metric("requests_running") == 1)
-            with httpx.Client(timeout=0.1) as hasty, pytest.raises(httpx.ReadTimeout):
-                hasty.post(f"{url}/v1/completions", json=_body())
-            assert service.metric("requests_waiting") == 1
-            assert first.result().status_code == 200
+        long = _body(prompt="a" * 60_000, max_tokens=1)
+        first = pool.submit(httpx.post, f"{url}/v1/completions", json=long, timeout=60)
+        assert eventually(lambda: service.metric("requests_running") == 1)
+        second = pool.submit(_give_up, url, _body())
+        assert eventually(lambda: service.metric("requests_waiting") == 1)
+        second.result()
+        assert first.result().status_code == 200
         assert eventually(lambda: _idle(service))
         assert service.metric("steps_total") == 60_001
 
