@@ -27,7 +27,9 @@ def main() -> int:
     except ValidationError as error:
         for problem in error.errors():
             name = f"EVENKEEL_{'_'.join(map(str, problem['loc'])).upper()}"
-            print(f"error: {name} is {problem['input']!r}: {problem['msg']}", file=sys.stderr)
+            secret = problem["loc"] == ("state_key",)
+            given = "" if secret else f" is {problem['input']!r}"
+            print(f"error: {name}{given}: {problem['msg']}", file=sys.stderr)
         return 2
     logging.basicConfig(
         level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"

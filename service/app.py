@@ -110,28 +110,35 @@ async def _service_error(request: Request, error: Exception) -> JSONResponse:
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     """The first broken rule, with the name of its field."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
+    errors = error.errors()
+    # Of the branches of a union the one whose types fit says most.
+    first = next((e for e in errors if not e["type"].endswith("_type")), errors[0])
     # The body's own name and the branches of a union say nothing to a caller.
     field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
+    given = repr(first["input"])
+    given = given if len(given) <= 80 else f"{given[:77]}..."
     match first["type"]:
         case "missing" if field is None:
             message = "the request body is empty; it must be a JSON object"
         case "json_invalid":
             field, message = None, f"the request body is not JSON: {first['ctx']['error']}"
         case "extra_forbidden":
-            message = f"unknown field: {field}"
+            message = f"unknown field: {'.'.join(map(str, first['loc'][1:]))[:80]}"
         case "literal_error":
-            message = f"{field} is {first['input']!r}; this service only takes its neutral value"
+            message = f"{field} is {given}; this service only takes its neutral value"
+        case "missing":
+            message = f"{field} is missing"
+        case _ if field is None:
+            message = f"the request body is {given}; it must be a JSON object"
         case _:
-            given = repr(first["input"])
-            given = given if len(given) <= 80 else f"{given[:77]}..."
             message = f"{field} is {given}: {first['msg']}"
     return await _service_error(request, InvalidRequest(message, field))
 
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    wrapped = InvalidRequest(str(error.detail))
+    kind = BodyTooLarge if error.status_code == BodyTooLarge.status else InvalidRequest
+    wrapped = kind(str(error.detail))
     wrapped.status = error.status_code
     return await _service_error(request, wrapped)
 

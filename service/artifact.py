@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from pydantic import BaseModel, ConfigDict, ValidationError
 from safetensors import SafetensorError, safe_open
 
-FORMAT_VERSION = 1
+WEIGHTS = "model.safetensors"
+GOLDEN = "golden.safetensors"
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -48,6 +49,13 @@ class Graphs(_Strict):
     filtered: str
 
 
+class Runners(_Strict):
+    """The graphs of either runner."""
+
+    scan: Graphs
+    step: Graphs
+
+
 class Alphabet(_Strict):
     """The symbols of the model and the one that stands before the first."""
 
@@ -64,7 +72,7 @@ class Manifest(_Strict):
     kind: Literal["language"]
     hyperparameters: dict[str, Any]
     alphabet: Alphabet
-    graphs: dict[Literal["scan", "step"], Graphs]
+    graphs: Runners
     ports: Ports
     filters: tuple[str, ...]
     layer_normalizations: int
@@ -112,11 +120,14 @@ def load_artifact(folder: Path) -> Artifact:
         place = ".".join(map(str, first["loc"])) or "the file"
         raise ArtifactError(f"{path}: {place}: {first['msg']}") from error
     for name, expected in manifest.files.items():
+        if name != Path(name).name:
+            raise ArtifactError(f"{path}: files: {name} is not in the folder")
         _check_file(folder / name, expected)
-    for runner, graphs in manifest.graphs.items():
-        for file in (graphs.plain, graphs.filtered):
-            if file not in manifest.files:
-                raise ArtifactError(f"{path}: graph {file} of {runner} is not among its files")
+    scan, step = manifest.graphs.scan, manifest.graphs.step
+    needed = (WEIGHTS, GOLDEN, scan.plain, scan.filtered, step.plain, step.filtered)
+    for name in needed:
+        if name not in manifest.files:
+            raise ArtifactError(f"{path}: files: {name} is not among them")
     files = json.dumps(manifest.files, sort_keys=True).encode()
     return Artifact(folder, manifest, hashlib.sha256(files).hexdigest())
 
@@ -126,8 +137,12 @@ def load_artifacts(folder: Path) -> dict[str, Artifact]:
     folders = sorted(p.parent for p in folder.glob("*/manifest.json"))
     if not folders:
         raise ArtifactError(f"{folder.resolve()} holds no artifact; `make serve` builds one")
-    loaded = [load_artifact(f) for f in folders]
-    return {artifact.name: artifact for artifact in loaded}
+    loaded: dict[str, Artifact] = {}
+    for artifact in map(load_artifact, folders):
+        if artifact.name in loaded:
+            raise ArtifactError(f"{artifact.folder}: another folder has a model {artifact.name!r}")
+        loaded[artifact.name] = artifact
+    return loaded
 
 
 def _check_file(path: Path, expected: str) -> None:

@@ -167,11 +167,10 @@ class Engine:
             for slot in [s for s, job in self._slots.items() if job.cancelled]:
                 self._retire(slot)
             while not self._stopping:
+                self._waiting = deque(job for job in self._waiting if not job.cancelled)
                 while self._waiting and len(self._slots) < self._runner.width:
-                    job = self._waiting.popleft()
-                    if not job.cancelled:
-                        free = next(s for s in range(self._runner.width) if s not in self._slots)
-                        self._place(free, job)
+                    free = next(s for s in range(self._runner.width) if s not in self._slots)
+                    self._place(free, self._waiting.popleft())
                 self._metrics.waiting.set(len(self._waiting))
                 self._metrics.running.set(len(self._slots))
                 if self._slots:

@@ -171,7 +171,7 @@ class Completion:
         if state is None or self._finish_reason == "stop":
             # Nothing will complete an unfinished character any more.
             self._piece.text += self._stream.flush()
-            self._release(held=0)
+        self._release(held=0)
         if state is not None:
             self._piece.moment = Moment(
                 state, self.moment.seed, self.moment.choice, self._drawn(), self._undecided
@@ -190,12 +190,14 @@ class Completion:
     def _begin(self) -> None:
         """Say what can be said before anything has run."""
         if not self.spec.prompt:
-            self._show(self.moment.undecided)
+            looked_at = self._show(self.moment.undecided)
+            # What follows a stop string among them has been generated: it stays with the state.
+            self._undecided += self.moment.undecided[looked_at:]
         else:
             # A prompt comes between: what was undecided can only be what it looks like now.
             self._piece.text += self.moment.undecided.decode("utf-8", "replace")
         if self.spec.echo:
-            self._piece.text += self.spec.prompt.decode("utf-8", "replace")
+            self._piece.text += self._stream.show(self.spec.prompt)
         self._end_if_done()
 
     def _write(self, written: bytes) -> None:

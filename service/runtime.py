@@ -106,7 +106,7 @@ class ScanRunner:
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
         ports = artifact.manifest.ports
-        graphs = artifact.manifest.graphs["scan"]
+        graphs = artifact.manifest.graphs.scan
         self._plain = runtime.session(artifact.folder / graphs.plain)
         self._filtered = runtime.session(artifact.folder / graphs.filtered)
         self._plain_row = [p.name for p in ports.row if p.name not in artifact.manifest.filters]
@@ -145,7 +145,7 @@ class SlotRunner:
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
         ports = artifact.manifest.ports
-        graphs = artifact.manifest.graphs["step"]
+        graphs = artifact.manifest.graphs.step
         device = runtime.provider
         filters = set(artifact.manifest.filters)
 

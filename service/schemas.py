@@ -2,10 +2,20 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
 
 from service.language import VOCABULARY, Sampling
 
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
 _MOST_STOPS = 16
@@ -15,7 +25,7 @@ MOST_CHOICES = 128
 class StreamOptions(BaseModel):
     """`stream_options` of a request."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", strict=True)
     include_usage: bool = False
 
 
@@ -29,7 +39,7 @@ class CompletionRequest(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
     model: str
-    prompt: str | list[str] | list[Token] | list[list[Token]] = ""
+    prompt: Text | list[Text] | list[Token] | list[list[Token]] = ""
     max_tokens: Annotated[int, Field(ge=0)] = 16
     temperature: Annotated[Finite, Field(ge=0, le=2)] = 1.0
     top_p: Annotated[Finite, Field(gt=0, le=1)] = 1.0
@@ -38,7 +48,7 @@ class CompletionRequest(BaseModel):
     logit_bias: dict[str, Annotated[Finite, Field(ge=-100, le=100)]] | None = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
     seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
-    stop: str | list[str] | None = None
+    stop: Text | list[Text] | None = None
     echo: bool = False
     logprobs: Annotated[int, Field(ge=0, le=VOCABULARY)] | None = None
     stream: bool = False

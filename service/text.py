@@ -35,11 +35,16 @@ class TextStream:
             looked_at = end - len(self._held)
             self._held = buffer[start:end]
             self.stopped = True
-            return self._decoder.decode(buffer[:start]), looked_at
+            # A stop string begins a character, so one left unfinished before it stays so.
+            return self._decoder.decode(buffer[:start], final=True), looked_at
         keep = self._stop_prefix(buffer)
         final = len(buffer) - keep
         self._held = buffer[final:]
         return self._decoder.decode(buffer[:final]), len(data)
+
+    def show(self, data: bytes) -> str:
+        """Add bytes in which no stop string counts; the text that became final."""
+        return self._decoder.decode(data)
 
     def flush(self) -> str:
         """The rest, when nothing more will come: held bytes too, unless they are a stop string."""

@@ -1,6 +1,7 @@
 """`POST /v1/completions`: OpenAI's completions, where a token is a byte, streamed or whole."""
 
 import asyncio
+import codecs
 import json
 import secrets
 import time
@@ -11,6 +12,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response, StreamingResponse
+from starlette.types import Receive, Scope, Send
 
 from service.errors import InvalidRequest
 from service.language import ByteLogprob, Completion, CompletionSpec, Piece
@@ -35,9 +37,23 @@ async def completions(body: CompletionRequest, request: Request) -> Response:
             job.finish(job.state if job.wants_state else None)
     metrics: Metrics = request.app.state.metrics
     if body.stream:
-        return StreamingResponse(_stream(call, metrics), media_type="text/event-stream")
+        return _EventStream(call, metrics)
     async with _cancelled_on_disconnect(request, call):
         return await _whole(call, metrics)
+
+
+class _EventStream(StreamingResponse):
+    """Server-sent events of a call, which ends with the response even if that never began."""
+
+    def __init__(self, call: "Call", metrics: Metrics) -> None:
+        super().__init__(_stream(call, metrics), media_type="text/event-stream")
+        self._call = call
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._call.cancel()
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,11 +230,15 @@ def _logprobs(entries: Sequence[ByteLogprob], offset: int) -> dict[str, Any]:
     character share its offset."""
     tokens = [_token_text(e.token) for e in entries]
     offsets: list[int] = []
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
     for entry in entries:
-        if entry.token & 0xC0 == 0x80 and offsets:  # continues the character before
-            offsets.append(offsets[-1])
-        else:
-            offsets.append(offset)
+        pending = len(decoder.getstate()[0])
+        text = decoder.decode(bytes([entry.token]))
+        left = len(decoder.getstate()[0])
+        if pending and left <= pending and (left or len(text) > 1):
+            offset += 1  # the character before was broken off; this byte begins another
+        offsets.append(offset)
+        if not left:
             offset += 1
     return {
         "tokens": tokens,
