@@ -39,8 +39,9 @@ def plot_losses(log: Path, image: Path, title: str) -> None:
 def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str) -> None:
     """The largest distance of any logit to float64 truth at each time step, one line per curve."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
-    for name, curve in curves.items():
-        axes.plot(curve, label=name, linewidth=1)
+    for i, (name, curve) in enumerate(curves.items()):
+        # Curves may coincide: the lower ones are wider, so that they can be seen.
+        axes.plot(curve, label=name, linewidth=2 * (len(curves) - i) - 1, alpha=0.8)
     axes.set(xlabel="time step", ylabel="largest |logit - float64|", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
