@@ -53,15 +53,14 @@ docker-probe: ## ask a running service for a completion; fails unless text comes
 	printf '%s\n' "$$answer"; \
 	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
 
-gpu-check: ## run the service tests on CUDA; skipped where there is no NVIDIA GPU
+gpu-check: ## exactness and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
-# The first line fails where onnxruntime cannot use CUDA; the tests would fall back to the CPU.
+# The report fails where onnxruntime cannot use CUDA; the tests would fall back to the CPU.
 .PHONY: gpu-tests
 gpu-tests: .venv-gpu/.stamp
-	.venv-gpu/bin/python -c 'from service import runtime, settings; \
-		runtime.choose_runtime(settings.Settings(provider="cuda"))'
+	.venv-gpu/bin/python -m bench.gpu
 	.venv-gpu/bin/python -m pytest tests/service
 
 clean: ## remove what make made, except artifacts and training runs

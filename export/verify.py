@@ -22,6 +22,7 @@ from export.parity.finding import Finding
 from export.parity.sampling import sampling
 from export.parity.served import ServedGraph
 from export.text_data import PYTHON_REFERENCE, read_corpus
+from models.language import LanguageModel
 
 _SEED = 2016
 
@@ -33,10 +34,11 @@ class Extent:
     sampled_bytes: int
     structure_steps: int
     bit_steps: int
+    timed: bool  # timings need a quiet machine, so a build does not hang on them
 
 
-QUICK = Extent(sampled_bytes=3_200, structure_steps=1_000, bit_steps=24)
-FULL = Extent(sampled_bytes=100_000, structure_steps=1_000, bit_steps=480)
+QUICK = Extent(sampled_bytes=3_200, structure_steps=1_000, bit_steps=24, timed=False)
+FULL = Extent(sampled_bytes=100_000, structure_steps=1_000, bit_steps=480, timed=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,14 +88,14 @@ def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> 
     text = validation_tokens(manifest, data_folder)
     if text is not None:
         findings.append(numbers.score("validation text", model, served.scan, text, rows))
-    findings += compare_bits(served, model, extent.bit_steps)
+    findings += compare_bits(served, model, extent)
     findings += operators.operators()[0]
     return Report(findings, curves)
 
 
-def compare_bits(served: Served, model: Any, steps: int) -> list[Finding]:
+def compare_bits(served: Served, model: LanguageModel, extent: Extent) -> list[Finding]:
     """The same rows on every graph, every thread count and every kind of batch."""
-    sample = draw(model, steps, bits.LARGEST_BATCH, _SEED + 1)
+    sample = draw(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
     work = bits.make_work(sample.tokens.numpy(), sample.uniforms.numpy(), _SEED)
     filtered = served.graph("scan", "filtered")
     others = [served.scan, served.step, served.graph("step", "filtered")]
@@ -105,7 +107,8 @@ def compare_bits(served: Served, model: Any, steps: int) -> list[Finding]:
     control = bits.BitComparison(unpacked, work)
     for batch in (2, 9, bits.LARGEST_BATCH):
         control.compare(unpacked, range(batch), [work.total])
-    return bits.bits(comparison, control)
+    findings = bits.bits(comparison, control)
+    return [*findings, bits.cost(filtered, unpacked, work)] if extent.timed else findings
 
 
 def validation_tokens(manifest: dict[str, Any], folder: Path | None) -> torch.Tensor | None:

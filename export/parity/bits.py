@@ -3,6 +3,7 @@
 Not on its neighbours, its place among them, the chunks, the threads, or the graph that serves it.
 """
 
+import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,8 @@ from export.parity.served import Arrays, ServedGraph, differing_bytes
 
 Rows = list[int] | range | NDArray[np.int64]
 
+MAX_COST = 1.05
+_TIMED_RUNS = 16
 LARGEST_BATCH = 65  # one more than a power of two, so that every kernel has a remainder
 
 
@@ -122,6 +125,29 @@ def compare_everything(
         for batch in (1, 2, 3, 7, 16, len(able)):
             comparison.compare(graph, random.permutation(able)[:batch], chunks())
     return comparison
+
+
+def cost(constrained: ServedGraph, free: ServedGraph, work: Work) -> Finding:
+    """What keeping the bits costs in time: the settings that keep them over those that do not.
+
+    Each at a batch of 1 and of 16, interleaved; the worse of the two median ratios.
+    """
+    ratios = []
+    for batch in (1, 16):
+        part = work.of(range(batch))
+        pairs = [(_seconds(constrained, part), _seconds(free, part)) for _ in range(_TIMED_RUNS)]
+        ratios.append(float(np.median([a / b for a, b in pairs[1:]])))  # the first warms up
+    return Finding(
+        "bits, cost", max(ratios), MAX_COST,
+        f"time over that of onnxruntime without prepacking, batch 1: {ratios[0]:.2f}, "
+        f"16: {ratios[1]:.2f}",
+    )  # fmt: skip
+
+
+def _seconds(graph: ServedGraph, work: Work) -> float:
+    began = time.perf_counter()
+    run(graph, work, [work.total])
+    return time.perf_counter() - began
 
 
 def bits(comparison: BitComparison, control: BitComparison) -> list[Finding]:
