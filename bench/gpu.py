@@ -1,7 +1,7 @@
 """The exactness of the slots runner on a GPU: `python -m bench.gpu` (`make gpu-check`).
 
 Attests every model on the provider, then asks whether a row's bits depend on its neighbours: the
-same row alone in every slot, and among rows that do something else. Writes a JSON into docs/results.
+same row alone in every slot, and among rows that do something else. Writes JSON to docs/results.
 `--provider cpu` rehearses the same code where there is no GPU.
 """
 
