@@ -5,6 +5,8 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
+import onnxruntime
+
 
 def describe() -> dict[str, str | int]:
     """Hardware and versions, to stand beside every row of results."""
@@ -13,7 +15,7 @@ def describe() -> dict[str, str | int]:
         "cores": os.cpu_count() or 0,
         "python": platform.python_version(),
         "torch": version("torch"),
-        "onnxruntime": version("onnxruntime"),
+        "onnxruntime": onnxruntime.__version__,
     }
 
 

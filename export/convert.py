@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx_ir as ir
+import onnxruntime
 from safetensors.torch import load_file, save_file
 
 from export import checkpoint
@@ -98,7 +99,7 @@ def write_artifact(folder: Path, name: str, model: LanguageModel, facts: dict[st
 
 def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     """What the model was trained on, how, and with which versions."""
-    packages = ("torch", "onnx", "onnxscript", "onnxruntime", "safetensors")
+    packages = ("torch", "onnx", "onnxscript", "safetensors")
     return {
         "data": facts["data"],
         "batch": facts["batch"],
@@ -107,7 +108,8 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
         "validation_loss": facts["progress"]["best_loss"],
         "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
         "opset": OPSET,
-        "versions": {"python": platform.python_version()} | {p: version(p) for p in packages},
+        "versions": {"python": platform.python_version(), "onnxruntime": onnxruntime.__version__}
+        | {p: version(p) for p in packages},
     }
 
 
