@@ -1,7 +1,8 @@
 """The exactness of the slots runner on a GPU: `python -m bench.gpu` (`make gpu-check`).
 
-Attests every model on the provider, then asks whether a row's bits depend on its neighbours: the
-same row alone in every slot, and among rows that do something else. Writes JSON to docs/results.
+Attests every model on the provider, makes the parity report's comparisons with training there, and
+asks whether a row's bits depend on its neighbours: alone in every slot, and among rows that do
+something else. Writes JSON to docs/results. (Structure is the graph's own; `make parity` has it.)
 `--provider cpu` rehearses the same code where there is no GPU.
 """
 
@@ -9,12 +10,20 @@ import argparse
 import json
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from bench import machine
+from export.convert import load_model, read_manifest
+from export.golden import draw, training_logits
+from export.parity import numbers
+from export.parity.finding import Finding
+from export.parity.sampling import sampling
+from export.parity.served import bits_per_byte, log_softmax
 from service.artifact import Arrays, Artifact, ArtifactError, load_artifacts
 from service.attestation import attest
 from service.language import Sampling
@@ -27,7 +36,7 @@ _SEED = 7
 
 
 def main() -> int:
-    """0 if every model was attested and no row moved with its neighbours."""
+    """0 if every model was attested, every bound holds and no row moved with its neighbours."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--provider", choices=("cuda", "cpu"), default="cuda")
     provider = parser.parse_args().provider
@@ -37,6 +46,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     rows: list[dict[str, Any]] = []
+    broken = 0
     for artifact in load_artifacts(Settings().artifacts).values():
         runner = make_runner(artifact, runtime)
         verdict = attest(artifact, runner)
@@ -45,9 +55,14 @@ def main() -> int:
             f"{artifact.name}: attested {verdict.ok}, max error {verdict.max_error:.2g} (bound "
             f"{verdict.bound:.2g}); {differing} of {compared:,} row-steps moved with neighbours"
         )
+        findings = parity(artifact, runner)
+        for finding in findings:
+            print(f"  {finding.line()}")
+        broken += sum(not f.holds for f in findings) + differing + (not verdict.ok)
         rows.append(
             {
                 "model": artifact.name,
+                "parity": [asdict(f) | {"holds": f.holds} for f in findings],
                 "attestation": verdict.describe(),
                 "row_steps": compared,
                 "differing_row_steps": differing,
@@ -59,7 +74,28 @@ def main() -> int:
     path = Path("docs", "results", f"{name}.json")
     path.write_text(json.dumps(content | {"models": rows}, indent=2) + "\n")
     print(f"written to {path}")
-    return 0 if all(r["attestation"]["ok"] and not r["differing_row_steps"] for r in rows) else 1
+    return 1 if broken else 0
+
+
+def parity(artifact: Artifact, runner: Runner) -> list[Finding]:
+    """Rounding, log-probability, sampling and score, all slots at once against training mode."""
+    model = load_model(artifact.folder, read_manifest(artifact.folder))
+    sample = draw(model, STEPS, runner.width, _SEED)
+    tokens, uniforms = sample.tokens.numpy(), sample.uniforms.numpy()
+    slots = list(range(runner.width))
+    read = _run(artifact, runner, slots, uniforms, tokens)["logits"]
+    draws = _run(artifact, runner, slots, uniforms)["next"]
+    # After its first difference a row writes another text: only the first can be a tie.
+    before = np.cumsum(draws != tokens, axis=0) - (draws != tokens)
+    findings, _ = numbers.rounding(model, tokens, read)
+    trained = log_softmax(training_logits(model, sample.tokens).numpy())
+    bits = [bits_per_byte(values, tokens) for values in (trained, log_softmax(read))]
+    score = Finding(
+        "score", abs(bits[0] - bits[1]), numbers.MAX_BITS_PER_BYTE_ERROR,
+        f"|difference| in bits per byte over {tokens.size:,} bytes",
+    )  # fmt: skip
+    drawn = sampling(np.where(before > 0, tokens, draws), tokens, uniforms, read)
+    return [*findings, drawn, score]
 
 
 def neighbours(artifact: Artifact, runner: Runner) -> tuple[int, int]:
@@ -76,16 +112,26 @@ def neighbours(artifact: Artifact, runner: Runner) -> tuple[int, int]:
     return differing, compared + STEPS
 
 
-def _run(artifact: Artifact, runner: Runner, slots: list[int]) -> Arrays:
-    """The first of `slots` writes with the same uniforms every time, the others with their own."""
+def _run(
+    artifact: Artifact,
+    runner: Runner,
+    slots: list[int],
+    uniforms: NDArray[np.float32] | None = None,
+    forced: NDArray[np.int64] | None = None,
+) -> Arrays:
+    """Let `slots` write from their beginning, or read `forced (T, B)`; outputs `(T, B, ...)`.
+
+    Without uniforms `(T, B)` the first of them always gets the same, the others their own.
+    """
     for slot in slots:
         runner.load(slot, artifact.initial_state())
-    uniforms = [UniformStream(_SEED + place).take(0, STEPS) for place in range(len(slots))]
-    shape = (STEPS, len(slots))
+    if uniforms is None:
+        streams = [UniformStream(_SEED + place).take(0, STEPS) for place in range(len(slots))]
+        uniforms = np.stack(streams, axis=1)
     steps = {
-        "forced": np.zeros(shape, np.int64),
-        "force": np.zeros(shape, bool),
-        "uniform": np.stack(uniforms, axis=1),
+        "forced": np.zeros(uniforms.shape, np.int64) if forced is None else forced,
+        "force": np.full(uniforms.shape, forced is not None),
+        "uniform": uniforms,
     }
     row = {name: np.stack([value] * len(slots)) for name, value in Sampling().row().items()}
     return runner.run(slots, steps, row, filtered=False)
