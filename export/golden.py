@@ -18,6 +18,14 @@ from models.language import LanguageModel
 # Draws closer than this to the border between two symbols are drawn again, so that a replay that
 # computes the same distribution up to rounding must draw the same symbols.
 _MARGIN = 1e-3
+# Row options that leave the model's own distribution as it is.
+NEUTRAL = {
+    "inverse_temperature": 1.0,
+    "log_min_p": -torch.inf,
+    "logit_bias": 0.0,
+    "top_k": 256,
+    "top_p": 1.0,
+}
 # Attestation allows this many times the float32 error that training itself had against float64.
 BOUND_FACTOR = 4.0
 
@@ -37,15 +45,8 @@ def golden_mode(model: LanguageModel) -> Literal["training", "evaluation"]:
 
 def default_options(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
     """Row options that leave the model's distribution as it is, in the order of `row_ports`."""
-    fills = {
-        "inverse_temperature": 1.0,
-        "log_min_p": -torch.inf,
-        "logit_bias": 0.0,
-        "top_k": 256,
-        "top_p": 1.0,
-    }
     return tuple(
-        torch.full((batch, *p.shape), fills[p.name], dtype=p.dtype) for p in step.row_ports
+        torch.full((batch, *p.shape), NEUTRAL[p.name], dtype=p.dtype) for p in step.row_ports
     )
 
 

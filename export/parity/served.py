@@ -10,16 +10,9 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-Arrays = dict[str, NDArray[Any]]
+from export.golden import NEUTRAL
 
-# Row options that leave the model's own distribution as it is.
-NEUTRAL = {
-    "inverse_temperature": 1.0,
-    "log_min_p": -np.inf,
-    "logit_bias": 0.0,
-    "top_k": 256,
-    "top_p": 1.0,
-}
+Arrays = dict[str, NDArray[Any]]
 
 
 class ServedGraph:
