@@ -102,7 +102,12 @@ def _train(options: argparse.Namespace) -> None:
     run = options.out or Path("runs", Path(options.recipe).stem)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
-    carry_out(read_recipe(options.recipe, settings), run, options.device, DATA_FOLDER)
+    try:
+        carry_out(read_recipe(options.recipe, settings), run, options.device, DATA_FOLDER)
+    finally:
+        # A group that is left to the interpreter's end can abort the process there.
+        if distributed.is_initialized():
+            distributed.destroy_process_group()
 
 
 def _verify(
