@@ -11,8 +11,8 @@ matplotlib.use("Agg")
 from matplotlib import pyplot
 
 
-def plot_losses(log: Path, image: Path, title: str) -> None:
-    """Training and validation loss over epochs, in nats per byte."""
+def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
+    """Training and validation loss over epochs, in nats per `unit`: a byte or a point."""
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     epochs = [row["epoch"] for row in rows]
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
@@ -27,7 +27,7 @@ def plot_losses(log: Path, image: Path, title: str) -> None:
         xytext=(0, -14),
         ha="center",
     )
-    axes.set(xlabel="epochs", ylabel="nats per byte", title=title)
+    axes.set(xlabel="epochs", ylabel=f"nats per {unit}", title=title)
     # The first epochs would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(best["validation_loss"] - 0.15, best["validation_loss"] + 0.85)
     axes.legend(frameon=False)

@@ -1,4 +1,4 @@
-"""A recipe: everything that decides a training run, as a TOML file with four tables."""
+"""A recipe: everything that decides a training run, as a TOML file: its kind and four tables."""
 
 import tomllib
 from collections.abc import Iterable
@@ -7,15 +7,19 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from export.train import TrainConfig
+from models.handwriting import HandwritingConfig
 from models.language import LanguageConfig
 
 FOLDER = Path(__file__).with_name("recipes")
+# What a model of each kind is made of; the kind of a recipe is language unless it says.
+MODELS = {"language": LanguageConfig, "handwriting": HandwritingConfig}
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """`source`: a file or folder, absolute or in the data folder, or `pydoc`."""
+    """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
+    `pydoc` for language and `synthetic` for handwriting."""
 
     source: str
     validation_fraction: float = 0.1
@@ -29,7 +33,7 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
-    """`rows` streams side by side, `steps` of each per update."""
+    """`rows` side by side in an update, `steps` of each; handwriting has whole rows instead."""
 
     rows: int = 64
     steps: int = 100
@@ -37,10 +41,10 @@ class BatchConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """The four tables of a recipe file."""
+    """The four tables of a recipe file; `model` says by its type which kind it is."""
 
     data: DataConfig
-    model: LanguageConfig = field(default_factory=LanguageConfig)
+    model: LanguageConfig | HandwritingConfig = field(default_factory=LanguageConfig)
     batch: BatchConfig = field(default_factory=BatchConfig)
     training: TrainConfig = field(default_factory=TrainConfig)
 
@@ -56,22 +60,26 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
         raise ValueError(f"recipe is {name!r}; it must be a file or one of: {known}")
-    tables: dict[str, dict[str, Any]] = tomllib.loads(path.read_text())
+    tables: dict[str, Any] = tomllib.loads(path.read_text())
     for setting in settings:
         place, equals, value = setting.partition("=")
         table, dot, key = place.partition(".")
         if not (equals and dot):
             raise ValueError(f"--set is {setting!r}; it must look like model.units=512")
         tables.setdefault(table, {})[key] = _value(value)
+    kind = tables.pop("kind", "language")
+    if kind not in MODELS:
+        raise ValueError(f"{path.name}: kind is {kind!r}; it must be one of: {', '.join(MODELS)}")
     kinds = {
         "data": DataConfig,
-        "model": LanguageConfig,
+        "model": MODELS[kind],
         "batch": BatchConfig,
         "training": TrainConfig,
     }
     if unknown := sorted(tables.keys() - kinds.keys()):
         raise ValueError(f"{path.name}: unknown table {', '.join(unknown)}")
-    return Recipe(**{t: _build(kinds[t], content, t) for t, content in tables.items()})
+    built = {t: _build(kinds[t], tables.get(t, {}), t) for t in kinds}
+    return Recipe(**built)
 
 
 def _value(text: str) -> Any:

@@ -1,0 +1,1 @@
+"""Pen data: every format to one form, lines of text with the strokes that wrote them."""

@@ -1,0 +1,83 @@
+"""Strokes as an SVG drawing: a smooth curve through the points of each.
+
+Shapes: `k` points of one stroke, `m` of them left when repeated ones are dropped.
+"""
+
+import re
+from collections.abc import Sequence
+
+import drawsvg  # type: ignore[import-untyped]
+import numpy as np
+from numpy.typing import NDArray
+
+from service.ink.layout import Layout
+
+DECIMALS = 2  # of a px: finer than any screen shows
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def to_svg(
+    strokes: Sequence[NDArray[np.float64]], layout: Layout, lines: int, title: str = ""
+) -> str:
+    """A standalone drawing of strokes `(k, 2)` in px on a page of `lines` lines.
+
+    The background is transparent. `title` is what a screen reader says. The same ink gives the
+    same bytes: nothing in the drawing carries an id.
+    """
+    drawing = drawsvg.Drawing(layout.width_px, layout.height_px(lines), role="img")
+    drawing.append_title(xml_text(title))
+    ink = drawsvg.Group(
+        fill="none",
+        stroke=layout.color,
+        stroke_width=layout.stroke_width_px,
+        stroke_linecap="round",
+        stroke_linejoin="round",
+    )
+    for stroke in strokes:
+        ink.append(drawsvg.Path(curve(stroke)))
+    drawing.append(ink)
+    return str(drawing.as_svg())
+
+
+def curve(stroke: NDArray[np.float64]) -> str:
+    """The path data of a stroke `(k, 2)`, `k` at least 1: cubic Béziers through its points.
+
+    A stroke that stays at one point becomes a line of no length, which round caps make a dot.
+    """
+    points = stroke.round(DECIMALS)
+    moved = (points[1:] != points[:-1]).any(axis=1)
+    points = points[np.concatenate([[True], moved])]  # (m, 2)
+    start = f"M{_pair(points[0])}"
+    if len(points) == 1:
+        return f"{start} L{_pair(points[0])}"
+    segments = np.concatenate([*_handles(points), points[1:]], axis=1)  # (m - 1, 6)
+    return " ".join([start, *(f"C{_pair(segment)}" for segment in segments)])
+
+
+def xml_text(text: str) -> str:
+    """A text with what XML has no way to write, control characters above all, as U+FFFD."""
+    return _NOT_XML.sub("\ufffd", text)
+
+
+def _handles(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """The two inner control points `(m - 1, 2)` of each segment between points `(m, 2)`.
+
+    Centripetal Catmull-Rom (Yuksel et al. 2011): the knots are the root of the distance apart, so
+    that unevenly spaced points make no loop and no cusp within a segment. The velocity at a point
+    is that of the parabola through it and its neighbours. At either end the neighbour
+    that is missing is the mirror image of the one that is there.
+    """
+    chords = np.diff(points, axis=0)  # (m - 1, 2)
+    spans = np.sqrt(np.sqrt((chords**2).sum(axis=1, keepdims=True)))  # (m - 1, 1)
+    before, after = np.concatenate([chords[:1], chords]), np.concatenate([chords, chords[-1:]])
+    span_in, span_out = np.concatenate([spans[:1], spans]), np.concatenate([spans, spans[-1:]])
+    velocities = (
+        before / span_in - (before + after) / (span_in + span_out) + after / span_out
+    )  # (m, 2)
+    thirds = spans / 3
+    return points[:-1] + velocities[:-1] * thirds, points[1:] - velocities[1:] * thirds
+
+
+def _pair(numbers: NDArray[np.float64]) -> str:
+    """Coordinates as text, with as many decimals as they need and `DECIMALS` at most."""
+    return ",".join(f"{number:.15g}" for number in numbers.round(DECIMALS).tolist())
