@@ -1,5 +1,5 @@
-"""A trained run as an artifact: weights once, four graphs that point into them, golden vectors,
-and a manifest that says what everything is.
+"""A trained run as an artifact: weights once, graphs that point into them, golden vectors, and a
+manifest that says what everything is.
 """
 
 import hashlib
@@ -19,8 +19,16 @@ from safetensors.torch import load_file, save_file
 from export import checkpoint
 from export.golden import golden_mode, golden_vectors
 from export.graph import OPSET, export_graph, layer_normalizations
+from export.ink_golden import ink_golden_vectors
+from export.pens.prepare import (
+    POINTS_PER_CHARACTER,
+    UNITS_OF_SIZE,
+    UNITS_PER_CHARACTER,
+    UNITS_PER_LINE,
+)
 from export.train import CHECKPOINT
-from models.generation import LanguageStep, Port
+from models.generation import HandwritingStep, LanguageStep, Port, Step
+from models.handwriting import ALPHABET, END, LONGEST_TEXT, HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
 
@@ -28,12 +36,14 @@ FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
 GOLDEN = "golden.safetensors"
 MANIFEST = "manifest.json"
-# File by runner and by whether the options that need a sort are in the graph.
+# File by runner and by whether the options that need a sort are in the graph; ink has none.
 GRAPHS = {
     "scan": {"plain": "model.onnx", "filtered": "model-filtered.onnx"},
     "step": {"plain": "step.onnx", "filtered": "step-filtered.onnx"},
 }
+Model = LanguageModel | HandwritingModel
 _GOLDEN_ROWS = 2
+_GOLDEN_POINTS = 160
 _GOLDEN_SEED = 20160721  # any constant: the same model always gets the same golden vectors
 
 
@@ -46,7 +56,7 @@ def convert(run: Path, artifact: Path) -> None:
     if not (run / CHECKPOINT).exists():
         raise ValueError(f"{run} has no {CHECKPOINT}; train it first")
     tensors, facts = checkpoint.load(run / CHECKPOINT)
-    model = LanguageModel(zero_dropout(LanguageConfig(**facts["model"])))
+    model = make_model(facts["kind"], facts["model"])
     model.load_state_dict(checkpoint.group(tensors, "best"))
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as folder:
@@ -60,41 +70,88 @@ def convert(run: Path, artifact: Path) -> None:
         file.chmod(0o644)
 
 
-def write_artifact(folder: Path, name: str, model: LanguageModel, facts: dict[str, Any]) -> None:
-    """Fill `folder` with the five parts of an artifact; under weight norm, of the folded model."""
+def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any]) -> None:
+    """Fill `folder` with the parts of an artifact; under weight norm, of the folded model."""
     model = fold(model)
     save_file(model.state_dict(), folder / WEIGHTS)
-    for runner, variants in GRAPHS.items():
+    ink = isinstance(model, HandwritingModel)
+    graphs = {r: {v: f for v, f in g.items() if v == "plain" or not ink} for r, g in GRAPHS.items()}
+    for runner, variants in graphs.items():
         for variant, file in variants.items():
-            step = LanguageStep(model, filtered=variant == "filtered")
+            step = make_step(model, filtered=variant == "filtered")
             graph = export_graph(step, folder / WEIGHTS, scan=runner == "scan")
             ir.save(graph, folder / file)
-    golden, bound = golden_vectors(
-        model, facts["batch"]["steps"], facts["batch"]["rows"], _GOLDEN_ROWS, _GOLDEN_SEED
-    )
-    save_file(golden, folder / GOLDEN, metadata={"bound": repr(bound)})
-    step = LanguageStep(model, filtered=True)
+    write_golden(folder / GOLDEN, model, facts)
+    step = make_step(model, filtered=True)
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": name,
-        "kind": "language",
+        "kind": facts["kind"],
         "hyperparameters": facts["model"],
-        "alphabet": {"kind": "bytes", "size": 256, "start_token": step.state_ports[0].initial},
-        "graphs": GRAPHS,
+        "alphabet": alphabet(step),
+        "graphs": graphs,
         "ports": {
             "state": [_describe(p) for p in step.state_ports],
             "step": [_describe(p) for p in step.step_ports],
             "row": [_describe(p) for p in step.row_ports],
             "output": [_describe(p) for p in step.output_ports],
         },
-        "filters": ["top_k", "top_p"],
+        "filters": [] if ink else ["top_k", "top_p"],
         "layer_normalizations": layer_normalizations(model),
         "parameters": sum(p.numel() for p in model.parameters()),
         "provenance": provenance(facts) | served_as(model),
         "files": {p.name: sha256(p) for p in sorted(folder.iterdir())},
         "parity": None,
     }
+    if ink:
+        manifest["ink"] = {
+            "points_per_character": POINTS_PER_CHARACTER,
+            "units_per_character": UNITS_PER_CHARACTER,
+            "units_per_line": UNITS_PER_LINE,
+            "units_of_size": UNITS_OF_SIZE,
+        }
     write_json(folder / MANIFEST, manifest)
+
+
+def make_model(kind: str, hyperparameters: dict[str, Any]) -> Model:
+    """A model of that kind with fresh weights, every dropout rate 0."""
+    if kind == "handwriting":
+        return HandwritingModel(HandwritingConfig(**hyperparameters))
+    return LanguageModel(zero_dropout(LanguageConfig(**hyperparameters)))
+
+
+def make_step(model: Model, *, filtered: bool) -> Step:
+    """What is exported of a model; `filtered` adds the options that need a sort, if it has any."""
+    if isinstance(model, HandwritingModel):
+        return HandwritingStep(model)
+    return LanguageStep(model, filtered=filtered)
+
+
+def write_golden(path: Path, model: Model, facts: dict[str, Any]) -> None:
+    """Golden vectors with the bounds of a replay in the file's metadata."""
+    rows = facts["batch"]["rows"]
+    if isinstance(model, HandwritingModel):
+        tensors, bounds = ink_golden_vectors(
+            model, _GOLDEN_POINTS, rows, _GOLDEN_ROWS, _GOLDEN_SEED
+        )
+        metadata = {f"bound.{name}": repr(bound) for name, bound in bounds.items()}
+    else:
+        steps = facts["batch"]["steps"]
+        tensors, bound = golden_vectors(model, steps, rows, _GOLDEN_ROWS, _GOLDEN_SEED)
+        metadata = {"bound": repr(bound)}
+    save_file(tensors, path, metadata=metadata)
+
+
+def alphabet(step: Step) -> dict[str, Any]:
+    """The symbols a model knows."""
+    if isinstance(step, LanguageStep):
+        return {"kind": "bytes", "size": 256, "start_token": step.state_ports[0].initial}
+    return {
+        "kind": "characters",
+        "characters": ALPHABET,
+        "end": END,
+        "longest_text": LONGEST_TEXT - 1,
+    }
 
 
 def provenance(facts: dict[str, Any]) -> dict[str, Any]:
@@ -113,8 +170,10 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def served_as(model: LanguageModel) -> dict[str, Any]:
+def served_as(model: Model) -> dict[str, Any]:
     """In which of PyTorch's modes a model is served, and what that means past training's steps."""
+    if isinstance(model, HandwritingModel):
+        return {"golden_mode": "training"}
     mode = {"golden_mode": golden_mode(model)}
     if model.config.norm != "batch":
         return mode
@@ -122,9 +181,9 @@ def served_as(model: LanguageModel) -> dict[str, Any]:
     return mode | {"past_longest_step": f"after {last} steps, the statistics of the last of them"}
 
 
-def load_model(artifact: Path, manifest: dict[str, Any]) -> LanguageModel:
+def load_model(artifact: Path, manifest: dict[str, Any]) -> Model:
     """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0."""
-    model = fold(LanguageModel(zero_dropout(LanguageConfig(**manifest["hyperparameters"]))))
+    model = fold(make_model(manifest["kind"], manifest["hyperparameters"]))
     model.load_state_dict(load_file(artifact / WEIGHTS))
     return model
 

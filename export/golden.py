@@ -12,7 +12,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from models.generation import LanguageStep
+from models.generation import LanguageStep, Step
 from models.language import LanguageModel
 
 # Draws closer than this to the border between two symbols are drawn again, so that a replay that
@@ -76,7 +76,7 @@ def draw(model: LanguageModel, steps: int, batch: int, seed: int, margin: float 
     return Sample(torch.stack(tokens), torch.stack(uniforms))
 
 
-def initial_state(step: LanguageStep, batch: int) -> tuple[Tensor, ...]:
+def initial_state(step: Step, batch: int) -> tuple[Tensor, ...]:
     """The state before the first step, in the order of `state_ports`."""
     return tuple(torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in step.state_ports)
 

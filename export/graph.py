@@ -18,18 +18,19 @@ from onnx_ir.passes import Sequential, common
 from onnxscript import optimizer
 from torch import nn
 
-from models.generation import LanguageStep, Port, Scan
+from models.generation import Port, Scan, Step
 from models.norms import LayerNorm
 
 OPSET = 20
 
 # Measured row-independent (`python -m export verify`), or exact by nature (moves and comparisons).
 # ReduceSum, Log, Softplus, Sin, Cos, Atan, Elu and Mish are not: bits change with the batch size.
+# MatMul is, of one row times a matrix of its own; two dimensions are always a Gemm.
 ROW_INDEPENDENT = frozenset(
     """
     Add And ArgMax Cast Concat Constant CumSum Div Equal Exp Expand Gather GatherElements Gemm
-    Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual Max Min Mul Neg Not
-    ReduceMax ReduceMin Reshape Scan Sigmoid Slice Split Sqrt Squeeze Sub Tanh TopK
+    Greater GreaterOrEqual Identity LayerNormalization Less LessOrEqual MatMul Max Min Mul Neg
+    Not ReduceMax ReduceMin Reshape Scan Sigmoid Slice Split Sqrt Squeeze Sub Tanh TopK
     Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
@@ -41,7 +42,7 @@ class ConversionError(ValueError):
     """The exported graph breaks a promise of the artifact."""
 
 
-def export_graph(step: LanguageStep, weights: Path, *, scan: bool) -> ir.Model:
+def export_graph(step: Step, weights: Path, *, scan: bool) -> ir.Model:
     """The step as one ONNX graph, over time as a Scan or alone; its weights point into `weights`.
 
     Raises `ConversionError` when the graph breaks a promise.
@@ -54,7 +55,7 @@ def export_graph(step: LanguageStep, weights: Path, *, scan: bool) -> ir.Model:
     return model
 
 
-def check_graph(model: ir.Model, step: LanguageStep) -> None:
+def check_graph(model: ir.Model, step: Step) -> None:
     """Raise `ConversionError` unless the graph keeps all three promises."""
     if model.functions:
         raise ConversionError(f"the graph hides operators in functions: {list(model.functions)}")
@@ -76,7 +77,7 @@ def layer_normalizations(module: nn.Module) -> int:
     return sum(isinstance(m, LayerNorm) for m in module.modules())
 
 
-def _translate(step: LanguageStep, module: nn.Module, scan: bool) -> ir.Model:
+def _translate(step: Step, module: nn.Module, scan: bool) -> ir.Model:
     batch = torch.export.Dim("B", min=1, max=1 << 16)
     time = torch.export.Dim("T", min=1, max=1 << 30)
     ports = (*step.state_ports, *step.step_ports, *step.row_ports)
@@ -146,7 +147,7 @@ def _weights(module: nn.Module) -> dict[str, torch.Tensor]:
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
-def _weight_names(step: LanguageStep, module: nn.Module) -> dict[str, str]:
+def _weight_names(step: Step, module: nn.Module) -> dict[str, str]:
     """From the exporter's name of an initialiser to the weight's name in the state dict."""
     names = {id(w): name for name, w in _weights(step.model).items()}
     return {name: names[id(w)] for name, w in _weights(module).items()}

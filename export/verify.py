@@ -17,11 +17,13 @@ from numpy.typing import NDArray
 
 from export import convert
 from export.golden import draw
-from export.parity import bits, numbers, operators
+from export.ink_golden import draw_ink
+from export.parity import bits, ink, numbers, operators
 from export.parity.finding import Finding
 from export.parity.sampling import sampling
 from export.parity.served import ServedGraph
 from export.text_data import PYTHON_REFERENCE, read_corpus
+from models.handwriting import HandwritingModel
 from models.language import LanguageModel
 
 _SEED = 2016
@@ -58,6 +60,7 @@ class Served:
 
     def __init__(self, artifact: Path, manifest: dict[str, Any]) -> None:
         self._artifact, self._manifest = artifact, manifest
+        self.variants = list(manifest["graphs"]["scan"])
         self.scan = self.graph("scan", "plain")
         self.step = self.graph("step", "plain")
 
@@ -73,6 +76,8 @@ def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> 
     model = convert.load_model(artifact, manifest)
     served = Served(artifact, manifest)
     rows = manifest["provenance"]["batch"]["rows"]
+    if isinstance(model, HandwritingModel):
+        return verify_ink(model, manifest, served, extent)
     sample = draw(model, -(-extent.sampled_bytes // rows), rows, _SEED)
     tokens, uniforms = sample.tokens.numpy(), sample.uniforms.numpy()
     logits, draws = numbers.serve_one_by_one(served.step, tokens, uniforms)
@@ -88,22 +93,44 @@ def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> 
     text = validation_tokens(manifest, data_folder)
     if text is not None:
         findings.append(numbers.score("validation text", model, served.scan, text, rows))
-    findings += compare_bits(served, model, extent)
+    bit_sample = draw(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
+    work = bits.make_work(bit_sample.tokens.numpy(), bit_sample.uniforms.numpy(), _SEED)
+    findings += compare_bits(served, work, extent)
     findings += operators.operators()[0]
     return Report(findings, curves)
 
 
-def compare_bits(served: Served, model: LanguageModel, extent: Extent) -> list[Finding]:
+def verify_ink(
+    model: HandwritingModel, manifest: dict[str, Any], served: Served, extent: Extent
+) -> Report:
+    """The same comparisons for ink: mixtures for logits, drawn points for drawn bytes."""
+    rows = manifest["provenance"]["batch"]["rows"]
+    sample = draw_ink(model, -(-extent.sampled_bytes // rows), rows, _SEED)
+    outputs = ink.serve_one_by_one(served.scan, sample)
+    rounding, curves = ink.rounding(model, sample, outputs)
+    bit_sample = draw_ink(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
+    findings = [
+        ink.structure(model, manifest, extent.structure_steps, _SEED),
+        *rounding,
+        ink.sampling(sample, outputs),
+        ink.score(model, sample, outputs),
+        ink.padding(served.scan, sample),
+        *compare_bits(served, ink.make_work(bit_sample, _SEED), extent),
+        *operators.operators()[0],
+    ]
+    return Report(findings, curves)
+
+
+def compare_bits(served: Served, work: bits.Work, extent: Extent) -> list[Finding]:
     """The same rows on every graph, every thread count and every kind of batch."""
-    sample = draw(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
-    work = bits.make_work(sample.tokens.numpy(), sample.uniforms.numpy(), _SEED)
-    filtered = served.graph("scan", "filtered")
-    others = [served.scan, served.step, served.graph("step", "filtered")]
+    most = "filtered" if "filtered" in served.variants else "plain"
+    filtered = served.graph("scan", most)
+    others = [served.graph("step", variant) for variant in served.variants]
     others += [
         served.graph("scan", "plain", threads=n) for n in range(1, (os.cpu_count() or 1) + 1)
     ]
     comparison = bits.compare_everything(filtered, others, work, _SEED)
-    unpacked = served.graph("scan", "filtered", prepacking=False)
+    unpacked = served.graph("scan", most, prepacking=False)
     control = bits.BitComparison(unpacked, work)
     for batch in (2, 9, bits.LARGEST_BATCH):
         control.compare(unpacked, range(batch), [work.total])

@@ -1,8 +1,8 @@
 """The one graph: reading a prompt, scoring it and generating are the same step.
 
-A step takes the token before and emits the next one, forced or drawn. Everything it needs is an
-argument, described by ports: recurrent state, per-step inputs, per-row options, per-step outputs.
-Shapes: T time, B batch; a port's shape is that of one row at one step.
+A step takes the token or the pen point before and emits the next one, forced or drawn. Everything
+it needs is an argument, described by ports: recurrent state, per-step inputs, per-row options,
+per-step outputs. Shapes: T time, B batch; a port's shape is that of one row at one step.
 """
 
 from dataclasses import dataclass
@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
+from models import mixture
+from models.handwriting import LONGEST_TEXT, POINT, HandwritingModel, Text
 from models.language import START_TOKEN, VOCABULARY, LanguageModel
 from models.sampling import Filters, Options, sample
 
@@ -67,10 +69,62 @@ class LanguageStep(nn.Module):
         return token, *after, token.clone(), logits.clone()
 
 
+class HandwritingStep(nn.Module):
+    """One step of a handwriting model with its sampler, called like `LanguageStep`.
+
+    `drawn` is what the step would write by itself, also where a point is forced on it, so reading
+    a person's ink shows both. The synthesis network also says which `character` the window rests
+    on, and whether the text had `ended`: the window rests past its last character and the pen is
+    off the paper, so the point drawn at that step is no ink any more.
+    """
+
+    def __init__(self, model: HandwritingModel) -> None:
+        super().__init__()
+        self.model = model
+        real = model.readout.weight.dtype
+        recurrent = zip(model.state_names, model.initial_state(1), strict=True)
+        self.state_ports = (
+            Port("point", real, (POINT,)),
+            *(Port(name, zeros.dtype, tuple(zeros.shape[1:])) for name, zeros in recurrent),
+        )
+        self.step_ports = (
+            Port("forced", real, (POINT,)),
+            Port("force", torch.bool),
+            Port("uniform", real),
+            Port("normal", real, (2,)),
+        )
+        self.row_ports: tuple[Port, ...] = (Port("bias", real),)
+        outputs = mixture.outputs_of(model.config.mixtures)
+        self.output_ports: tuple[Port, ...] = (
+            Port("drawn", real, (POINT,)),
+            Port("mixture", real, (outputs,)),
+        )
+        if model.config.window:
+            text = (Port("text", torch.int64, (LONGEST_TEXT,)), Port("length", torch.int64))
+            self.row_ports += text
+            self.output_ports += (Port("character", torch.int64), Port("ended", torch.bool))
+
+    def forward(self, *inputs: Tensor) -> Tensors:
+        point, *state = inputs[: len(self.state_ports)]
+        forced, force, uniform, normal, bias, *text = inputs[len(self.state_ports) :]
+        raw, after, weights = self.model.step(point, Text(*text) if text else None, tuple(state))
+        drawn = mixture.sample(raw, uniform, normal, bias)
+        following = torch.where(force.unsqueeze(-1), forced, drawn)
+        # Cloned, because a graph may not return one tensor under two names.
+        results = (following, *after, drawn.clone(), raw.clone())
+        if not text:
+            return results
+        character = weights.argmax(-1)
+        return *results, character, (character >= text[1]) & (point[:, 2] > 0.5)
+
+
+Step = LanguageStep | HandwritingStep
+
+
 class Scan(nn.Module):
     """A step over T steps, as one ONNX Scan: per-step inputs and outputs gain T in front."""
 
-    def __init__(self, step: LanguageStep) -> None:
+    def __init__(self, step: Step) -> None:
         super().__init__()
         self.step = step
 

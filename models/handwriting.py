@@ -104,16 +104,19 @@ class HandwritingModel(nn.Module):
         return (*self.first.initial_state(batch), kappa, window, *above)
 
     @parametrize.cached()
-    def forward(self, points: Tensor, text: Text, state: State) -> tuple[Tensor, State]:
-        """All steps, as in training: `points (T, B, 3)` to raw outputs `(T, B, R)`.
+    def forward(
+        self, points: Tensor, text: Text | None, state: State
+    ) -> tuple[Tensor, State]:
+        """All steps, as in training: `points (T, B, 3)` to raw outputs `(T, B, R)`, state after.
 
-        Only the first layer and its window have to go step by step together; the layers above
+        The prediction network takes no text. Only the first layer and its window have to go step by step together; the layers above
         project all their inputs at once.
         """
         x = _with_constant(points)
         if not self.config.window:
             y, state = self.above(x, state)
             return self.readout(y), state
+        assert text is not None, "the synthesis network needs a text"
         lower, upper = self._split(state)
         embedded, beyond = self._look(text)
         hidden, windows = [], []
@@ -125,13 +128,16 @@ class HandwritingModel(nn.Module):
         y, upper = self.above(torch.cat([x, torch.stack(windows), h], dim=-1), upper)
         return self.readout(torch.cat([h, y], dim=-1)), (*lower, *upper)
 
-    def step(self, point: Tensor, text: Text, state: State) -> tuple[Tensor, State, Tensor]:
+    def step(
+        self, point: Tensor, text: Text | None, state: State
+    ) -> tuple[Tensor, State, Tensor]:
         """One step, as in serving: `point (B, 3)` to raw outputs `(B, R)`, the state after it, and
         the window's weights `(B, U)`, of which there are none in the prediction network."""
         x = _with_constant(point)
         if not self.config.window:
             y, state = self.above.step(x, state)
             return self.readout(y), state, x.new_zeros(len(x), 0)
+        assert text is not None, "the synthesis network needs a text"
         lower, upper = self._split(state)
         lower, weights = self._first_step(x, lower, *self._look(text))
         y, upper = self.above.step(torch.cat([x, lower[-1], lower[0]], dim=-1), upper)
@@ -148,7 +154,7 @@ class HandwritingModel(nn.Module):
 
     def _look(self, text: Text) -> tuple[Tensor, Tensor]:
         """The embedded text `(B, U, E)`, and where it is over `(B, U)`."""
-        places = self.window.positions[: text.symbols.shape[1]]
+        places = self.window.places(text.symbols.shape[1])
         # The end of the text itself, at number `length`, is still looked at.
         beyond = places > (text.length + 1).unsqueeze(-1).to(places.dtype)
         return self.window.embed(text.symbols), beyond
@@ -159,4 +165,5 @@ class HandwritingModel(nn.Module):
 
 
 def _with_constant(points: Tensor) -> Tensor:
-    return torch.cat([points, torch.ones_like(points[..., :1])], dim=-1)
+    # Not ones_like, which a served graph would take from the shape of its input.
+    return torch.cat([points, points[..., :1] * 0 + 1], dim=-1)

@@ -36,6 +36,12 @@ class SoftWindow(nn.Module):
         embedded: Tensor = self.embedding(text)
         return embedded
 
+    def places(self, characters: int) -> Tensor:
+        """Where the centres of the first `characters` are, `(U,)`."""
+        # A slice of all of them would be folded into a second constant of the served graph.
+        whole = characters == len(self.positions)
+        return self.positions if whole else self.positions[:characters]
+
     def forward(
         self, h: Tensor, kappa: Tensor, text: Tensor, beyond: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
@@ -46,7 +52,7 @@ class SoftWindow(nn.Module):
         """
         alpha, beta, pace = torch.exp(self.parameters_of(h)).chunk(3, dim=-1)
         kappa = kappa + pace
-        distance = kappa.unsqueeze(-1) - self.positions[: text.shape[1]]  # (B, K, U)
+        distance = kappa.unsqueeze(-1) - self.places(text.shape[1])  # (B, K, U)
         bumps = torch.exp(-beta.unsqueeze(-1) * distance * distance)
         weights = torch.matmul(alpha.unsqueeze(-2), bumps).squeeze(-2)  # (B, U)
         weights = torch.where(beyond, 0.0, weights)

@@ -104,24 +104,25 @@ class BitComparison:
 
 
 def compare_everything(
-    filtered: ServedGraph, others: list[ServedGraph], work: Work, seed: int
+    alone: ServedGraph, others: list[ServedGraph], work: Work, seed: int
 ) -> BitComparison:
     """Truth is each row alone on the graph that has every option; then batches of 2 to 65, every
     place in the largest batch, random chunks, and every other graph and thread count."""
     random = np.random.default_rng(seed)
     rows = np.arange(work.steps["force"].shape[1])
-    plain_rows = rows[work.options["top_k"] == 256]
-    comparison = BitComparison(filtered, work)
+    comparison = BitComparison(alone, work)
 
     def chunks() -> NDArray[np.int64]:
         return random.integers(1, 12, work.total)
 
     for batch in range(2, LARGEST_BATCH + 1):
-        comparison.compare(filtered, random.permutation(rows)[:batch], chunks())
+        comparison.compare(alone, random.permutation(rows)[:batch], chunks())
     for shift in range(0, LARGEST_BATCH, 4):
-        comparison.compare(filtered, np.roll(rows, shift), [work.total])
+        comparison.compare(alone, np.roll(rows, shift), [work.total])
     for graph in others:
-        able = rows if graph.option_names == filtered.option_names else plain_rows
+        # A graph without the sort can only serve rows that do not ask for it.
+        missing = set(alone.option_names) - set(graph.option_names)
+        able = rows[work.options["top_k"] == 256] if missing else rows
         for batch in (1, 2, 3, 7, 16, len(able)):
             comparison.compare(graph, random.permutation(able)[:batch], chunks())
     return comparison

@@ -20,8 +20,8 @@ BATCHES = (2, 3, 5, 8, 17, 33, 65)
 
 # Operators of the allow-list that compute; the others move, compare or select.
 COMPUTING = (
-    "Add", "CumSum", "Div", "Exp", "Gemm", "LayerNormalization", "Mul", "ReduceMax", "Sigmoid",
-    "Sqrt", "Sub", "Tanh",
+    "Add", "CumSum", "Div", "Exp", "Gemm", "LayerNormalization", "MatMul", "Mul", "ReduceMax",
+    "Sigmoid", "Sqrt", "Sub", "Tanh",
 )  # fmt: skip
 # Known to depend on the batch: the comparison must find at least one, or it has no power.
 EXCLUDED = ("ReduceSum", "Log", "Softplus", "Sin", "Cos")
@@ -94,9 +94,11 @@ def _session(
         constants["axis"] = np.array(1, np.int64)
     elif operator in _REDUCING:
         constants["axes"] = np.array([1], np.int64)
-    node = helper.make_node(operator, ["x", *constants], ["y"], **attributes)
+    nodes = [helper.make_node(operator, ["x", *constants], ["y"], **attributes)]
+    if operator == "MatMul":
+        nodes, constants = _row_times_its_matrix(width, random)
     graph = helper.make_graph(
-        [node],
+        nodes,
         operator,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", width])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
@@ -115,3 +117,21 @@ def _session(
         return result
 
     return run
+
+
+def _row_times_its_matrix(
+    width: int, random: np.random.Generator
+) -> tuple[list[Any], dict[str, NDArray[np.generic]]]:
+    """Each row times a matrix of its own, made from the row: how the window of a text is summed."""
+    constants: dict[str, NDArray[np.generic]] = {
+        "weight": random.normal(0, 1, (width, 2 * width + 1)).astype(np.float32),
+        "first": np.array([1], np.int64),
+        "last": np.array([2], np.int64),
+    }
+    nodes = [
+        helper.make_node("Unsqueeze", ["x", "first"], ["row"]),
+        helper.make_node("Unsqueeze", ["x", "last"], ["column"]),
+        helper.make_node("Mul", ["column", "weight"], ["matrix"]),
+        helper.make_node("MatMul", ["row", "matrix"], ["y"]),
+    ]
+    return nodes, constants

@@ -39,7 +39,7 @@ class ServedGraph:
         self._row_ports = [p for p in manifest["ports"]["row"] if p["name"] in taken]
         self._output_ports = manifest["ports"]["output"]
         self.option_names = [p["name"] for p in self._row_ports]
-        self.real = next(p["dtype"] for p in self._output_ports if p["name"] == "logits")
+        self.real = next(p["dtype"] for p in self._output_ports if "float" in p["dtype"])
 
     def initial_state(self, batch: int) -> Arrays:
         """The state before the first step, B rows of it."""

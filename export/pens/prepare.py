@@ -22,6 +22,10 @@ LONGEST_INK = 900  # points
 POINTS_PER_CHARACTER = 10.0
 # The typical distance of a point to the middle of its line; it makes most offsets about 1 long.
 UNITS_OF_SIZE = 1.5
+# How wide a character of prepared ink is, the median over UNIPEN; and the height of a ruled line
+# that has room for it, with what hangs below and stands above.
+UNITS_PER_CHARACTER = 4.65
+UNITS_PER_LINE = 14.0
 # Nobody moves so far in one step: it is a jump of the tablet, or a gap as wide as five letters.
 LONGEST_OFFSET = 25.0
 

@@ -1,3 +1,5 @@
+// Asking the service: requests, streams of events, and errors a person can read.
+
 /** Fetch, or throw an error whose message a person can read. */
 export async function ask(path, options) {
   let response;
@@ -11,13 +13,26 @@ export async function ask(path, options) {
   throw new Error(body?.error?.message ?? `The service answers ${response.status}.`);
 }
 
-export const complete = (body, signal) =>
-  ask("/v1/completions", {
+const post = (path, body, signal) =>
+  ask(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
     signal,
   });
+
+export const complete = (body, signal) => post("/v1/completions", body, signal);
+export const handwrite = (body, signal) => post("/v1/handwriting", body, signal);
+
+export const listModels = async () => (await (await ask("/v1/models")).json()).data;
+export const listStyles = async () => (await (await ask("/v1/styles")).json()).data;
+
+const path = (name) => `/v1/models/${encodeURIComponent(name)}`;
+export const getModel = async (name) => (await ask(path(name))).json();
+export const attest = async (name) => (await ask(`${path(name)}/attest`, { method: "POST" })).json();
+
+/** The address of the service's WebSocket. */
+export const onlineAddress = () => `${location.origin.replace(/^http/, "ws")}/v1/online`;
 
 /** The events of a stream. What arrives together is not what was sent together. */
 export async function* events(response) {

@@ -1,0 +1,154 @@
+// The Draw tab: a few words in a person's own hand, and the model that goes on in it.
+import { allow, count, onPress, parts } from "./elements.js";
+import { Expectation, ellipses } from "./expect.js";
+import { offerMine } from "./hands.js";
+import { named, ofKind } from "./models.js";
+import { BASELINE_PX, Pad } from "./pad.js";
+import { handwrite } from "./service.js";
+import { roomIn, writeOn } from "./sheet.js";
+import { onShow, show } from "./tabs.js";
+import { Work } from "./work.js";
+import { plain } from "./write.js";
+
+// Of a line height: how tall the ink of a line is without its outermost tenths.
+const USUAL_SIZE = 0.3;
+const LINE_PX = [32, 160];
+// Of a line height: how far apart the points are that the models learnt from.
+const SPACING = 0.08;
+const INK = "#1b2a49";
+
+const at = parts("draw");
+const work = new Work(at, refresh);
+const pad = new Pad(at.pad, { point: watchPoint, changed: refresh });
+let expectation = null;
+let mine = null; // {token, strokes, model}: the hand of the last continuation
+
+export const model = () => named(at.model.value);
+export const stop = () => work.stop();
+
+export function start() {
+  if (!model()) return;
+  work.run(async () => {
+    if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
+    const strokes = structuredClone(pad.strokes);
+    const response = await handwrite(request(strokes), work.signal);
+    const { head, usage, cut } = await writeOn(at.sheet, response, {
+      signal: work.signal,
+      pace: () => 1,
+      begun: (head) => {
+        mine = { token: head.style, strokes, model: at.model.value };
+        at.sheet.scrollIntoView({ block: "nearest" });
+      },
+    });
+    const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
+    return `${count(usage.characters, "character")} in your hand${unfinished}\nseed ${head.seed}`;
+  });
+}
+
+function request(strokes) {
+  return {
+    model: at.model.value,
+    text: plain(at.next.value),
+    bias: at.bias.valueAsNumber,
+    style: { strokes, text: plain(at.text.value) },
+    format: "json",
+    stream: true,
+    width: Math.max(160, Math.round(pad.width)),
+    line_height: lineHeight(strokes),
+    color: INK,
+  };
+}
+
+/** The line height at which the service's writing is as large as the person's. */
+function lineHeight(strokes) {
+  const heights = strokes.flat().map(([, y]) => y).sort((a, b) => a - b);
+  const quantile = (q) => heights[Math.floor(q * (heights.length - 1))];
+  const size = (quantile(0.9) - quantile(0.1)) / USUAL_SIZE;
+  return Math.round(Math.min(Math.max(size, LINE_PX[0]), LINE_PX[1]));
+}
+
+// --- The layer below the pen -------------------------------------------------------------------
+
+function watchPoint(place, up) {
+  if (!at.live.checked || !model()) return;
+  expectation ??= expectFrom(place);
+  expectation.point(place, up);
+}
+
+/** Begin a line at its first point; what was written before is told first. */
+function expectFrom([x]) {
+  const line = LINE_PX[1] / 2;
+  const first = pad.strokes[0]?.[0]?.[0] ?? x;
+  const opening = {
+    model: at.model.value,
+    text: plain(at.text.value),
+    line_height: line,
+    origin: [first, BASELINE_PX],
+  };
+  const made = new Expectation(opening, line * SPACING, (mixture, penUp) => {
+    pad.shade.replaceChildren(...ellipses(mixture));
+    at.expected.textContent =
+      penUp === null
+        ? "Shaded while you write: the darker, the likelier."
+        : `Shaded: the next point. The pen leaves the paper with ${Math.round(100 * penUp)} %.`;
+  });
+  for (const stroke of pad.strokes.slice(0, -1)) {
+    for (const [i, place] of stroke.entries()) made.point(place, i === stroke.length - 1);
+  }
+  return made;
+}
+
+/** The next stroke begins anew with what is then on the paper. */
+function forget() {
+  expectation?.close();
+  expectation = null;
+}
+
+// --- The paper ---------------------------------------------------------------------------------
+
+function refresh() {
+  const some = pad.strokes.length > 0;
+  allow(at.start, !work.busy && model());
+  allow(at.stop, work.busy);
+  allow(at.undo, some && !work.busy);
+  allow(at.clear, some && !work.busy);
+  allow(at.use, mine && !work.busy);
+}
+
+function clear() {
+  forget();
+  pad.clear();
+  at.sheet.toggleAttribute("hidden", true);
+  at.progress.textContent = "";
+  fit();
+}
+
+/** As wide as there is room, until something stands on it. */
+function fit() {
+  if (at.desk.clientWidth && !pad.strokes.length) pad.rule(roomIn(at.desk, 900));
+}
+
+async function useMine() {
+  await offerMine(mine);
+  show("write", { focus: true });
+}
+
+/** The models are known. */
+export function begin() {
+  const names = ofKind("handwriting").map((model) => model.id);
+  at.model.replaceChildren(...names.map((name) => new Option(name)));
+  at.models.hidden = names.length < 2;
+  new ResizeObserver(fit).observe(at.desk);
+  refresh();
+}
+
+at.form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  start();
+});
+at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
+for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
+onPress(at.undo, () => (forget(), pad.undo()));
+onPress(at.clear, clear);
+onPress(at.use, useMine);
+onPress(at.stop, stop);

@@ -1,0 +1,56 @@
+// The hands to choose from: one the model makes up, those the service keeps, and one's own.
+import { draw, make, parts } from "./elements.js";
+import { curve } from "./ink.js";
+import { listStyles } from "./service.js";
+
+const at = parts("write");
+let mine = null; // {token, strokes, model} of the hand drawn in the Draw tab
+
+const OWN = "A hand of its own";
+
+/** A style of the API: an id, a token, or null for a hand that the model makes up. */
+export function chosenHand() {
+  const chosen = at.hands.querySelector("input:checked");
+  return !chosen || chosen.value === "" ? null : chosen.value;
+}
+
+function card(value, name, picture, checked) {
+  const radio = make("input", { type: "radio", name: "hand", value, checked });
+  return make("label", { className: "hand" }, radio, picture, make("span", {}, name));
+}
+
+const made = () =>
+  make("i", { className: "made" }, make("b", {}, "?"), " a new one with each seed");
+
+/** The hands of a model; what was chosen stays so where it can. */
+export async function listHands(model) {
+  const before = at.hands.querySelector("input:checked")?.value ?? "";
+  const styles = await listStyles().catch(() => []);
+  const cards = styles
+    .filter((style) => style.model === model)
+    .map(({ id, description, preview }) => {
+      const picture = make("img", { src: preview, alt: "", loading: "lazy" });
+      return card(id, description || id, picture, id === before);
+    });
+  if (mine?.model === model) cards.unshift(card(mine.token, "My hand", mineDrawn(), false));
+  at.hands.replaceChildren(card("", OWN, made(), false), ...cards);
+  if (!at.hands.querySelector("input:checked")) at.hands.querySelector("input").checked = true;
+}
+
+/** Offer the hand that a person drew, and choose it. */
+export async function offerMine(hand) {
+  mine = hand;
+  await listHands(hand.model);
+  [...at.hands.querySelectorAll("input")].find((radio) => radio.value === hand.token).checked = true;
+}
+
+function mineDrawn() {
+  const places = mine.strokes.flat();
+  const [xs, ys] = [0, 1].map((i) => places.map((place) => place[i]));
+  const [left, top] = [Math.min(...xs) - 8, Math.min(...ys) - 8];
+  const size = [Math.max(...xs) - left + 8, Math.max(...ys) - top + 8];
+  const picture = draw("svg", { viewBox: [left, top, ...size].join(" "), "aria-hidden": "true" });
+  picture.append(...mine.strokes.map((stroke) => draw("path", { d: curve(stroke) })));
+  picture.style.strokeWidth = size[1] / 40;
+  return picture;
+}

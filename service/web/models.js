@@ -1,0 +1,64 @@
+// What the page knows of the service's models, and who wants to hear when that changes.
+import { attest, getModel, listModels } from "./service.js";
+import { scientific, whole } from "./elements.js";
+
+const known = new Map();
+const watchers = [];
+
+export const watch = (watcher) => watchers.push(watcher);
+export const named = (name) => known.get(name);
+export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
+export const all = () => [...known.values()];
+
+function learn(model) {
+  known.set(model.id, model);
+  for (const watcher of watchers) watcher(model);
+}
+
+/** Ask for the models until the service answers; `trouble` hears why it has not. */
+export async function load(trouble) {
+  for (;;) {
+    try {
+      for (const model of await listModels()) known.set(model.id, model);
+      break;
+    } catch (error) {
+      trouble(error.message);
+      await pause();
+    }
+  }
+  for (const model of all()) if (!model.attestation) follow(model.id);
+}
+
+/** Ask again about one model until it has been attested. */
+export async function follow(name) {
+  for (;;) {
+    const model = await getModel(name).catch(() => null);
+    if (model) learn(model);
+    if (model?.attestation) return;
+    await pause();
+  }
+}
+
+/** Replay the golden vectors now, in the same queue as everything else. */
+export async function check(name) {
+  const attestation = await attest(name);
+  learn({ ...known.get(name), attestation, checkedAt: new Date() });
+}
+
+const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
+
+/** Say in a line whether a model is what was trained. */
+export function showVerdict(element, model) {
+  const a = model.attestation;
+  element.className = `verdict ${a ? (a.ok ? "good" : "bad") : ""}`;
+  if (!a) {
+    element.textContent = "Not attested yet: the model is replaying its golden vectors.";
+    return;
+  }
+  const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
+  const errors = `largest error ${scientific(a.max_error)}, allowed ${scientific(a.bound)}`;
+  const figures = `${whole(a.steps)} steps replayed ${when}, ${errors}`;
+  element.textContent = a.ok
+    ? `Attested on this machine: ${figures}`
+    : `Not attested, so not served: ${a.detail} (${figures})`;
+}

@@ -1,0 +1,102 @@
+// Paper that a person writes on: strokes from pointer events, on a ruled line.
+import { draw } from "./elements.js";
+import { curve, distance } from "./ink.js";
+
+export const HEIGHT_PX = 200;
+export const BASELINE_PX = 130;
+const MARGIN_PX = 20;
+// What the service takes at most; nobody writes a few words with more.
+const MOST_STROKES = 200;
+const MOST_POINTS = 8000;
+// Nearer points say more of the hand's tremor and the screen's grid than of the writing.
+const LEAST_PX = 1.5;
+
+export class Pad {
+  strokes = []; // [[[x, y], ...], ...] in px of the pad
+  #svg;
+  #path = null; // of the stroke being drawn
+  #pointer = null;
+
+  /** `heard` has point(place, up) for each point as it is drawn, and changed(). */
+  constructor(svg, heard) {
+    this.#svg = svg;
+    this.heard = heard;
+    svg.addEventListener("pointerdown", (event) => this.#down(event));
+    svg.addEventListener("pointermove", (event) => this.#move(event));
+    for (const end of ["pointerup", "pointercancel"]) {
+      svg.addEventListener(end, (event) => this.#up(event));
+    }
+  }
+
+  /** An empty page of a width in px. */
+  rule(width) {
+    this.#svg.setAttribute("viewBox", `0 0 ${width} ${HEIGHT_PX}`);
+    this.#svg.style.maxWidth = `${width}px`;
+    const ends = { x1: MARGIN_PX, x2: width - MARGIN_PX };
+    const line = draw("line", { ...ends, y1: BASELINE_PX, y2: BASELINE_PX, class: "rule" });
+    this.shade = draw("g", { class: "shade" });
+    this.#svg.replaceChildren(line, this.shade);
+  }
+
+  get width() {
+    return this.#svg.viewBox.baseVal.width;
+  }
+
+  get points() {
+    return this.strokes.reduce((sum, stroke) => sum + stroke.length, 0);
+  }
+
+  undo() {
+    this.strokes.pop();
+    [...this.#svg.querySelectorAll("path")].at(-1)?.remove();
+    this.heard.changed();
+  }
+
+  clear() {
+    this.strokes = [];
+    for (const path of this.#svg.querySelectorAll("path")) path.remove();
+    this.heard.changed();
+  }
+
+  #place({ clientX, clientY }) {
+    const { x, y } = new DOMPoint(clientX, clientY).matrixTransform(
+      this.#svg.getScreenCTM().inverse(),
+    );
+    return [x, y].map((value) => Math.round(value * 100) / 100);
+  }
+
+  #down(event) {
+    const full = this.strokes.length >= MOST_STROKES || this.points >= MOST_POINTS;
+    if (this.#pointer !== null || event.button !== 0 || full) return;
+    this.#pointer = event.pointerId;
+    this.#svg.setPointerCapture(event.pointerId); // the stroke goes on beyond the edge
+    this.#path = draw("path");
+    this.#svg.append(this.#path);
+    this.strokes.push([]);
+    this.#add(this.#place(event));
+    event.preventDefault(); // no text is selected, no other gesture begins
+  }
+
+  #move(event) {
+    if (event.pointerId !== this.#pointer) return;
+    // Between two frames a pen reports more places than events.
+    const moves = event.getCoalescedEvents?.() ?? [];
+    for (const move of moves.length ? moves : [event]) this.#add(this.#place(move));
+  }
+
+  #add(place) {
+    const stroke = this.strokes.at(-1);
+    const near = stroke.length && distance(stroke.at(-1), place) < LEAST_PX;
+    if (near || this.points >= MOST_POINTS) return;
+    stroke.push(place);
+    this.#path.setAttribute("d", curve(stroke));
+    this.heard.point(place, false);
+  }
+
+  #up(event) {
+    if (event.pointerId !== this.#pointer) return;
+    this.#pointer = null;
+    this.heard.point(this.strokes.at(-1).at(-1), true);
+    this.heard.changed();
+  }
+}

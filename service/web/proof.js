@@ -1,0 +1,100 @@
+// The Proof tab: for every model, what was compared with its training, and the verdict here.
+import { allow, make, onPress, scientific, whole } from "./elements.js";
+import { all, check, showVerdict, watch } from "./models.js";
+
+const list = document.getElementById("proof-models");
+const cards = new Map(); // by name: the element of a model, and how to bring it up to date
+
+const COLUMNS = ["Comparison", "Value", "Bound", "Holds"];
+
+/** A figure as short as it can be said: counts whole, ratios plain, differences by exponent. */
+const figure = (x) =>
+  Number.isInteger(x) ? whole(x) : Math.abs(x) >= 0.01 ? String(+x.toPrecision(3)) : scientific(x);
+
+function cell(column, content) {
+  const element = make("td", {}, content);
+  element.setAttribute("role", "cell"); // a table laid out as a grid is no table to a screen reader
+  element.dataset.column = column;
+  return element;
+}
+
+function row({ name, value, bound, holds, detail }) {
+  const head = make("th", { scope: "row" }, name, make("small", {}, detail));
+  head.setAttribute("role", "rowheader");
+  const verdict = make("span", { className: holds ? "good" : "bad" }, holds ? "✓ holds" : "✗ broken");
+  const cells = [figure(value), figure(bound), verdict];
+  const line = make("tr", {}, head, ...cells.map((content, i) => cell(COLUMNS[i + 1], content)));
+  line.setAttribute("role", "row");
+  return line;
+}
+
+function table(model) {
+  const heads = COLUMNS.map((name) => {
+    const head = make("th", { scope: "col" }, name);
+    head.setAttribute("role", "columnheader");
+    return head;
+  });
+  const top = make("tr", {}, ...heads);
+  top.setAttribute("role", "row");
+  const caption = make("caption", {}, `What was compared when ${model.id} was exported`);
+  const body = make("tbody", {}, ...model.parity.map(row));
+  const element = make("table", {}, caption, make("thead", {}, top), body);
+  element.setAttribute("role", "table");
+  return element;
+}
+
+function facts(model) {
+  const { cell, norm, layers, units } = model.hyperparameters;
+  const normed = norm === "none" ? "no norm" : `${norm} norm`;
+  const said = {
+    network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters`,
+    "trained on": model.provenance.data.name,
+    runtime: model.runtime,
+    digest: model.digest,
+  };
+  const pairs = Object.entries(said).map(([term, value]) =>
+    make("div", {}, make("dt", {}, term), make("dd", {}, String(value))),
+  );
+  return make("dl", {}, ...pairs);
+}
+
+function card(model) {
+  const verdict = make("p", { className: "verdict" });
+  verdict.setAttribute("role", "status");
+  const button = make("button", { type: "button" }, "Check it now");
+  const title = make("h2", { id: `proof-of-${model.id}` }, model.id, make("small", {}, model.kind));
+  const head = make("div", { className: "head" }, title, button);
+  const findings = model.parity?.length
+    ? table(model)
+    : make("p", { className: "hint" }, "This artifact carries no parity report.");
+  const element = make("article", {}, head, verdict, facts(model), findings);
+  element.setAttribute("aria-labelledby", title.id);
+  button.setAttribute("aria-describedby", title.id);
+  onPress(button, () => checkNow(model.id, verdict, button));
+  const update = (model) => {
+    showVerdict(verdict, model);
+    allow(button, model.attestation);
+  };
+  update(model);
+  return { element, update };
+}
+
+async function checkNow(name, verdict, button) {
+  allow(button, false);
+  verdict.className = "verdict";
+  verdict.textContent = "Replaying the golden vectors…";
+  try {
+    await check(name);
+  } catch (error) {
+    verdict.className = "verdict bad";
+    verdict.textContent = error.message;
+    allow(button, true);
+  }
+}
+
+/** The models are known. */
+export function begin() {
+  for (const model of all()) cards.set(model.id, card(model));
+  list.replaceChildren(...[...cards.values()].map(({ element }) => element));
+  watch((model) => cards.get(model.id)?.update(model));
+}

@@ -1,0 +1,149 @@
+// The Read tab: a text model writes on from a prompt, each character tinted by its probability.
+import { allow, onPress, parts, whole } from "./elements.js";
+import { Letters, explain } from "./letters.js";
+import { follow, named, ofKind } from "./models.js";
+import { complete, events } from "./service.js";
+import { Work } from "./work.js";
+
+const at = parts("read");
+const work = new Work(at, refresh);
+// What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
+// the request and the letters of a run that ended before it could give a token.
+let passage = null;
+const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
+
+const bytesIn = (text) => new TextEncoder().encode(text).length;
+
+export const model = () => named(at.model.value);
+export const stop = () => work.stop();
+
+/** Stream one completion to the end of the paper; `begun` runs once the service has accepted it. */
+async function run(part, begun = () => {}) {
+  const body = {
+    model: at.model.value,
+    max_tokens: at.length.valueAsNumber,
+    temperature: at.temperature.valueAsNumber,
+    logprobs: 1,
+    stream: true,
+    stream_options: { include_usage: true },
+    return_state: true,
+    ...part,
+  };
+  const began = performance.now();
+  const response = await complete(body, work.signal);
+  begun();
+  const letters = new Letters(at.text);
+  let head = {};
+  let bytes = null;
+  try {
+    for await (const event of events(response)) {
+      head = event;
+      const [choice] = event.choices;
+      if (choice) letters.append(choice);
+      if (choice?.state) passage.state = choice.state;
+      bytes = event.usage?.completion_tokens ?? bytes;
+    }
+  } catch (error) {
+    if (letters.text) passage.cut = { letters, body: body.state ? body : { ...body, seed: head.seed } };
+    throw error;
+  } finally {
+    const seconds = (performance.now() - began) / 1000;
+    at.progress.textContent = summary(letters, seconds, bytes === null, head);
+    // Another model or runtime than the page knows: the service was started anew.
+    const known = model().system_fingerprint;
+    if (head.system_fingerprint && head.system_fingerprint !== known) follow(at.model.value);
+  }
+  return at.progress.textContent;
+}
+
+function summary(letters, seconds, cut, head) {
+  if (head.seed === undefined) return "Stopped";
+  const bytes = bytesIn(letters.text);
+  const done = `${cut ? "Stopped after" : "Wrote"} ${whole(bytes)} bytes in ${seconds.toFixed(2)} s`;
+  const mean = letters.bytes ? `mean ${letters.surprise.toFixed(2)} bits per byte, ` : "";
+  return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
+}
+
+function begun(prompt) {
+  passage = { model: at.model.value, state: null, cut: null };
+  at.text.replaceChildren();
+  if (prompt) {
+    const letters = new Letters(at.text);
+    letters.append({ text: prompt });
+    for (const span of at.text.querySelectorAll("span")) span.className = "prompt";
+  }
+  at.text.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+}
+
+export const start = () =>
+  model() &&
+  work.run(() => {
+    const prompt = at.prompt.value;
+    const seed = at.seed.value === "" ? undefined : at.seed.valueAsNumber;
+    return run({ prompt, seed }, () => begun(prompt));
+  });
+
+const canGoOn = () =>
+  !work.busy && passage?.model === at.model.value && Boolean(passage.state || passage.cut);
+
+const goOn = () =>
+  work.run(async () => {
+    if (passage.cut) await catchUp();
+    return run({ prompt: "", state: passage.state });
+  });
+
+/**
+ * Get the token that a run cut short never gave. Same request, same bytes: that is what the service
+ * promises, so ask for just the bytes that came.
+ */
+async function catchUp() {
+  const { body, letters } = passage.cut;
+  const max_tokens = Math.min(body.max_tokens, bytesIn(letters.text));
+  const again = { ...body, max_tokens, stream: false, stream_options: undefined };
+  const response = await complete(again, work.signal);
+  const [choice] = (await response.json()).choices;
+  letters.clear();
+  letters.append(choice);
+  passage.state = choice.state;
+  passage.cut = null;
+}
+
+function refresh() {
+  allow(at.start, !work.busy && model());
+  allow(at.goon, canGoOn());
+  allow(at.stop, work.busy);
+  at.text.setAttribute("aria-busy", String(work.busy));
+}
+
+function showFacts() {
+  const { hyperparameters, parameters, provenance } = model();
+  const { cell, norm, layers, units } = hyperparameters;
+  const normed = `${norm === "none" ? "no" : norm} norm`;
+  const network = `${cell.toUpperCase()}, ${normed}, ${layers} × ${units} units`;
+  const trained = `trained on ${provenance.data.name}`;
+  at.facts.textContent = `${network}, ${whole(parameters)} parameters; ${trained}`;
+}
+
+/** The models are known. */
+export function begin() {
+  const names = ofKind("language").map((model) => model.id);
+  at.model.replaceChildren(...names.map((name) => new Option(name)));
+  if (names.length) showFacts();
+  refresh();
+}
+
+/** A finger has no tooltip; what is pointed at or touched is said below as well. */
+function tell(event) {
+  if (event.target.matches("[data-chance]")) at.letter.value = explain(event.target);
+}
+
+at.form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  start();
+});
+at.model.addEventListener("change", () => (refresh(), showFacts()));
+at.temperature.addEventListener("input", () => (at.heat.value = at.temperature.value));
+at.text.addEventListener("pointerover", tell);
+at.text.addEventListener("click", tell);
+onPress(at.goon, () => canGoOn() && goOn());
+onPress(at.stop, stop);

@@ -1,0 +1,54 @@
+// A sheet of paper that is written on as the events of a handwriting stream come in.
+import { Pen } from "./pen.js";
+import { events } from "./service.js";
+
+/** Make an SVG element an empty page. */
+export function blank(sheet, { width, height, color, nib, label }) {
+  sheet.replaceChildren();
+  sheet.setAttribute("viewBox", `0 0 ${width} ${height}`);
+  sheet.setAttribute("aria-label", label);
+  sheet.style.maxWidth = `${width}px`;
+  sheet.style.setProperty("--pen", color);
+  sheet.style.strokeWidth = nib;
+  sheet.toggleAttribute("hidden", false);
+}
+
+/**
+ * Write the answer on the sheet at the pace of a pen, until it ends or `signal` stops it.
+ * `begun` hears the head of the stream, `reached` the line and character being written.
+ * Returns the head, the usage, and how many lines the model left unfinished.
+ */
+export async function writeOn(sheet, response, { signal, pace, begun, reached }) {
+  let [pen, head, usage, cut] = [null, null, null, 0];
+  const stop = () => pen?.stop();
+  signal.addEventListener("abort", stop);
+  try {
+    for await (const event of events(response)) {
+      if (event.lines) {
+        head = event;
+        const { width, height, color, stroke_width: nib } = event;
+        blank(sheet, { width, height, color, nib, label: `Handwriting: ${event.lines.join(" ")}` });
+        pen = new Pen(sheet, { nib, pace, reached });
+        begun?.(head);
+      }
+      if (event.points) pen.push(event.points, event.line, event.character);
+      if (event.finish_reason) pen.lift();
+      if (event.finish_reason === "length") cut += 1;
+      usage = event.usage ?? usage;
+    }
+    pen.end();
+    await pen.drained;
+    signal.throwIfAborted();
+  } finally {
+    signal.removeEventListener("abort", stop);
+    pen?.end(); // what came before an error is still drawn
+  }
+  return { head, usage, cut };
+}
+
+/** How wide a page fits into an element, in px. */
+export function roomIn(element, most = 1000) {
+  const { paddingLeft, paddingRight } = getComputedStyle(element);
+  const room = element.clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return Math.round(Math.min(Math.max(room, 280), most));
+}

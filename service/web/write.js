@@ -1,0 +1,122 @@
+// The Write tab: a sentence, a hand, and the pen that writes it.
+import { allow, count, make, onPress, parts } from "./elements.js";
+import { chosenHand, listHands } from "./hands.js";
+import { named, ofKind } from "./models.js";
+import { handwrite } from "./service.js";
+import { roomIn, writeOn } from "./sheet.js";
+import { Work } from "./work.js";
+
+const at = parts("write");
+const work = new Work(at, refresh);
+const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
+let written = null; // the request, seed included, of what is on the sheet
+
+// What phones and word processors put in place of the characters of a keyboard.
+const TYPED = { "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", " ": " " };
+export const plain = (text) => text.replace(/[‘’“”–—… ]/g, (c) => TYPED[c]);
+
+export const model = () => named(at.model.value);
+export const stop = () => work.stop();
+
+function request(seed) {
+  return {
+    model: at.model.value,
+    text: plain(at.text.value),
+    bias: at.bias.valueAsNumber,
+    seed,
+    style: chosenHand(),
+    width: roomIn(at.desk),
+    line_height: at.size.valueAsNumber,
+    stroke_width: at.nib.valueAsNumber,
+    color: at.color.value,
+  };
+}
+
+export function start() {
+  if (!model()) return;
+  write(at.seed.value === "" ? undefined : at.seed.valueAsNumber);
+}
+
+function again() {
+  at.seed.value = ""; // or the field would name another seed than the one used
+  write(undefined);
+}
+
+const write = (seed) =>
+  work.run(async () => {
+    const body = request(seed);
+    const response = await handwrite({ ...body, format: "json", stream: true }, work.signal);
+    const { head, usage, cut } = await writeOn(at.sheet, response, {
+      signal: work.signal,
+      pace: () => Number(at.speed.value),
+      begun: (head) => lay(body, head),
+      reached: follow,
+    });
+    at.echo.querySelector(".now")?.classList.remove("now");
+    const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
+    const { characters, points } = usage;
+    return `${count(characters, "character")}, ${count(points, "point")}${unfinished}\nseed ${head.seed}`;
+  });
+
+/** The sheet is ready: from here on the writing can be asked for again. */
+function lay(body, head) {
+  written = { ...body, seed: head.seed };
+  at.empty.hidden = true;
+  at.echo.hidden = false;
+  at.echo.replaceChildren(...head.lines.map((line) => make("span", { className: "line" }, ...letters(line))));
+  at.progress.textContent = `Writing…\nseed ${head.seed}`;
+  at.paper.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+  refresh();
+}
+
+const letters = (line) => [...line].map((letter) => make("span", {}, letter));
+
+/** Mark the character being written, and keep its line in sight. */
+function follow(line, character) {
+  const letter = at.echo.children[line]?.children[character];
+  const before = at.echo.querySelector(".now");
+  if (!letter || letter === before) return;
+  before?.classList.remove("now");
+  letter.classList.add("now");
+  if (before?.parentNode === letter.parentNode) return;
+  at.echo.scrollTop = letter.offsetTop - at.echo.offsetTop - letter.offsetHeight;
+  at.sheet.querySelector(".tip")?.scrollIntoView({ block: "nearest" });
+}
+
+/** Ask for the same writing as a file: the same request gives the same ink. */
+const download = (format) =>
+  work.run(async () => {
+    const response = await handwrite({ ...written, format }, work.signal);
+    const address = URL.createObjectURL(await response.blob());
+    make("a", { href: address, download: `evenkeel-${written.seed}.${format}` }).click();
+    setTimeout(() => URL.revokeObjectURL(address), 60_000);
+    return `Saved evenkeel-${written.seed}.${format}`;
+  }, "Asking for the file…");
+
+function refresh() {
+  allow(at.start, !work.busy && model());
+  allow(at.again, !work.busy && written);
+  allow(at.stop, work.busy);
+  for (const button of [at.svg, at.png]) allow(button, !work.busy && written);
+}
+
+/** The models are known. */
+export function begin() {
+  const names = ofKind("handwriting").map((model) => model.id);
+  at.model.replaceChildren(...names.map((name) => new Option(name)));
+  at.models.hidden = names.length < 2;
+  if (names.length) listHands(at.model.value);
+  if (narrow.matches) at.size.value = 44; // or a line would hold one word
+  refresh();
+}
+
+at.form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  start();
+});
+at.model.addEventListener("change", () => listHands(at.model.value));
+at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
+onPress(at.again, again);
+onPress(at.stop, stop);
+onPress(at.svg, () => download("svg"));
+onPress(at.png, () => download("png"));
