@@ -13,7 +13,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity parity-full bench docker-check docker-probe gpu-check clean
+.PHONY: help serve test check parity parity-full page-check bench legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -38,8 +38,15 @@ parity: $(VENV) ## compare every model in artifacts/ with the computation that w
 parity-full: PARITY := --full
 parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
 
+page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
+	@$(RUN) pip install --quiet -c constraints.txt '.[page]'
+	$(RUN) pytest tests/page -rs $(if $(SCREENS),--screens $(SCREENS))
+
 bench: $(VENV) ## measure the service and its peers on this machine
 	$(RUN) bench
+
+legibility: $(VENV) ## read real and generated handwriting with Tesseract; wants EVENKEEL_DATA
+	$(RUN) bench.legibility $(if $(PENS),--pens $(PENS))
 
 docker-check: ## build and start the container, ask it for a completion, take it down
 	@compose='docker compose -p evenkeel-check'; \
@@ -67,7 +74,7 @@ clean: ## remove what make made, except artifacts and training runs
 	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-.venv/.stamp: ROLES = cpu,train,test
+.venv/.stamp: ROLES = cpu,train,bench,test
 .venv-gpu/.stamp: ROLES = gpu,train,test
 .venv/.stamp .venv-gpu/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)

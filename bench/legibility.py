@@ -114,7 +114,13 @@ def measure(artifact: Path, lines: Sequence[Ink], people: Extent, reader_version
     content = {
         "command": "make legibility",
         "machine": machine.describe(),
-        "reader": {"tesseract": reader_version, "jiwer": version("jiwer"), "page": asdict(PAGE)},
+        "reader": {
+            "tesseract": reader_version,
+            "jiwer": version("jiwer"),
+            "line_height_px": PAGE.line_height_px,
+            "stroke_width_px": PAGE.stroke_width_px,
+            "units_per_line": PAGE.units_per_line,
+        },
         "model": _model(artifact),
         "bias": BIAS,
         "seed": _SEED,
@@ -122,7 +128,7 @@ def measure(artifact: Path, lines: Sequence[Ink], people: Extent, reader_version
         **{name: _figures(getattr(reading, name)) for name in ("real", "generated", "wrong")},
         "intervals": intervals(reading),
         "sentences": asdict(tidy) | {"people": asdict(people)},
-        "goals": [asdict(goal) | {"met": goal.met} for goal in goals],
+        "goals": [asdict(g) | {"value": round(g.value, 4), "met": g.met} for g in goals],
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
     (RESULTS / "legibility.json").write_text(json.dumps(content, indent=2) + "\n")

@@ -28,7 +28,7 @@ class Shown:
 def plot_legibility(lines: Sequence[Shown], image: Path) -> None:
     """Write an image with a row for each text."""
     figure, table = pyplot.subplots(
-        len(lines), 2, figsize=(14, 1.1 * len(lines) + 0.5), dpi=90, squeeze=False,
+        len(lines), 2, figsize=(14, 1.3 * len(lines) + 0.5), dpi=90, squeeze=False,
         layout="constrained",
     )  # fmt: skip
     for (left, right), line in zip(table, lines, strict=True):
@@ -45,5 +45,5 @@ def _draw(axes: Axes, ink: Offsets, text: str, reading: str) -> None:
     axes.set_axis_off()
     rate = errors(text, reading).rate
     # As ASCII literals, since what is read may hold what no font has; and a dollar is no formula.
-    label = f"{text!a}  read {reading!a}  CER {rate:.2f}"
-    axes.set_title(label, fontsize=8, color="0.35", parse_math=False)
+    label = f"{text!a}\nread {reading!a}, CER {rate:.2f}"
+    axes.set_title(label, loc="left", fontsize=8, color="0.35", parse_math=False)

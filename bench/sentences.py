@@ -27,7 +27,7 @@ _GRAMMAR = {
     ),
     "name": (
         "Quentin", "Xavier", "Zora", "Ursula", "Kit", "Yvonne", "Jack", "Walter", "Quincy", "Max",
-        "Hazel", "Omar", "Felix", "Bea", "Grace", "Violet", "Ida", "Ned", "Liz", "Roxana", "Tom",
+        "Hazel", "Omar", "Dora", "Felix", "Grace", "Violet", "Ida", "Ned", "Liz", "Roxana", "Tom",
     ),
     "did": ("fixed", "quoted", "zipped", "mixed", "sold", "jumped over", "wove", "squeezed"),
     "would": ("does", "did", "would", "might"),

@@ -86,7 +86,7 @@ def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any])
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": name,
-        "kind": facts["kind"],
+        "kind": facts.get("kind", "language"),
         "hyperparameters": facts["model"],
         "alphabet": alphabet(step),
         "graphs": graphs,

@@ -1,4 +1,4 @@
-"""Golden vectors of a handwriting model: ink it wrote by itself, with what training computed for it.
+"""Golden vectors of a handwriting model: ink it wrote itself, with what training computed for it.
 
 A replay forces the stored points and compares, at every step, the mixture and the point the graph
 would have drawn, so an error of rounding is measured where it arises and is not fed back.

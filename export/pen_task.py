@@ -89,9 +89,7 @@ class PenTask:
         wanted = generator.integers(_SHORTEST, longest + 1, _POOL_UPDATES * self.batch_size)
         rows = [self._rows.draw(int(characters), generator) for characters in wanted]
         rows.sort(key=lambda ink: len(ink.offsets))
-        batches = [
-            rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size)
-        ]
+        batches = [rows[i : i + self.batch_size] for i in range(0, len(rows), self.batch_size)]
         order = generator.permutation(len(batches))
         return [collate(batches[i], generator.uniform(2.5, 5.5, self.batch_size)) for i in order]
 

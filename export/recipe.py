@@ -78,7 +78,7 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
     }
     if unknown := sorted(tables.keys() - kinds.keys()):
         raise ValueError(f"{path.name}: unknown table {', '.join(unknown)}")
-    built = {t: _build(kinds[t], tables.get(t, {}), t) for t in kinds}
+    built: dict[str, Any] = {t: _build(kinds[t], tables.get(t, {}), t) for t in kinds}
     return Recipe(**built)
 
 

@@ -24,7 +24,6 @@ from export.parity.sampling import sampling
 from export.parity.served import ServedGraph
 from export.text_data import PYTHON_REFERENCE, read_corpus
 from models.handwriting import HandwritingModel
-from models.language import LanguageModel
 
 _SEED = 2016
 

@@ -104,13 +104,11 @@ class HandwritingModel(nn.Module):
         return (*self.first.initial_state(batch), kappa, window, *above)
 
     @parametrize.cached()
-    def forward(
-        self, points: Tensor, text: Text | None, state: State
-    ) -> tuple[Tensor, State]:
+    def forward(self, points: Tensor, text: Text | None, state: State) -> tuple[Tensor, State]:
         """All steps, as in training: `points (T, B, 3)` to raw outputs `(T, B, R)`, state after.
 
-        The prediction network takes no text. Only the first layer and its window have to go step by step together; the layers above
-        project all their inputs at once.
+        The prediction network takes no text. Only the first layer and its window have to go step
+        by step together; the layers above project all their inputs at once.
         """
         x = _with_constant(points)
         if not self.config.window:
@@ -128,9 +126,7 @@ class HandwritingModel(nn.Module):
         y, upper = self.above(torch.cat([x, torch.stack(windows), h], dim=-1), upper)
         return self.readout(torch.cat([h, y], dim=-1)), (*lower, *upper)
 
-    def step(
-        self, point: Tensor, text: Text | None, state: State
-    ) -> tuple[Tensor, State, Tensor]:
+    def step(self, point: Tensor, text: Text | None, state: State) -> tuple[Tensor, State, Tensor]:
         """One step, as in serving: `point (B, 3)` to raw outputs `(B, R)`, the state after it, and
         the window's weights `(B, U)`, of which there are none in the prediction network."""
         x = _with_constant(point)

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import BodyTooLarge, InvalidRequest, ServiceError
 from service.metrics import Metrics
 from service.models import Models
-from service.routes import completions, status
+from service.routes import completions, handwriting, online, status, styles
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -42,6 +42,9 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.models = models
     app.include_router(status.router)
     app.include_router(completions.router)
+    app.include_router(handwriting.router)
+    app.include_router(styles.router)
+    app.include_router(online.router)
     app.mount("/static", _Fresh(directory=_WEB), name="static")
     app.add_api_route("/", _page, include_in_schema=False)
     app.add_exception_handler(ServiceError, _service_error)

@@ -8,11 +8,12 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 from safetensors import SafetensorError, safe_open
 
 WEIGHTS = "model.safetensors"
 GOLDEN = "golden.safetensors"
+STYLES = "styles.safetensors"
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -43,10 +44,10 @@ class Ports(_Strict):
 
 
 class Graphs(_Strict):
-    """A graph without the options that need a sort, and one with them."""
+    """A graph without the options that need a sort, and one with them if the model has such."""
 
     plain: str
-    filtered: str
+    filtered: str | None = None
 
 
 class Runners(_Strict):
@@ -55,13 +56,49 @@ class Runners(_Strict):
     scan: Graphs
     step: Graphs
 
+    def files(self) -> list[str]:
+        """The names of all graphs."""
+        graphs = (self.scan.plain, self.scan.filtered, self.step.plain, self.step.filtered)
+        return [name for name in graphs if name is not None]
 
-class Alphabet(_Strict):
-    """The symbols of the model and the one that stands before the first."""
+
+class ByteAlphabet(_Strict):
+    """The symbols of a language model and the one that stands before the first."""
 
     kind: Literal["bytes"]
     size: int
     start_token: int
+
+
+class CharacterAlphabet(_Strict):
+    """The characters a handwriting model can write, numbered from 1; `end` stands after a text,
+    which has `longest_text` characters at most."""
+
+    kind: Literal["characters"]
+    characters: str
+    end: int
+    longest_text: int
+
+
+class InkUnits(_Strict):
+    """How large handwriting is in the units of the model, on average."""
+
+    points_per_character: float
+    units_per_character: float
+    units_per_line: float
+    units_of_size: float
+
+
+class StyleEntry(_Strict):
+    """A stored hand: its recurrent state is in `styles.safetensors`, what it looks like here."""
+
+    id: str
+    description: str
+    context: str
+    height: float
+    slant_degrees: float
+    size: float
+    speed: float
 
 
 class Manifest(_Strict):
@@ -69,9 +106,9 @@ class Manifest(_Strict):
 
     format_version: Literal[1]
     name: str
-    kind: Literal["language"]
+    kind: Literal["language", "handwriting"]
     hyperparameters: dict[str, Any]
-    alphabet: Alphabet
+    alphabet: ByteAlphabet | CharacterAlphabet = Field(discriminator="kind")
     graphs: Runners
     ports: Ports
     filters: tuple[str, ...]
@@ -80,6 +117,15 @@ class Manifest(_Strict):
     provenance: dict[str, Any]
     files: dict[str, str]
     parity: list[dict[str, Any]] | None
+    ink: InkUnits | None = None
+    styles: tuple[StyleEntry, ...] = ()
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> "Manifest":
+        characters = isinstance(self.alphabet, CharacterAlphabet)
+        if (self.kind == "handwriting") != characters or characters != (self.ink is not None):
+            raise ValueError(f"alphabet and ink do not fit a model of kind {self.kind}")
+        return self
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +144,37 @@ class Artifact:
         """The state of one row before its first step."""
         return {p.name: np.full(p.shape, p.initial, p.dtype) for p in self.manifest.ports.state}
 
-    def golden(self) -> tuple[Arrays, float]:
-        """The golden tensors and the bound on a replay's error in its logits."""
+    def golden(self) -> tuple[Arrays, dict[str, float]]:
+        """The golden tensors, and by output the bound on a replay's error."""
+        tensors, metadata = self._read(GOLDEN)
         try:
-            with safe_open(self.folder / "golden.safetensors", framework="numpy") as file:
-                tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-                return tensors, float((file.metadata() or {})["bound"])
-        except (KeyError, ValueError, SafetensorError) as error:
-            raise ArtifactError(f"{self.folder}: golden.safetensors: {error}") from error
+            if "bound" in metadata:  # a language model has one such output
+                return tensors, {"logits": float(metadata["bound"])}
+            bounds = {n.removeprefix("bound."): float(b) for n, b in metadata.items()}
+        except ValueError as error:
+            raise ArtifactError(f"{self.folder}: {GOLDEN}: {error}") from error
+        if not bounds:
+            raise ArtifactError(f"{self.folder}: {GOLDEN}: it says no bound")
+        return tensors, bounds
+
+    def style_states(self) -> dict[str, Arrays]:
+        """The recurrent state of every stored hand, by its id."""
+        if not self.manifest.styles:
+            return {}
+        tensors, _ = self._read(STYLES)
+        ports = self.manifest.ports.state
+        return {
+            style.id: {p.name: tensors[f"{style.id}.{p.name}"] for p in ports}
+            for style in self.manifest.styles
+        }
+
+    def _read(self, name: str) -> tuple[Arrays, dict[str, str]]:
+        try:
+            with safe_open(self.folder / name, framework="numpy") as file:
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+                return tensors, file.metadata() or {}
+        except (OSError, SafetensorError) as error:
+            raise ArtifactError(f"{self.folder}: {name}: {error}") from error
 
 
 def load_artifact(folder: Path) -> Artifact:
@@ -123,8 +192,8 @@ def load_artifact(folder: Path) -> Artifact:
         if name != Path(name).name:
             raise ArtifactError(f"{path}: files: {name} is not in the folder")
         _check_file(folder / name, expected)
-    scan, step = manifest.graphs.scan, manifest.graphs.step
-    needed = (WEIGHTS, GOLDEN, scan.plain, scan.filtered, step.plain, step.filtered)
+    needed = [WEIGHTS, GOLDEN, *manifest.graphs.files()]
+    needed += [STYLES] if manifest.styles else []
     for name in needed:
         if name not in manifest.files:
             raise ArtifactError(f"{path}: files: {name} is not among them")

@@ -1,6 +1,6 @@
 """Attestation: replay the golden vectors on the provider in use before serving from it.
 
-The graph draws the golden sample again from its uniforms; bytes must be the same, and logits within
+The graph computes the golden sample again; what it draws must be the same, and its outputs within
 the bound of what float64 training mode computed.
 """
 
@@ -9,19 +9,22 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.artifact import Arrays, Artifact
 from service.errors import ServiceError
-from service.language import Sampling
+from service.golden import (
+    GoldenInputs,
+    comparisons,
+    different_symbols,
+    golden_inputs,
+    training_error,
+)
 from service.runtime import Runner
-
-Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a replay found; `max_error` is in logits, against float64."""
+    """What a replay found; `max_error` is in logits or raw mixture outputs, against float64."""
 
     ok: bool
     max_error: float
@@ -53,19 +56,19 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
 
 def judge(artifact: Artifact, outputs: Arrays) -> Verdict:
     """Compare replayed outputs `(T, R, ...)` of the first R golden rows with the golden file."""
-    golden, bound = artifact.golden()
-    rows = outputs["next"].shape[1]
-    truth = golden["logits_float64"][:, :rows]
-    error = np.abs(outputs["logits"].astype(np.float64) - truth)
-    different = outputs["next"] != golden["tokens"][:, :rows]
-    worst = float(error.max())
+    compared = comparisons(artifact, outputs)
+    broken = next((why for c in compared if (why := c.explain())), None)
+    different = different_symbols(artifact, outputs)
+    if broken is None and different.any():
+        step = int(different.any(1).argmax())
+        broken = f"next differs from the golden bytes at step {step}"
     return Verdict(
-        ok=not different.any() and worst <= bound,
-        max_error=worst,
-        bound=bound,
-        training_error=float(np.abs(golden["logits_float32"][:, :rows] - truth).max()),
+        ok=broken is None,
+        max_error=compared[0].error,
+        bound=compared[0].bound,
+        training_error=training_error(artifact, different.shape[1]),
         steps=different.size,
-        detail=_explain(error, bound, different),
+        detail=broken or "everything golden drawn again, every output within its bound",
     )
 
 
@@ -77,13 +80,13 @@ class GoldenRow:
     started = True
 
     def __init__(
-        self, artifact: Artifact, uniforms: Array, done: Callable[["GoldenRow"], object]
+        self, state: Arrays, golden: GoldenInputs, done: Callable[["GoldenRow"], object]
     ) -> None:
-        self.state = artifact.initial_state()
-        self.row = Sampling().row()
+        self.state = state
+        self.row = golden.row
         self.cancelled = False
         self.error: ServiceError | None = None
-        self._uniforms = uniforms
+        self._steps = golden.steps
         self._outputs: list[Arrays] = []
         self._position = 0
         self._done = done
@@ -94,21 +97,18 @@ class GoldenRow:
         return {n: np.concatenate([o[n] for o in self._outputs]) for n in self._outputs[0]}
 
     def steps_wanted(self) -> int:
-        return len(self._uniforms) - self._position
+        return len(self._steps["force"]) - self._position
 
     def inputs(self, steps: int) -> Arrays:
-        return {
-            "forced": np.zeros(steps, np.int64),
-            "force": np.zeros(steps, bool),
-            "uniform": self._uniforms[self._position : self._position + steps],
-        }
+        part = slice(self._position, self._position + steps)
+        return {name: array[part] for name, array in self._steps.items()}
 
     def anchor(self, state: Arrays) -> None:
         """Never called: its last state is of no use."""
 
     def accept(self, outputs: Arrays) -> bool:
         self._outputs.append(outputs)
-        self._position += len(outputs["next"])
+        self._position += len(next(iter(outputs.values())))
         return self.steps_wanted() == 0
 
     def replay(self) -> tuple[Arrays, Arrays]:
@@ -130,16 +130,5 @@ def golden_rows(
     artifact: Artifact, done: Callable[[GoldenRow], object] = lambda _: None
 ) -> list[GoldenRow]:
     """A job for each golden row; `done` is called on the engine's thread as each one ends."""
-    uniforms = artifact.golden()[0]["uniforms"]
-    return [GoldenRow(artifact, column, done) for column in uniforms.T]
-
-
-def _explain(error: np.ndarray, bound: float, different: np.ndarray) -> str:
-    """Which tensor, which step, how far."""
-    broken = (error > bound).any(axis=(1, 2)) | np.isnan(error).any(axis=(1, 2))
-    if broken.any():
-        step = int(broken.argmax())
-        return f"logits leave the bound at step {step}: {error[step].max():.3g} > {bound:.3g}"
-    if different.any():
-        return f"next differs from the golden bytes at step {int(different.any(1).argmax())}"
-    return "every golden byte drawn again, every logit within the bound"
+    rows = golden_inputs(artifact)
+    return [GoldenRow(artifact.initial_state(), golden, done) for golden in rows]

@@ -50,8 +50,9 @@ class Job(Protocol):
         """Take outputs `(steps, ...)`; True when that was the last it needed."""
         ...
 
-    def replay(self) -> tuple[Arrays, Arrays]:
-        """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end."""
+    def replay(self) -> tuple[Arrays, Arrays] | None:
+        """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end;
+        None if it ended where the chunk did."""
         ...
 
     def finish(self, state: Arrays | None) -> None:
@@ -212,12 +213,12 @@ class Engine:
             job.publish()
         elif not job.wants_state:
             self._finish(slot, job, None)
+        elif (again := job.replay()) is None:
+            self._finish(slot, job, self._runner.read(slot))
+        elif _length(again[1]) == 0:
+            self._finish(slot, job, again[0])
         else:
-            state, rest = job.replay()
-            if _length(rest) == 0:
-                self._finish(slot, job, state)
-            else:
-                self._place(slot, Replay(job, state, rest))
+            self._place(slot, Replay(job, *again))
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._retire(slot)

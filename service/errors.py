@@ -3,6 +3,7 @@
 ServiceError
 ├── InvalidRequest      400  the request breaks a rule; names the parameter
 ├── UnknownModel        404  no model of that name
+├── UnknownStyle        404  no stored hand of that name
 ├── StateMismatch       409  a state token of another model or runtime
 ├── BodyTooLarge        413  the body is over the limit
 ├── Overloaded          503  the queue is full; try again
@@ -38,6 +39,12 @@ class UnknownModel(ServiceError):
     status = 404
     type = "invalid_request_error"
     code = "model_not_found"
+
+
+class UnknownStyle(ServiceError):
+    status = 404
+    type = "invalid_request_error"
+    code = "style_not_found"
 
 
 class StateMismatch(ServiceError):

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import secrets
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,7 +16,7 @@ from service.errors import UnknownModel
 from service.metrics import Metrics
 from service.runtime import Runner, Runtime, choose_runtime, make_runner
 from service.settings import Settings
-from service.state import StateCodec
+from service.state import Moment, StateCodec
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +28,7 @@ class ServedModel:
     artifact: Artifact
     runtime: Runtime
     codec: StateCodec
+    styles: dict[str, Moment] = field(default_factory=dict)  # the stored hands, by id
     engine: Engine = field(init=False)
     verdict: Verdict | None = None
 
@@ -106,7 +108,7 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         for name, artifact in load_artifacts(settings.artifacts).items():
             codec = StateCodec(key.encode(), artifact, runtime.fingerprint)
-            model = ServedModel(artifact, runtime, codec)
+            model = ServedModel(artifact, runtime, codec, _stored_styles(artifact))
             model.engine = Engine(
                 make_runner(artifact, runtime),
                 metrics.of_engine(name),
@@ -133,7 +135,7 @@ class Models:
         """Whether every model has proved itself."""
         return all(model.engine.ready for model in self._models.values())
 
-    def __iter__(self):  # type: ignore[no-untyped-def]
+    def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())
 
     def __getitem__(self, name: str) -> ServedModel:
@@ -142,3 +144,11 @@ class Models:
             known = ", ".join(self._models)
             raise UnknownModel(f"model is {name!r}; this service has: {known}", "model")
         return self._models[name]
+
+
+def _stored_styles(artifact: Artifact) -> dict[str, Moment]:
+    states = artifact.style_states()
+    return {
+        style.id: Moment(states[style.id], 0, 0, 0, context=style.context, height=style.height)
+        for style in artifact.manifest.styles
+    }

@@ -107,8 +107,9 @@ class ScanRunner:
         self.width = runtime.slots
         ports = artifact.manifest.ports
         graphs = artifact.manifest.graphs.scan
-        self._plain = runtime.session(artifact.folder / graphs.plain)
-        self._filtered = runtime.session(artifact.folder / graphs.filtered)
+        self._plain = self._filtered = runtime.session(artifact.folder / graphs.plain)
+        if graphs.filtered is not None:
+            self._filtered = runtime.session(artifact.folder / graphs.filtered)
         self._plain_row = [p.name for p in ports.row if p.name not in artifact.manifest.filters]
         self._after = [f"{p.name}_after" for p in ports.state]
         self._outputs = [p.name for p in ports.output]
@@ -164,11 +165,11 @@ class SlotRunner:
             for p in (*ports.step, *ports.row)
         }
         self._bindings = {}
-        for filtered in (False, True):
-            file = graphs.filtered if filtered else graphs.plain
-            session = runtime.session(artifact.folder / file)
-            row = {n: v for n, v in self._row.items() if filtered or n not in filters}
-            self._bindings[filtered] = (session, [self._bind(session, row, i) for i in (0, 1)])
+        for filtered, file in ((False, graphs.plain), (True, graphs.filtered)):
+            if file is not None:
+                session = runtime.session(artifact.folder / file)
+                row = {n: v for n, v in self._row.items() if filtered or n not in filters}
+                self._bindings[filtered] = (session, [self._bind(session, row, i) for i in (0, 1)])
         self._current = 0
 
     def _bind(

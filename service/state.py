@@ -20,13 +20,19 @@ from service.errors import InvalidRequest, StateMismatch
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """Recurrent state of one row, the uniforms still to come, and bytes not yet returned."""
+    """Recurrent state of one row, the randomness still to come, and what lies at its edge.
+
+    Of text: bytes not yet returned. Of ink: the character the window leaves behind, which stays in
+    its sight, and the height of the pen over the baseline in units.
+    """
 
     state: Arrays
     seed: int
     choice: int
     drawn: int
-    undecided: bytes
+    undecided: bytes = b""
+    context: str = ""
+    height: float = 0.0
 
 
 class StateCodec:
@@ -44,6 +50,8 @@ class StateCodec:
             "choice": moment.choice,
             "drawn": moment.drawn,
             "undecided": moment.undecided.hex(),
+            "context": moment.context,
+            "height": moment.height,
         }
         packed = json.dumps(header).encode()
         arrays = b"".join(np.ascontiguousarray(moment.state[p.name]).tobytes() for p in self._ports)
@@ -74,6 +82,8 @@ class StateCodec:
             header["choice"],
             header["drawn"],
             bytes.fromhex(header["undecided"]),
+            header["context"],
+            header["height"],
         )
 
     def _unpack(self, content: bytes) -> Arrays:

@@ -61,7 +61,7 @@ class PictureReader:
         ("abc def", "abc xdef", 1),
         ("abc def", "ABC def", 3),
         ("abc def", "", 7),
-        ("ab", "something else", 13),
+        ("ab", "something else", 14),
         (" abc \t def", "abc def", 0),
     ],
 )
@@ -264,7 +264,7 @@ def test_tesseract_reads_neat_letters_as_they_are() -> None:
         pytest.skip(str(error))
     texts = ["Felix zipped five boxes", "The quick brown fox", "Why does Max want 27 jars?"]
     readings = read([_neat(text) for text in texts], tesseract)
-    # Unchanged print: 0.02 to 0.1 by the version of Tesseract; another text's is near 0.9.
+    # Tesseract 5.3 makes no error here at all; against another text 0.8.
     assert overall([errors(t, r) for t, r in zip(texts, readings, strict=True)]).rate < 0.25
     turned = zip(texts, readings[1:] + readings[:1], strict=True)
     assert overall([errors(t, r) for t, r in turned]).rate > 0.6

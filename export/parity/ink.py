@@ -35,9 +35,7 @@ MAX_POINT_ERROR = 1e-3
 TIE = 1e-5
 
 
-def structure(
-    model: HandwritingModel, manifest: dict[str, Any], steps: int, seed: int
-) -> Finding:
+def structure(model: HandwritingModel, manifest: dict[str, Any], steps: int, seed: int) -> Finding:
     """The float64 graph against float64 PyTorch: no rounding is left for a difference to hide in.
 
     PyTorch runs two rows at once as training does, onnxruntime each row alone.
@@ -48,9 +46,7 @@ def structure(
     with tempfile.TemporaryDirectory() as folder:
         weights = Path(folder, WEIGHTS)
         save_file(wide.state_dict(), weights)
-        ir.save(
-            export_graph(HandwritingStep(wide), weights, scan=True), Path(folder, "model.onnx")
-        )
+        ir.save(export_graph(HandwritingStep(wide), weights, scan=True), Path(folder, "model.onnx"))
         graph = ServedGraph(Path(folder, "model.onnx"), in_float64(manifest), scan=True)
         served = serve_one_by_one(graph, sample)
     error = float(np.abs(served["mixture"] - truth).max())
@@ -111,10 +107,11 @@ def sampling(sample: InkSample, served: Arrays) -> Finding:
         tied |= np.abs(nudged - served["drawn"]).max(-1) > MAX_POINT_ERROR
     different = error > MAX_POINT_ERROR
     same = float(error[~different].max())
+    ties = int((different & tied).sum())
     return Finding(
         "sampling", int((different & ~tied).sum()), 0,
-        f"of {error.size:,} points drawn with the same noise differ ({int((different & tied).sum())}"
-        f" more are ties); the others lie at most {same:.2g} units apart",
+        f"of {error.size:,} points drawn with the same noise differ ({ties} more are ties); the "
+        f"others lie at most {same:.2g} units apart",
     )  # fmt: skip
 
 

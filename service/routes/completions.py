@@ -30,6 +30,8 @@ _CLIENT_CLOSED_REQUEST = 499  # nobody reads it; nginx's number for the log
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue each prompt `n` times."""
     model: ServedModel = request.app.state.models[body.model]
+    if model.artifact.manifest.kind != "language":
+        raise InvalidRequest(f"model {body.model!r} writes ink: POST /v1/handwriting", "model")
     call = _make_call(body, model, request.app.state.settings.max_tokens)
     model.engine.submit([job for job in call.jobs if not job.finished_at_once])
     for job in call.jobs:

@@ -10,17 +10,21 @@ import { onShow, show } from "./tabs.js";
 import { Work } from "./work.js";
 import { plain } from "./write.js";
 
-// Of a line height: how tall the ink of a line is without its outermost tenths.
-const USUAL_SIZE = 0.3;
+// Of a line height: how far ink is from the middle of its line, on average, as the service writes.
+const USUAL_SIZE = 0.107;
 const LINE_PX = [32, 160];
+const FIRST_LINE_PX = 110; // until there is ink to measure
 // Of a line height: how far apart the points are that the models learnt from.
-const SPACING = 0.08;
+const SPACING = 0.09;
+const IDLE_MS = 15_000; // an open socket holds a place in the service
 const INK = "#1b2a49";
 
 const at = parts("draw");
 const work = new Work(at, refresh);
 const pad = new Pad(at.pad, { point: watchPoint, changed: refresh });
+const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
+let idle = 0;
 let mine = null; // {token, strokes, model}: the hand of the last continuation
 
 export const model = () => named(at.model.value);
@@ -30,6 +34,7 @@ export function start() {
   if (!model()) return;
   work.run(async () => {
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
+    forget();
     const strokes = structuredClone(pad.strokes);
     const response = await handwrite(request(strokes), work.signal);
     const { head, usage, cut } = await writeOn(at.sheet, response, {
@@ -62,22 +67,24 @@ function request(strokes) {
 /** The line height at which the service's writing is as large as the person's. */
 function lineHeight(strokes) {
   const heights = strokes.flat().map(([, y]) => y).sort((a, b) => a - b);
-  const quantile = (q) => heights[Math.floor(q * (heights.length - 1))];
-  const size = (quantile(0.9) - quantile(0.1)) / USUAL_SIZE;
-  return Math.round(Math.min(Math.max(size, LINE_PX[0]), LINE_PX[1]));
+  const middle = heights[heights.length >> 1];
+  const size = heights.reduce((sum, y) => sum + Math.abs(y - middle), 0) / heights.length;
+  return Math.round(Math.min(Math.max(size / USUAL_SIZE, LINE_PX[0]), LINE_PX[1]));
 }
 
 // --- The layer below the pen -------------------------------------------------------------------
 
 function watchPoint(place, up) {
   if (!at.live.checked || !model()) return;
+  clearTimeout(idle);
+  idle = setTimeout(forget, IDLE_MS);
   expectation ??= expectFrom(place);
   expectation.point(place, up);
 }
 
 /** Begin a line at its first point; what was written before is told first. */
 function expectFrom([x]) {
-  const line = LINE_PX[1] / 2;
+  const line = pad.strokes.length > 1 ? lineHeight(pad.strokes) : FIRST_LINE_PX;
   const first = pad.strokes[0]?.[0]?.[0] ?? x;
   const opening = {
     model: at.model.value,
@@ -100,6 +107,7 @@ function expectFrom([x]) {
 
 /** The next stroke begins anew with what is then on the paper. */
 function forget() {
+  clearTimeout(idle);
   expectation?.close();
   expectation = null;
 }
@@ -138,6 +146,7 @@ export function begin() {
   const names = ofKind("handwriting").map((model) => model.id);
   at.model.replaceChildren(...names.map((name) => new Option(name)));
   at.models.hidden = names.length < 2;
+  at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   new ResizeObserver(fit).observe(at.desk);
   refresh();
 }

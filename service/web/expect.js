@@ -7,8 +7,8 @@ import { onlineAddress } from "./service.js";
 const MOST_ELLIPSES = 8;
 const LEAST_WEIGHT = 0.02;
 const SPREAD = 2; // standard deviations from the middle of an ellipse to its rim
-// Answers to points that were left behind long ago are of no use.
-const MOST_UNANSWERED = 40;
+// A service that is this far behind shows nothing of use any more.
+const MOST_UNANSWERED = 400;
 
 export class Expectation {
   #socket = null;
@@ -36,7 +36,8 @@ export class Expectation {
 
   /** A point of the pen as it is drawn: left out if too near, unless the pen leaves the paper. */
   point(place, up) {
-    if (!this.#socket || this.#unanswered > MOST_UNANSWERED) return;
+    if (!this.#socket) return;
+    if (this.#unanswered > MOST_UNANSWERED) return this.close();
     if (!up && this.#last && distance(this.#last, place) < this.spacing) return;
     this.#last = up ? null : place;
     this.#unanswered += 1;
@@ -55,7 +56,9 @@ export class Expectation {
   }
 
   close() {
-    this.#socket?.close();
+    if (!this.#socket) return;
+    this.#socket.onmessage = this.#socket.onclose = null; // too late to be of interest
+    this.#socket.close();
     this.#socket = null;
     this.#shown([], null);
   }

@@ -8,8 +8,8 @@ const MARGIN_PX = 20;
 // What the service takes at most; nobody writes a few words with more.
 const MOST_STROKES = 200;
 const MOST_POINTS = 8000;
-// Nearer points say more of the hand's tremor and the screen's grid than of the writing.
-const LEAST_PX = 1.5;
+// Only a pen that stands still is left out: the service judges a hand by its rhythm too.
+const LEAST_PX = 0.3;
 
 export class Pad {
   strokes = []; // [[[x, y], ...], ...] in px of the pad
@@ -35,7 +35,9 @@ export class Pad {
     const ends = { x1: MARGIN_PX, x2: width - MARGIN_PX };
     const line = draw("line", { ...ends, y1: BASELINE_PX, y2: BASELINE_PX, class: "rule" });
     this.shade = draw("g", { class: "shade" });
-    this.#svg.replaceChildren(line, this.shade);
+    const invitation = draw("text", { x: MARGIN_PX + 4, y: BASELINE_PX - 10, class: "invitation" });
+    invitation.append("Write here");
+    this.#svg.replaceChildren(line, this.shade, invitation);
   }
 
   get width() {
@@ -70,6 +72,7 @@ export class Pad {
     if (this.#pointer !== null || event.button !== 0 || full) return;
     this.#pointer = event.pointerId;
     this.#svg.setPointerCapture(event.pointerId); // the stroke goes on beyond the edge
+    this.#svg.querySelector(".invitation")?.remove();
     this.#path = draw("path");
     this.#svg.append(this.#path);
     this.strokes.push([]);

@@ -55,4 +55,9 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   tab.start?.();
 });
+
+// What a person opens should not open behind the buttons.
+for (const details of document.querySelectorAll("details")) {
+  details.addEventListener("toggle", () => details.open && details.scrollIntoView({ block: "nearest" }));
+}
 begin();

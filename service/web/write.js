@@ -90,7 +90,7 @@ const download = (format) =>
     const address = URL.createObjectURL(await response.blob());
     make("a", { href: address, download: `evenkeel-${written.seed}.${format}` }).click();
     setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    return `Saved evenkeel-${written.seed}.${format}`;
+    return `Saved evenkeel-${written.seed}.${format}\nseed ${written.seed}`;
   }, "Asking for the file…");
 
 function refresh() {

@@ -47,7 +47,7 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     verdict = _attest(copy, runner)
     assert not verdict.ok
     assert verdict.max_error > verdict.bound
-    assert "logits leave the bound at step" in verdict.detail
+    assert "logits: outside the bound at step" in verdict.detail
     assert f"> {verdict.bound:.3g}" in verdict.detail
 
 
@@ -55,7 +55,7 @@ def test_the_verdict_names_the_first_step_that_differs(copy: Path) -> None:
     edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
     verdict = _attest(copy)
     assert not verdict.ok
-    assert verdict.detail == "logits leave the bound at step 7: 1 > 0.5"
+    assert verdict.detail == "logits: outside the bound at step 7: 1 > 0.5"
     assert verdict.max_error == pytest.approx(1.0, abs=1e-4)
 
 
@@ -138,7 +138,7 @@ def test_a_model_that_no_longer_agrees_stops_being_ready(copy: Path) -> None:
         edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
         verdict = service.client.post("/v1/models/letters/attest").json()
         assert verdict["ok"] is False
-        assert verdict["detail"] == "logits leave the bound at step 7: 1 > 0.5"
+        assert verdict["detail"] == "logits: outside the bound at step 7: 1 > 0.5"
         assert service.client.get("/readyz").status_code == 503
         assert service.client.get("/v1/models/letters").json()["attestation"] == verdict
         assert service.post(max_tokens=1).status_code == 503

@@ -1,0 +1,71 @@
+"""`/v1/styles`: the stored hands, what each looks like, and new ones from a caller's strokes."""
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from service import hands
+from service.artifact import StyleEntry
+from service.errors import UnknownStyle
+from service.ink_schemas import HandwritingRequest, StyleRequest
+from service.models import Models, ServedModel
+from service.routes.handwriting import write_svg
+
+router = APIRouter()
+
+_PREVIEW_TEXT = "an even keel"
+_PREVIEW_SEED = 1
+_PREVIEW_WIDTH = 420  # px
+
+
+@router.get("/v1/styles")
+async def list_styles(request: Request) -> dict[str, Any]:
+    """All stored hands of all handwriting models."""
+    models: Models = request.app.state.models
+    entries = [_describe(m, style) for m in models for style in m.artifact.manifest.styles]
+    return {"object": "list", "data": entries}
+
+
+@router.get("/v1/styles/{style}/preview.svg")
+async def preview(request: Request, style: str) -> Response:
+    """A few words in a stored hand, always the same."""
+    model = _model_of(request.app.state.models, style)
+    body = HandwritingRequest(
+        text=_PREVIEW_TEXT, style=style, seed=_PREVIEW_SEED, width=_PREVIEW_WIDTH
+    )
+    svg = await write_svg(body, model, request.app.state.metrics)
+    return Response(svg, 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
+
+
+@router.post("/v1/styles")
+async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
+    """A hand made from strokes, as a token to use as `style`; nothing is kept here."""
+    model = hands.pick_model(request.app.state.models, body.model)
+    moment, looks = await hands.read_strokes(model, body)
+    return {
+        "style": model.codec.encode(moment),
+        "slant_degrees": looks.slant_degrees,
+        "size": looks.size_units,
+        "speed": looks.units_per_point,
+    }
+
+
+def _describe(model: ServedModel, style: StyleEntry) -> dict[str, Any]:
+    return {
+        "id": style.id,
+        "model": model.artifact.name,
+        "description": style.description,
+        "slant_degrees": style.slant_degrees,
+        "size": style.size,
+        "speed": style.speed,
+        "preview": f"/v1/styles/{style.id}/preview.svg",
+    }
+
+
+def _model_of(models: Models, style: str) -> ServedModel:
+    for model in models:
+        if style in model.styles:
+            return model
+    known = ", ".join(s for m in models for s in m.styles) or "none"
+    raise UnknownStyle(f"style is {style!r}; this service has: {known}", "style")

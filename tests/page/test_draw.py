@@ -1,0 +1,73 @@
+"""The Draw tab: a hand drawn with the mouse is gone on with, kept, and used in Write."""
+
+from tests.page.conftest import DRAWN, Open
+from tests.page.visit import Strokes
+
+
+def test_a_drawn_hand_is_gone_on_with(handwriting: str, opened: Open, strokes: Strokes) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.go_on_from(strokes, DRAWN, "we sail")
+        assert len(visit.ink("#draw-pad")) == len(strokes)
+        assert visit.ink("#draw-sheet")
+        assert visit["#draw-sheet"].get_attribute("aria-label") == "Handwriting: we sail"
+        assert visit.text("#draw-progress").startswith("7 characters in your hand")
+
+
+def test_the_hand_is_kept_for_write(handwriting: str, opened: Open, strokes: Strokes) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.go_on_from(strokes, DRAWN, "we sail")
+        visit.press("#draw-use")
+        visit.wait("#write-panel")
+        chosen = visit["#write-hands label:has(:checked)"]
+        assert chosen.text_content() == "My hand"
+        with visit.page.expect_request("**/v1/handwriting") as asked:
+            visit.write("ho")
+        token = chosen.locator("input").get_attribute("value")
+        assert asked.value.post_data_json["style"] == token
+        assert visit.ink("#write-sheet")
+
+
+def test_the_model_says_where_it_expects_the_pen(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-text"].fill(DRAWN)
+        visit.scribble(strokes[:2])
+        visit.wait("#draw-pad .shade ellipse", "attached")
+        assert "The pen leaves the paper with" in visit.text("#draw-expected")
+        visit["#draw-live"].uncheck()
+        visit.wait("#draw-pad .shade ellipse", "detached")
+
+
+def test_strokes_are_taken_back(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-live"].uncheck()
+        visit.scribble([[(60, 60), (80, 120)], [(90, 60), (90, 130)], [(120, 90), (120, 90)]])
+        assert len(visit.ink("#draw-pad")) == 3
+        visit.press("#draw-undo")
+        assert len(visit.ink("#draw-pad")) == 2
+        visit.press("#draw-clear")
+        assert visit.ink("#draw-pad") == []
+        assert visit["#draw-undo"].get_attribute("aria-disabled") == "true"
+
+
+def test_an_empty_line_is_not_sent(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-text"].fill("nothing")
+        visit.press("#draw-start")
+        visit.wait("#draw-error")
+        assert "The line is empty" in visit.text("#draw-error")
+
+
+def test_a_keyboard_user_is_told(site: str, opened: Open) -> None:
+    with opened(site, "draw") as visit:
+        assert "needs a pointer" in visit.text("#draw-how")
+
+
+def test_without_the_socket_drawing_goes_on(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        visit.page.route_web_socket("**/v1/online", lambda socket: socket.close(code=1008))
+        visit.go("draw")
+        visit.scribble([[(60, 60), (80, 120)], [(90, 60), (90, 130)]])
+        assert len(visit.ink("#draw-pad")) == 2
+        assert visit["#draw-pad .shade ellipse"].count() == 0

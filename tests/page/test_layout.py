@@ -1,0 +1,66 @@
+"""The layout: nothing is wider than the window; with `--screens DIR`, a picture of every tab."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.page.conftest import DRAWN, Open
+from tests.page.visit import Strokes, Visit
+
+_SIZES = {1280: 860, 390: 844, 360: 740}
+_NOT_PICTURED = {360}
+
+Look = Callable[[Visit, str], None]
+
+
+@pytest.fixture(params=_SIZES)
+def window(request: pytest.FixtureRequest) -> dict[str, int]:
+    """The size of a window."""
+    return {"width": request.param, "height": _SIZES[request.param]}
+
+
+@pytest.fixture
+def look(window: dict[str, int], screens: Path | None) -> Look:
+    """Looks at a tab: it must fit; and takes its picture."""
+
+    def look(visit: Visit, tab: str) -> None:
+        assert visit.too_wide_by() == 0
+        width = window["width"]
+        if screens and width not in _NOT_PICTURED:
+            name = f"page-{tab}.png" if width == max(_SIZES) else f"page-{tab}-{width}.png"
+            visit.page.screenshot(path=screens / name)
+
+    return look
+
+
+def test_write_fits(handwriting: str, opened: Open, window: dict[str, int], look: Look) -> None:
+    with opened(handwriting, "write", viewport=window) as visit:
+        visit.write("What is served is the computation that was trained.", seed=5)
+        look(visit, "write")
+        visit["#write-panel summary"].click()
+        assert visit.too_wide_by() == 0
+
+
+def test_read_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
+    with opened(site, "read", viewport=window) as visit:
+        visit["#read-model"].select_option("shakespeare")
+        visit["#read-prompt"].fill("ROMEO:\n")
+        visit["#read-length"].fill("600")
+        visit["#read-seed"].fill("2")
+        visit.press("#read-start")
+        visit.wait_done("read")
+        look(visit, "read")
+
+
+def test_draw_fits(
+    handwriting: str, opened: Open, window: dict[str, int], look: Look, strokes: Strokes
+) -> None:
+    with opened(handwriting, "draw", viewport=window) as visit:
+        visit.go_on_from(strokes, DRAWN, "and in all weathers")
+        look(visit, "draw")
+
+
+def test_proof_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
+    with opened(site, "proof", viewport=window) as visit:
+        look(visit, "proof")

@@ -1,0 +1,76 @@
+"""The tabs: by keyboard, by address, and what stands in one without its model."""
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+import pytest
+
+from tests.page.conftest import Open
+from tests.page.visit import HANDWRITING, Visit
+
+_TABS = ["write", "read", "draw", "proof"]
+
+
+def _shown(visit: Visit) -> list[str]:
+    return [tab for tab in _TABS if visit[f"#{tab}-panel"].is_visible()]
+
+
+def _assert_at(visit: Visit, tab: str) -> None:
+    assert _shown(visit) == [tab]
+    assert visit.page.evaluate("document.activeElement.id") == f"{tab}-tab"
+    assert visit.page.evaluate("location.hash") == f"#{tab}"
+    selected = visit["[role=tab][aria-selected=true]"]
+    assert selected.get_attribute("id") == f"{tab}-tab"
+    # One stop of the Tab key for all tabs together.
+    assert visit["[role=tab]:not([tabindex='-1'])"].count() == 1
+
+
+def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
+    with opened(site, "write") as visit:
+        visit["#write-tab"].focus()
+        walk = [("ArrowRight", "read"), ("ArrowRight", "draw"), ("End", "proof")]
+        walk += [("ArrowRight", "write"), ("ArrowLeft", "proof"), ("Home", "write")]
+        for key, tab in walk:
+            visit.page.keyboard.press(key)
+            _assert_at(visit, tab)
+
+
+def test_the_tab_key_goes_from_the_tabs_into_the_panel(site: str, opened: Open) -> None:
+    with opened(site, "read") as visit:
+        visit["#read-tab"].focus()
+        visit.page.keyboard.press("Tab")
+        assert visit.page.evaluate("document.activeElement.id") == "read-prompt"
+
+
+@pytest.mark.parametrize("tab", _TABS)
+def test_the_address_opens_its_tab(site: str, opened: Open, tab: str) -> None:
+    with opened(site, tab) as visit:
+        assert _shown(visit) == [tab]
+        visit.page.evaluate("location.hash = '#read'")
+        visit.wait("#read-panel")
+        assert _shown(visit) == ["read"]
+
+
+def test_write_is_shown_first(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        assert _shown(visit) == ["write"]
+
+
+SiteWith = Callable[[str], AbstractContextManager[str]]
+
+
+def test_without_a_handwriting_model_read_is_shown(site_with: SiteWith, opened: Open) -> None:
+    with site_with("shakespeare") as site, opened(site) as visit:
+        assert _shown(visit) == ["read"]
+        for tab in ("write", "draw"):
+            visit[f"#{tab}-tab"].click()
+            assert "no handwriting model" in visit.text(f"#{tab}-missing")
+            assert visit[f"#{tab}-form"].is_hidden()
+
+
+def test_without_a_language_model_read_says_so(site_with: SiteWith, opened: Open) -> None:
+    with site_with(HANDWRITING) as site, opened(site) as visit:
+        assert _shown(visit) == ["write"]
+        visit["#read-tab"].click()
+        assert "no language model" in visit.text("#read-missing")
+        assert visit["#read-form"].is_hidden()
