@@ -1,4 +1,4 @@
-"""The export command line: `python -m export train|convert|verify|build|analyse|contrast`."""
+"""The export command line: `python -m export COMMAND`, for training, conversion and proof."""
 
 import argparse
 import os
@@ -58,6 +58,17 @@ def _parser() -> argparse.ArgumentParser:
         command=lambda o: _verify(o.artifact, full=o.full, record=o.record, plot=o.plot)
     )
 
+    pens = commands.add_parser("pens", help="read pen data, say what it holds, draw some of it")
+    pens.add_argument("folder", type=Path, help="IAM-OnDB, UNIPEN, or the word synthetic")
+    pens.add_argument("--plot", type=Path, help="write a contact sheet as a PNG")
+    pens.add_argument("--out", type=Path, help="write the prepared lines as one .npz file")
+    pens.set_defaults(command=_pens)
+
+    styles = commands.add_parser("styles", help="store hands of real writers with an artifact")
+    styles.add_argument("artifact", type=Path)
+    styles.add_argument("--data", default="unipen_r01_v07", help="pen data, or a prepared .npz")
+    styles.set_defaults(command=_styles)
+
     analyse = commands.add_parser("analyse", help="compute the paper's analysis; 1 if it differs")
     analyse.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
     analyse.set_defaults(command=_analyse)
@@ -80,6 +91,29 @@ def _add_training_options(command: argparse.ArgumentParser) -> None:
         help="change one value of the recipe; may be repeated",
     )
     command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def _pens(options: argparse.Namespace) -> int:
+    from export.pen_data import read_pens
+    from export.pens.command import show
+    from export.pens.line import Tally
+
+    if options.out is None:
+        return show(options.folder, options.plot)
+    tally = Tally()
+    read_pens(options.folder, tally).save(options.out)
+    print(tally.report())
+    return 0
+
+
+def _styles(options: argparse.Namespace) -> None:
+    from export.pen_data import read_pens
+    from export.pens.line import Tally
+    from export.styles import add_styles, read_styles
+
+    source = DATA_FOLDER / options.data
+    corpus = read_pens(source if source.exists() else Path(options.data), Tally())
+    add_styles(options.artifact, corpus, read_styles())
 
 
 def _analyse(options: argparse.Namespace) -> int:

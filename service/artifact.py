@@ -90,15 +90,13 @@ class InkUnits(_Strict):
 
 
 class StyleEntry(_Strict):
-    """A stored hand: its recurrent state is in `styles.safetensors`, what it looks like here."""
+    """A stored hand, whose recurrent state is in `styles.safetensors`: the last character it wrote
+    and how high over the baseline the pen was, in units."""
 
     id: str
     description: str
     context: str
     height: float
-    slant_degrees: float
-    size: float
-    speed: float
 
 
 class Manifest(_Strict):

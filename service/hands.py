@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from dataclasses import replace
 
+import numpy as np
+
 from service.errors import InvalidRequest, UnknownModel
 from service.handwriting import InkLine, InkPiece, encode
 from service.ink.caller import offsets_of
@@ -102,6 +104,18 @@ async def read_strokes(model: ServedModel, own: StrokesWithText) -> tuple[Moment
             moment = piece.moment or moment
     assert moment is not None
     return moment, measure(known, len(text))
+
+
+async def look(model: ServedModel, style: str, text: str) -> Measures:
+    """What a stored hand looks like, by the ink it writes: neat, and always the same."""
+    moment, manifest = model.styles[style], model.artifact.manifest
+
+    def make(send: Callable[[InkPiece], None]) -> InkLine:
+        return InkLine(text, moment, manifest, send, bias=1.0)
+
+    async with aclosing(run_line(model, make)) as pieces:
+        offsets = [piece.offsets async for piece in pieces]
+    return measure(np.concatenate(offsets), len(text))
 
 
 def _token(model: ServedModel, style: str) -> Moment:

@@ -13,6 +13,7 @@ from service.artifact import Artifact, load_artifacts
 from service.attestation import GoldenRow, Verdict, attest, golden_rows, judge
 from service.engine import Engine
 from service.errors import UnknownModel
+from service.ink.measure import Measures
 from service.metrics import Metrics
 from service.runtime import Runner, Runtime, choose_runtime, make_runner
 from service.settings import Settings
@@ -29,6 +30,7 @@ class ServedModel:
     runtime: Runtime
     codec: StateCodec
     styles: dict[str, Moment] = field(default_factory=dict)  # the stored hands, by id
+    looks: dict[str, Measures] = field(default_factory=dict)  # of those that were asked for
     engine: Engine = field(init=False)
     verdict: Verdict | None = None
 

@@ -16,6 +16,7 @@ router = APIRouter()
 
 _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED = 1
+_MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH = 420  # px
 
 
@@ -23,7 +24,7 @@ _PREVIEW_WIDTH = 420  # px
 async def list_styles(request: Request) -> dict[str, Any]:
     """All stored hands of all handwriting models."""
     models: Models = request.app.state.models
-    entries = [_describe(m, style) for m in models for style in m.artifact.manifest.styles]
+    entries = [await _describe(m, style) for m in models for style in m.artifact.manifest.styles]
     return {"object": "list", "data": entries}
 
 
@@ -51,14 +52,17 @@ async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
     }
 
 
-def _describe(model: ServedModel, style: StyleEntry) -> dict[str, Any]:
+async def _describe(model: ServedModel, style: StyleEntry) -> dict[str, Any]:
+    if style.id not in model.looks:
+        model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
+    looks = model.looks[style.id]
     return {
         "id": style.id,
         "model": model.artifact.name,
         "description": style.description,
-        "slant_degrees": style.slant_degrees,
-        "size": style.size,
-        "speed": style.speed,
+        "slant_degrees": looks.slant_degrees,
+        "size": looks.size_units,
+        "speed": looks.units_per_point,
         "preview": f"/v1/styles/{style.id}/preview.svg",
     }
 

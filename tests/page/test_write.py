@@ -80,7 +80,6 @@ def test_again_writes_with_another_seed(handwriting: str, opened: Open) -> None:
         assert visit.shown_seed("write") == 11
         first = visit.ink("#write-sheet")
         visit.press("#write-again")
-        visit.wait("#write-stop[aria-disabled=false]")
         visit.wait_done("write")
         assert visit.shown_seed("write") != 11
         assert visit.ink("#write-sheet") != first

@@ -108,12 +108,37 @@ def test_a_portion_of_no_offsets_moves_nothing() -> None:
     assert np.concatenate([first, rest]).tobytes() == whole.tobytes()
 
 
-def test_a_point_stands_where_plain_arithmetic_puts_it() -> None:
+def test_a_point_of_one_stroke_stands_where_plain_arithmetic_puts_it() -> None:
     offsets = _offsets(50)
+    offsets[:, 2] = 0
     (x, y), scale = _layout().origin_px(2), 40.0 / 3.0
     for offset, point in zip(offsets, LinePen(_layout(), 2).move(offsets), strict=True):
         x, y = x + float(offset[0]) * scale, y - float(offset[1]) * scale
         assert point == pytest.approx([x, y, offset[2]], abs=1e-9)
+
+
+def _zigzags(letters: int, climb: float) -> np.ndarray:
+    """Letters of a down-stroke and an up-stroke three units high, each `climb` above the last."""
+    letter = [[1, 3 + climb, 0], [0, -3, 0], [1, 0, 0], [0, 3, 1], [1, -3, 0]]
+    return np.array(letter * letters, np.float32)
+
+
+@pytest.mark.parametrize("climb", [-0.3, 0.3])
+def test_a_line_that_climbs_or_sinks_is_kept_on_the_ruled_line(climb: float) -> None:
+    layout = _layout()
+    points = LinePen(layout, 0).move(_zigzags(60, climb))
+    low = layout.origin_px(0)[1] - points[5 * 50 + 1 :: 5, 1]
+    left_alone = 60 * abs(climb) * layout.px_per_unit
+    assert np.abs(low).max() < 0.2 * left_alone
+
+
+def test_level_ink_is_left_where_it_is() -> None:
+    offsets = _zigzags(40, 0.0)
+    points = LinePen(_layout(), 0).move(offsets)
+    plain = offsets[:, 1].astype(float).cumsum()
+    assert (_layout().origin_px(0)[1] - points[:, 1]) / _layout().px_per_unit == pytest.approx(
+        plain, abs=1e-6
+    )
 
 
 def test_strokes_end_where_the_pen_leaves_the_paper() -> None:

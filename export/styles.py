@@ -1,0 +1,96 @@
+"""Stored hands: the recurrent state of the artifact after it has read some ink of a real writer.
+
+No point of anybody's ink is kept. Run: `python -m export styles ARTIFACT`.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from export.convert import MANIFEST, read_manifest, sha256, write_json
+from export.parity.served import Arrays, ServedGraph
+from export.pen_data import PenCorpus
+from export.pens.prepare import Ink
+from models.handwriting import END, LONGEST_TEXT, encode
+
+STYLES = "styles.safetensors"
+RECIPE = Path(__file__).with_name("recipes") / "styles.toml"
+# Shorter ink says too little of a hand, longer is forgotten again.
+_LENGTH = range(24, 45)  # characters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StyleChoice:
+    """A hand by name: whose it is, and which of the writer's fitting lines is read."""
+
+    id: str
+    description: str
+    writer: str
+    line: int = 0
+
+
+def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
+    """The hands of a recipe file, a table `[[style]]` each."""
+    return [StyleChoice(**table) for table in tomllib.loads(recipe.read_text())["style"]]
+
+
+def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) -> None:
+    """Write `styles.safetensors` and list its hands in the manifest.
+
+    Raises `ValueError` for a writer who wrote no fitting line, and for an artifact without text.
+    """
+    manifest = read_manifest(artifact)
+    graph = ServedGraph(artifact / manifest["graphs"]["scan"]["plain"], manifest, scan=True)
+    tensors: Arrays = {}
+    entries: list[dict[str, Any]] = []
+    for choice in choices:
+        ink = fitting_lines(corpus, choice.writer)[choice.line]
+        for name, value in read_ink(graph, ink).items():
+            tensors[f"{choice.id}.{name}"] = np.ascontiguousarray(value)
+        entries.append({
+            "id": choice.id,
+            "description": choice.description,
+            "context": ink.text[-1],
+            "height": float(ink.offsets[:, 1].sum()),
+        })  # fmt: skip
+    save_file(tensors, artifact / STYLES)
+    (artifact / STYLES).chmod(0o644)
+    manifest["styles"] = entries
+    manifest["files"][STYLES] = sha256(artifact / STYLES)
+    write_json(artifact / MANIFEST, manifest)
+
+
+def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:
+    """A writer's lines that show a hand: several words, not all capitals, in order of text."""
+    lines = [
+        ink
+        for ink in corpus.inks
+        if ink.writer == writer
+        and len(ink.text) in _LENGTH
+        and " " in ink.text.strip()
+        and ink.text.upper() != ink.text
+    ]
+    if not lines:
+        raise ValueError(f"writer {writer!r} has no line of {_LENGTH.start} to {_LENGTH.stop - 1}")
+    return sorted(lines, key=lambda ink: ink.text)
+
+
+def read_ink(graph: ServedGraph, ink: Ink) -> Arrays:
+    """The state of one row after the ink, its window moved back to the last character of it."""
+    symbols = np.full((1, LONGEST_TEXT), END, np.int64)
+    text = encode(ink.text)
+    symbols[0, : len(text)] = text
+    row = {"text": symbols, "length": np.array([len(text)]), "bias": np.zeros(1, np.float32)}
+    steps = {
+        "forced": ink.offsets[:, None],
+        "force": np.ones((len(ink.offsets), 1), bool),
+        "uniform": np.full((len(ink.offsets), 1), 0.5, np.float32),
+        "normal": np.zeros((len(ink.offsets), 1, 2), np.float32),
+    }
+    state, _ = graph.run(graph.initial_state(1), steps, row)
+    after = {name: value[0] for name, value in state.items()}
+    return after | {"kappa": after["kappa"] - np.float32(len(text) - 1)}
