@@ -32,7 +32,8 @@ SETTLE_S = 0.1
 
 @dataclass(frozen=True, slots=True)
 class StepRow:
-    """One comparison; times are medians in µs per byte, the ratio is of the two in each round."""
+    """One comparison; times are medians in µs per byte or point, the ratio is of the two in each
+    round."""
 
     model: str
     threads: int
@@ -59,13 +60,24 @@ def _compare(artifact: Artifact, threads: int) -> StepRow:
     eager = _eager(artifact)
     if served() != eager():
         raise AssertionError(f"{artifact.name}: the two sides wrote different bytes")
+    return compare_times(artifact.name, threads, served, eager, BYTES)
+
+
+def compare_times(
+    name: str,
+    threads: int,
+    served: Callable[[], object],
+    eager: Callable[[], object],
+    steps: int,
+) -> StepRow:
+    """Time two sides that each do `steps` steps, by turns."""
     times = [(_seconds(served), _seconds(eager)) for _ in range(ROUNDS)]
     ratios = sorted(e / s for s, e in times)
     return StepRow(
-        artifact.name,
+        name,
         threads,
-        round(statistics.median(s for s, _ in times) / BYTES * 1e6, 1),
-        round(statistics.median(e for _, e in times) / BYTES * 1e6, 1),
+        round(statistics.median(s for s, _ in times) / steps * 1e6, 1),
+        round(statistics.median(e for _, e in times) / steps * 1e6, 1),
         round(statistics.median(ratios), 2),
         round(ratios[len(ratios) // 10], 2),
     )

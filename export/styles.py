@@ -21,6 +21,7 @@ STYLES = "styles.safetensors"
 RECIPE = Path(__file__).with_name("recipes") / "styles.toml"
 # Shorter ink says too little of a hand, longer is forgotten again.
 _LENGTH = range(24, 45)  # characters
+_SMALL_LETTERS = 0.6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,14 +66,14 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
 
 
 def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:
-    """A writer's lines that show a hand: several words, not all capitals, in order of text."""
+    """A writer's lines that show a hand: several words, letters mostly, in order of text."""
     lines = [
         ink
         for ink in corpus.inks
         if ink.writer == writer
         and len(ink.text) in _LENGTH
         and " " in ink.text.strip()
-        and ink.text.upper() != ink.text
+        and sum(c.islower() for c in ink.text) >= _SMALL_LETTERS * len(ink.text)
     ]
     if not lines:
         raise ValueError(f"writer {writer!r} has no line of {_LENGTH.start} to {_LENGTH.stop - 1}")

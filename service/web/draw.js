@@ -97,7 +97,7 @@ function expectFrom([x]) {
     at.expected.textContent =
       penUp === null
         ? "Shaded while you write: the darker, the likelier."
-        : `Shaded: the next point. The pen leaves the paper with ${Math.round(100 * penUp)} %.`;
+        : `Shaded: the next point. The pen lifts there with ${Math.round(100 * penUp)} %.`;
   });
   for (const stroke of pad.strokes.slice(0, -1)) {
     for (const [i, place] of stroke.entries()) made.point(place, i === stroke.length - 1);

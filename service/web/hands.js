@@ -29,7 +29,8 @@ export async function listHands(model) {
   const cards = styles
     .filter((style) => style.model === model)
     .map(({ id, description, preview }) => {
-      const picture = make("img", { src: preview, alt: "", loading: "lazy" });
+      const image = make("img", { src: preview, alt: "", loading: "lazy" });
+      const picture = make("div", { className: "picture" }, image);
       return card(id, description || id, picture, id === before);
     });
   if (mine?.model === model) cards.unshift(card(mine.token, "My hand", mineDrawn(), false));

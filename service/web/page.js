@@ -56,6 +56,8 @@ document.addEventListener("keydown", (event) => {
   tab.start?.();
 });
 
+// A message about a field that is folded away has nowhere to stand.
+document.addEventListener("invalid", ({ target }) => target.closest("details")?.setAttribute("open", ""), true);
 // What a person opens should not open behind the buttons.
 for (const details of document.querySelectorAll("details")) {
   details.addEventListener("toggle", () => details.open && details.scrollIntoView({ block: "nearest" }));

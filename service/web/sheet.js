@@ -19,7 +19,13 @@ export function blank(sheet, { width, height, color, nib, label }) {
  * Returns the head, the usage, and how many lines the model left unfinished.
  */
 export async function writeOn(sheet, response, { signal, pace, begun, reached }) {
-  let [pen, head, usage, cut] = [null, null, null, 0];
+  let [pen, head, usage, cut, last] = [null, null, null, 0, 0];
+  const follow = (line, character) => {
+    reached?.(line, character);
+    if (line === last) return; // a reader may scroll away and stay there for the rest of a line
+    last = line;
+    sheet.querySelector(".tip")?.scrollIntoView({ block: "nearest" });
+  };
   const stop = () => pen?.stop();
   signal.addEventListener("abort", stop);
   try {
@@ -28,8 +34,8 @@ export async function writeOn(sheet, response, { signal, pace, begun, reached })
         head = event;
         const { width, height, color, stroke_width: nib } = event;
         blank(sheet, { width, height, color, nib, label: `Handwriting: ${event.lines.join(" ")}` });
-        pen = new Pen(sheet, { nib, pace, reached });
-        begun?.(head);
+        pen = new Pen(sheet, { nib, pace, reached: follow });
+        begun(head);
       }
       if (event.points) pen.push(event.points, event.line, event.character);
       if (event.finish_reason) pen.lift();

@@ -71,7 +71,7 @@ function lay(body, head) {
 
 const letters = (line) => [...line].map((letter) => make("span", {}, letter));
 
-/** Mark the character being written, and keep its line in sight. */
+/** Mark the character being written, and keep it in sight. */
 function follow(line, character) {
   const letter = at.echo.children[line]?.children[character];
   const before = at.echo.querySelector(".now");
@@ -80,7 +80,6 @@ function follow(line, character) {
   letter.classList.add("now");
   if (before?.parentNode === letter.parentNode) return;
   at.echo.scrollTop = letter.offsetTop - at.echo.offsetTop - letter.offsetHeight;
-  at.sheet.querySelector(".tip")?.scrollIntoView({ block: "nearest" });
 }
 
 /** Ask for the same writing as a file: the same request gives the same ink. */

@@ -34,7 +34,7 @@ def test_the_model_says_where_it_expects_the_pen(
         visit["#draw-text"].fill(DRAWN)
         visit.scribble(strokes[:2])
         visit.wait("#draw-pad .shade ellipse", "attached")
-        assert "The pen leaves the paper with" in visit.text("#draw-expected")
+        assert "The pen lifts there with" in visit.text("#draw-expected")
         visit["#draw-live"].uncheck()
         visit.wait("#draw-pad .shade ellipse", "detached")
 

@@ -148,3 +148,11 @@ def test_reduced_motion_shows_ink_without_a_moving_pen(handwriting: str, opened:
         visit.wait("#write-sheet path", "attached")
         assert visit["#write-sheet .tip:visible"].count() == 0
         visit.wait_done("write")
+
+
+def test_a_wrong_value_that_is_folded_away_is_shown(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit["#write-size"].evaluate("(field) => { field.value = 5 }")
+        visit.press("#write-start")
+        visit.wait("#write-size")
+        assert visit.ink("#write-sheet") == []
