@@ -76,6 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     contrast = commands.add_parser("contrast", help="train twins that differ in their norm alone")
     contrast.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
     contrast.set_defaults(command=_contrast)
+    pen_contrast = commands.add_parser(
+        "pen-contrast", help="train pens with and without layer norm"
+    )
+    pen_contrast.add_argument("--data", help="pen data or a prepared .npz to train on instead")
+    pen_contrast.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
+    pen_contrast.set_defaults(command=_pen_contrast)
     return parser
 
 
@@ -129,6 +135,17 @@ def _contrast(options: argparse.Namespace) -> None:
     for norm, run in runs.items():
         carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", DATA_FOLDER)
     contrast_twins(runs, read_recipe("contrast"), options.out)
+
+
+def _pen_contrast(options: argparse.Namespace) -> None:
+    from export.pen_contrast import NORMS, race
+
+    data = [f"data.source={options.data}"] if options.data else []
+    runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}
+    for norm, run in runs.items():
+        recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
+        carry_out(recipe, run, "cpu", DATA_FOLDER)
+    race(runs, read_recipe("pen-contrast"), options.out)
 
 
 def _train(options: argparse.Namespace) -> None:

@@ -1,6 +1,7 @@
-"""Plots: the loss of a run, from its JSONL log, and the errors of a parity report."""
+"""Plots: the loss of a run or of several, from JSONL logs, and the errors of a parity report."""
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import matplotlib
@@ -43,6 +44,24 @@ def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str)
         # Curves may coincide: the lower ones are wider, so that they can be seen.
         axes.plot(curve, label=name, linewidth=2 * (len(curves) - i) - 1, alpha=0.8)
     axes.set(xlabel="time step", ylabel="largest |logit - float64|", yscale="log", title=title)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
+    figure.savefig(image)
+    pyplot.close(figure)
+
+
+def plot_race(
+    curves: Mapping[str, Sequence[tuple[int, float]]], best: float, image: Path, title: str
+) -> None:
+    """Validation loss over updates, a line per run, and the level the baseline reached."""
+    figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
+    for norm, curve in curves.items():
+        updates, losses = zip(*curve, strict=True)
+        axes.plot(updates, losses, label=f"norm: {norm}", marker=".")
+    axes.axhline(best, color="0.6", linewidth=0.8)
+    axes.set(xlabel="updates", ylabel="nats per point", title=title)
+    # The first updates would squeeze everything of interest into the lowest tenth.
+    axes.set_ylim(min(loss for c in curves.values() for _, loss in c) - 0.1, best + 2.0)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(image)
