@@ -40,7 +40,7 @@ parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
 
 page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
 	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
-	$(RUN) pytest tests/page -rs $(if $(SCREENS),--screens $(SCREENS))
+	$(RUN) pytest tests/page $(if $(SCREENS),--screens $(SCREENS))
 
 bench: $(VENV) ## measure the service and its peers on this machine
 	$(RUN) bench

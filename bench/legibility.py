@@ -26,7 +26,7 @@ from bench.reading import (
     tesseract,
     tesseract_version,
 )
-from bench.scribbles import Extent, Tidiness, bounds, tidiness
+from bench.scribbles import Tidiness, bounds, tidiness
 from bench.sentences import sentences
 from bench.write_ink import write
 from export.convert import read_manifest
@@ -94,13 +94,15 @@ def main() -> int:
         if options.choose:
             return _choose(validation)
         lines = held_out.chosen(validation, held_out.read_list())
-        return measure(options.artifact, lines, bounds(training), reader_version)
+        return measure(options.artifact, lines, training, reader_version)
     except (NoReader, ValueError, FileNotFoundError) as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
 
 
-def measure(artifact: Path, lines: Sequence[Ink], people: Extent, reader_version: str) -> int:
+def measure(
+    artifact: Path, lines: Sequence[Ink], training: Sequence[Ink], reader_version: str
+) -> int:
     """Write, read, print, save; 0 if every goal is met."""
     texts = [ink.text for ink in lines]
     written = [w.offsets for w in write(artifact, texts, BIAS, _SEED)]
@@ -108,9 +110,18 @@ def measure(artifact: Path, lines: Sequence[Ink], people: Extent, reader_version
     readings = read(inks, tesseract), read(written, tesseract)
     reading = judge(texts, *readings)
     invented = sentences(_SENTENCES, _SEED)
-    tidy = tidiness(invented, write(artifact, invented, BIAS, _SEED), people)
+    invented_inks = write(artifact, invented, BIAS, _SEED)
+    people = bounds(training)
+    tidy = tidiness(invented, invented_inks, people)
+    # No goal, since nobody wrote these by hand: texts that were certainly not in training.
+    read_back = read([w.offsets for w in invented_inks[: len(lines)]], tesseract)
+    unseen = [errors(t, r) for t, r in zip(invented, read_back, strict=False)]
+    known = {ink.text for ink in training}
+    in_training = sum(text in known for text in texts)
     goals = reading.goals() + tidiness_goals(tidy)
     report(reading, tidy, goals)
+    print(f"{in_training} of the {len(texts)} texts were written by training writers too;", end=" ")
+    print(f"{len(unseen)} of the invented ones: CER {overall(unseen).rate:.3f}")
     content = {
         "command": "make legibility",
         "machine": machine.describe(),
@@ -127,6 +138,8 @@ def measure(artifact: Path, lines: Sequence[Ink], people: Extent, reader_version
         "rule": held_out.RULE,
         **{name: _figures(getattr(reading, name)) for name in ("real", "generated", "wrong")},
         "intervals": intervals(reading),
+        "texts_in_training": in_training,
+        "invented": _figures(unseen),
         "sentences": asdict(tidy) | {"people": asdict(people)},
         "goals": [asdict(g) | {"value": round(g.value, 4), "met": g.met} for g in goals],
     }

@@ -1,0 +1,238 @@
+"""What a request for handwriting is answered with: lines, formats, events, and where it ends."""
+
+import io
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import httpx
+import pytest
+from PIL import Image
+
+from service.ink.layout import LONGEST_LINE
+from tests.service.serving import Service, eventually, listening, settings
+from tests.service.writing import InkService
+
+_SVG = "{http://www.w3.org/2000/svg}"
+_INKML = "{http://www.w3.org/2003/InkML}"
+_LONG = "The quick brown fox jumps over the lazy dog; how it jumps! " * 4
+_LOST = -1000.0  # a window that far to the left never gets to the end of a text
+_ENDLESS = {"text": "nobody will ever read all of this, " * 40, "bias": 0}
+
+
+def _points(line: dict[str, Any]) -> int:
+    return sum(map(len, line["strokes"]))
+
+
+def test_a_json_answer_is_what_the_contract_says(ink: InkService) -> None:
+    answer = ink.write(text="an even\nkeel", seed=5, width=900, line_height=50)
+    assert answer.keys() == {
+        "id", "object", "created", "model", "system_fingerprint", "seed", "style", "width",
+        "height", "lines", "usage",
+    }  # fmt: skip
+    assert (answer["object"], answer["model"], answer["seed"]) == ("handwriting", "scrawl", 5)
+    assert answer["id"] != ink.write(text="an even\nkeel", seed=5)["id"]
+    assert abs(answer["created"] - time.time()) < 60
+    assert (answer["style"], answer["width"], answer["height"]) == (None, 900, 150)
+    assert [line["text"] for line in answer["lines"]] == ["an even", "keel"]
+    points = sum(map(_points, answer["lines"]))
+    assert answer["usage"] == {"characters": 11, "points": points}
+    facts = ink.client.get("/v1/models/scrawl").json()
+    assert facts["kind"] == "handwriting"
+    assert facts["system_fingerprint"] == answer["system_fingerprint"]
+
+
+def test_a_state_comes_when_it_is_asked_for(ink: InkService) -> None:
+    assert "state" in ink.write(text="a", return_state=True)
+    assert "state" not in ink.write(text="a")
+    assert "state" in ink.events(text="a", return_state=True)[-1]
+
+
+def test_a_text_that_is_over_ends_its_line(pen: InkService) -> None:
+    for text in ("I", "a few words", "x" * LONGEST_LINE):
+        (line,) = pen.lines(text=text, seed=1, width=4096)
+        assert line["finish_reason"] == "stop"
+        assert 0 < _points(line) < 40 * len(text)
+        *_, (*_, up) = [p for e in pen.events(text=text, seed=1) for p in e.get("points", [])]
+        assert up == 1  # a line is not over while the pen is on the paper
+
+
+def test_a_line_that_has_lost_its_way_ends_by_its_length(pen: InkService) -> None:
+    lost = pen.token(kappa=_LOST)
+    for line, points in zip(pen.lines(text="a\nlost", state=lost), (140, 260), strict=True):
+        assert line["finish_reason"] == "length"
+        assert _points(line) == points
+
+
+@pytest.mark.parametrize("width", [160, 500, 800, 4096])
+def test_a_long_text_is_broken_into_lines_that_fit(ink: InkService, width: int) -> None:
+    lines = ink.events(text=_LONG + "Donaudampfschifffahrtsgesellschaftskapitaen", width=width)[0][
+        "lines"
+    ]
+    longest = min(max(int((width - 64) * 0.9 / (4.65 * 64 / 14)), 8), LONGEST_LINE)
+    assert len(lines) > 4
+    assert longest - 8 <= max(map(len, lines)) <= longest
+    assert "".join(lines).replace(" ", "").startswith(_LONG.replace(" ", ""))
+
+
+def test_an_svg_has_a_path_for_each_stroke(ink: InkService) -> None:
+    body = {"text": "a < b & c\nd", "seed": 3, "color": "#a0B1c2", "stroke_width": 3.5}
+    answer = ink.post(**body)
+    assert answer.headers["content-type"].startswith("image/svg+xml")
+    root = ElementTree.fromstring(answer.content)
+    assert root.findtext(f"{_SVG}title") == "a < b & c\nd"
+    (group,) = root.iter(f"{_SVG}g")
+    assert (group.attrib["stroke"], group.attrib["stroke-width"]) == ("#a0B1c2", "3.5")
+    strokes = [stroke for line in ink.strokes(**body) for stroke in line]
+    paths = [path.attrib["d"] for path in root.iter(f"{_SVG}path")]
+    assert len(paths) == len(strokes) > 4
+    for path, ((x, y), *_) in zip(paths, strokes, strict=True):
+        assert path.startswith(f"M{x:g},{y:g} ")
+    assert ink.post(**body, format="svg").content == answer.content
+
+
+def test_a_png_is_the_page(ink: InkService) -> None:
+    answer = ink.post(text="a dot", seed=3, format="png", width=300, line_height=40)
+    assert answer.headers["content-type"] == "image/png"
+    assert answer.content.startswith(b"\x89PNG\r\n\x1a\n")
+    image = Image.open(io.BytesIO(answer.content)).convert("L")
+    assert image.size == (300, 80)
+    assert image.getextrema()[0] < 128 < image.getextrema()[1] == 255
+
+
+def test_an_ink_file_has_the_points_of_the_json(ink: InkService) -> None:
+    body = {"text": "some ink\nin lines", "seed": 3}
+    answer = ink.post(**body, format="inkml")
+    assert answer.headers["content-type"].startswith("application/inkml+xml")
+    root = ElementTree.fromstring(answer.content)
+    assert root.findtext(f"{_INKML}annotation") == "some ink\nin lines"
+    traces = [
+        [[float(n) for n in point.split()] for point in str(trace.text).split(",")]
+        for trace in root.findall(f"{_INKML}trace")
+    ]
+    assert traces == [stroke for line in ink.strokes(**body) for stroke in line]
+
+
+@pytest.mark.parametrize("format_", ["svg", "png", "inkml"])
+def test_headers_tell_the_seed_which_gives_the_bytes_again(ink: InkService, format_: str) -> None:
+    answer = ink.post(text="chance", format=format_)
+    seed = int(answer.headers["X-Evenkeel-Seed"])
+    fingerprint = ink.client.get("/v1/models/scrawl").json()["system_fingerprint"]
+    assert answer.headers["X-Evenkeel-Fingerprint"] == fingerprint
+    again = ink.post(text="chance", format=format_, seed=seed)
+    assert again.content == answer.content
+    assert ink.post(text="chance", format=format_, seed=seed + 1).content != answer.content
+
+
+def test_the_events_of_a_stream_are_those_of_the_contract(pen: InkService) -> None:
+    head, *events, last = pen.events(text="first\n\nthe third", seed=2, color="#fff")
+    assert head.keys() == {
+        "id", "object", "created", "model", "system_fingerprint", "seed", "style", "width",
+        "height", "stroke_width", "color", "lines",
+    }  # fmt: skip
+    assert head["lines"] == ["first", "", "the third"]
+    assert (head["stroke_width"], head["color"], head["seed"]) == (2.0, "#fff", 2)
+    numbers = [event["line"] for event in events]
+    assert numbers == sorted(numbers)
+    for number, text in enumerate(head["lines"]):
+        *written, end = [event for event in events if event["line"] == number]
+        assert end == {"line": number, "finish_reason": "stop"}
+        assert bool(written) == bool(text)
+        for event in written:
+            assert event.keys() == {"line", "points", "character"}
+            assert 0 <= event["character"] < len(text)
+        assert not text or written[-1]["character"] >= len(text) - 2
+    points = [point for event in events for point in event.get("points", [])]
+    assert {up for *_, up in points} == {0, 1}
+    assert last == {"usage": {"characters": 14, "points": len(points)}}
+
+
+def test_first_points_come_before_the_line_is_written(pen: InkService) -> None:
+    _, first, *_ = pen.events(text="a line of some length", seed=2)
+    assert 0 < len(first["points"]) <= 8
+
+
+def test_the_only_model_need_not_be_named(ink: InkService, scan: Service) -> None:
+    assert ink.lines(text="a", seed=1, model="scrawl") == ink.lines(text="a", seed=1)
+    refused = scan.client.post("/v1/handwriting", json={"text": "a"})
+    assert refused.status_code == 404
+    assert refused.json()["error"]["message"].endswith("the handwriting models here: none")
+
+
+def test_neither_kind_of_model_does_the_others_work(ink: InkService) -> None:
+    refused = ink.post(text="a", model="letters")
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
+    assert "'letters' is a language model" in refused.json()["error"]["message"]
+    refused = ink.client.post("/v1/completions", json={"model": "scrawl", "prompt": "a"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
+    assert "'scrawl' writes ink" in refused.json()["error"]["message"]
+
+
+def test_what_was_written_is_counted(pen: InkService) -> None:
+    def counts() -> list[float]:
+        names = ("requests_finished_total", "generation_tokens_total", "prompt_tokens_total")
+        labels = [{"reason": "stop"}, {}, {}]
+        return [
+            pen.metric(n, model="scrawl", **more) for n, more in zip(names, labels, strict=True)
+        ]
+
+    before = counts()
+    usage = pen.write(text="four\nfive")["usage"]
+    pen.events(text="ab")
+    lines, points, characters = (after - b for after, b in zip(counts(), before, strict=True))
+    assert (lines, characters) == (3, 10)
+    assert points > usage["points"]
+    assert pen.metric("time_to_first_token_seconds_count", model="scrawl") > 0
+
+
+@pytest.fixture(scope="module", params=["scan", "slots"])
+def server(request: pytest.FixtureRequest, inks: Path) -> Iterator[tuple[str, InkService]]:
+    """A real server with few slots, and its application to look into."""
+    with (
+        listening(settings(inks, runner=request.param, slots=2)) as (url, app),
+        httpx.Client() as client,
+    ):
+        yield url, InkService(app, client)  # type: ignore[arg-type]
+
+
+def _idle(service: InkService) -> bool:
+    names = ("requests_running", "requests_waiting")
+    return not any(service.metric(name, model="scrawl") for name in names)
+
+
+def test_a_stream_that_is_left_frees_its_slot(server: tuple[str, InkService]) -> None:
+    url, service = server
+    body = _ENDLESS | {"stream": True, "state": service.token(kappa=_LOST)}
+    with httpx.stream("POST", f"{url}/v1/handwriting", json=body, timeout=60) as response:
+        assert '"object": "handwriting"' in next(response.iter_text())
+        assert eventually(lambda: service.metric("requests_running", model="scrawl") == 1)
+    assert eventually(lambda: _idle(service))
+    lines = service.metric("requests_finished_total", model="scrawl", reason="length")
+    time.sleep(0.3)
+    assert service.metric("requests_finished_total", model="scrawl", reason="length") == lines
+
+
+def test_a_whole_answer_that_is_not_waited_for_frees_its_slot(
+    server: tuple[str, InkService],
+) -> None:
+    url, service = server
+    before = service.metric("steps_total", model="scrawl")
+    body = _ENDLESS | {"state": service.token(kappa=_LOST)}
+    hasty = httpx.Timeout(60, read=0.5)
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(f"{url}/v1/handwriting", json=body, timeout=hasty)
+    assert service.metric("steps_total", model="scrawl") > before
+    assert eventually(lambda: _idle(service))
+
+
+def test_more_pages_than_slots_are_all_written(server: tuple[str, InkService]) -> None:
+    url, _ = server
+    body = {"text": "one\ntwo", "seed": 7, "format": "svg"}
+    with ThreadPoolExecutor(8) as pool:
+        pages = pool.map(
+            lambda _: httpx.post(f"{url}/v1/handwriting", json=body, timeout=60).content, range(12)
+        )
+        assert len(set(pages)) == 1

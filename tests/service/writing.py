@@ -1,0 +1,71 @@
+"""A service to write ink with: the usual questions to it, and moments it has never been in."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from service.models import ServedModel
+from service.state import Moment
+from tests.service.serving import Service
+
+Strokes = list[list[list[float]]]
+
+
+class InkService(Service):
+    """A service whose handwriting model is `scrawl`."""
+
+    def post(self, **body: Any) -> Any:
+        """The response to a handwriting request."""
+        return self.client.post("/v1/handwriting", json=body)
+
+    def write(self, **body: Any) -> dict[str, Any]:
+        """The body of a JSON answer that must be a success."""
+        response = self.post(**{"format": "json"} | body)
+        assert response.status_code == 200, response.text
+        return response.json()
+
+    def lines(self, **body: Any) -> list[dict[str, Any]]:
+        """The lines of a JSON answer."""
+        return self.write(**body)["lines"]
+
+    def strokes(self, **body: Any) -> list[Strokes]:
+        """The strokes of every line, in px."""
+        return [line["strokes"] for line in self.lines(**body)]
+
+    def events(self, **body: Any) -> list[dict[str, Any]]:
+        """The events of a streamed request, `[DONE]` checked and left out."""
+        response = self.post(**body, stream=True)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/event-stream")
+        *events, done, end = response.text.split("\n\n")
+        assert (done, end) == ("data: [DONE]", "")
+        return [json.loads(event.removeprefix("data: ")) for event in events]
+
+    def streamed_strokes(self, **body: Any) -> list[Strokes]:
+        """The strokes of every line, put together from the points of a stream."""
+        head, *events = self.events(**body)
+        lines: list[Strokes] = [[] for _ in head["lines"]]
+        for event in events:
+            for x, y, up in event.get("points", []):
+                strokes = lines[event["line"]]
+                if not strokes or strokes[-1] == []:
+                    strokes[-1:] = [[]]
+                strokes[-1].append([x, y])
+                if up:
+                    strokes.append([])
+        return [[stroke for stroke in strokes if stroke] for strokes in lines]
+
+    @property
+    def model(self) -> ServedModel:
+        """The model `scrawl`."""
+        return self.app.state.models["scrawl"]
+
+    def token(self, **changes: Any) -> str:
+        """A signed token of the model's first moment, with something about it changed; a name of
+        the state sets all of that tensor to a value."""
+        state = self.model.artifact.initial_state()
+        for name in changes.keys() & state.keys():
+            state[name] = np.full_like(state[name], changes.pop(name))
+        return self.model.codec.encode(replace(Moment(state, 0, 0, 0), **changes))
