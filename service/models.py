@@ -91,6 +91,7 @@ class ServedModel:
             "parameters": manifest.parameters,
             "hyperparameters": manifest.hyperparameters,
             "provenance": manifest.provenance,
+            "ink": manifest.ink.model_dump() if manifest.ink else None,
             "digest": self.artifact.digest,
             "runtime": self.runtime.fingerprint,
             "system_fingerprint": self.fingerprint,

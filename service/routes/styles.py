@@ -17,7 +17,7 @@ router = APIRouter()
 _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED = 1
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
-_PREVIEW_WIDTH = 420  # px
+_PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
 
 
 @router.get("/v1/styles")
@@ -33,7 +33,11 @@ async def preview(request: Request, style: str) -> Response:
     """A few words in a stored hand, always the same."""
     model = _model_of(request.app.state.models, style)
     body = HandwritingRequest(
-        text=_PREVIEW_TEXT, style=style, seed=_PREVIEW_SEED, width=_PREVIEW_WIDTH
+        text=_PREVIEW_TEXT,
+        style=style,
+        seed=_PREVIEW_SEED,
+        width=_PREVIEW_WIDTH,
+        line_height=_PREVIEW_LINE,
     )
     svg = await write_svg(body, model, request.app.state.metrics)
     return Response(svg, 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")

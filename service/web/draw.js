@@ -10,8 +10,6 @@ import { onShow, show } from "./tabs.js";
 import { Work } from "./work.js";
 import { plain } from "./write.js";
 
-// Of a line height: how far ink is from the middle of its line, on average, as the service writes.
-const USUAL_SIZE = 0.107;
 const LINE_PX = [32, 160];
 const FIRST_LINE_PX = 110; // until there is ink to measure
 // Of a line height: how far apart the points are that the models learnt from.
@@ -64,12 +62,14 @@ function request(strokes) {
   };
 }
 
-/** The line height at which the service's writing is as large as the person's. */
+/** The line height at which the service's writing is as large as the person's: size is how far ink
+ *  is from the middle of its line, on average. */
 function lineHeight(strokes) {
+  const { units_of_size, units_per_line } = model().ink;
   const heights = strokes.flat().map(([, y]) => y).sort((a, b) => a - b);
   const middle = heights[heights.length >> 1];
   const size = heights.reduce((sum, y) => sum + Math.abs(y - middle), 0) / heights.length;
-  return Math.round(Math.min(Math.max(size / USUAL_SIZE, LINE_PX[0]), LINE_PX[1]));
+  return Math.round(Math.min(Math.max(size / (units_of_size / units_per_line), LINE_PX[0]), LINE_PX[1]));
 }
 
 // --- The layer below the pen -------------------------------------------------------------------
