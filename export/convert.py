@@ -57,6 +57,8 @@ def convert(run: Path, artifact: Path) -> None:
         raise ValueError(f"{run} has no {CHECKPOINT}; train it first")
     tensors, facts = checkpoint.load(run / CHECKPOINT)
     model = make_model(facts["kind"], facts["model"])
+    if isinstance(model, HandwritingModel) and not model.config.window:
+        raise ValueError(f"{run} is a prediction network; only one that takes a text is served")
     model.load_state_dict(checkpoint.group(tensors, "best"))
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as folder:

@@ -62,6 +62,13 @@ class PenTask:
         mine = self._pool[place]
         return tuple(self._mine(t) for t in mine), True
 
+    @property
+    def validation_points_per_row(self) -> float:
+        """From nats per point to nats per sequence, as the literature reports them."""
+        counts = [batch.counts for batch in self._validation]
+        rows = sum(c.shape[1] for c in counts)
+        return sum(c.sum().item() for c in counts) / rows
+
     def initial_state(self) -> State:
         return self.model.initial_state(len(range(self.rank, self.batch_size, self.world)))
 

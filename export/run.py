@@ -44,6 +44,8 @@ def carry_out(recipe: Recipe, run: Path, device: str, data_folder: Path) -> None
         plot_losses(run / LOG, run / "loss.png", title, unit)
         loss = trainer.progress.best_loss
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{unit}")
+        if isinstance(task, PenTask):
+            print(f"that is {loss * task.validation_points_per_row:.1f} nats/sequence")
 
 
 def _reading(

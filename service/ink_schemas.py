@@ -8,9 +8,8 @@ from service.ink.layout import Layout
 
 Format = Literal["svg", "json", "inkml", "png"]
 Finite = Annotated[float, Field(allow_inf_nan=False)]
-Place = Annotated[
-    list[Annotated[Finite, Field(ge=-1e6, le=1e6)]], Field(min_length=2, max_length=2)
-]
+Coordinate = Annotated[Finite, Field(ge=-1e6, le=1e6)]
+Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
 _MOST_STROKES, _MOST_POINTS, _MOST_CHARACTERS = 200, 8000, 60
 

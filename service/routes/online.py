@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from service import hands
 from service.errors import InvalidRequest, ServiceError
 from service.handwriting import row_of
-from service.ink_schemas import Finite, StrokesWithText
+from service.ink_schemas import Coordinate, Finite, Place, StrokesWithText
 from service.models import Models, ServedModel
 from service.online import OnlineInk, OnlineText
 
@@ -32,7 +32,7 @@ class Opening(BaseModel):
     bias: Annotated[Finite, Field(ge=0, le=5)] = 0.0
     style: str | StrokesWithText | None = None
     line_height: Annotated[Finite, Field(ge=16, le=400)] = 64.0
-    origin: Annotated[list[Finite], Field(min_length=2, max_length=2)] | None = None
+    origin: Place | None = None
 
 
 class Sent(BaseModel):
@@ -46,7 +46,7 @@ class Sent(BaseModel):
         ]
         | None
     ) = None
-    point: Annotated[list[Finite], Field(min_length=3, max_length=3)] | None = None
+    point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
     write: Annotated[int, Field(ge=1, le=_MOST_STEPS)] | None = None
 
 
@@ -74,7 +74,7 @@ async def online(socket: WebSocket) -> None:
 async def _receive(socket: WebSocket) -> Any:
     try:
         return json.loads(await socket.receive_text())
-    except (json.JSONDecodeError, KeyError, UnicodeDecodeError) as error:
+    except (ValueError, KeyError, RecursionError) as error:  # KeyError: a binary message
         raise InvalidRequest("a message must be JSON text") from error
 
 
