@@ -53,12 +53,14 @@ docker-check: ## build and start the container, ask it for a completion, take it
 	trap "$$compose down" EXIT; trap 'exit 130' INT TERM; \
 	{ $$compose up --build --wait && $(MAKE) --no-print-directory docker-probe; } || { $$compose logs --tail 50; exit 1; }
 
-docker-probe: ## ask a running service for a completion; fails unless text comes back
+docker-probe: ## ask a running service for a completion and a line of ink; fails unless both come
 	@answer=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/completions \
 		-H 'content-type: application/json' \
 		-d '{"model": "shakespeare", "prompt": "ROMEO:", "max_tokens": 40, "seed": 1}'); status=$$?; \
 	printf '%s\n' "$$answer"; \
 	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
+	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
+		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
 
 gpu-check: ## exactness and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from bench import machine
+from bench import gpu_ink, machine
 from export.convert import load_model, read_manifest
 from export.golden import draw, training_logits
 from export.parity import numbers
@@ -50,12 +50,13 @@ def main() -> int:
     for artifact in load_artifacts(Settings().artifacts).values():
         runner = make_runner(artifact, runtime)
         verdict = attest(artifact, runner)
-        differing, compared = neighbours(artifact, runner)
+        is_ink = artifact.manifest.kind == "handwriting"
+        differing, compared = (gpu_ink.neighbours if is_ink else neighbours)(artifact, runner)
         print(
             f"{artifact.name}: attested {verdict.ok}, max error {verdict.max_error:.2g} (bound "
             f"{verdict.bound:.2g}); {differing} of {compared:,} row-steps moved with neighbours"
         )
-        findings = parity(artifact, runner)
+        findings = (gpu_ink.parity if is_ink else parity)(artifact, runner)
         for finding in findings:
             print(f"  {finding.line()}")
         broken += sum(not f.holds for f in findings) + differing + (not verdict.ok)

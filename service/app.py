@@ -128,9 +128,11 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
         case "extra_forbidden":
             message = f"unknown field: {'.'.join(map(str, first['loc'][1:]))[:80]}"
         case "literal_error":
-            message = f"{field} is {given}; this service only takes its neutral value"
+            message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
         case "missing":
             message = f"{field} is missing"
+        case "value_error" if field is None:  # a rule about several fields
+            message = str(first["ctx"]["error"])
         case _ if field is None:
             message = f"the request body is {given}; it must be a JSON object"
         case _:

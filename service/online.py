@@ -215,7 +215,7 @@ class OnlineInk(Online):
         mean = self._at[:, None] + rest[1:3] * self._scale[:, None]
         sigma = np.exp(np.clip(rest[3:5], -4, 4)) * np.abs(self._scale)[:, None]
         # The page's y points down, which turns the tilt round.
-        rho = -np.tanh(rest[5])
+        rho = -np.tanh(np.clip(rest[5], -5, 5))
         heaviest = np.argsort(-weight, kind="stable")[:_HEAVIEST]
         return {
             "pen_up": float(1 / (1 + np.exp(-pen_up))),

@@ -1,0 +1,227 @@
+"""The handwriting networks: one pass over all points equals single steps, and text ends."""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+
+from models.generation import HandwritingStep
+from models.handwriting import (
+    ALPHABET,
+    END,
+    LONGEST_TEXT,
+    HandwritingConfig,
+    HandwritingModel,
+    Text,
+    encode,
+)
+from models.mixture import log_density, outputs_of
+from models.norms import LayerNorm
+
+SYNTHESIS = HandwritingConfig(units=16, mixtures=3, window=2, embedding=5)
+PREDICTION = replace(SYNTHESIS, window=0)
+_STEPS, _ROWS = 30, 3
+
+
+def make(config: HandwritingConfig, **changes: Any) -> HandwritingModel:
+    """A model in float64 with noise on its weights, so that no term of it is zero."""
+    torch.manual_seed(0)
+    model = HandwritingModel(replace(config, **changes)).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+    return model
+
+
+def points(steps: int = _STEPS, rows: int = _ROWS, seed: int = 1) -> Tensor:
+    """Pen points `(T, B, 3)`."""
+    generator = torch.Generator().manual_seed(seed)
+    made = torch.randn(steps, rows, 3, generator=generator, dtype=torch.float64)
+    made[..., 2] = (made[..., 2] > 1).double()
+    return made
+
+
+def texts(*lines: str, width: int = 12, padding: int = END) -> Text:
+    """Texts as a batch, the symbols after their ends filled with `padding`."""
+    symbols = torch.full((len(lines), width), padding)
+    for row, line in zip(symbols, lines, strict=True):
+        row[: len(line) + 1] = torch.tensor([*encode(line), END])
+    return Text(symbols, torch.tensor([len(line) for line in lines]))
+
+
+LINES = ("keel", "a", "even, even")
+
+
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+@pytest.mark.parametrize(("config", "layers"), [(SYNTHESIS, 2), (SYNTHESIS, 3), (PREDICTION, 1)])
+def test_all_points_at_once_equal_single_steps(
+    config: HandwritingConfig, layers: int, cell: Any, norm: Any
+) -> None:
+    model = make(config, cell=cell, norm=norm, layers=layers)
+    text = texts(*LINES) if config.window else None
+    with torch.no_grad():
+        whole, after = model(points(), text, model.initial_state(_ROWS))
+        state, outputs = model.initial_state(_ROWS), []
+        for point in points():
+            raw, state, _ = model.step(point, text, state)
+            outputs.append(raw)
+        assert (torch.stack(outputs) - whole).abs().max() <= 1e-12
+        assert len(after) == len(state) == len(model.state_names)
+        for ours, theirs in zip(after, state, strict=True):
+            assert (ours - theirs).abs().max() <= 1e-12
+        model.readout.weight[0, 0] += 1e-6
+        assert (model(points(), text, model.initial_state(_ROWS))[0] - whole).abs().max() > 1e-9
+
+
+@pytest.mark.parametrize("config", [SYNTHESIS, PREDICTION])
+def test_a_split_pass_equals_a_whole_one(config: HandwritingConfig) -> None:
+    model = make(config)
+    text = texts(*LINES) if config.window else None
+    whole, after = model(points(), text, model.initial_state(_ROWS))
+    first, state = model(points()[:11], text, model.initial_state(_ROWS))
+    second, state = model(points()[11:], text, state)
+    assert (torch.cat([first, second]) - whole).abs().max() <= 1e-12
+    assert all((a - b).abs().max() <= 1e-12 for a, b in zip(state, after, strict=True))
+
+
+def test_padding_changes_no_bit() -> None:
+    model = make(SYNTHESIS).float()
+    with torch.no_grad():
+        runs = [
+            model(points().float(), texts(*LINES, padding=p), model.initial_state(_ROWS))
+            for p in (END, 1, 95)
+        ]
+    for raw, state in runs[1:]:
+        assert torch.equal(raw, runs[0][0])
+        assert all(torch.equal(a, b) for a, b in zip(state, runs[0][1], strict=True))
+
+
+def test_more_padding_changes_nothing_but_rounding() -> None:
+    model = make(SYNTHESIS)
+    narrow, wide = (
+        model(points(), texts(*LINES, width=w), model.initial_state(_ROWS))[0]
+        for w in (11, LONGEST_TEXT)
+    )
+    assert (narrow - wide).abs().max() <= 1e-12
+
+
+def test_the_end_of_a_text_is_seen_and_matters() -> None:
+    model = make(SYNTHESIS)
+    with torch.no_grad():
+        model.window.parameters_of.bias[-SYNTHESIS.window :] += 1.5  # gets there within the steps
+    shorter, longer = texts("a", "a", "a"), texts("ab", "ab", "ab")
+    same = Text(shorter.symbols, shorter.length + 1)  # the end twice, and one more place in sight
+    runs = [model(points(), t, model.initial_state(_ROWS))[0] for t in (shorter, longer, same)]
+    assert (runs[0] - runs[1]).abs().max() > 1e-3
+    assert (runs[0] - runs[2]).abs().max() > 1e-6
+
+
+def test_a_row_does_not_depend_on_the_others() -> None:
+    model = make(SYNTHESIS)
+    together, _ = model(points(), texts(*LINES), model.initial_state(_ROWS))
+    for row in range(_ROWS):
+        one = slice(row, row + 1)
+        text = texts(LINES[row])
+        alone, _ = model(points()[:, one], text, model.initial_state(1))
+        assert (alone - together[:, one]).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize("config", [SYNTHESIS, PREDICTION])
+@pytest.mark.parametrize("norm", ["layer", "weight"])
+def test_gradients_reach_every_parameter(config: HandwritingConfig, norm: Any) -> None:
+    model = make(config, norm=norm)
+    text = texts(*LINES) if config.window else None
+    raw, _ = model(points(), text, model.initial_state(_ROWS))
+    (-log_density(raw, points(seed=2))).mean().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert torch.isfinite(parameter.grad).all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+def test_the_prediction_network_takes_no_text() -> None:
+    model = make(PREDICTION)
+    step = HandwritingStep(model)
+    assert [p.name for p in step.row_ports] == ["bias"]
+    assert [p.name for p in step.output_ports] == ["drawn", "mixture"]
+    assert "kappa" not in model.state_names
+    raw, _, weights = model.step(points()[0], None, model.initial_state(_ROWS))
+    assert raw.shape == (_ROWS, outputs_of(3))
+    assert weights.shape == (_ROWS, 0)
+
+
+def test_the_synthesis_network_needs_a_text() -> None:
+    model = make(SYNTHESIS)
+    with pytest.raises(AssertionError, match="needs a text"):
+        model(points(), None, model.initial_state(_ROWS))
+
+
+def test_the_text_is_over_past_its_last_character_with_the_pen_up() -> None:
+    model = make(SYNTHESIS)
+    step = HandwritingStep(model)
+    names = [p.name for p in step.state_ports]
+    state = [torch.zeros(1, *p.shape, dtype=p.dtype) for p in step.state_ports]
+    inputs = [torch.zeros(1, *p.shape, dtype=p.dtype) for p in step.step_ports]
+    text = texts("abc")
+
+    def ended(kappa: float, up: float) -> tuple[int, bool]:
+        state[names.index("kappa")] = torch.full((1, 2), kappa, dtype=torch.float64)
+        state[names.index("point")][0, 2] = up
+        *_, character, over = step(*state, *inputs, torch.zeros(1, dtype=torch.float64), *text)
+        return int(character), bool(over)
+
+    assert ended(0.2, 1.0) == (0, False)
+    assert ended(2.2, 1.0) == (2, False)
+    assert ended(3.4, 0.0) == (3, False)
+    assert ended(3.4, 1.0) == (3, True)
+    assert ended(5.0, 1.0) == (3, True)
+
+
+def test_a_forced_point_is_followed_and_a_drawn_one_shown_beside_it() -> None:
+    model = make(SYNTHESIS)
+    step = HandwritingStep(model)
+    state = [torch.zeros(2, *p.shape, dtype=p.dtype) for p in step.state_ports]
+    forced = torch.tensor([[1.0, 2, 0], [3, 4, 1]], dtype=torch.float64)
+    force = torch.tensor([True, False])
+    half = torch.full((2,), 0.5, dtype=torch.float64)
+    noise = torch.ones(2, 2, dtype=torch.float64)
+    point, *rest = step(*state, forced, force, half, noise, half * 0, *texts("a", "a"))
+    drawn = rest[len(step.state_ports) - 1]
+    assert point[0].tolist() == [1, 2, 0]
+    assert torch.equal(point[1], drawn[1])
+    assert (drawn[0] - drawn[1]).abs().max() <= 1e-12
+
+
+@pytest.mark.parametrize(("layers", "count"), [(2, 6), (3, 9)])
+def test_an_lstm_has_three_layer_norms_a_layer(layers: int, count: int) -> None:
+    for config in (SYNTHESIS, PREDICTION):
+        model = make(config, layers=layers)
+        assert sum(isinstance(m, LayerNorm) for m in model.modules()) == count
+
+
+def test_batch_norm_is_refused_in_words() -> None:
+    with pytest.raises(ValueError, match=r"model\.norm is 'batch'; a pen has no batch"):
+        HandwritingConfig(norm="batch")
+
+
+@pytest.mark.parametrize(("window", "layers", "least"), [(10, 1, 2), (10, 0, 2), (0, 0, 1)])
+def test_too_few_layers_are_refused(window: int, layers: int, least: int) -> None:
+    with pytest.raises(ValueError, match=f"model.layers is {layers}; it must be {least} or more"):
+        HandwritingConfig(window=window, layers=layers)
+    HandwritingConfig(window=window, layers=least)
+
+
+def test_characters_are_numbered_from_one_in_order() -> None:
+    assert encode(" !~") == [1, 2, 95]
+    assert encode(ALPHABET) == list(range(1, 96))
+    assert encode("") == []
+
+
+@pytest.mark.parametrize("character", ["é", "\n", "\t", "\x7f", "\x00", "—", "\ud800"])
+def test_a_character_outside_the_alphabet_is_named(character: str) -> None:
+    with pytest.raises(ValueError, match="is not in the alphabet") as refusal:
+        encode(f"ab{character}c")
+    assert repr(character) in str(refusal.value)
