@@ -111,7 +111,7 @@ class Models:
         self._models: dict[str, ServedModel] = {}
         for name, artifact in load_artifacts(settings.artifacts).items():
             codec = StateCodec(key.encode(), artifact, runtime.fingerprint)
-            model = ServedModel(artifact, runtime, codec, _stored_styles(artifact))
+            model = ServedModel(artifact, runtime, codec, stored_styles(artifact))
             model.engine = Engine(
                 make_runner(artifact, runtime),
                 metrics.of_engine(name),
@@ -149,7 +149,8 @@ class Models:
         return self._models[name]
 
 
-def _stored_styles(artifact: Artifact) -> dict[str, Moment]:
+def stored_styles(artifact: Artifact) -> dict[str, Moment]:
+    """The stored hands of an artifact, by id."""
     states = artifact.style_states()
     return {
         style.id: Moment(states[style.id], 0, 0, 0, context=style.context, height=style.height)

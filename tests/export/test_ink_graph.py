@@ -2,22 +2,24 @@
 
 import copy
 import shutil
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import onnx
 import onnx_ir as ir
-import onnxruntime as ort
 import pytest
 import torch
 from onnx import numpy_helper
 from safetensors.numpy import load_file
-from safetensors.torch import save_file
 
-from export.convert import load_model, read_manifest, sha256, write_json
-from export.graph import ROW_INDEPENDENT, ConversionError, export_graph, tensor_offsets
+from export import checkpoint
+from export.convert import convert, load_model, read_manifest, sha256, write_json
+from export.graph import ROW_INDEPENDENT, tensor_offsets
 from export.ink_golden import InkSample, draw_ink, drawn_from, sample_texts, training_mixtures
+from export.parity import ink
 from export.parity.served import ServedGraph
+from export.train import CHECKPOINT
 from export.verify import Extent, verify
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel
@@ -122,7 +124,7 @@ def test_character_and_end_are_torchs(
     scrawl: Path, model: HandwritingModel, sample: InkSample
 ) -> None:
     short = InkSample(
-        sample.points, type(sample.text)(sample.text.symbols, torch.tensor([2, 4, 9])), sample.noise
+        sample.points, type(sample.text)(sample.text.symbols, torch.tensor([2, 4, 5])), sample.noise
     )
     outputs = served(scrawl, "scan", short, force=True)
     step = HandwritingStep(model)
@@ -138,38 +140,14 @@ def test_character_and_end_are_torchs(
     assert outputs["ended"].any(0).all()
 
 
-@pytest.mark.parametrize("scan", [True, False])
-def test_the_prediction_network_is_exported_without_a_text(tmp_path: Path, scan: bool) -> None:
-    torch.manual_seed(0)
-    model = HandwritingModel(HandwritingConfig(units=12, mixtures=2, window=0, layers=2))
-    save_file(model.state_dict(), tmp_path / "model.safetensors")
-    graph = export_graph(HandwritingStep(model), tmp_path / "model.safetensors", scan=scan)
-    assert sum(n.op_type == "LayerNormalization" for n in graph.graph.all_nodes()) == 6
-    assert not {"text", "length"} & {i.name for i in graph.graph.inputs}
-    ir.save(graph, tmp_path / "model.onnx")
-    session = ort.InferenceSession(tmp_path / "model.onnx", providers=["CPUExecutionProvider"])
-    point = np.array([[0.5, -1, 0]], np.float32)
-    time = (slice(None),) if not scan else (None,)
-    feeds = {
-        "point": point, "h0": np.zeros((1, 12), np.float32), "c0": np.zeros((1, 12), np.float32),
-        "h1": np.zeros((1, 12), np.float32), "c1": np.zeros((1, 12), np.float32),
-        "forced": point[time], "force": np.ones(1, bool)[time],
-        "uniform": np.full(1, 0.5, np.float32)[time],
-        "normal": np.zeros((1, 2), np.float32)[time], "bias": np.zeros(1, np.float32),
-    }  # fmt: skip
-    (mixture,) = session.run(["mixture"], feeds)
-    expected, _, _ = model.step(torch.from_numpy(point), None, model.initial_state(1))
-    assert np.abs(mixture.reshape(1, -1) - expected.detach().numpy()).max() < 1e-5
-
-
-def test_an_operator_outside_the_allow_list_is_refused(
-    model: HandwritingModel, scrawl: Path
-) -> None:
-    other = copy.deepcopy(model)
-    readout = other.readout.forward
-    other.readout.forward = lambda y: torch.sin(readout(y))
-    with pytest.raises(ConversionError, match="outside the allow-list: Sin"):
-        export_graph(HandwritingStep(other), scrawl / "model.safetensors", scan=False)
+def test_the_prediction_network_is_not_served(tmp_path: Path) -> None:
+    model = HandwritingModel(HandwritingConfig(units=12, mixtures=2, window=0))
+    weights = {f"best.{name}": tensor for name, tensor in model.state_dict().items()}
+    facts = {"kind": "handwriting", "model": asdict(model.config)}
+    checkpoint.save(tmp_path / CHECKPOINT, weights, facts)
+    with pytest.raises(ValueError, match="is a prediction network"):
+        convert(tmp_path, tmp_path / "artifact")
+    assert not (tmp_path / "artifact").exists()
 
 
 def test_golden_vectors_are_what_the_model_draws(scrawl: Path, model: HandwritingModel) -> None:
@@ -218,8 +196,11 @@ def test_what_was_converted_keeps_every_bound(scrawl: Path) -> None:
 
 @pytest.mark.parametrize("weight", ["window.parameters_of.weight", "above.cells.0.weight_h"])
 def test_one_changed_element_of_what_is_served_breaks_the_report(
-    scrawl: Path, tmp_path: Path, weight: str
+    scrawl: Path, model: HandwritingModel, sample: InkSample, tmp_path: Path, weight: str
 ) -> None:
     changed = with_served_weight_changed(scrawl, tmp_path / "scrawl", weight, 1e-3)
-    broken = {f.name for f in verify(changed, None, _SMALL).findings if not f.holds}
-    assert {"rounding", "log-density"} <= broken
+    for artifact, expected in ((scrawl, True), (changed, False)):
+        graph = ServedGraph(graph_file(artifact, "scan"), read_manifest(artifact), scan=True)
+        findings, _ = ink.rounding(model, sample, ink.serve_one_by_one(graph, sample))
+        assert [f.name for f in findings] == ["rounding", "log-density"]
+        assert all(f.holds is expected for f in findings), findings

@@ -24,8 +24,8 @@ def raw(rows: int, seed: int = 0, scale: float = 1.0) -> Tensor:
 def one(**parts: list[float]) -> Tensor:
     """Raw outputs of one row in float64 by part; zeros where nothing is said."""
     sizes = {"pen_up": 1, "weight": M, "mean": 2 * M, "log_sigma": 2 * M, "tilt": M}
-    values = [parts.get(name, [0.0] * size) for name, size in sizes.items()]
-    return torch.tensor([sum(values, [])], dtype=torch.float64)
+    values = [v for name, size in sizes.items() for v in parts.get(name, [0.0] * size)]
+    return torch.tensor([values], dtype=torch.float64)
 
 
 def parts(outputs: Tensor) -> dict[str, Tensor]:

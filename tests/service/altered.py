@@ -49,10 +49,17 @@ def perturb(artifact: Path, tensor: str, place: tuple[int, ...], by: float) -> N
     rehash(artifact)
 
 
-def edit_golden(artifact: Path, edit: Callable[[dict[str, np.ndarray]], None], bound: str) -> None:
-    """Let `edit` change the golden tensors, and set their bound; hashes recomputed."""
+def edit_golden(
+    artifact: Path,
+    edit: Callable[[dict[str, np.ndarray]], None],
+    bound: str = "",
+    **bounds: str,
+) -> None:
+    """Let `edit` change the golden tensors, and set their bound, or `bounds` by output; hashes
+    recomputed."""
     path = artifact / "golden.safetensors"
     tensors = load_file(path)
     edit(tensors)
-    save_file(tensors, path, {"bound": bound})
+    named = {f"bound.{name}": value for name, value in bounds.items()}
+    save_file(tensors, path, named or {"bound": bound})
     rehash(artifact)

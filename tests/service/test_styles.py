@@ -51,7 +51,7 @@ def test_a_preview_is_always_the_same_drawing(ink: InkService) -> None:
     for style in ink.client.get("/v1/styles").json()["data"]:
         answer = ink.client.get(style["preview"])
         assert answer.headers["content-type"].startswith("image/svg+xml")
-        assert len(list(ElementTree.fromstring(answer.content).iter())) > 10
+        assert any(p.tag.endswith("path") for p in ElementTree.fromstring(answer.content).iter())
         assert ink.client.get(style["preview"]).content == answer.content
         previews.append(answer.content)
     assert len(set(previews)) == len(HANDS)
@@ -78,7 +78,7 @@ def test_each_hand_writes_its_own_ink(pen: InkService) -> None:
 def test_a_hand_is_not_its_seed(ink: InkService) -> None:
     token = ink.write(**_BODY, style=_strokes())["style"]
     for style in ("upright", token):
-        one, other = (ink.write(text="a", seed=seed, style=style) for seed in (1, 2))
+        one, other = (ink.write(**_BODY | {"seed": n}, style=style) for n in (1, 2))
         assert one["lines"] != other["lines"]
         assert (one["seed"], other["seed"], one["style"]) == (1, 2, style)
 

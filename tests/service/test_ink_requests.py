@@ -1,0 +1,253 @@
+"""Whatever cannot be written by hand gets a 4xx with OpenAI's error body and a clear reason."""
+
+import json
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.serving import eventually, running, settings
+from tests.service.writing import InkService
+
+_URL = "/v1/handwriting"
+_JSON = {"content-type": "application/json"}
+_LINE = [[i, i % 5] for i in range(40)]
+
+
+def _style(**changes: Any) -> dict[str, Any]:
+    return {"style": {"strokes": [_LINE], "text": "ab"} | changes}
+
+
+def _raw(service: InkService, change: dict[str, Any], url: str = _URL) -> Any:
+    # Not the client's own JSON, which has no word for a NaN.
+    content = json.dumps({"text": "a"} | change).encode()
+    return service.client.post(url, content=content, headers=_JSON)
+
+
+def _error(response: Any, status: int = 400) -> dict[str, Any]:
+    """The error of a response, its form checked."""
+    assert response.status_code == status, response.text
+    body = response.json()
+    assert body.keys() == {"error"}
+    error = body["error"]
+    assert error.keys() == {"message", "type", "param", "code"}
+    assert error["type"] == "invalid_request_error"
+    assert error["message"]
+    assert len(error["message"]) < 500
+    return error
+
+
+_WRONG = [
+    ({"text": ""}, "text"),
+    ({"text": " \n  \n"}, "text"),
+    ({"text": None}, "text"),
+    ({"text": 5}, "text"),
+    ({"text": ["a"]}, "text"),
+    ({"text": "x" * 2001}, "text"),
+    ({"text": "\ud800"}, "text"),
+    ({"text": "caf\u00e9"}, "text"),
+    ({"text": "a\x00b"}, "text"),
+    ({"text": "\x7f"}, "text"),
+    ({"text": "smile \U0001f989"}, "text"),
+    ({"bias": -0.1}, "bias"),
+    ({"bias": 5.01}, "bias"),
+    ({"bias": float("nan")}, "bias"),
+    ({"bias": float("inf")}, "bias"),
+    ({"bias": "1"}, "bias"),
+    ({"bias": None}, "bias"),
+    ({"bias": True}, "bias"),
+    ({"seed": 2**63}, "seed"),
+    ({"seed": -(2**63) - 1}, "seed"),
+    ({"seed": 1.5}, "seed"),
+    ({"seed": True}, "seed"),
+    ({"seed": "1"}, "seed"),
+    ({"width": 159}, "width"),
+    ({"width": 4097}, "width"),
+    ({"width": 800.5}, "width"),
+    ({"width": "800"}, "width"),
+    ({"width": 10**30}, "width"),
+    ({"line_height": 15.9}, "line_height"),
+    ({"line_height": 400.1}, "line_height"),
+    ({"line_height": float("nan")}, "line_height"),
+    ({"stroke_width": 0.2}, "stroke_width"),
+    ({"stroke_width": 40.1}, "stroke_width"),
+    ({"stroke_width": float("-inf")}, "stroke_width"),
+    ({"color": "red"}, "color"),
+    ({"color": "#12345"}, "color"),
+    ({"color": "#ggg"}, "color"),
+    ({"color": "#fff\n"}, "color"),
+    ({"color": '#fff" onload="alert(1)'}, "color"),
+    ({"color": "url(#x)"}, "color"),
+    ({"color": "#\uff11\uff11\uff11"}, "color"),
+    ({"color": 5}, "color"),
+    ({"format": "pdf"}, "format"),
+    ({"format": "SVG"}, "format"),
+    ({"format": 5}, "format"),
+    ({"stream": "yes"}, "stream"),
+    ({"stream": 1}, "stream"),
+    ({"return_state": 1}, "return_state"),
+    ({"state": "forged"}, "state"),
+    ({"state": "\ud800"}, "state"),
+    ({"state": 5}, "state"),
+    ({"model": 5}, "model"),
+    ({"style": "nobody"}, "style"),
+    ({"style": "\ud800"}, "style"),
+    ({"style": 5}, "style"),
+    ({"style": {}}, "style"),
+    ({"style": {"strokes": [_LINE]}}, "style"),
+    ({"style": {"text": "ab"}}, "style"),
+    (_style(strokes=[]), "style"),
+    (_style(strokes=[[]]), "style"),
+    (_style(strokes=[_LINE, []]), "style"),
+    (_style(strokes=[[[1]]]), "style"),
+    (_style(strokes=[[[1, 2, 3]]]), "style"),
+    (_style(strokes=[[["1", 2]]]), "style"),
+    (_style(strokes=[[[True, 2]]]), "style"),
+    (_style(strokes=[[[float("nan"), 2], *_LINE]]), "style"),
+    (_style(strokes=[[[float("inf"), 2], *_LINE]]), "style"),
+    (_style(strokes=[[[1e7, 2], *_LINE]]), "style"),
+    (_style(strokes=[_LINE] * 201), "style"),
+    (_style(strokes=[_LINE * 201]), "style"),
+    (_style(text=""), "style"),
+    (_style(text="   "), "style"),
+    (_style(text="x" * 61), "style"),
+    (_style(surprise=1), "style"),
+    ({"surprise": 1}, "surprise"),
+    ({"temperature": 1.0}, "temperature"),
+    ({"n": 1}, "n"),
+]
+
+
+@pytest.mark.parametrize(("change", "field"), _WRONG, ids=lambda value: ascii(value)[:40])
+def test_a_wrong_value_is_named(ink: InkService, change: dict[str, Any], field: str) -> None:
+    error = _error(_raw(ink, change))
+    assert error["param"] == field
+    assert field in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "parts"),
+    [
+        ({"bias": 9.0}, ["9.0", "5"]),
+        ({"width": 100}, ["100", "160"]),
+        ({"text": "caf\u00e9"}, ["'\u00e9'", "at 3"]),
+        ({"text": "x" * 2001}, ["2000"]),
+        ({"text": " \n "}, ["nothing but spaces"]),
+        ({"format": "pdf"}, ["'pdf'", "svg", "png"]),
+        ({"stream": True, "format": "svg"}, ["stream", "json", "svg"]),
+        ({"return_state": True}, ["return_state", "json"]),
+        ({"return_state": True, "format": "png"}, ["return_state", "json"]),
+        (_style(strokes=[_LINE] * 201), ["201", "200"]),
+        (_style(strokes=[_LINE * 201]), ["8040", "8000"]),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_a_message_holds_the_value_and_the_rule(
+    ink: InkService, change: dict[str, Any], parts: list[str]
+) -> None:
+    message = _error(_raw(ink, change))["message"]
+    for part in parts:
+        assert part in message
+
+
+def test_a_missing_text_is_named(ink: InkService) -> None:
+    error = _error(ink.client.post(_URL, json={}))
+    assert (error["param"], error["message"]) == ("text", "text is missing")
+
+
+def test_an_unknown_model_is_a_404_that_lists_those_there_are(ink: InkService) -> None:
+    error = _error(ink.post(text="a", model="gpt"), 404)
+    assert error["code"] == "model_not_found"
+    assert error["message"] == "model is 'gpt'; this service has: letters, scrawl"
+
+
+@pytest.mark.parametrize("content", [b"", b"[]", b"5", b"null", b"{", b"\xff", b"[" * 100_000])
+def test_a_body_that_is_no_object_is_refused(ink: InkService, content: bytes) -> None:
+    for url in (_URL, "/v1/styles"):
+        _error(ink.client.post(url, content=content, headers=_JSON))
+
+
+def test_a_body_over_the_limit_is_refused(ink: InkService) -> None:
+    _error(ink.post(text="a", style="x" * 2**20), 413)
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"strokes": []}, "strokes"),
+        ({"strokes": [_LINE] * 201}, "strokes"),
+        ({"strokes": [[[float("nan"), 1], *_LINE]]}, "strokes"),
+        ({"text": ""}, "text"),
+        ({"text": "x" * 61}, "text"),
+        ({"text": "\ud800"}, "text"),
+        ({"text": "\u00e9"}, "text"),
+        ({"surprise": 1}, "surprise"),
+        ({"model": "letters"}, "model"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_strokes_to_be_kept_have_the_same_limits(
+    ink: InkService, change: dict[str, Any], field: str
+) -> None:
+    message = _error(_raw(ink, {"strokes": [_LINE], "text": "ab"} | change, "/v1/styles"))
+    assert field in message["message"]
+
+
+@pytest.mark.parametrize(
+    "fits",
+    [
+        {"bias": 0},
+        {"bias": 5},
+        {"seed": -(2**63)},
+        {"seed": 2**63 - 1},
+        {"width": 160, "line_height": 400, "stroke_width": 40},
+        {"width": 4096, "line_height": 16, "stroke_width": 0.25},
+        {"color": "#FfF"},
+        {"color": "#1b2A49"},
+        {"style": None, "state": None, "format": None, "model": None, "seed": None},
+        {"stream": False, "return_state": False},
+        {"text": "".join(map(chr, range(32, 127)))},
+        {"text": "line\r\nbreaks\n"},
+        {"return_state": True, "stream": True},
+        {"stream": True, "format": "json"},
+        _style(text="x" * 60, strokes=[_LINE] * 20),
+        _style(strokes=[_LINE] * 200),
+        _style(strokes=[[[1e6, -1e6], [-1e6, 1e6], [0.5, 0]]], text="a"),
+    ],
+    ids=lambda value: ascii(value)[:40],
+)
+def test_a_value_at_its_limit_is_taken(ink: InkService, fits: dict[str, Any]) -> None:
+    answer = _raw(ink, fits)
+    assert answer.status_code == 200, answer.text
+
+
+def test_a_refused_request_is_counted(ink: InkService) -> None:
+    def count() -> float:
+        registry = ink.app.state.metrics.registry
+        return registry.get_sample_value("evenkeel_requests_rejected_total", {"status": "400"}) or 0
+
+    before = count()
+    ink.post(text="a", bias=9.0)
+    assert count() == before + 1
+
+
+def test_a_full_queue_is_a_503_that_says_when_to_come_back(inks: Path) -> None:
+    chosen = settings(inks, runner="slots", slots=1, queue_size=1)
+    with running(chosen) as started, ExitStack() as sockets:
+        service = InkService(started.app, started.client)
+        busy = [
+            sockets.enter_context(service.client.websocket_connect("/v1/online")) for _ in range(2)
+        ]
+        for socket, metric in zip(busy, ("requests_running", "requests_waiting"), strict=True):
+            socket.send_json({"model": "scrawl"})
+            socket.receive_json()
+            socket.send_json({"write": 4096})
+            assert eventually(lambda m=metric: service.metric(m, model="scrawl") == 1)
+        refused = service.post(text="a")
+        *_, last = service.events(text="a")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert refused.json()["error"]["code"] == last["error"]["code"] == "overloaded"
+        for socket in busy:
+            assert "points" in socket.receive_json()
+        assert service.lines(text="a")
