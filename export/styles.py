@@ -18,7 +18,7 @@ from export.pens.prepare import Ink
 from models.handwriting import END, LONGEST_TEXT, encode
 
 STYLES = "styles.safetensors"
-RECIPE = Path(__file__).with_name("recipes") / "styles.toml"
+RECIPE = Path(__file__).with_name("styles.toml")
 # Shorter ink says too little of a hand, longer is forgotten again.
 _LENGTH = range(24, 45)  # characters
 _SMALL_LETTERS = 0.6

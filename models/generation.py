@@ -114,8 +114,12 @@ class HandwritingStep(nn.Module):
         results = (following, *after, drawn.clone(), raw.clone())
         if not text:
             return results
-        character = weights.argmax(-1)
-        return *results, character, (character >= text[1]) & (point[:, 2] > 0.5)
+        # Far past the end every weight is 0, that of the end too: that is past the text as well.
+        length = text[1]
+        over = weights.gather(-1, length.unsqueeze(-1)) >= weights.amax(-1, keepdim=True)  # (B, 1)
+        past = over.squeeze(-1)
+        character = torch.where(past, length, weights.argmax(-1))
+        return *results, character, past & (point[:, 2] > 0.5)
 
 
 Step = LanguageStep | HandwritingStep

@@ -51,7 +51,11 @@ def log_density(raw: Tensor, point: Tensor) -> Tensor:
     y = (dy - mean_y) * torch.exp(-log_sigma_y)
     # log cosh t = |t| + log((1 + exp(-2|t|)) / 2)
     log_cosh = tilt.abs() + F.softplus(-2 * tilt.abs()) - math.log(2)
-    distance = (x * x + y * y - 2 * torch.tanh(tilt) * x * y) * torch.exp(2 * log_cosh)
+    # (x^2 + y^2 - 2 rho x y) / (1 - rho^2), as a sum of squares in which nothing cancels.
+    along, across = x + y, x - y
+    distance = (
+        across * across * (1 + torch.exp(2 * tilt)) + along * along * (1 + torch.exp(-2 * tilt))
+    ) / 4
     log_norm = log_cosh - log_sigma_x - log_sigma_y - math.log(2 * math.pi)
     log_mixture = torch.logsumexp(F.log_softmax(weight, -1) + log_norm - distance / 2, -1)
     log_pen = -F.softplus(torch.where(up > 0.5, -pen_up, pen_up))

@@ -161,10 +161,13 @@ class Artifact:
             return {}
         tensors, _ = self._read(STYLES)
         ports = self.manifest.ports.state
-        return {
-            style.id: {p.name: tensors[f"{style.id}.{p.name}"] for p in ports}
-            for style in self.manifest.styles
-        }
+        try:
+            return {
+                style.id: {p.name: tensors[f"{style.id}.{p.name}"] for p in ports}
+                for style in self.manifest.styles
+            }
+        except KeyError as error:
+            raise ArtifactError(f"{self.folder}: {STYLES} has no tensor {error}") from error
 
     def _read(self, name: str) -> tuple[Arrays, dict[str, str]]:
         try:

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.errors import InvalidRequest, UnknownModel
+from service.errors import InvalidRequest, StateMismatch, UnknownModel
 from service.handwriting import InkLine, InkPiece, encode
 from service.ink.caller import offsets_of
 from service.ink.measure import Measures, measure
@@ -121,6 +121,8 @@ async def look(model: ServedModel, style: str, text: str) -> Measures:
 def _token(model: ServedModel, style: str) -> Moment:
     try:
         return model.codec.decode(style)
+    except StateMismatch as error:
+        raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
     except InvalidRequest as error:
         known = ", ".join(model.styles) or "none"
         given = style if len(style) <= 40 else f"{style[:37]}..."

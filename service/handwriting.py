@@ -22,7 +22,9 @@ FinishReason = Literal["stop", "length"]
 _MOST_POINTS_PER_CHARACTER = 40
 _MOST_POINTS_MORE = 100
 # The first move of a line that goes on from another covers the space between two words as well.
-_SPACE_UNITS = 4.0
+SPACE_UNITS = 4.0
+# Where the window's centres stand at the end of a text: at its last character or just past it.
+_KAPPA_AT_END = (np.float32(-1), np.float32(1.5))
 # How many of the last points say where the baseline has got to.
 _POINTS_OF_BASELINE = 60
 
@@ -178,7 +180,7 @@ class InkLine:
             self.first_point_s = time.perf_counter()
             if self.moment.context:
                 # From the end of another line, wherever that was, to the beginning of this one.
-                shown[0, 0] = np.clip(shown[0, 0] - _SPACE_UNITS, 0, _SPACE_UNITS)
+                shown[0, 0] = np.clip(shown[0, 0] - SPACE_UNITS, 0, SPACE_UNITS)
                 shown[0, 1] += np.float32(self.moment.height)
         self.points += len(drawn)
         self._piece.offsets = np.concatenate([self._piece.offsets, shown])
@@ -196,8 +198,12 @@ class InkLine:
         """The hand after this line. The window is moved back to what of it stays in sight."""
         passed = np.float32(len(self._in_sight) - 1)
         drawn = self.moment.drawn + (self._read if self._known is None else 0)
+        kappa = state["kappa"] - passed
+        if self._known is not None:
+            # The caller says the text has been written, wherever the window has got to.
+            kappa = np.clip(kappa, *_KAPPA_AT_END)
         return Moment(
-            state | {"kappa": state["kappa"] - passed},
+            state | {"kappa": kappa},
             self.moment.seed,
             self.moment.choice,
             drawn,

@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 
 from service.artifact import Arrays
-from service.errors import ServiceError
+from service.errors import InvalidRequest, ServiceError
+from service.handwriting import SPACE_UNITS
 from service.language import Sampling
 from service.models import ServedModel
 from service.noise import InkNoise, UniformStream
@@ -179,6 +180,10 @@ class OnlineInk(Online):
         super().__init__(model, moment, row, "point")
         self._scale = np.array([px_per_unit, -px_per_unit])
         self._at = None if origin is None else np.array(origin, np.float64)
+        if self._at is not None and moment.context:
+            # The hand's pen is still at the end of what it wrote last, a space before this line.
+            self._at += np.array([-SPACE_UNITS, moment.height]) * self._scale
+        self._ended = False
         self._normals = InkNoise(moment.seed)
 
     async def read(self, point: tuple[float, float, float]) -> dict[str, Any]:
@@ -194,9 +199,12 @@ class OnlineInk(Online):
 
     async def write(self, count: int) -> tuple[list[list[float]], bool]:
         """Points `[x, y, up]` of the model's own up to the end of the text, and if it came."""
+        if self._ended:
+            raise InvalidRequest("the text has ended; open another session to go on", "write")
         drawn, outputs = await self._write(count)
         # A step that reads a point says whether the text had ended with it.
         ended = np.flatnonzero(outputs["ended"])
+        self._ended = bool(len(ended))
         if len(ended):
             drawn = drawn[: ended[0] + 1]
         start = np.zeros(2) if self._at is None else self._at

@@ -1,22 +1,32 @@
-"""Small artifacts made without any data: a model that learned a few lines, and one that did not.
+"""Small artifacts made without any data: a model that learned a few lines, and some that did not.
 
 `letters` is a layer of LSTM that writes words, accents, currency signs and emoji. `noise` is two
-layers of GRU that write any byte, so most of its text is not UTF-8.
+layers of GRU that write any byte, so most of its text is not UTF-8. `scrawl` is two layers of LSTM
+that move a pen about, read their text once from left to right, and then end; two invented hands
+are stored with it.
 """
 
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from export.convert import write_artifact
+from export.convert import Model, write_artifact
+from export.pen_data import PenCorpus
+from export.pens.prepare import Ink
+from export.styles import StyleChoice, add_styles
 from export.tasks import LanguageTask
+from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 
 LETTERS = LanguageConfig(units=48, embedding=8)
 NOISE = LanguageConfig(cell="gru", layers=2, units=24, embedding=8)
+SCRAWL = HandwritingConfig(units=48, mixtures=4, window=3, embedding=8)
+HANDS = ("upright", "hasty")
 
 _TEXT = """Zoë paid €5 for a café crème. «Très bon!» said the owl 🦉 to the naïve fox 🦊.
 It rained; the river rose; nobody minded. ñandú, œuvre, straße: 12€ or 7€?
@@ -54,8 +64,37 @@ def write_noise(folder: Path) -> Path:
     return _write(folder, "noise", model)
 
 
-def _write(folder: Path, name: str, model: LanguageModel) -> Path:
+def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Path:
+    """The artifact `scrawl` in `folder`, whose window moves on by about `pace` of a character a
+    step. Its weights are the same under another name."""
+    torch.manual_seed(3)
+    model = HandwritingModel(SCRAWL)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.1)
+        model.window.parameters_of.bias[-SCRAWL.window :] = math.log(pace)
+        model.readout.bias[0] = -1.5  # strokes of some points
+    path = _write(folder, name, model)
+    choices = [StyleChoice(id=hand, description=f"invented, {hand}", writer=hand) for hand in HANDS]
+    add_styles(
+        path, PenCorpus("invented", [_ink(hand, i) for i, hand in enumerate(HANDS)]), choices
+    )
+    return path
+
+
+def _ink(writer: str, seed: int) -> Ink:
+    """Offsets at random, which go to the right on the whole, at the pace of the window."""
+    text = f"a line of ink in the {writer} hand"
+    random = np.random.default_rng(seed)
+    offsets = random.normal((0.5, 0), 1 + seed, (5 * len(text), 2)).astype(np.float32)
+    up = (np.arange(len(offsets)) % 7 == 6)[:, None].astype(np.float32)
+    advance = float(offsets[:, 0].cumsum().max())
+    return Ink(text, np.concatenate([offsets, up], axis=1), advance, writer, "invented")
+
+
+def _write(folder: Path, name: str, model: Model) -> Path:
     facts: dict[str, Any] = {
+        "kind": "handwriting" if isinstance(model, HandwritingModel) else "language",
         "model": asdict(model.config),
         "batch": _GOLDEN,
         "data": {"name": "made for the tests"},

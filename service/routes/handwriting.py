@@ -1,5 +1,6 @@
 """`POST /v1/handwriting`: text in, ink out, whole or point by point while it is being written."""
 
+import asyncio
 import json
 import secrets
 import time
@@ -29,6 +30,7 @@ router = APIRouter()
 
 _CLIENT_CLOSED_REQUEST = 499  # nobody reads it; nginx's number for the log
 _DECIMALS = 2  # of a px
+_LARGEST_PAGE_PX = 16_000_000
 
 
 @router.post("/v1/handwriting")
@@ -38,12 +40,15 @@ async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     page = await _begin(body, model)
     metrics: Metrics = request.app.state.metrics
     if body.stream:
-        return StreamingResponse(_stream(page, metrics), media_type="text/event-stream")
+        portions = page.write(metrics)
+        first = await anext(portions)  # a full queue is a 503, not an event of a good answer
+        return StreamingResponse(_stream(page, first, portions), media_type="text/event-stream")
     async with aclosing(page.write(metrics)) as portions:
         async for _ in portions:
             if await request.is_disconnected():
                 return Response(status_code=_CLIENT_CLOSED_REQUEST)
-    return _whole(page)
+    # Drawing a large page takes a while, and others are being served meanwhile.
+    return await asyncio.to_thread(_whole, page)
 
 
 async def write_svg(body: HandwritingRequest, model: ServedModel, metrics: Metrics) -> str:
@@ -160,11 +165,16 @@ async def _begin(body: HandwritingRequest, model: ServedModel) -> Page:
     manifest = model.artifact.manifest
     assert manifest.ink is not None
     layout = body.layout(manifest.ink.units_per_line, manifest.ink.units_per_character)
+    encode(body.text.replace("\r\n", "\n").replace("\n", " "), manifest)
     lines = break_text(body.text, layout.characters_per_line)
     if not any(lines):
         raise InvalidRequest("text has nothing but spaces", "text")
-    for line in lines:
-        encode(line, manifest)
+    area_px = layout.width_px * layout.height_px(len(lines))
+    if area_px > _LARGEST_PAGE_PX:
+        raise InvalidRequest(
+            f"text has {len(lines)} lines, a page of {area_px:,} px; "
+            f"at most {_LARGEST_PAGE_PX:,}", "text",
+        )  # fmt: skip
     if body.state is not None:
         moment = model.codec.decode(body.state)
         if body.seed is not None:
@@ -206,26 +216,38 @@ def _svg(page: Page) -> str:
     return to_svg(page.strokes(), page.layout, len(page.lines), page.text)
 
 
-async def _stream(page: Page, metrics: Metrics) -> AsyncIterator[bytes]:
+async def _stream(
+    page: Page, first: Portion, portions: AsyncGenerator[Portion]
+) -> AsyncIterator[bytes]:
     """Server-sent events: the page, portions of ink, the end of each line, the usage, `[DONE]`."""
     look = {"stroke_width": page.layout.stroke_width_px, "color": page.layout.color}
     yield _event(page.head() | look | {"lines": [line.text for line in page.lines]})
     try:
-        async with aclosing(page.write(metrics)) as portions:
+        async with aclosing(portions):
+            for event in _events(first):
+                yield event
             async for portion in portions:
-                if len(portion.points):
-                    yield _event({
-                        "line": portion.line,
-                        "points": portion.points.tolist(),
-                        "character": portion.piece.character,
-                    })  # fmt: skip
-                if portion.piece.finish_reason is not None:
-                    reason = portion.piece.finish_reason
-                    yield _event({"line": portion.line, "finish_reason": reason})
+                for event in _events(portion):
+                    yield event
         yield _event(page.tail())
     except ServiceError as error:
         yield _event(error.body())
     yield b"data: [DONE]\n\n"
+
+
+def _events(portion: Portion) -> list[bytes]:
+    """The ink of a portion, and the end of its line."""
+    events = []
+    if len(portion.points):
+        events.append(_event({
+            "line": portion.line,
+            "points": portion.points.tolist(),
+            "character": portion.piece.character,
+        }))  # fmt: skip
+    if portion.piece.finish_reason is not None:
+        ended = {"line": portion.line, "finish_reason": portion.piece.finish_reason}
+        events.append(_event(ended))
+    return events
 
 
 def _event(content: dict[str, Any]) -> bytes:

@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from service import hands
 from service.errors import InvalidRequest, ServiceError
-from service.handwriting import row_of
+from service.handwriting import encode, row_of
 from service.ink_schemas import Coordinate, Finite, Place, StrokesWithText
 from service.models import Models, ServedModel
 from service.online import OnlineInk, OnlineText
@@ -87,6 +87,7 @@ async def _open(models: Models, opening: Opening) -> tuple[OnlineText | OnlineIn
     if manifest.kind == "language":
         return OnlineText(model, seed), facts
     assert manifest.ink is not None
+    encode(opening.text, manifest)  # by its own places, before a hand's context stands before it
     moment = await hands.hand_in(model, opening.style, seed)
     row = row_of(opening.text, replace(moment, seed=seed), manifest, opening.bias)
     px_per_unit = opening.line_height / manifest.ink.units_per_line

@@ -1,56 +1,19 @@
 """The WebSocket that follows a caller step by step, against the graph run over all of it."""
 
-import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from starlette.testclient import WebSocketTestSession
-from starlette.websockets import WebSocketDisconnect
 
 from service.artifact import Arrays, load_artifact
 from service.noise import InkNoise
 from service.runtime import Runtime, ScanRunner
 from tests.service.serving import Service
-from tests.service.writing import InkService
+from tests.service.writing import InkService, online
 
 _PX_PER_UNIT = 64 / 14
 _TEXT = "keel over"
-
-
-class Session:
-    """An open socket: what is said to it and what it answers."""
-
-    def __init__(self, socket: WebSocketTestSession) -> None:
-        self._socket = socket
-
-    def ask(self, **message: Any) -> dict[str, Any]:
-        """The answer to a message."""
-        return self.ask_raw(json.dumps(message))
-
-    def ask_raw(self, text: str) -> dict[str, Any]:
-        """The answer to a text; a number JSON has no word for is a failure."""
-        self._socket.send_text(text)
-        return json.loads(self._socket.receive_text(), parse_constant=pytest.fail)
-
-    def closed(self) -> int:
-        """The code it is closed with, when nothing else comes before."""
-        with pytest.raises(WebSocketDisconnect) as end:
-            self._socket.receive_text()
-        return end.value.code
-
-
-@contextmanager
-def online(service: Service, **opening: Any) -> Iterator[Session]:
-    with service.client.websocket_connect("/v1/online") as socket:
-        session = Session(socket)
-        if opening:
-            facts = session.ask(**opening)
-            assert facts["model"] == opening["model"], facts
-        yield session
 
 
 def _points(count: int = 25, seed: int = 3) -> list[list[float]]:
@@ -258,76 +221,6 @@ def test_a_hand_can_be_followed(ink: InkService) -> None:
         with online(ink, model="scrawl", text="a word", style=style) as session:
             answers.append(session.ask(point=[5, 5, 0])["mixture"])
     assert answers[0] != answers[1] != answers[2] != answers[0]
-
-
-_LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
-
-
-@pytest.mark.parametrize(
-    ("opening", "message", "reason"),
-    [
-        ({"model": "gpt"}, None, "this service has: letters, scrawl"),
-        ({}, None, "model"),
-        ({"model": 5}, None, "model"),
-        (_INK | {"surprise": 1}, None, "surprise"),
-        (_INK | {"text": "né"}, None, "'é' at 1"),
-        (_INK | {"text": "x" * 61}, None, "text"),
-        (_INK | {"bias": 6}, None, "bias"),
-        (_INK | {"bias": float("nan")}, None, "bias"),
-        (_INK | {"line_height": 3}, None, "line_height"),
-        (_INK | {"origin": [1]}, None, "origin"),
-        (_INK | {"origin": [1e300, 0]}, None, "origin"),
-        (_INK | {"style": "nobody"}, None, "upright, hasty"),
-        (_INK | {"seed": 2**63}, None, "seed"),
-        (_LANGUAGE, {"bytes": []}, "bytes"),
-        (_LANGUAGE, {"bytes": [256]}, "bytes"),
-        (_LANGUAGE, {"bytes": [65] * 4097}, "bytes"),
-        (_LANGUAGE, {"bytes": "A"}, "bytes"),
-        (_LANGUAGE, {"point": [1, 2, 0]}, "either bytes or write"),
-        (_LANGUAGE, {}, "either bytes or write"),
-        (_LANGUAGE, {"bytes": [65], "write": 1}, "either bytes or write"),
-        (_LANGUAGE, {"write": 0}, "write"),
-        (_LANGUAGE, {"write": 4097}, "write"),
-        (_LANGUAGE, {"write": True}, "write"),
-        (_INK, {"bytes": [65]}, "either point or write"),
-        (_INK, {"point": [1, 2]}, "point"),
-        (_INK, {"point": [1, 2, 0, 0]}, "point"),
-        (_INK, {"point": [float("nan"), 2, 0]}, "point"),
-        (_INK, {"point": [float("inf"), 2, 0]}, "point"),
-        (_INK, {"point": [1e300, 2, 0]}, "point"),
-        (_INK, {"pont": [1, 2, 0]}, "pont"),
-    ],
-    ids=lambda value: ascii(value)[:40],
-)
-def test_a_broken_rule_is_named_and_ends_the_session(
-    ink: InkService, opening: dict[str, Any], message: dict[str, Any] | None, reason: str
-) -> None:
-    with online(ink, **(opening if message is not None else {})) as session:
-        answer = session.ask(**(opening if message is None else message))
-        assert answer.keys() == {"error"}
-        assert answer["error"].keys() == {"message", "type", "param", "code"}
-        assert answer["error"]["type"] == "invalid_request_error"
-        assert reason in answer["error"]["message"]
-        assert session.closed() == 1008
-
-
-@pytest.mark.parametrize(
-    "text", ["", "{", "[]", "5", '"a"', "null", "[" * 100_000, '{"model": ' + "9" * 5000 + "}"]
-)
-def test_a_message_that_is_no_object_ends_the_session(ink: InkService, text: str) -> None:
-    with online(ink) as session:
-        assert session.ask_raw(text)["error"]["message"]
-        assert session.closed() == 1008
-    with online(ink, model="letters") as session:
-        assert session.ask_raw(text)["error"]["message"]
-        assert session.closed() == 1008
-
-
-def test_a_binary_message_ends_the_session(ink: InkService) -> None:
-    with ink.client.websocket_connect("/v1/online") as socket:
-        socket.send_bytes(b'{"model": "letters"}')
-        assert "JSON" in socket.receive_json()["error"]["message"]
-        assert Session(socket).closed() == 1008
 
 
 def test_a_caller_that_leaves_holds_no_slot(ink: InkService) -> None:

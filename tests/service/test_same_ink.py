@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.artifact import Artifact, load_artifact
+from service.artifact import Arrays, Artifact, load_artifact
 from service.ink.pen import LinePen, strokes
 from service.ink_schemas import PageOptions
 from service.noise import InkNoise
@@ -126,39 +126,65 @@ def test_a_request_without_a_seed_tells_the_one_it_took(pen: InkService) -> None
     assert pen.lines(text="chance", seed=one["seed"]) == one["lines"]
 
 
-def _step_by_step(artifact: Artifact, text: str, bias: float, seed: int) -> Strokes:
-    """A line of a fresh hand from the graph alone, one step a call; ends by the rule."""
-    units = artifact.manifest.ink
-    assert units is not None
-    runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
-    symbols = np.zeros((1, 64), np.int64)
-    symbols[0, : len(text)] = [ord(c) - 31 for c in text]
-    row = {
-        "text": symbols,
-        "length": np.array([len(text)]),
-        "bias": np.array([bias], np.float32),
-    }
-    drawn = []
-    for i in range(40 * len(text) + 100):
-        uniform, normal = InkNoise(seed).take(i, 1)
-        steps = {
-            "forced": np.zeros((1, 1, 3), np.float32),
-            "force": np.zeros((1, 1), bool),
-            "uniform": uniform[None],
-            "normal": normal[None],
-        }
-        out = runner.run([0], steps, row, filtered=False)
-        if out["ended"][0, 0]:
-            break
-        drawn.append(out["drawn"][0, 0])
-    points = LinePen(PageOptions().layout(units.units_per_line, 1.0), 0).move(np.stack(drawn))
-    return [stroke.round(2).tolist() for stroke in strokes(points)]
+class _Hand:
+    """A fresh hand that writes line after line with the graph alone, one step a call."""
+
+    def __init__(self, artifact: Artifact, bias: float, seed: int) -> None:
+        assert artifact.manifest.ink is not None
+        self._units = artifact.manifest.ink.units_per_line
+        self._runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
+        self._bias, self._noise, self._drawn = bias, InkNoise(seed), 0
+        self._before, self._height = "", 0.0
+        self._lines = 0
+
+    def write(self, text: str) -> Strokes:
+        """The strokes of the next line, in px."""
+        in_sight = self._before + text
+        offsets, state = self._draw(in_sight, 40 * len(text) + 100)
+        self._drawn += len(offsets)
+        # What was written is forgotten but for its last character, with a space after it.
+        self._runner.load(0, state | {"kappa": state["kappa"] - np.float32(len(in_sight) - 1)})
+        shown = offsets.copy()
+        if self._before:  # its first move is out of the line above
+            shown[0, 0] = min(max(shown[0, 0] - 4, 0), 4)
+            shown[0, 1] += np.float32(self._height)
+        y = offsets[:, 1].astype(np.float64).cumsum()[-60:]
+        lows = [b for a, b, c in zip(y, y[1:], y[2:], strict=False) if b < a and b <= c]
+        self._before, self._height = f"{in_sight[-1]} ", float(y[-1] - np.median(lows))
+        points = LinePen(PageOptions().layout(self._units, 1.0), self._lines).move(shown)
+        self._lines += 1
+        return [stroke.round(2).tolist() for stroke in strokes(points)]
+
+    def _draw(self, text: str, most: int) -> tuple[np.ndarray, Arrays]:
+        """The offsets `(n, 3)` up to the end of the text, and the state after the last."""
+        symbols = np.zeros((1, 64), np.int64)
+        symbols[0, : len(text)] = [ord(c) - 31 for c in text]
+        bias = np.array([self._bias], np.float32)
+        row = {"text": symbols, "length": np.array([len(text)]), "bias": bias}
+        drawn: list[np.ndarray] = []
+        while len(drawn) < most:
+            before = self._runner.read(0)
+            uniform, normal = self._noise.take(self._drawn + len(drawn), 1)
+            steps = {
+                "forced": np.zeros((1, 1, 3), np.float32),
+                "force": np.zeros((1, 1), bool),
+                "uniform": uniform[None],
+                "normal": normal[None],
+            }
+            out = self._runner.run([0], steps, row, filtered=False)
+            if out["ended"][0, 0]:
+                return np.stack(drawn), before
+            drawn.append(out["drawn"][0, 0])
+        return np.stack(drawn), self._runner.read(0)
 
 
-@pytest.mark.parametrize(("text", "bias"), [("keel", 0.0), ("Why, 12 of them?", 1.5)])
-def test_a_line_is_what_the_graph_draws_step_by_step(
-    pen: InkService, inks: Path, text: str, bias: float
+@pytest.mark.parametrize(
+    ("texts", "bias"), [(["keel"], 0.0), (["Why, 12 of them?", "No:", "11, and (a) half"], 1.5)]
+)
+def test_a_page_is_what_the_graph_draws_step_by_step(
+    pen: InkService, inks: Path, texts: list[str], bias: float
 ) -> None:
-    expected = _step_by_step(load_artifact(inks / "scrawl"), text, bias, seed=9)
-    assert pen.strokes(text=text, bias=bias, seed=9) == [expected]
-    assert pen.strokes(text=text, bias=bias + 0.01, seed=9) != [expected]
+    hand = _Hand(load_artifact(inks / "scrawl"), bias, seed=9)
+    expected = [hand.write(text) for text in texts]
+    assert pen.strokes(text="\n".join(texts), bias=bias, seed=9) == expected
+    assert pen.strokes(text="\n".join(texts), bias=bias + 0.01, seed=9) != expected

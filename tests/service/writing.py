@@ -1,10 +1,16 @@
-"""A service to write ink with: the usual questions to it, and moments it has never been in."""
+"""A service to write ink with, whole or online: the usual questions to it, and moments it has never
+been in."""
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pytest
+from starlette.testclient import WebSocketTestSession
+from starlette.websockets import WebSocketDisconnect
 
 from service.models import ServedModel
 from service.state import Moment
@@ -69,3 +75,36 @@ class InkService(Service):
         for name in changes.keys() & state.keys():
             state[name] = np.full_like(state[name], changes.pop(name))
         return self.model.codec.encode(replace(Moment(state, 0, 0, 0), **changes))
+
+
+class Session:
+    """An open socket: what is said to it and what it answers."""
+
+    def __init__(self, socket: WebSocketTestSession) -> None:
+        self._socket = socket
+
+    def ask(self, **message: Any) -> dict[str, Any]:
+        """The answer to a message."""
+        return self.ask_raw(json.dumps(message))
+
+    def ask_raw(self, text: str) -> dict[str, Any]:
+        """The answer to a text; a number JSON has no word for is a failure."""
+        self._socket.send_text(text)
+        return json.loads(self._socket.receive_text(), parse_constant=pytest.fail)
+
+    def closed(self) -> int:
+        """The code it is closed with, when nothing else comes before."""
+        with pytest.raises(WebSocketDisconnect) as end:
+            self._socket.receive_text()
+        return end.value.code
+
+
+@contextmanager
+def online(service: Service, **opening: Any) -> Iterator[Session]:
+    """A session of `/v1/online`, opened with a message if one is given."""
+    with service.client.websocket_connect("/v1/online") as socket:
+        session = Session(socket)
+        if opening:
+            facts = session.ask(**opening)
+            assert facts["model"] == opening["model"], facts
+        yield session
