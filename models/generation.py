@@ -114,10 +114,11 @@ class HandwritingStep(nn.Module):
         results = (following, *after, drawn.clone(), raw.clone())
         if not text:
             return results
-        # Far past the end every weight is 0, that of the end too: that is past the text as well.
+        # Not argmax alone: far past the end every weight is 0, that of the end too.
         length = text[1]
-        over = weights.gather(-1, length.unsqueeze(-1)) >= weights.amax(-1, keepdim=True)  # (B, 1)
-        past = over.squeeze(-1)
+        rests = weights.gather(-1, length.unsqueeze(-1)) >= weights.amax(-1, keepdim=True)  # (B, 1)
+        kappa = after[self.model.state_names.index("kappa")]
+        past = rests.squeeze(-1) & (kappa.amax(-1) > length.to(kappa.dtype))
         character = torch.where(past, length, weights.argmax(-1))
         return *results, character, past & (point[:, 2] > 0.5)
 

@@ -244,10 +244,28 @@ def test_a_full_queue_is_a_503_that_says_when_to_come_back(inks: Path) -> None:
             socket.receive_json()
             socket.send_json({"write": 4096})
             assert eventually(lambda m=metric: service.metric(m, model="scrawl") == 1)
-        refused = service.post(text="a")
-        *_, last = service.events(text="a")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-        assert refused.json()["error"]["code"] == last["error"]["code"] == "overloaded"
+        for stream in (False, True):
+            refused = service.post(text="a", stream=stream)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+            assert refused.json()["error"]["code"] == "overloaded"
         for socket in busy:
             assert "points" in socket.receive_json()
         assert service.lines(text="a")
+
+
+def test_a_page_too_large_to_draw_is_refused_before_it_is_written(ink: InkService) -> None:
+    text = "a" + "\n" * 1000 + "b"
+    response = ink.post(text=text, width=4096, line_height=400, format="png")
+    assert response.status_code == 400
+    assert "1001 lines" in response.json()["error"]["message"]
+
+
+def test_an_unknown_character_is_named_by_its_place_in_the_whole_text(ink: InkService) -> None:
+    response = ink.post(text="hello\nw\u00f6rld")
+    assert response.status_code == 400
+    assert "'\u00f6' at 7" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("space", ["\t", "\u00a0", "\u2028", "\x1c"])
+def test_a_space_that_is_not_in_the_alphabet_is_refused(ink: InkService, space: str) -> None:
+    assert ink.post(text=f"a{space}b").status_code == 400
