@@ -113,7 +113,10 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["train", "sonnets"], "one of: contrast, handwriting, pen-contrast, quickstart, shakespeare"),
+        (
+            ["train", "sonnets"],
+            "one of: contrast, handwriting, pen-contrast, quickstart, shakespeare",
+        ),
         (["train", "quickstart", "--data", "/nowhere.txt"], "no such file or folder"),
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
         (["train", "quickstart", "--set", "model.units=wide"], "model.units is 'wide'"),

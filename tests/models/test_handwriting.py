@@ -225,3 +225,33 @@ def test_a_character_outside_the_alphabet_is_named(character: str) -> None:
     with pytest.raises(ValueError, match="is not in the alphabet") as refusal:
         encode(f"ab{character}c")
     assert repr(character) in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("centre", "pen_up", "ended"),
+    [
+        (1.5, 1.0, False),
+        (3.5, 1.0, True),
+        (3.5, 0.0, False),
+        (50.0, 1.0, True),
+        (-50.0, 1.0, False),
+    ],
+)
+def test_a_text_is_over_where_the_window_is_past_it_and_the_pen_is_up(
+    centre: float, pen_up: float, ended: bool
+) -> None:
+    model = make(SYNTHESIS).float()
+    step = HandwritingStep(model)
+    state = dict(zip([p.name for p in step.state_ports], model_state(step), strict=True))
+    state["kappa"] = torch.full_like(state["kappa"], centre)
+    state["point"] = torch.tensor([[0.0, 0.0, pen_up]])
+    text = texts("abc", width=LONGEST_TEXT)
+    unused = torch.zeros(1, 3), torch.zeros(1, dtype=torch.bool), torch.full((1,), 0.5)
+    results = step(*state.values(), *unused, torch.zeros(1, 2), torch.zeros(1), *text)
+    named = dict(zip([p.name for p in step.output_ports], results[len(state) :], strict=True))
+    assert bool(named["ended"]) is ended
+
+
+def model_state(step: HandwritingStep) -> list[Tensor]:
+    """The state of one row before its first step."""
+    return [torch.full((1, *p.shape), float(p.initial)) for p in step.state_ports]
