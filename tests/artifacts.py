@@ -77,12 +77,14 @@ def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Pa
     path = _write(folder, name, model)
     choices = [StyleChoice(id=hand, description=f"invented, {hand}", writer=hand) for hand in HANDS]
     add_styles(
-        path, PenCorpus("invented", [_ink(hand, i) for i, hand in enumerate(HANDS)]), choices
+        path,
+        PenCorpus("invented", [invented_ink(hand, i) for i, hand in enumerate(HANDS)]),
+        choices,
     )
     return path
 
 
-def _ink(writer: str, seed: int) -> Ink:
+def invented_ink(writer: str, seed: int) -> Ink:
     """Offsets at random, which go to the right on the whole, at the pace of the window."""
     text = f"a line of ink in the {writer} hand"
     random = np.random.default_rng(seed)

@@ -7,8 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from service.state import StateCodec
-from tests.artifacts import HANDS
+from service.handwriting import InkLine, InkPiece
+from service.runtime import Runtime, ScanRunner
+from service.state import Moment, StateCodec
+from tests.artifacts import HANDS, invented_ink
 from tests.service.serving import KEY, Service
 from tests.service.writing import InkService
 
@@ -88,6 +90,31 @@ def test_a_stored_hand_is_the_state_it_was_stored_as(ink: InkService) -> None:
     assert (moment.context, moment.height != 0) == ("d", True)
     state = ink.model.codec.encode(replace(moment, seed=6))
     assert ink.strokes(text=_BODY["text"], state=state) == ink.strokes(**_BODY, style="hasty")
+
+
+def test_the_service_reads_ink_into_the_state_that_export_stored(ink: InkService) -> None:
+    """Two programs, one hand: exported with the artifact, and read here as a caller's ink is."""
+    artifact, pieces = ink.model.artifact, list[InkPiece]()
+    for i, hand in enumerate(HANDS):
+        read = invented_ink(hand, i)
+        runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, slots=1))
+        start = Moment(artifact.initial_state(), 0, 0, 0)
+        job = InkLine(read.text, start, artifact.manifest, pieces.append, known=read.offsets)
+        runner.load(0, job.state)
+        row = {name: value[None] for name, value in job.row.items()}
+        done = False
+        while not done:
+            steps = job.inputs(min(10, job.steps_wanted()))
+            inputs = {name: array[:, None] for name, array in steps.items()}
+            outputs = runner.run([0], inputs, row, filtered=False)
+            done = job.accept({name: array[:, 0] for name, array in outputs.items()})
+        job.finish(runner.read(0))
+        found, stored = pieces[-1].moment, ink.model.styles[hand]
+        assert found is not None
+        assert found.context == stored.context == read.text[-1]
+        for name in stored.state.keys() - {"kappa"}:
+            assert found.state[name].tobytes() == stored.state[name].tobytes(), name
+        assert np.array_equal(found.state["kappa"], stored.state["kappa"].clip(-1, 1.5))
 
 
 def test_strokes_become_a_token_that_is_the_same_hand(pen: InkService) -> None:
