@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, distributed
 
 from export.pen_data import PenBatch, Rows, collate
 from export.pens.prepare import POINTS_PER_CHARACTER, Ink
@@ -74,7 +74,12 @@ class PenTask:
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         nats, counts, state = point_losses(self.model, PenBatch(*batch), state)
-        return nats.sum() / counts.sum(), state
+        points = counts.sum()
+        if self.world > 1:
+            # Gradients are averaged over processes, whose rows have different numbers of points.
+            distributed.all_reduce(points)
+            points = points / self.world
+        return nats.sum() / points, state
 
     @torch.no_grad()
     def validate(self) -> float:
