@@ -126,7 +126,8 @@ def _random_artifact(folder: Path, units: int) -> Artifact:
     folder.mkdir()
     config = LanguageConfig(units=units)
     facts = {
-        "model": asdict(config), "batch": {"rows": 2, "steps": 8}, "data": {}, "training": {},
+        "kind": "language", "model": asdict(config), "batch": {"rows": 2, "steps": 8},
+        "data": {}, "training": {},
         "progress": {"best_update": 0, "best_loss": 0.0, "elapsed_s": 0.0},
     }  # fmt: skip
     write_artifact(folder, folder.name, LanguageModel(config), facts)

@@ -88,7 +88,7 @@ def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any])
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": name,
-        "kind": facts.get("kind", "language"),
+        "kind": facts["kind"],
         "hyperparameters": facts["model"],
         "alphabet": alphabet(step),
         "graphs": graphs,

@@ -5,7 +5,10 @@ The paper's handwriting experiment (Ba et al. 2016, section 6.5) at its batch of
 """
 
 import json
+import os
+import platform
 from dataclasses import asdict
+from importlib.metadata import version
 from pathlib import Path
 
 from export.convert import write_json
@@ -33,6 +36,12 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "command": "python -m export pen-contrast",
+        "machine": {
+            "architecture": platform.machine(),
+            "cores": os.cpu_count(),
+            "python": platform.python_version(),
+            "torch": version("torch"),
+        },
         "recipe": asdict(recipe),
         "baseline_best": best,
         "baseline_updates": needed,

@@ -29,7 +29,7 @@ from models.handwriting import HandwritingModel
 # Densities have no upper limit: where a Gaussian is narrow, nats amplify the rounding of its mean.
 MAX_LOG_DENSITY_ERROR = 1e-4
 MAX_NATS_PER_POINT_ERROR = 1e-6
-# Drawn points may lie this far apart, in units of the ink: a hundredth of a pixel.
+# Drawn points may lie this far apart, in units of the ink: half a hundredth of a pixel.
 MAX_POINT_ERROR = 1e-3
 # Two cases of the mixture are tied when the uniform lies this close to the border between them.
 TIE = 1e-5

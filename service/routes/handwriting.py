@@ -95,7 +95,6 @@ class Page:
     lines: list[Written]
     id: str = field(default_factory=lambda: f"ink-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
-    points: int = 0
 
     async def write(self, metrics: Metrics) -> AsyncGenerator[Portion]:
         """Every portion of ink as it is drawn, empty ones at the ends of lines included."""
@@ -113,7 +112,6 @@ class Page:
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason
                     self.moment = piece.moment or self.moment
-                    self.points += len(points)
                     yield Portion(number, points, piece)
             _count(job[0], line, self.model.artifact.name, metrics)
 
@@ -155,7 +153,8 @@ class Page:
     def tail(self) -> dict[str, Any]:
         """What an answer ends with."""
         characters = sum(len(line.text) for line in self.lines)
-        content: dict[str, Any] = {"usage": {"characters": characters, "points": self.points}}
+        points = sum(len(portion) for line in self.lines for portion in line.points)
+        content: dict[str, Any] = {"usage": {"characters": characters, "points": points}}
         if self.body.return_state:
             content["state"] = self.model.codec.encode(self.moment)
         return content
