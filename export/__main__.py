@@ -44,10 +44,12 @@ def _parser() -> argparse.ArgumentParser:
     for command in (train, build):
         _add_training_options(command)
 
-    convert_ = commands.add_parser("convert", help="turn a finished run into an artifact")
-    convert_.add_argument("run", type=Path)
+    convert_ = commands.add_parser(
+        "convert", help="turn a finished run, or an artifact again, into an artifact"
+    )
+    convert_.add_argument("source", type=Path, help="folder of a run or an artifact")
     convert_.add_argument("artifact", type=Path)
-    convert_.set_defaults(command=lambda options: convert(options.run, options.artifact))
+    convert_.set_defaults(command=lambda options: convert(options.source, options.artifact))
 
     verify = commands.add_parser("verify", help="compare training with serving; 1 if they differ")
     verify.add_argument("artifact", type=Path)

@@ -36,7 +36,7 @@ FORMAT_VERSION = 1
 WEIGHTS = "model.safetensors"
 GOLDEN = "golden.safetensors"
 MANIFEST = "manifest.json"
-# File by runner and by whether the options that need a sort are in the graph; ink has none.
+# File by runner and by whether options that leave symbols out are in the graph; ink has none.
 GRAPHS = {
     "scan": {"plain": "model.onnx", "filtered": "model-filtered.onnx"},
     "step": {"plain": "step.onnx", "filtered": "step-filtered.onnx"},
@@ -47,19 +47,14 @@ _GOLDEN_POINTS = 160
 _GOLDEN_SEED = 20160721  # any constant: the same model always gets the same golden vectors
 
 
-def convert(run: Path, artifact: Path) -> None:
-    """Write the best weights of a run as an artifact folder, all of it or nothing.
+def convert(source: Path, artifact: Path) -> None:
+    """Write the best weights of a run as an artifact folder, all of it or nothing; or those of
+    another artifact, with the graphs of today.
 
-    Raises `ConversionError` when a graph breaks a promise, `ValueError` for a run without a
-    checkpoint.
+    Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
+    weights.
     """
-    if not (run / CHECKPOINT).exists():
-        raise ValueError(f"{run} has no {CHECKPOINT}; train it first")
-    tensors, facts = checkpoint.load(run / CHECKPOINT)
-    model = make_model(facts["kind"], facts["model"])
-    if isinstance(model, HandwritingModel) and not model.config.window:
-        raise ValueError(f"{run} is a prediction network; only one that takes a text is served")
-    model.load_state_dict(checkpoint.group(tensors, "best"))
+    model, facts = read_source(source)
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as folder:
         write_artifact(Path(folder), artifact.name, model, facts)
@@ -70,6 +65,29 @@ def convert(run: Path, artifact: Path) -> None:
     artifact.chmod(0o755)
     for file in artifact.iterdir():
         file.chmod(0o644)
+
+
+def read_source(source: Path) -> tuple[Model, dict[str, Any]]:
+    """The model of a run or of an artifact, and the facts of its training."""
+    if (source / MANIFEST).exists():
+        manifest = read_manifest(source)
+        trained = manifest["provenance"]
+        facts = {"kind": manifest["kind"], "model": manifest["hyperparameters"]}
+        facts |= {name: trained[name] for name in ("data", "batch", "training")}
+        facts["progress"] = {
+            "best_update": trained["updates"],
+            "best_loss": trained["validation_loss"],
+            "elapsed_s": trained["elapsed_s"],
+        }
+        return load_model(source, manifest), facts
+    if not (source / CHECKPOINT).exists():
+        raise ValueError(f"{source} has neither {CHECKPOINT} nor {MANIFEST}; train it first")
+    tensors, facts = checkpoint.load(source / CHECKPOINT)
+    model = make_model(facts["kind"], facts["model"])
+    if isinstance(model, HandwritingModel) and not model.config.window:
+        raise ValueError(f"{source} is a prediction network; only one that takes a text is served")
+    model.load_state_dict(checkpoint.group(tensors, "best"))
+    return model, facts
 
 
 def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any]) -> None:
@@ -84,7 +102,7 @@ def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any])
             graph = export_graph(step, folder / WEIGHTS, scan=runner == "scan")
             ir.save(graph, folder / file)
     write_golden(folder / GOLDEN, model, facts)
-    step = make_step(model, filtered=True)
+    plain, step = (make_step(model, filtered=filtered) for filtered in (False, True))
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": name,
@@ -98,7 +116,7 @@ def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any])
             "row": [_describe(p) for p in step.row_ports],
             "output": [_describe(p) for p in step.output_ports],
         },
-        "filters": [] if ink else ["top_k", "top_p"],
+        "filters": [p.name for p in step.row_ports if p not in plain.row_ports],
         "layer_normalizations": layer_normalizations(model),
         "parameters": sum(p.numel() for p in model.parameters()),
         "provenance": provenance(facts) | served_as(model),
@@ -123,7 +141,7 @@ def make_model(kind: str, hyperparameters: dict[str, Any]) -> Model:
 
 
 def make_step(model: Model, *, filtered: bool) -> Step:
-    """What is exported of a model; `filtered` adds the options that need a sort, if it has any."""
+    """What is exported of a model; `filtered` adds the options that leave symbols out, if any."""
     if isinstance(model, HandwritingModel):
         return HandwritingStep(model)
     return LanguageStep(model, filtered=filtered)

@@ -21,8 +21,8 @@ _MARGIN = 1e-3
 # Row options that leave the model's own distribution as it is.
 NEUTRAL = {
     "inverse_temperature": 1.0,
-    "log_min_p": -torch.inf,
     "logit_bias": 0.0,
+    "log_min_p": -torch.inf,
     "top_k": 256,
     "top_p": 1.0,
 }
@@ -134,7 +134,7 @@ def _clear_of_borders(
     options = default_options(step, batch)
 
     def token(at: Tensor) -> Tensor:
-        return step.forward(*state, unused, free, at.clamp(0, 1 - 2**-24), *options)[0]
+        return step.forward(*state, unused, free, at.clamp(2**-24, 1 - 2**-24), *options)[0]
 
     while (near := (token(u - margin) != token(u)) | (token(u + margin) != token(u))).any():
         again = torch.rand(batch, generator=generator).to(u.dtype)

@@ -18,6 +18,7 @@ from onnx_ir.passes import Sequential, common
 from onnxscript import optimizer
 from torch import nn
 
+from export.hoist import hoist
 from models.generation import Port, Scan, Step
 from models.norms import LayerNorm
 
@@ -113,6 +114,9 @@ def _simplify(model: ir.Model) -> None:
         common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
         common.LiftSubgraphInitializersToMainGraphPass(),
         common.CommonSubexpressionEliminationPass(),
+    )(model)
+    hoist(model)
+    Sequential(
         common.RemoveUnusedNodesPass(),
         common.ClearMetadataAndDocStringPass(),
         common.OutputFixPass(),

@@ -32,7 +32,7 @@ class LanguageStep(nn.Module):
     """One step of the language model with its sampler.
 
     `forward(*state, *step, *row) -> (*state, *outputs)`, each in the order of its ports and with
-    B in front. `filtered` adds the options that need a sort, top-k and top-p.
+    B in front. `filtered` adds the options that leave symbols out: min-p, top-k and top-p.
     """
 
     def __init__(self, model: LanguageModel, *, filtered: bool) -> None:
@@ -49,12 +49,11 @@ class LanguageStep(nn.Module):
             Port("force", torch.bool),
             Port("uniform", real),
         )
-        filters = (Port("top_k", torch.int64), Port("top_p", real)) if filtered else ()
+        filters = (Port("log_min_p", real), Port("top_k", torch.int64), Port("top_p", real))
         self.row_ports = (
             Port("inverse_temperature", real),
-            Port("log_min_p", real),
             Port("logit_bias", real, (VOCABULARY,)),
-            *filters,
+            *(filters if filtered else ()),
         )
         self.output_ports = (Port("next", torch.int64), Port("logits", real, (VOCABULARY,)))
 
@@ -62,8 +61,8 @@ class LanguageStep(nn.Module):
         token, *state = inputs[: len(self.state_ports)]
         forced, force, uniform, *row = inputs[len(self.state_ports) :]
         logits, after = self.model.step(token, tuple(state))
-        filters = Filters(*row[3:]) if len(row) > 3 else None
-        drawn = sample(logits, uniform, Options(*row[:3]), filters)
+        filters = Filters(*row[2:]) if len(row) > 2 else None
+        drawn = sample(logits, uniform, Options(*row[:2]), filters)
         token = torch.where(force, forced, drawn)
         # Cloned, because a graph may not return one tensor under two names.
         return token, *after, token.clone(), logits.clone()
@@ -116,9 +115,13 @@ class HandwritingStep(nn.Module):
             return results
         # Not argmax alone: far past the end every weight is 0, that of the end too.
         length = text[1]
-        rests = weights.gather(-1, length.unsqueeze(-1)) >= weights.amax(-1, keepdim=True)  # (B, 1)
+        end = length.unsqueeze(-1)
+        rests = weights.gather(-1, end) >= weights.amax(-1, keepdim=True)  # (B, 1)
         kappa = after[self.model.state_names.index("kappa")]
-        past = rests.squeeze(-1) & (kappa.amax(-1) > length.to(kappa.dtype))
+        # Not a cast of the length: hoisted out of the scan, it makes onnxruntime complain.
+        place = self.model.window.positions.index_select(0, length).unsqueeze(-1)  # length + 1/2
+        beyond = kappa.amax(-1, keepdim=True) > place - 0.5
+        past = (rests & beyond).squeeze(-1)
         character = torch.where(past, length, weights.argmax(-1))
         return *results, character, past & (point[:, 2] > 0.5)
 

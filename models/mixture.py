@@ -75,9 +75,9 @@ def sample(raw: Tensor, uniform: Tensor, normal: Tensor, bias: Tensor) -> Tensor
     mass = torch.exp(weight - weight.amax(-1, keepdim=True))  # (B, M)
     lift, stay = mass * torch.sigmoid(pen_up), mass * torch.sigmoid(-pen_up)
     cumulative = torch.cat([lift, stay], -1).cumsum(-1)
-    # uniform <= 1 - 2**-24, so the product is always less than the total: a case is always found.
-    beyond = cumulative > uniform.unsqueeze(-1) * cumulative[:, -1:]
-    case = beyond.to(torch.float32).argmax(-1, keepdim=True)  # (B, 1)
+    # The first case that reaches the target, as for symbols (sampling.py).
+    target = uniform.unsqueeze(-1) * cumulative[:, -1:]
+    case = torch.minimum(cumulative, target).argmax(-1, keepdim=True)  # (B, 1)
     count = mass.shape[-1]
     lifted = case < count
     first = torch.where(lifted, case, case - count)

@@ -44,7 +44,7 @@ class Ports(_Strict):
 
 
 class Graphs(_Strict):
-    """A graph without the options that need a sort, and one with them if the model has such."""
+    """A graph without the options that leave symbols out, and one with them if it has any."""
 
     plain: str
     filtered: str | None = None

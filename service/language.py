@@ -13,13 +13,15 @@ import numpy as np
 
 from service.artifact import Arrays
 from service.errors import ServiceError
-from service.noise import UniformStream
+from service.noise import LEAST_UNIFORM, UniformStream
 from service.state import Moment
 from service.text import TextStream
 
 VOCABULARY = 256
 # Below this a temperature is as good as this one, and its reciprocal still a float32.
 _LEAST_TEMPERATURE = 1e-6
+# Temperature 0: the next float32 below the best logit becomes improbable beyond float32.
+_GREEDY = 2.0**60
 FinishReason = Literal["stop", "length"]
 
 
@@ -35,21 +37,20 @@ class Sampling:
 
     @property
     def filtered(self) -> bool:
-        """Whether it needs the graph with the sort."""
-        return self.top_p < 1 or self.top_k < VOCABULARY
+        """Whether it needs the graph that can leave symbols out."""
+        return self.top_p < 1 or self.top_k < VOCABULARY or self.min_p > 0
 
     def row(self) -> Arrays:
         """The row inputs of the graph."""
         greedy = self.temperature == 0
-        inverse = 1.0 if greedy else 1 / max(self.temperature, _LEAST_TEMPERATURE)
-        least = 0.0 if greedy else math.log(self.min_p) if self.min_p > 0 else -math.inf
+        inverse = _GREEDY if greedy else 1 / max(self.temperature, _LEAST_TEMPERATURE)
         bias = np.zeros(VOCABULARY, np.float32)
         for token, value in self.logit_bias.items():
             bias[token] = value
         return {
             "inverse_temperature": np.array(inverse, np.float32),
-            "log_min_p": np.array(least, np.float32),
             "logit_bias": bias,
+            "log_min_p": np.array(math.log(self.min_p) if self.min_p else -math.inf, np.float32),
             "top_k": np.array(min(self.top_k, VOCABULARY), np.int64),
             "top_p": np.array(self.top_p, np.float32),
         }
@@ -135,7 +136,8 @@ class Completion:
     def inputs(self, steps: int) -> Arrays:
         if self.first_run_s is None:
             self.first_run_s = time.perf_counter()
-        uniforms = np.zeros(steps, np.float32)
+        # Of symbols that tie at temperature 0, the least uniform draws the first.
+        uniforms = np.full(steps, LEAST_UNIFORM, np.float32)
         known = np.frombuffer(bytes(self._bytes[self._read : self._read + steps]), np.uint8)
         free = steps - len(known)
         if free and self.spec.sampling.temperature > 0:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+LEAST_UNIFORM = 2.0**-24
 _BLOCK = 4  # Philox 4x64 makes four words per counter value
 
 
@@ -24,7 +25,7 @@ class UniformStream:
         generator = np.random.Philox(key=self._key, counter=first // _BLOCK)
         skip = first % _BLOCK
         words = generator.random_raw(skip + count)[skip:]
-        return ((words >> np.uint64(41)) * 2.0**-23 + 2.0**-24).astype(np.float32)
+        return ((words >> np.uint64(41)) * 2.0**-23 + LEAST_UNIFORM).astype(np.float32)
 
 
 class InkNoise:

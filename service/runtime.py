@@ -95,7 +95,7 @@ class Runner(Protocol):
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
         """Move `slots` on: `steps` arrays `(T, B, ...)`, `row` `(B, ...)`, outputs `(T, B, ...)`.
 
-        `filtered` takes the graph that has the options that need a sort; `row` holds them always.
+        `filtered` takes the graph with the options that leave symbols out; `row` always holds them.
         """
         ...
 

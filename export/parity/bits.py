@@ -52,7 +52,7 @@ def make_work(tokens: NDArray[np.int64], uniforms: NDArray[np.float32], seed: in
     total, rows = tokens.shape
     random = np.random.default_rng(seed)
     prompt = random.integers(0, total, (rows,))
-    sorts = np.arange(rows) % 3 == 2  # every third row asks for what needs a sort
+    filters = np.arange(rows) % 3 == 2  # every third row asks for symbols to be left out
     return Work(
         {
             "forced": tokens,
@@ -61,10 +61,12 @@ def make_work(tokens: NDArray[np.int64], uniforms: NDArray[np.float32], seed: in
         },
         {
             "inverse_temperature": random.uniform(0.6, 2.0, (rows,)).astype(np.float32),
-            "log_min_p": np.where(random.random((rows,)) < 0.3, -3.0, -np.inf).astype(np.float32),
             "logit_bias": random.normal(0, 0.3, (rows, 256)).astype(np.float32),
-            "top_k": np.where(sorts, random.integers(1, 40, (rows,)), 256),
-            "top_p": np.where(sorts, random.uniform(0.3, 1.0, (rows,)), 1.0).astype(np.float32),
+            "log_min_p": np.where(filters & (random.random((rows,)) < 0.5), -3.0, -np.inf).astype(
+                np.float32
+            ),
+            "top_k": np.where(filters, random.integers(1, 40, (rows,)), 256),
+            "top_p": np.where(filters, random.uniform(0.3, 1.0, (rows,)), 1.0).astype(np.float32),
         },
     )
 
@@ -120,7 +122,7 @@ def compare_everything(
     for shift in range(0, LARGEST_BATCH, 4):
         comparison.compare(alone, np.roll(rows, shift), [work.total])
     for graph in others:
-        # A graph without the sort can only serve rows that do not ask for it.
+        # A graph without the filters can only serve rows that do not ask for one.
         missing = set(alone.option_names) - set(graph.option_names)
         able = rows[work.options["top_k"] == 256] if missing else rows
         for batch in (1, 2, 3, 7, 16, len(able)):

@@ -58,7 +58,7 @@ def test_every_layer_norm_is_one_native_node(
     feeds = {
         "token": token, **states, "forced": token, "force": np.array([True, True]),
         "uniform": np.zeros(2, np.float32), "inverse_temperature": np.ones(2, np.float32),
-        "log_min_p": np.zeros(2, np.float32), "logit_bias": np.zeros((2, 256), np.float32),
+        "logit_bias": np.zeros((2, 256), np.float32),
     }  # fmt: skip
     session = ort.InferenceSession(tmp_path / "step.onnx", providers=["CPUExecutionProvider"])
     (served,) = session.run(["logits"], feeds)

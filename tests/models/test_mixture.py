@@ -241,7 +241,7 @@ def test_every_uniform_finds_a_case_in_float32(mixtures: int, scale: float) -> N
         assert points[:, 2].tolist() == [lifted] * rows
 
 
-def test_a_uniform_of_one_would_find_none() -> None:
+def test_a_uniform_of_zero_would_find_a_case_that_cannot_be() -> None:
     outputs = torch.zeros(1, outputs_of(M))
-    outputs[0, 0] = -50
-    assert sample(outputs, torch.ones(1), torch.zeros(1, 2), torch.zeros(1))[0, 2] == 1
+    outputs[0, 0] = -200
+    assert sample(outputs, torch.zeros(1), torch.zeros(1, 2), torch.zeros(1))[0, 2] == 1

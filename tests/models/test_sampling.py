@@ -13,13 +13,13 @@ def logits(rows: int, seed: int = 0) -> torch.Tensor:
     return torch.randn(rows, V, generator=torch.Generator().manual_seed(seed)) * 3
 
 
-def options(rows: int, temperature: float = 1.0, min_p: float = 0.0) -> Options:
+def options(rows: int, temperature: float = 1.0) -> Options:
+    return Options(torch.full((rows,), 1 / temperature), torch.zeros(rows, V))
+
+
+def filters(rows: int, min_p: float = 0.0, top_k: int = V, top_p: float = 1.0) -> Filters:
     least = torch.tensor(min_p).log()
-    return Options(torch.full((rows,), 1 / temperature), least.expand(rows), torch.zeros(rows, V))
-
-
-def filters(rows: int, top_k: int = V, top_p: float = 1.0) -> Filters:
-    return Filters(torch.full((rows,), top_k), torch.full((rows,), top_p))
+    return Filters(least.expand(rows), torch.full((rows,), top_k), torch.full((rows,), top_p))
 
 
 def kept(values: torch.Tensor, opts: Options, filt: Filters | None, draws: int = 4096) -> set[int]:
@@ -45,22 +45,23 @@ def test_the_ends_of_the_unit_interval_draw_possible_symbols() -> None:
     z = torch.full((2, V), -torch.inf)
     z[:, 100] = 0.0
     z[:, 150] = 0.5
-    u = torch.tensor([0.0, 1 - 2**-24])
+    u = torch.tensor([2**-24, 1 - 2**-24])
     assert sample(z, u, options(2), None).tolist() == [100, 150]
 
 
-def test_log_min_p_of_zero_is_greedy_to_the_last_bit() -> None:
+def test_a_vanishing_temperature_and_a_min_p_of_one_are_greedy_to_the_last_bit() -> None:
     z = torch.zeros(1, V)
     z[0, 7] = 1.0
     z[0, 200] = 1.0 + 2**-23  # the next float32
-    assert kept(z, options(1, min_p=1.0), None) == {200}
+    assert kept(z, options(1, temperature=2.0**-60), None) == {200}
+    assert kept(z, options(1), filters(1, min_p=1.0)) == {200}
 
 
 def test_min_p_keeps_what_is_probable_enough_beside_the_best() -> None:
     z = logits(1)
     p = z.softmax(-1)
     expected = set(torch.nonzero(p[0] >= 0.2 * p.max()).flatten().tolist())
-    assert kept(z, options(1, min_p=0.2), None) == expected
+    assert kept(z, options(1), filters(1, min_p=0.2)) == expected
 
 
 @pytest.mark.parametrize("top_k", [1, 2, 5, 17])

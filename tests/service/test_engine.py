@@ -172,7 +172,7 @@ def test_a_cancelled_request_frees_its_slot_during_the_replay_of_its_end() -> No
         assert last.result().text == "012"
 
 
-def test_only_a_chunk_with_a_row_that_asks_for_it_takes_the_graph_with_the_sort() -> None:
+def test_only_a_chunk_with_a_row_that_asks_for_it_takes_the_filtered_graph() -> None:
     runner = ScriptedRunner(_SCRIPT)
     with engine(runner, chunk=8, first=3) as started:
         calls = [Call(max_tokens=30), Call(max_tokens=11, sampling=Sampling(top_k=3))]

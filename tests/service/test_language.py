@@ -162,11 +162,11 @@ def test_a_logprob_is_the_log_of_the_softmax() -> None:
         assert [probabilities[t] for t, _ in entry.top] == pytest.approx(list(best), abs=1e-12)
 
 
-def test_only_options_that_sort_ask_for_the_graph_with_the_sort() -> None:
-    for neutral in (Sampling(), Sampling(temperature=0, min_p=0.5, logit_bias={1: 2.0})):
+def test_only_options_that_leave_symbols_out_ask_for_the_filtered_graph() -> None:
+    for neutral in (Sampling(), Sampling(temperature=0, logit_bias={1: 2.0})):
         assert not neutral.filtered
-    for sorting in (Sampling(top_p=0.99), Sampling(top_k=255)):
-        assert sorting.filtered
+    for filtering in (Sampling(top_p=0.99), Sampling(top_k=255), Sampling(min_p=0.01)):
+        assert filtering.filtered
 
 
 def test_a_failed_completion_ends_with_its_error() -> None:

@@ -15,11 +15,16 @@ from tests.service.serving import settings
 _STEPS = 40
 _SAMPLINGS = [
     Sampling(),
-    Sampling(temperature=0.7, min_p=0.05),
+    Sampling(temperature=0.7),
     Sampling(temperature=1.8, logit_bias={32: -100, 65: 3.5}),
     Sampling(temperature=0),
 ]
-_FILTERED = [Sampling(top_p=0.8), Sampling(top_k=3), Sampling(temperature=1.5, top_p=0.5, top_k=9)]
+_FILTERED = [
+    Sampling(top_p=0.8),
+    Sampling(top_k=3),
+    Sampling(temperature=0.7, min_p=0.05),
+    Sampling(temperature=1.5, top_p=0.5, top_k=9),
+]
 
 
 @pytest.fixture(scope="module", params=["letters", "noise"])
