@@ -49,7 +49,13 @@ def _parser() -> argparse.ArgumentParser:
     )
     convert_.add_argument("source", type=Path, help="folder of a run or an artifact")
     convert_.add_argument("artifact", type=Path)
-    convert_.set_defaults(command=lambda options: convert(options.source, options.artifact))
+    convert_.add_argument(
+        "--fold", action="store_true", help="look the first layer's projected input up in a table"
+    )
+    convert_.add_argument("--quantize", action="store_true", help="8-bit matrix products")
+    convert_.set_defaults(
+        command=lambda o: convert(o.source, o.artifact, fold=o.fold, quantize=o.quantize)
+    )
 
     verify = commands.add_parser("verify", help="compare training with serving; 1 if they differ")
     verify.add_argument("artifact", type=Path)

@@ -12,13 +12,12 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import onnx_ir as ir
 import onnxruntime
 from safetensors.torch import load_file, save_file
 
 from export import checkpoint
 from export.golden import golden_mode, golden_vectors
-from export.graph import OPSET, export_graph, layer_normalizations
+from export.graph import OPSET, layer_normalizations
 from export.ink_golden import ink_golden_vectors
 from export.pens.prepare import (
     POINTS_PER_CHARACTER,
@@ -27,13 +26,14 @@ from export.pens.prepare import (
     UNITS_PER_LINE,
 )
 from export.train import CHECKPOINT
-from models.generation import HandwritingStep, LanguageStep, Port, Step
+from export.variant import EXACT, WEIGHTS, GraphWriter, Model, Variant
+from models.generation import LanguageStep, Port, Step
 from models.handwriting import ALPHABET, END, LONGEST_TEXT, HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
-from models.norms import fold
+from models.norms import fold as fold_weights
+from models.quantized import QuantizedLanguageModel
 
 FORMAT_VERSION = 1
-WEIGHTS = "model.safetensors"
 GOLDEN = "golden.safetensors"
 MANIFEST = "manifest.json"
 # File by runner and by whether options that leave symbols out are in the graph; ink has none.
@@ -41,23 +41,22 @@ GRAPHS = {
     "scan": {"plain": "model.onnx", "filtered": "model-filtered.onnx"},
     "step": {"plain": "step.onnx", "filtered": "step-filtered.onnx"},
 }
-Model = LanguageModel | HandwritingModel
 _GOLDEN_ROWS = 2
 _GOLDEN_POINTS = 160
 _GOLDEN_SEED = 20160721  # any constant: the same model always gets the same golden vectors
 
 
-def convert(source: Path, artifact: Path) -> None:
+def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool = False) -> None:
     """Write the best weights of a run as an artifact folder, all of it or nothing; or those of
-    another artifact, with the graphs of today.
+    another artifact, with the graphs of today. `fold` and `quantize` make a faster variant.
 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
-    weights.
+    weights or a variant its model cannot have.
     """
     model, facts = read_source(source)
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as folder:
-        write_artifact(Path(folder), artifact.name, model, facts)
+        write_artifact(Path(folder), artifact.name, model, facts, Variant(fold, quantize))
         if artifact.exists():
             shutil.rmtree(artifact)
         shutil.copytree(folder, artifact)
@@ -90,19 +89,20 @@ def read_source(source: Path) -> tuple[Model, dict[str, Any]]:
     return model, facts
 
 
-def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any]) -> None:
+def write_artifact(
+    folder: Path, name: str, model: Model, facts: dict[str, Any], variant: Variant = EXACT
+) -> None:
     """Fill `folder` with the parts of an artifact; under weight norm, of the folded model."""
-    model = fold(model)
-    save_file(model.state_dict(), folder / WEIGHTS)
+    model = fold_weights(model)
+    writer = GraphWriter(folder, model, variant)
     ink = isinstance(model, HandwritingModel)
-    graphs = {r: {v: f for v, f in g.items() if v == "plain" or not ink} for r, g in GRAPHS.items()}
-    for runner, variants in graphs.items():
-        for variant, file in variants.items():
-            step = make_step(model, filtered=variant == "filtered")
-            graph = export_graph(step, folder / WEIGHTS, scan=runner == "scan")
-            ir.save(graph, folder / file)
-    write_golden(folder / GOLDEN, model, facts)
-    plain, step = (make_step(model, filtered=filtered) for filtered in (False, True))
+    graphs = {r: {o: f for o, f in g.items() if o == "plain" or not ink} for r, g in GRAPHS.items()}
+    for runner, files in graphs.items():
+        for options, file in files.items():
+            scan, filtered = runner == "scan", options == "filtered"
+            writer.write(folder / file, scan=scan, filtered=filtered)
+    write_golden(folder / GOLDEN, model, facts, variant)
+    plain, step = (writer.step(filtered=filtered) for filtered in (False, True))
     manifest = {
         "format_version": FORMAT_VERSION,
         "name": name,
@@ -117,12 +117,15 @@ def write_artifact(folder: Path, name: str, model: Model, facts: dict[str, Any])
             "output": [_describe(p) for p in step.output_ports],
         },
         "filters": [p.name for p in step.row_ports if p not in plain.row_ports],
-        "layer_normalizations": layer_normalizations(model),
+        "layer_normalizations": layer_normalizations(step),
         "parameters": sum(p.numel() for p in model.parameters()),
         "provenance": provenance(facts) | served_as(model),
         "files": {p.name: sha256(p) for p in sorted(folder.iterdir())},
         "parity": None,
     }
+    if not variant.exact:
+        manifest["variant"] = asdict(variant)
+        manifest["layer_normalizations_unfolded"] = layer_normalizations(model)
     if ink:
         manifest["ink"] = {
             "points_per_character": POINTS_PER_CHARACTER,
@@ -140,14 +143,7 @@ def make_model(kind: str, hyperparameters: dict[str, Any]) -> Model:
     return LanguageModel(zero_dropout(LanguageConfig(**hyperparameters)))
 
 
-def make_step(model: Model, *, filtered: bool) -> Step:
-    """What is exported of a model; `filtered` adds the options that leave symbols out, if any."""
-    if isinstance(model, HandwritingModel):
-        return HandwritingStep(model)
-    return LanguageStep(model, filtered=filtered)
-
-
-def write_golden(path: Path, model: Model, facts: dict[str, Any]) -> None:
+def write_golden(path: Path, model: Model, facts: dict[str, Any], variant: Variant) -> None:
     """Golden vectors with the bounds of a replay in the file's metadata."""
     rows = facts["batch"]["rows"]
     if isinstance(model, HandwritingModel):
@@ -157,7 +153,10 @@ def write_golden(path: Path, model: Model, facts: dict[str, Any]) -> None:
         metadata = {f"bound.{name}": repr(bound) for name, bound in bounds.items()}
     else:
         steps = facts["batch"]["steps"]
-        tensors, bound = golden_vectors(model, steps, rows, _GOLDEN_ROWS, _GOLDEN_SEED)
+        served, exact = model, None
+        if variant.quantized:
+            served, exact = QuantizedLanguageModel(model, folded=variant.folded), model
+        tensors, bound = golden_vectors(served, steps, rows, _GOLDEN_ROWS, _GOLDEN_SEED, exact)
         metadata = {"bound": repr(bound)}
     save_file(tensors, path, metadata=metadata)
 
@@ -203,7 +202,7 @@ def served_as(model: Model) -> dict[str, Any]:
 
 def load_model(artifact: Path, manifest: dict[str, Any]) -> Model:
     """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0."""
-    model = fold(make_model(manifest["kind"], manifest["hyperparameters"]))
+    model = fold_weights(make_model(manifest["kind"], manifest["hyperparameters"]))
     model.load_state_dict(load_file(artifact / WEIGHTS))
     return model
 

@@ -103,16 +103,26 @@ def _logits(model: LanguageModel, tokens: Tensor) -> Tensor:
 
 
 def golden_vectors(
-    model: LanguageModel, steps: int, batch: int, rows: int, seed: int
+    model: LanguageModel,
+    steps: int,
+    batch: int,
+    rows: int,
+    seed: int,
+    exact: LanguageModel | None = None,
 ) -> tuple[dict[str, Tensor], float]:
     """The tensors of `golden.safetensors` and the bound on a replay's error in its logits.
 
-    Golden mode runs at the batch of training; the first `rows` rows are kept.
+    Golden mode runs at the batch of training; the first `rows` rows are kept. A quantised model is
+    bounded by its distance to the `exact` one: a value beside the border of two integers may round
+    to the other, which is far more than rounding of float32, and far less than quantisation.
     """
     sample = draw(model, steps, batch, seed, _MARGIN)
     float32 = golden_logits(model, sample.tokens)
     float64 = golden_logits(copy.deepcopy(model).double(), sample.tokens)
     bound = BOUND_FACTOR * (float32.double() - float64).abs().max().item()
+    if exact is not None:
+        wide = golden_logits(copy.deepcopy(exact).double(), sample.tokens)
+        bound = (float64 - wide).abs().max().item()
     kept = {
         "tokens": sample.tokens,
         "uniforms": sample.uniforms,

@@ -8,9 +8,10 @@ one whose onnxruntime CPU kernel gives a row the same bits whatever rows stand b
 import json
 import logging
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 
 import onnx_ir as ir
 import torch
@@ -35,33 +36,45 @@ ROW_INDEPENDENT = frozenset(
     Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
+# The same, of integers; in quantised graphs alone.
+INTEGER = frozenset({"QuantizeLinear", "MatMulInteger"})
 # More than this inline is a weight that was folded or copied, not a constant of the graph.
 _LARGEST_CONSTANT = 16
+
+
+# Changes a graph in place; says which derived tensors stand for which weight.
+Rewrite = Callable[[ir.Model], dict[str, list[str]]]
 
 
 class ConversionError(ValueError):
     """The exported graph breaks a promise of the artifact."""
 
 
-def export_graph(step: Step, weights: Path, *, scan: bool) -> ir.Model:
-    """The step as one ONNX graph, over time as a Scan or alone; its weights point into `weights`.
+def export_graph(step: Step, *files: Path, scan: bool, rewrite: Rewrite | None = None) -> ir.Model:
+    """The step as one ONNX graph, over time as a Scan or alone; its weights point into `files`.
 
-    Raises `ConversionError` when the graph breaks a promise.
+    `rewrite` may put other tensors of the files in the place of weights, and says which. Raises
+    `ConversionError` when the graph breaks a promise.
     """
     module = Scan(step) if scan else step
     model = _translate(step, module, scan)
     _simplify(model)
-    _use_file(model, _weight_names(step, module), weights)
-    check_graph(model, step)
+    _rename_weights(model, _weight_names(step, module))
+    replaced = rewrite(model) if rewrite else {}
+    _use_files(model, files)
+    check_graph(model, step, replaced)
     return model
 
 
-def check_graph(model: ir.Model, step: Step) -> None:
+def check_graph(
+    model: ir.Model, step: Step, replaced: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> None:
     """Raise `ConversionError` unless the graph keeps all three promises."""
     if model.functions:
         raise ConversionError(f"the graph hides operators in functions: {list(model.functions)}")
     nodes = list(model.graph.all_nodes())
-    foreign = sorted({n.op_type for n in nodes if n.domain or n.op_type not in ROW_INDEPENDENT})
+    allowed = ROW_INDEPENDENT | INTEGER if replaced else ROW_INDEPENDENT
+    foreign = sorted({n.op_type for n in nodes if n.domain or n.op_type not in allowed})
     if foreign:
         raise ConversionError(f"operators outside the allow-list: {', '.join(foreign)}")
     expected = layer_normalizations(step)
@@ -70,7 +83,9 @@ def check_graph(model: ir.Model, step: Step) -> None:
         raise ConversionError(
             f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms"
         )
-    _check_initializers(model, set(_weights(step.model)))
+    weights = set(_weights(step.model))
+    derived = {name for names in replaced.values() for name in names}
+    _check_initializers(model, weights - replaced.keys() | derived)
 
 
 def layer_normalizations(module: nn.Module) -> int:
@@ -157,27 +172,35 @@ def _weight_names(step: Step, module: nn.Module) -> dict[str, str]:
     return {name: names[id(w)] for name, w in _weights(module).items()}
 
 
-def _use_file(model: ir.Model, names: dict[str, str], weights: Path) -> None:
-    """Rename the weights as in the state dict and point them at their bytes in `weights`."""
-    layout = tensor_offsets(weights)
+def _rename_weights(model: ir.Model, names: dict[str, str]) -> None:
+    """Call the weights what they are called in the state dict."""
     for exported, name in names.items():
         value = model.graph.initializers.pop(exported, None)
-        if value is None or name not in layout:
-            raise ConversionError(f"weight {name} is missing from the graph or from {weights}")
-        start, end = layout[name]
+        if value is None:
+            raise ConversionError(f"weight {name} is missing from the graph")
         value.name = name
-        assert value.dtype is not None
-        assert value.shape is not None
-        value.const_value = ir.ExternalTensor(
-            weights.name,
-            start,
-            end - start,
-            value.dtype,
-            shape=value.shape,
-            name=name,
-            base_dir=weights.parent,
-        )
         model.graph.register_initializer(value)
+
+
+def _use_files(model: ir.Model, files: Sequence[Path]) -> None:
+    """Point every initialiser that one of `files` holds at its bytes there."""
+    initializers = model.graph.initializers
+    for path in files:
+        for name, (start, end) in tensor_offsets(path).items():
+            value = initializers.get(name)
+            if value is None:
+                continue
+            assert value.dtype is not None
+            assert value.shape is not None
+            value.const_value = ir.ExternalTensor(
+                path.name,
+                start,
+                end - start,
+                value.dtype,
+                shape=value.shape,
+                name=name,
+                base_dir=path.parent,
+            )
 
 
 def tensor_offsets(path: Path) -> dict[str, tuple[int, int]]:
@@ -201,7 +224,7 @@ def _check_initializers(model: ir.Model, weights: set[str]) -> None:
             tensor = value.const_value
             if isinstance(tensor, ir.ExternalTensor):
                 external.add(str(value.name))
-                ranges.add((tensor.offset, tensor.length))
+                ranges.add((tensor.location, tensor.offset, tensor.length))
             elif tensor is not None and tensor.size > _LARGEST_CONSTANT:
                 raise ConversionError(f"{value.name} {tensor.shape} is inline, not in the file")
     if external != weights or len(ranges) != len(weights):

@@ -18,12 +18,15 @@ from numpy.typing import NDArray
 from export import convert
 from export.golden import draw
 from export.ink_golden import draw_ink
-from export.parity import bits, ink, numbers, operators
+from export.parity import bits, ink, numbers, operators, quantized
 from export.parity.finding import Finding
 from export.parity.sampling import sampling
 from export.parity.served import ServedGraph
-from export.text_data import PYTHON_REFERENCE, read_corpus
+from export.text_data import PYTHON_REFERENCE, read_corpus, streams
+from export.variant import variant_of
 from models.handwriting import HandwritingModel
+from models.language import LanguageModel
+from models.quantized import QuantizedLanguageModel
 
 _SEED = 2016
 
@@ -77,6 +80,8 @@ def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> 
     rows = manifest["provenance"]["batch"]["rows"]
     if isinstance(model, HandwritingModel):
         return verify_ink(model, manifest, served, extent)
+    if variant_of(manifest).quantized:
+        return verify_quantized(model, manifest, served, extent, data_folder)
     sample = draw(model, -(-extent.sampled_bytes // rows), rows, _SEED)
     tokens, uniforms = sample.tokens.numpy(), sample.uniforms.numpy()
     logits, draws = numbers.serve_one_by_one(served.step, tokens, uniforms)
@@ -92,11 +97,37 @@ def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> 
     text = validation_tokens(manifest, data_folder)
     if text is not None:
         findings.append(numbers.score("validation text", model, served.scan, text, rows))
-    bit_sample = draw(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
-    work = bits.make_work(bit_sample.tokens.numpy(), bit_sample.uniforms.numpy(), _SEED)
-    findings += compare_bits(served, work, extent)
-    findings += operators.operators()[0]
+    findings += text_bits(model, served, extent)
     return Report(findings, curves)
+
+
+def verify_quantized(
+    model: LanguageModel,
+    manifest: dict[str, Any],
+    served: Served,
+    extent: Extent,
+    data_folder: Path | None,
+) -> Report:
+    """8-bit products against the same in PyTorch, what they cost in bits per byte, and the bits."""
+    rows = manifest["provenance"]["batch"]["rows"]
+    sample = draw(model, -(-extent.sampled_bytes // rows), rows, _SEED)
+    part = sample.tokens[: manifest["provenance"]["batch"]["steps"]]
+    rounded = QuantizedLanguageModel(model, folded=variant_of(manifest).folded)
+    findings, curves = quantized.emulation(model, rounded, served.scan, part)
+    findings.append(quantized.loss("sampled text", model, served.scan, sample.tokens))
+    text = validation_tokens(manifest, data_folder)
+    if text is not None:
+        findings.append(quantized.loss("validation text", model, served.scan, streams(text, rows)))
+    return Report([*findings, *text_bits(model, served, extent, integers=True)], curves)
+
+
+def text_bits(
+    model: LanguageModel, served: Served, extent: Extent, *, integers: bool = False
+) -> list[Finding]:
+    """The bits of mixed work on text, and those of single operators."""
+    sample = draw(model, extent.bit_steps, bits.LARGEST_BATCH, _SEED + 1)
+    work = bits.make_work(sample.tokens.numpy(), sample.uniforms.numpy(), _SEED)
+    return [*compare_bits(served, work, extent, integers=integers), *operators.operators()[0]]
 
 
 def verify_ink(
@@ -120,8 +151,11 @@ def verify_ink(
     return Report(findings, curves)
 
 
-def compare_bits(served: Served, work: bits.Work, extent: Extent) -> list[Finding]:
-    """The same rows on every graph, every thread count and every kind of batch."""
+def compare_bits(
+    served: Served, work: bits.Work, extent: Extent, *, integers: bool = False
+) -> list[Finding]:
+    """The same rows on every graph, every thread count and every kind of batch; `integers` says
+    that all matrix products are of such."""
     most = "filtered" if "filtered" in served.variants else "plain"
     filtered = served.graph("scan", most)
     others = [served.graph("step", variant) for variant in served.variants]
@@ -130,10 +164,9 @@ def compare_bits(served: Served, work: bits.Work, extent: Extent) -> list[Findin
     ]
     comparison = bits.compare_everything(filtered, others, work, _SEED)
     unpacked = served.graph("scan", most, prepacking=False)
-    control = bits.BitComparison(unpacked, work)
-    for batch in (2, 9, bits.LARGEST_BATCH):
-        control.compare(unpacked, range(batch), [work.total])
-    findings = bits.bits(comparison, control)
+    findings = [bits.bits(comparison)]
+    if not integers:  # their sums have no order to lose, with prepacking or without
+        findings.append(bits.control(unpacked, work))
     return [*findings, bits.cost(filtered, unpacked, work)] if extent.timed else findings
 
 

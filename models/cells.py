@@ -6,6 +6,7 @@ say LN for whichever norm was chosen.
 Shapes: B batch, E inputs, H units, G gates.
 """
 
+from collections.abc import Callable
 from typing import ClassVar, Literal
 
 import torch
@@ -19,6 +20,7 @@ CellKind = Literal["rnn", "lstm", "gru"]
 State = tuple[Tensor, ...]
 At = Tensor | None  # (..., B) int64: the time step each row stands at; only batch norm asks
 Keep = Tensor | None  # (B, H): a scaled dropout mask
+Product = Callable[[Tensor], Tensor] | None  # h to W_h h, where training has a faster gradient
 
 
 class Cell(nn.Module):
@@ -60,12 +62,24 @@ class Cell(nn.Module):
         """The state-free part of the summed inputs: `(..., E) -> (..., G*H)`."""
         raise NotImplementedError
 
-    def step(self, projected: Tensor, state: State, at: At = None, keep: Keep = None) -> State:
+    def step(
+        self,
+        projected: Tensor,
+        state: State,
+        at: At = None,
+        keep: Keep = None,
+        product: Product = None,
+    ) -> State:
         """One step: `(B, G*H)` and the state before it to the state after it; its first is h.
 
-        `keep` acts on the recurrent update (Semeniuta et al. 2016).
+        `keep` acts on the recurrent update (Semeniuta et al. 2016). `product`, if given, computes
+        `W_h h` in place of the cell itself.
         """
         raise NotImplementedError
+
+    def recur(self, h: Tensor, product: Product) -> Tensor:
+        """`W_h h`: `(B, H) -> (B, G*H)`."""
+        return F.linear(h, self.weight_h) if product is None else product(h)
 
 
 class RNNCell(Cell):
@@ -80,11 +94,18 @@ class RNNCell(Cell):
     def project(self, x: Tensor, at: At = None) -> Tensor:
         return F.linear(x, self.weight_x)
 
-    def step(self, projected: Tensor, state: State, at: At = None, keep: Keep = None) -> State:
+    def step(
+        self,
+        projected: Tensor,
+        state: State,
+        at: At = None,
+        keep: Keep = None,
+        product: Product = None,
+    ) -> State:
         (h,) = state
         if keep is not None:
             h = h * keep
-        return (torch.tanh(self.norm_sum(F.linear(h, self.weight_h) + projected, at)),)
+        return (torch.tanh(self.norm_sum(self.recur(h, product) + projected, at)),)
 
 
 class LSTMCell(Cell):
@@ -108,9 +129,16 @@ class LSTMCell(Cell):
         normalised: Tensor = self.norm_x(F.linear(x, self.weight_x), at)
         return normalised
 
-    def step(self, projected: Tensor, state: State, at: At = None, keep: Keep = None) -> State:
+    def step(
+        self,
+        projected: Tensor,
+        state: State,
+        at: At = None,
+        keep: Keep = None,
+        product: Product = None,
+    ) -> State:
         h, c = state
-        summed = self.norm_h(F.linear(h, self.weight_h), at) + projected  # (B, 4H)
+        summed = self.norm_h(self.recur(h, product), at) + projected  # (B, 4H)
         f, i, o, g = summed.chunk(4, dim=-1)
         update = torch.sigmoid(i) * torch.tanh(g)
         if keep is not None:
@@ -137,10 +165,17 @@ class GRUCell(Cell):
         gates, update = self._split(F.linear(x, self.weight_x))
         return torch.cat([self.norm_x_gates(gates, at), self.norm_x_update(update, at)], dim=-1)
 
-    def step(self, projected: Tensor, state: State, at: At = None, keep: Keep = None) -> State:
+    def step(
+        self,
+        projected: Tensor,
+        state: State,
+        at: At = None,
+        keep: Keep = None,
+        product: Product = None,
+    ) -> State:
         (h,) = state
         x_gates, x_update = self._split(projected)
-        h_gates, h_update = self._split(F.linear(h, self.weight_h))
+        h_gates, h_update = self._split(self.recur(h, product))
         z, r = torch.sigmoid(self.norm_h_gates(h_gates, at) + x_gates).chunk(2, dim=-1)
         change = torch.tanh(x_update + r * self.norm_h_update(h_update, at)) - h
         if keep is not None:

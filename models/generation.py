@@ -14,6 +14,7 @@ from models import mixture
 from models.handwriting import LONGEST_TEXT, POINT, HandwritingModel, Text
 from models.language import START_TOKEN, VOCABULARY, LanguageModel
 from models.sampling import Filters, Options, sample
+from models.tabulated import TabulatedLanguageModel
 
 Tensors = tuple[Tensor, ...]
 
@@ -35,7 +36,7 @@ class LanguageStep(nn.Module):
     B in front. `filtered` adds the options that leave symbols out: min-p, top-k and top-p.
     """
 
-    def __init__(self, model: LanguageModel, *, filtered: bool) -> None:
+    def __init__(self, model: LanguageModel | TabulatedLanguageModel, *, filtered: bool) -> None:
         super().__init__()
         self.model = model
         real = model.readout.weight.dtype

@@ -12,6 +12,7 @@ from torch.nn.utils import parametrize
 
 from models.cells import CELLS, At, Cell, CellKind, State
 from models.norms import LONGEST_STEP, NormKind
+from models.recurrence import recurrent_product
 
 
 class Dropout(NamedTuple):
@@ -86,7 +87,7 @@ class Stack(nn.Module):
             after.extend(last)
         if at is not None:
             after.append(at[-1] + 1)
-        y = torch.cat(outputs, dim=-1)
+        y = torch.cat(outputs, dim=-1) if len(outputs) > 1 else x
         if self.training and self.dropout.output > 0:
             y = y * dropout_mask(y, self.dropout.output)
         return y, tuple(after)
@@ -113,9 +114,10 @@ class Stack(nn.Module):
         if self.training and self.dropout.recurrent > 0:
             like = projected[..., : cell.units]
             masks = list(dropout_mask(like, self.dropout.recurrent).unbind(0))
+        product = recurrent_product(cell.weight_h)
         outputs = []
         for step, time, keep in zip(steps, times, masks, strict=True):
-            state = cell.step(step, state, time, keep)
+            state = cell.step(step, state, time, keep, product)
             outputs.append(state[0])
         return torch.stack(outputs), state
 

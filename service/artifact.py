@@ -99,6 +99,13 @@ class StyleEntry(_Strict):
     height: float
 
 
+class GraphVariant(_Strict):
+    """How the graphs differ from the network as trained; the exact artifact has no such entry."""
+
+    folded: bool
+    quantized: bool
+
+
 class Manifest(_Strict):
     """`manifest.json`: what the files of the artifact are and what the graphs expect."""
 
@@ -111,6 +118,8 @@ class Manifest(_Strict):
     ports: Ports
     filters: tuple[str, ...]
     layer_normalizations: int
+    layer_normalizations_unfolded: int | None = None
+    variant: GraphVariant | None = None
     parameters: int
     provenance: dict[str, Any]
     files: dict[str, str]

@@ -10,20 +10,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 
-from export.convert import WEIGHTS
-from export.graph import export_graph
 from export.ink_golden import InkSample, draw_ink, drawn_from, training_mixtures
 from export.parity.bits import Work
 from export.parity.finding import Finding
 from export.parity.numbers import MAX_ROUNDING_RATIO, MAX_STRUCTURE_ERROR, in_float64
 from export.parity.served import Arrays, ServedGraph, differing_bytes
+from export.variant import GraphWriter, variant_of
 from models import mixture
-from models.generation import HandwritingStep
 from models.handwriting import HandwritingModel
 
 # Densities have no upper limit: where a Gaussian is narrow, nats amplify the rounding of its mean.
@@ -44,10 +40,9 @@ def structure(model: HandwritingModel, manifest: dict[str, Any], steps: int, see
     sample = draw_ink(wide, steps, 2, seed)
     truth = training_mixtures(wide, sample).numpy()
     with tempfile.TemporaryDirectory() as folder:
-        weights = Path(folder, WEIGHTS)
-        save_file(wide.state_dict(), weights)
-        ir.save(export_graph(HandwritingStep(wide), weights, scan=True), Path(folder, "model.onnx"))
-        graph = ServedGraph(Path(folder, "model.onnx"), in_float64(manifest), scan=True)
+        path = Path(folder, "model.onnx")
+        GraphWriter(path.parent, wide, variant_of(manifest)).write(path, scan=True, filtered=False)
+        graph = ServedGraph(path, in_float64(manifest), scan=True)
         served = serve_one_by_one(graph, sample)
     error = float(np.abs(served["mixture"] - truth).max())
     return Finding(

@@ -9,18 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnx_ir as ir
 import torch
 from numpy.typing import NDArray
-from safetensors.torch import save_file
 
-from export.convert import WEIGHTS
 from export.golden import draw, training_logits
-from export.graph import export_graph
 from export.parity.finding import Finding
 from export.parity.served import ServedGraph, bits_per_byte, drawn, forced, log_softmax
 from export.text_data import streams
-from models.generation import LanguageStep
+from export.variant import GraphWriter, variant_of
 from models.language import LanguageModel
 
 MAX_STRUCTURE_ERROR = 1e-9
@@ -38,13 +34,9 @@ def structure(model: LanguageModel, manifest: dict[str, Any], steps: int, seed: 
     sample = draw(wide, steps, 2, seed)
     truth = training_logits(wide, sample.tokens).numpy()
     with tempfile.TemporaryDirectory() as folder:
-        weights = Path(folder, WEIGHTS)
-        save_file(wide.state_dict(), weights)
-        ir.save(
-            export_graph(LanguageStep(wide, filtered=False), weights, scan=True),
-            Path(folder, "model.onnx"),
-        )
-        graph = ServedGraph(Path(folder, "model.onnx"), in_float64(manifest), scan=True)
+        path = Path(folder, "model.onnx")
+        GraphWriter(path.parent, wide, variant_of(manifest)).write(path, scan=True, filtered=False)
+        graph = ServedGraph(path, in_float64(manifest), scan=True)
         served = served_logits(graph, sample.tokens.numpy())
     error = float(np.abs(served - truth).max())
     return Finding(

@@ -20,8 +20,8 @@ BATCHES = (2, 3, 5, 8, 17, 33, 65)
 
 # Operators of the allow-list that compute; the others move, compare or select.
 COMPUTING = (
-    "Add", "CumSum", "Div", "Exp", "Gemm", "LayerNormalization", "MatMul", "Mul", "ReduceMax",
-    "Sigmoid", "Sqrt", "Sub", "Tanh",
+    "Add", "CumSum", "Div", "Exp", "Gemm", "LayerNormalization", "MatMul", "MatMulInteger", "Mul",
+    "ReduceMax", "Sigmoid", "Sqrt", "Sub", "Tanh",
 )  # fmt: skip
 # Known to depend on the batch: the comparison must find at least one, or it has no power.
 EXCLUDED = ("ReduceSum", "Log", "Softplus", "Sin", "Cos")
@@ -97,11 +97,13 @@ def _session(
     nodes = [helper.make_node(operator, ["x", *constants], ["y"], **attributes)]
     if operator == "MatMul":
         nodes, constants = _row_times_its_matrix(width, random)
+    elif operator == "MatMulInteger":
+        nodes, constants = _integers(width, random)
     graph = helper.make_graph(
         nodes,
         operator,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", width])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [helper.make_empty_tensor_value_info("y")],
         [
             helper.make_tensor(
                 n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape, a.tobytes(), raw=True
@@ -133,5 +135,21 @@ def _row_times_its_matrix(
         helper.make_node("Unsqueeze", ["x", "last"], ["column"]),
         helper.make_node("Mul", ["column", "weight"], ["matrix"]),
         helper.make_node("MatMul", ["row", "matrix"], ["y"]),
+    ]
+    return nodes, constants
+
+
+def _integers(
+    width: int, random: np.random.Generator
+) -> tuple[list[Any], dict[str, NDArray[np.generic]]]:
+    """Each row rounded on a fixed scale, times a matrix of int8: a quantised product."""
+    constants: dict[str, NDArray[np.generic]] = {
+        "scale": np.array(1 / 32, np.float32),
+        "zero": np.array(128, np.uint8),
+        "weight": random.integers(-64, 65, (width, 2 * width + 1)).astype(np.int8),
+    }
+    nodes = [
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["whole"]),
+        helper.make_node("MatMulInteger", ["whole", "weight", "zero"], ["y"]),
     ]
     return nodes, constants

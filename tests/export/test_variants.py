@@ -1,0 +1,91 @@
+"""Folded and quantised variants: their own tensors and counts, their own report, honest service."""
+
+from pathlib import Path
+
+import onnx
+import pytest
+
+from export.convert import convert, read_manifest
+from export.graph import tensor_offsets
+from export.hoist import hoist
+from export.verify import verify
+from service.artifact import load_artifact
+from service.attestation import attest
+from service.runtime import Runtime, ScanRunner, SlotRunner
+
+VARIANTS = {
+    "folded": {"fold": True},
+    "quantized": {"quantize": True},
+    "both": {"fold": True, "quantize": True},
+}
+
+
+@pytest.fixture(scope="module", params=list(VARIANTS))
+def variant(
+    request: pytest.FixtureRequest, artifact: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    folder: Path = tmp_path_factory.mktemp("variants") / request.param
+    convert(artifact, folder, **VARIANTS[request.param])
+    return folder
+
+
+def operators(path: Path) -> list[str]:
+    proto = onnx.load(path, load_external_data=False)
+    (scan,) = (n for n in proto.graph.node if n.op_type == "Scan")
+    return [node.op_type for node in scan.attribute[0].g.node]
+
+
+def test_a_variant_keeps_every_bound_of_its_report(variant: Path, corpus: Path) -> None:
+    report = verify(variant, corpus.parent)
+    assert report.holds, report.findings
+    assert {f.name for f in report.findings} >= {"bits", "operators"}
+
+
+def test_a_variant_is_attested_on_both_runners(variant: Path) -> None:
+    artifact = load_artifact(variant)
+    for kind in (ScanRunner, SlotRunner):
+        verdict = attest(artifact, kind(artifact, Runtime("cpu", "scan", 1, slots=2)))
+        assert verdict.ok, verdict
+
+
+def test_the_manifest_says_what_is_different(variant: Path, artifact: Path) -> None:
+    exact, manifest = read_manifest(artifact), read_manifest(variant)
+    assert "variant" not in exact
+    assert any(manifest["variant"].values())
+    saved = 1 if manifest["variant"]["folded"] else 0
+    assert manifest["layer_normalizations_unfolded"] == exact["layer_normalizations"]
+    assert manifest["layer_normalizations"] == exact["layer_normalizations"] - saved
+    found = operators(variant / "model.onnx").count("LayerNormalization")
+    assert found == manifest["layer_normalizations"]
+
+
+def test_the_weights_are_the_exact_ones_and_the_rest_is_derived(
+    variant: Path, artifact: Path
+) -> None:
+    name = "model.safetensors"
+    assert (variant / name).read_bytes() == (artifact / name).read_bytes()
+    derived = set(tensor_offsets(variant / "derived.safetensors"))
+    proto = onnx.load(variant / "model.onnx", load_external_data=False)
+    used = {
+        t.name: next(e.value for e in t.external_data if e.key == "location")
+        for t in proto.graph.initializer
+        if t.external_data
+    }
+    assert {n for n, location in used.items() if location == "derived.safetensors"} == derived
+
+
+def test_a_quantised_graph_multiplies_no_floats(variant: Path) -> None:
+    found = operators(variant / "model.onnx")
+    quantized = read_manifest(variant)["variant"]["quantized"]
+    assert ("Gemm" in found) != quantized
+    assert found.count("MatMulInteger") == (quantized and found.count("QuantizeLinear"))
+
+
+def test_nothing_in_a_scan_is_computed_from_what_does_not_change(artifact: Path) -> None:
+    import onnx_ir as ir
+
+    model = ir.load(artifact / "model-filtered.onnx")
+    before = [n.op_type for n in model.graph.all_nodes()]
+    assert model.graph.num_nodes() > 1  # what was moved
+    hoist(model)
+    assert [n.op_type for n in model.graph.all_nodes()] == before

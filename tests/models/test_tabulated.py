@@ -1,0 +1,44 @@
+"""A table in place of the first layer's projection computes the same steps."""
+
+import pytest
+import torch
+
+from models.cells import CellKind
+from models.language import LanguageConfig, LanguageModel
+from models.norms import NormKind, fold
+from models.tabulated import TabulatedLanguageModel
+
+
+def made(cell: CellKind, norm: NormKind, layers: int = 2) -> LanguageModel:
+    torch.manual_seed(3)
+    config = LanguageConfig(cell=cell, norm=norm, layers=layers, units=12, embedding=5)
+    return fold(LanguageModel(config)).double()
+
+
+@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@torch.no_grad()
+def test_steps_from_the_table_are_the_steps_of_the_network(cell: CellKind, norm: NormKind) -> None:
+    model = made(cell, norm)
+    tabulated = TabulatedLanguageModel(model)
+    state = same = model.initial_state(3)
+    for tokens in torch.randint(0, 256, (6, 3)):
+        expected, state = model.step(tokens, state)
+        logits, same = tabulated.step(tokens, same)
+        torch.testing.assert_close(logits, expected, rtol=0, atol=1e-13)
+
+
+def test_what_the_table_stands_for_is_gone_and_the_rest_is_shared() -> None:
+    model = made("lstm", "layer", layers=1)
+    left = set(dict(TabulatedLanguageModel(model).named_parameters()))
+    gone = {"embedding.weight", "stack.cells.0.weight_x"}
+    gone |= {"stack.cells.0.norm_x.weight", "stack.cells.0.norm_x.bias"}
+    assert left == set(dict(model.named_parameters())) - gone | {"table"}
+    assert hasattr(model.stack.cells[0], "weight_x")
+
+
+def test_what_depends_on_the_time_step_is_no_table() -> None:
+    torch.manual_seed(0)
+    config = LanguageConfig(norm="batch", units=4, embedding=3, longest_step=2)
+    with pytest.raises(ValueError, match="no table"):
+        TabulatedLanguageModel(LanguageModel(config))
