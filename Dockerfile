@@ -6,6 +6,20 @@ COPY pyproject.toml constraints.txt ./
 RUN python -m venv --without-pip /opt/venv \
     && pip --python /opt/venv/bin/python install --no-cache-dir -c constraints.txt ".[$ORT_EXTRA]"
 
+# The load profile of docker-compose.yml: Locust and one file, neither of which the service has.
+FROM python:3.11-slim AS load
+WORKDIR /build
+COPY pyproject.toml constraints.txt ./
+RUN python -m venv --without-pip /opt/venv \
+    && pip --python /opt/venv/bin/python install --no-cache-dir -c constraints.txt ".[load]"
+WORKDIR /app
+COPY --chmod=755 bench/locustfile.py ./
+ENV PATH=/opt/venv/bin:$PATH \
+    PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1
+USER 10001:10001
+ENTRYPOINT ["locust", "--locustfile", "locustfile.py", "--headless"]
+
 FROM python:3.11-slim
 COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /app

@@ -1,0 +1,74 @@
+"""Whether a peer writes what the service writes, so that none is fast by doing less:
+`python -m bench.peers.same_text [NAME ...]`.
+"""
+
+import asyncio
+import sys
+from collections.abc import Iterable
+from itertools import takewhile
+
+from bench.connection import Connection
+from bench.peers.launch import PEERS, launch
+from bench.target import Target
+
+# Lengths in bytes by seed, asked for all at once, so that batches hold requests of many lengths.
+CASES = {1: 200, 2: 200, 3: 16, 4: 137, 5: 200, 6: 400, 7: 90, -1: 200}
+# BentoML runs its first nine requests one by one, to learn how long they take.
+_ROUNDS = 3
+# PyTorch eager rounds in its own way, and a draw that falls on the border of two bytes may differ
+# once in a long while; from there on the text is another. The others run the service's graph.
+PLAIN_PREFIX_CHARACTERS = 50
+
+
+def same_text(service: Target, peer: Target) -> int:
+    """Compare every case, whole and streamed as the peer has it; how many were compared.
+
+    Raises `AssertionError` naming the peer, the seed and where the texts part.
+    """
+    expected = asyncio.run(_texts(service, streamed=False))
+    compared = 0
+    for streamed in peer.modes * _ROUNDS:
+        for seed, text in asyncio.run(_texts(peer, streamed=streamed)).items():
+            _compare(peer.name, seed, expected[seed], text)
+            compared += 1
+    return compared
+
+
+def _compare(name: str, seed: int, expected: str, text: str) -> None:
+    pairs = zip(expected, text, strict=False)
+    common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+    if text == expected or (name == "plain" and common >= PLAIN_PREFIX_CHARACTERS):
+        return
+    raise AssertionError(
+        f"{name}, seed {seed}: {text[common:][:20]!r} after {common} characters, "
+        f"where the service has {expected[common:][:20]!r}"
+    )
+
+
+async def _texts(target: Target, *, streamed: bool) -> dict[int, str]:
+    async def ask(seed: int, length: int) -> str:
+        connection = await Connection.open(target.port)
+        try:
+            answer = await connection.post(target.path, target.body(length, seed, stream=streamed))
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise AssertionError(f"{target.name}: {answer.status} {bytes(answer.body)[:200]!r}")
+        if streamed:
+            return "".join(text for _, text in answer.events())
+        return target.text(bytes(answer.body))
+
+    texts = await asyncio.gather(*(ask(seed, length) for seed, length in CASES.items()))
+    return dict(zip(CASES, texts, strict=True))
+
+
+def main(names: Iterable[str]) -> None:
+    """Check the peers of these names."""
+    with launch("service") as service:
+        for name in names:
+            with launch(name) as peer:
+                print(f"{name}: the same text {same_text(service, peer)} times")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or PEERS)

@@ -1,0 +1,250 @@
+"""What stands beside the served model in `bench.step`: the same steps of the same weights, run by
+other means.
+
+A `Task` is what every side has to write. A side is built from it, its inputs laid out beforehand,
+and returns what it wrote, `(T, ...)` for T steps. Text and ink differ in their ports alone, so one
+builder serves both.
+"""
+
+import importlib.util
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import cycle
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from bench import floor
+from export.convert import Model, load_model, make_step, read_manifest
+from export.golden import initial_state
+from models.generation import Port as TorchPort
+from service.artifact import Arrays, Artifact, Port
+from service.runtime import Runtime, ScanRunner
+
+CHUNK_STEPS = 32
+Write = Callable[[], np.ndarray]
+Step = Callable[..., tuple[Tensor, ...]]
+Check = Literal["same", "length", "nothing"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """`steps` steps of a model from its beginning, alone in its batch.
+
+    `noise (T, ...)` and `options` are named as the ports they fill; a port of neither kind has
+    zeros: nothing is forced. Sides agree on a step where what they `write` is within `tolerance`.
+    """
+
+    artifact: Artifact
+    steps: int
+    noise: Arrays
+    options: Arrays
+    writes: str
+    tolerance: float = 0.0
+
+    def columns(self, ports: Iterable[Port | TorchPort]) -> Arrays:
+        """What enters at each step, `(T, 1, ...)` in the shape of its port."""
+        return {p.name: self._filled(p, self.noise, (self.steps, 1)) for p in ports}
+
+    def row(self, ports: Iterable[Port | TorchPort]) -> Arrays:
+        """The options of the row, `(1, ...)` in the shape of their ports."""
+        return {p.name: self._filled(p, self.options, (1,)) for p in ports}
+
+    def _filled(
+        self, port: Port | TorchPort, values: Mapping[str, np.ndarray], leading: tuple[int, ...]
+    ) -> np.ndarray:
+        shape = (*leading, *port.shape)
+        if port.name in values:
+            return values[port.name].reshape(shape)
+        return np.zeros(shape, str(port.dtype).removeprefix("torch."))
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One of the things compared; `note` says what is particular about it.
+
+    `check` says what has to hold of what it writes: that it is what `served` writes, that it has as
+    many steps (a variant of the model may write something else), or nothing: it writes nothing.
+    """
+
+    run: Callable[[], Any]
+    note: str = ""
+    check: Check = "same"
+
+
+def served(task: Task, threads: int) -> Side:
+    """This project's runner, in chunks of 32 steps."""
+    ports = task.artifact.manifest.ports
+    runner = ScanRunner(task.artifact, Runtime("cpu", "scan", threads, slots=1))
+    columns, row = task.columns(ports.step), task.row(ports.row)
+    chunks = [
+        {name: column[first : first + CHUNK_STEPS] for name, column in columns.items()}
+        for first in range(0, task.steps, CHUNK_STEPS)
+    ]
+
+    def write() -> np.ndarray:
+        runner.load(0, task.artifact.initial_state())
+        parts = [runner.run([0], chunk, row, filtered=False)[task.writes] for chunk in chunks]
+        return np.concatenate(parts)[:, 0]
+
+    return Side(write, f"chunks of {CHUNK_STEPS} steps")
+
+
+def loop(task: Task, threads: int) -> Side:
+    """A Python loop over the graph of one step: `session.run`, its state fed back."""
+    manifest = task.artifact.manifest
+    path = task.artifact.folder / manifest.graphs.step.plain
+    session = Runtime("cpu", "slots", threads, slots=1).session(path)
+    inputs = {i.name for i in session.get_inputs()}
+    row = {n: value for n, value in task.row(manifest.ports.row).items() if n in inputs}
+    columns = task.columns(manifest.ports.step)
+    feeds = [row | {n: c[t] for n, c in columns.items()} for t in range(task.steps)]
+    carried = [p.name for p in manifest.ports.state]
+    wanted = [*(f"{name}_after" for name in carried), task.writes]
+
+    def write() -> np.ndarray:
+        state = {n: value[None] for n, value in task.artifact.initial_state().items()}
+        written = []
+        for feed in feeds:
+            *after, out = session.run(wanted, state | feed)
+            state = dict(zip(carried, after, strict=True))
+            written.append(out)
+        return np.concatenate(written)
+
+    return Side(write, "onnxruntime")
+
+
+def eager(task: Task, threads: int) -> Side:
+    """PyTorch as it is."""
+    return Side(_torch_loop(task, lambda step, example: step))
+
+
+def compiled(task: Task, threads: int) -> Side:
+    """`torch.compile` of the step; it compiles in the first run, which is not timed."""
+    torch.compiler.reset()
+
+    def prepare(step: nn.Module, example: tuple[Tensor, ...]) -> Step:
+        compiled_step: Step = torch.compile(step, fullgraph=True, dynamic=False)
+        return compiled_step
+
+    return Side(_torch_loop(task, prepare), "default mode, fullgraph, dynamic=False")
+
+
+def torchscript(task: Task, threads: int) -> Side:
+    """The step traced and frozen."""
+
+    def prepare(step: nn.Module, example: tuple[Tensor, ...]) -> Step:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", torch.jit.TracerWarning)
+            frozen: Step = torch.jit.freeze(torch.jit.trace(step, example))
+        return frozen
+
+    return Side(_torch_loop(task, prepare), "traced and frozen")
+
+
+def openvino(task: Task, threads: int) -> Side:
+    """The graph of one step, compiled for batch 1 by OpenVINO, in a Python loop.
+
+    Two requests in turn: what one puts out as its state is, in place, the state the other takes.
+    """
+    import openvino as ov
+
+    manifest = task.artifact.manifest
+    core = ov.Core()
+    # Where the processor can, OpenVINO would round to bfloat16 and write something else.
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    model = core.read_model(task.artifact.folder / manifest.graphs.step.plain)
+    ports = {p.name: p for p in (*manifest.ports.state, *manifest.ports.step, *manifest.ports.row)}
+    names = [i.get_any_name() for i in model.inputs]
+    model.reshape({name: [1, *ports[name].shape] for name in names})
+    program = core.compile_model(model, "CPU", settings)
+    requests = [program.create_infer_request() for _ in range(2)]
+    carried = [p.name for p in manifest.ports.state]
+    for this, other in (requests, requests[::-1]):
+        for name in carried:
+            other.set_tensor(name, this.get_tensor(f"{name}_after"))
+        for name, value in task.row(manifest.ports.row).items():
+            if name in names:
+                this.get_tensor(name).data[:] = value
+    columns = task.columns(manifest.ports.step)
+    feeds = [
+        [(r.get_tensor(name).data, column) for name, column in columns.items()] for r in requests
+    ]
+    first = {name: requests[0].get_tensor(name).data for name in carried}
+    outputs = [r.get_tensor(task.writes).data for r in requests]
+
+    def write() -> np.ndarray:
+        for name, value in task.artifact.initial_state().items():
+            first[name][0] = value
+        written = np.empty((task.steps, *outputs[0].shape[1:]), outputs[0].dtype)
+        turns = cycle(zip(requests, feeds, outputs, strict=True))
+        for t, (request, feed, output) in zip(range(task.steps), turns, strict=False):
+            for view, column in feed:
+                view[:] = column[t]
+            request.start_async()
+            request.wait()
+            written[t] = output[0]
+        return written
+
+    return Side(write, "LATENCY hint, float32, batch 1, sampler in the graph")
+
+
+def weights_read(task: Task, threads: int) -> Side:
+    """The weights of a step read once, as often as there are steps (`bench.floor`)."""
+    size_bytes = floor.weight_bytes(_load(task.artifact.folder))
+    reader, run = floor.reads(size_bytes, task.steps)
+    return Side(run, f"{size_bytes / 1e6:.2f} MB of weights, torch.{reader}", "nothing")
+
+
+BUILDERS: dict[str, Callable[[Task, int], Side]] = {
+    "served": served,
+    "eager": eager,
+    "compile": compiled,
+    "torchscript": torchscript,
+    "loop": loop,
+    "openvino": openvino,
+    "floor": weights_read,
+}
+
+
+def absent(sides: Iterable[str]) -> dict[str, str]:
+    """Which of these sides cannot be measured here, each with the reason."""
+    if "openvino" in sides and importlib.util.find_spec("openvino") is None:
+        return {"openvino": "no openvino column: the package is not installed (role `peers`)"}
+    return {}
+
+
+def _load(folder: Path) -> Model:
+    return load_model(folder, read_manifest(folder)).eval()
+
+
+def _torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], Step]) -> Write:
+    step = make_step(_load(task.artifact.folder), filtered=False).eval()
+    columns = {n: torch.from_numpy(c) for n, c in task.columns(step.step_ports).items()}
+    row = [torch.from_numpy(value) for value in task.row(step.row_ports).values()]
+    inputs = [[*(c[t] for c in columns.values()), *row] for t in range(task.steps)]
+    start = initial_state(step, 1)
+    carried = len(start)
+    written_at = carried + [p.name for p in step.output_ports].index(task.writes)
+    with torch.inference_mode():
+        call = prepare(step, (*start, *inputs[0]))
+
+    @torch.inference_mode()
+    def write() -> np.ndarray:
+        state, written = start, []
+        for values in inputs:
+            results = call(*state, *values)
+            state = results[:carried]
+            written.append(results[written_at])
+        return torch.cat(written).numpy()
+
+    return write

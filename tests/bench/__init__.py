@@ -1,0 +1,1 @@
+"""Tests of the measurements: that they measure what they say."""
