@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from bench import machine
 from export.tasks import LanguageTask
-from export.train import TrainConfig, Trainer, use_fast_float32
+from export.train import TrainConfig, Trainer, keep_freed_memory, use_fast_float32
 from models.cells import State
 from models.language import VOCABULARY, LanguageConfig, LanguageModel
 from models.stack import Stack
@@ -88,6 +88,7 @@ def measure(units: int, threads: int, rounds: int, batch: int = BATCH, steps: in
     torch.set_num_threads(threads)
     torch.manual_seed(0)
     use_fast_float32()
+    keep_freed_memory()
     with tempfile.TemporaryDirectory() as folder:
         sides = {
             name: _updates(model, batch, steps, Path(folder, name))

@@ -12,7 +12,7 @@ from torch import distributed
 from export.convert import MANIFEST, convert, read_manifest, write_json
 from export.recipe import read_recipe
 from export.run import carry_out
-from export.train import use_fast_float32
+from export.train import keep_freed_memory, use_fast_float32
 
 DATA_FOLDER = Path(os.environ.get("EVENKEEL_DATA", "data"))
 RESULTS = Path("docs", "results")
@@ -22,6 +22,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 for a broken bound or bad input, 130 for Ctrl-C."""
     options = _parser().parse_args(arguments)
     use_fast_float32()
+    keep_freed_memory()
     try:
         return int(options.command(options) or 0)
     except (ValueError, OSError) as error:

@@ -4,6 +4,7 @@ back-propagation with carried state, weight averaging, early stopping, exact res
 Run it through `python -m export train`; under `torchrun` it is data parallel.
 """
 
+import ctypes
 import json
 import math
 import time
@@ -22,6 +23,7 @@ from models.cells import State
 
 CHECKPOINT = "checkpoint.safetensors"
 LOG = "log.jsonl"
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,3 +289,15 @@ def use_fast_float32() -> None:
     """
     if not torch.cpu.get_capabilities().get("amx_tile", False):
         torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed tensors for the next ones.
+
+    An update allocates the same blocks of tens of megabytes each time; mapped anew they are zeroed
+    page by page by the kernel. Does nothing where the library is not glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
