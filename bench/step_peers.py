@@ -19,8 +19,9 @@ import torch
 from torch import Tensor, nn
 
 from bench import floor
-from export.convert import Model, load_model, make_step, read_manifest
+from export.convert import load_model, read_manifest
 from export.golden import initial_state
+from export.variant import Model, make_step
 from models.generation import Port as TorchPort
 from service.artifact import Arrays, Artifact, Port
 from service.runtime import Runtime, ScanRunner

@@ -46,6 +46,15 @@ def variant_of(manifest: dict[str, Any]) -> Variant:
     return Variant(**manifest["variant"]) if "variant" in manifest else EXACT
 
 
+def make_step(model: Model, *, filtered: bool, variant: Variant = EXACT) -> Step:
+    """What is exported of a model; `filtered` adds the options that leave symbols out, if any."""
+    if isinstance(model, HandwritingModel):
+        return HandwritingStep(model)
+    return LanguageStep(
+        TabulatedLanguageModel(model) if variant.folded else model, filtered=filtered
+    )
+
+
 class GraphWriter:
     """Writes the tensors of a model and a variant to `folder` once, then any graph over them.
 
@@ -64,10 +73,7 @@ class GraphWriter:
 
     def step(self, *, filtered: bool) -> Step:
         """What is exported; `filtered` adds the options that leave symbols out, if any."""
-        if isinstance(self._model, HandwritingModel):
-            return HandwritingStep(self._model)
-        model = TabulatedLanguageModel(self._model) if self._variant.folded else self._model
-        return LanguageStep(model, filtered=filtered)
+        return make_step(self._model, filtered=filtered, variant=self._variant)
 
     def write(self, path: Path, *, scan: bool, filtered: bool) -> None:
         """One graph. Raises `ConversionError` when it breaks a promise."""
