@@ -13,7 +13,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity parity-full page-check bench legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test check parity parity-full page-check bench bench-all legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -42,8 +42,17 @@ page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs sav
 	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
 	$(RUN) pytest tests/page $(if $(SCREENS),--screens $(SCREENS))
 
-bench: $(VENV) ## measure the service and its peers on this machine
+bench: peers ## the quick measurements, at most 10 minutes, and every goal as met or missed
 	$(RUN) bench
+
+bench-all: peers ## all peers, sizes and loads, some 45 minutes; SECTIONS=http,training runs a part
+	$(RUN) bench --all $(if $(SECTIONS),--sections $(SECTIONS))
+
+# What the service is measured beside; nothing else wants it.
+.PHONY: peers
+peers: $(VENV)
+	@.venv/bin/python -c 'from importlib.metadata import version as v; v("bentoml"), v("litserve"), v("openvino")' \
+		2>/dev/null || $(RUN) pip install -c constraints.txt '.[peers]'
 
 legibility: $(VENV) ## read real and generated handwriting with Tesseract; wants EVENKEEL_DATA
 	$(RUN) bench.legibility $(if $(PENS),--pens $(PENS))

@@ -1,56 +1,80 @@
-"""`python -m bench`: measure, print tables with the goals, and write docs/results/bench.json."""
+"""`python -m bench [--all] [--sections step,http,...]`: measure beside peers and print every goal.
 
-import json
-import os
+A quick run (`make bench`) takes up to ten minutes and writes docs/results/bench.json. With `--all`
+(`make bench-all`) it takes some 45 and writes a file per section, and pictures, into
+docs/results/bench as soon as the section ends. bench/README.md says how to read them.
+"""
+
+import argparse
+import sys
+import time
+from collections.abc import Sequence
 from dataclasses import asdict
-from pathlib import Path
+from importlib.util import find_spec
+from typing import Any
 
-from bench import http, ink, machine, step
+from bench import machine, plots, report
+from bench.goals import outcomes
+from bench.sections import QUICK_SECTIONS, SECTIONS
 
-RESULTS = Path("docs", "results")
-STEP_GOAL = 2.5
-THROUGHPUT_GOAL = 2.5
-
-
-def main() -> None:
-    """Steps of text and ink for one thread and for all cores, then HTTP."""
-    where = machine.describe()
-    print(", ".join(f"{k} {v}" for k, v in where.items()))
-    counts = sorted({1, os.cpu_count() or 1})
-    steps = [row for threads in counts for row in step.measure(threads)]
-    pens = [ink.measure(threads) for threads in counts] if ink.ARTIFACT.exists() else []
-    print(f"{'model':14}{'threads':>8}{'served µs':>11}{'eager µs':>10}{'ratio':>7}{'p10':>7}")
-    for r in steps + pens:
-        print(
-            f"{r.model:14}{r.threads:8}{r.served_us:11}{r.eager_us:10}{r.ratio_median:7}"
-            f"{r.ratio_p10:7}  {_goal(r.ratio_median, STEP_GOAL)}"
-        )
-    if pens:
-        line_ms, points = ink.line_ms(counts[-1])
-        print(f"a line of {len(ink.TEXT)} characters: {line_ms:.1f} ms for {points} points")
-    rows, ready_s = http.measure()
-    print(f"\nstart to ready {ready_s:.2f} s; completions of {http.BYTES} bytes, closed loop")
-    print(f"{'clients':>8}{'requests':>10}{'p50 ms':>9}{'p90 ms':>9}{'bytes/s':>10}")
-    for row in rows:
-        print(
-            f"{row.clients:8}{row.requests:10}{row.p50_ms:9}{row.p90_ms:9}{row.bytes_per_s:10.0f}"
-        )
-    gain = rows[1].bytes_per_s / rows[0].bytes_per_s
-    print(f"{http.CLIENTS} clients together: {gain:.2f} times one  {_goal(gain, THROUGHPUT_GOAL)}")
-    content = {
-        "command": "make bench",
-        "machine": where,
-        "step": [asdict(r) for r in steps],
-        "pen": [asdict(r) for r in pens],
-        "http": [asdict(r) for r in rows],
-        "start_to_ready_s": round(ready_s, 2),
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / "bench.json").write_text(json.dumps(content, indent=2) + "\n")
+_PEER_PACKAGES = ("bentoml", "litserve", "openvino")
 
 
-def _goal(value: float, goal: float) -> str:
-    return f"{'met' if value >= goal else 'MISSED'} (goal {goal})"
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure the sections asked for, in the order of the list."""
+    options = _options(arguments)
+    if options.all and (missing := [p for p in _PEER_PACKAGES if find_spec(p) is None]):
+        raise SystemExit(f"{', '.join(missing)} not installed: pip install '.[peers]'")
+    print(", ".join(f"{k} {v}" for k, v in (machine.describe() | report.versions()).items()))
+    command = " ".join(["python -m bench", *(sys.argv[1:] if arguments is None else arguments)])
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for section in options.sections:
+        began_s = time.perf_counter()
+        found = _measure(section, full=options.all)
+        tables |= found
+        content = report.section_content(command, found, outcomes(section, found))
+        file = (report.keep_full if options.all else report.keep_quick)(section, content)
+        print(f"{section}: {time.perf_counter() - began_s:.0f} s, {file}", flush=True)
+        if options.all:
+            _draw(section, found)
+    print()
+    for line in report.goal_lines(tables):
+        print(line)
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--all", action="store_true", help="all models, sides, peers and loads")
+    parser.add_argument("--sections", type=_sections, help=f"of {','.join(SECTIONS)}")
+    options = parser.parse_args(arguments)
+    if options.sections is None:
+        options.sections = list(SECTIONS if options.all else QUICK_SECTIONS)
+    return options
+
+
+def _sections(given: str) -> list[str]:
+    names = given.split(",")
+    if unknown := [name for name in names if name not in SECTIONS]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(SECTIONS)}")
+    return [name for name in SECTIONS if name in names]
+
+
+def _measure(section: str, *, full: bool) -> dict[str, list[dict[str, Any]]]:
+    """All rows of a section by table, each printed as it comes."""
+    tables: dict[str, list[dict[str, Any]]] = {}
+    for table, row in SECTIONS[section](full):
+        if table not in tables:
+            print(*report.head(table), sep="\n")
+        tables.setdefault(table, []).append(asdict(row))
+        print(report.line(row), flush=True)
+    return tables
+
+
+def _draw(section: str, tables: dict[str, list[dict[str, Any]]]) -> None:
+    if section == "step":
+        plots.plot_steps(tables["step"], report.FOLDER / "step.png")
+    if section == "http":
+        plots.plot_load(tables["load"], report.FOLDER / "http.png")
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch
+from matplotlib.ticker import NullFormatter
 
 Row = Mapping[str, Any]
 _TITLES = {
@@ -190,6 +191,7 @@ def _curves(axes: Axes, rows: Sequence[Row], column: str, title: str) -> None:
                 axes.plot(row["rate_per_s"], 0.97, "x", color=colour, transform=place, zorder=3)
     axes.set_yscale("log")
     axes.yaxis.set_major_formatter(lambda value, _: f"{value:,.0f}" if value >= 1 else f"{value:g}")
+    axes.yaxis.set_minor_formatter(NullFormatter())
     axes.set_xlim(left=0)
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
     axes.set_xlabel("offered requests per second", fontsize=9, color="0.35")
@@ -216,6 +218,7 @@ def _bars(axes: Axes, rows: Sequence[Row], column: str, title: str, unit: str) -
     axes.set_xlim(0, max([*best.values(), 1e-9]) * 1.15)
     axes.set_title(title, loc="left", fontsize=11, fontweight="bold")
     axes.set_xlabel(unit, fontsize=9, color="0.35")
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.tick_params(axis="y", length=0)
     _quiet(axes, "x")
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from bench.arrivals import Lengths
 
 GOOD_FIRST_BYTE_MS = 50.0
-_SAMPLES_FOR_P999 = 10_000
+SAMPLES_FOR_P999 = 10_000
 OK = "200"
 
 
@@ -121,7 +121,7 @@ def spread(seconds: Iterable[float]) -> Spread | None:
     if not ordered:
         return None
     p50, p90, p99, p999 = (round(percentile(ordered, q) * 1e3, 3) for q in (0.5, 0.9, 0.99, 0.999))
-    return Spread(p50, p90, p99, p999 if len(ordered) >= _SAMPLES_FOR_P999 else None, len(ordered))
+    return Spread(p50, p90, p99, p999 if len(ordered) >= SAMPLES_FOR_P999 else None, len(ordered))
 
 
 def summarise(

@@ -13,7 +13,7 @@ import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
 from bench.peers.launch import ARTIFACTS, MODEL, launch
-from bench.rows import percentile
+from bench.rows import SAMPLES_FOR_P999, percentile
 from service.artifact import load_artifact
 from service.language import Sampling
 from service.runtime import Runtime, ScanRunner
@@ -38,6 +38,7 @@ class OnlineRow:
     p50_us: float
     p90_us: float
     p99_us: float
+    p999_us: float | None  # of 10,000 steps or more
 
 
 def measure(*, steps: int = STEPS, threads: int = 0, model: str = MODEL) -> list[OnlineRow]:
@@ -100,8 +101,11 @@ def _seconds(step: Callable[[int], object], byte: int) -> float:
 
 
 def _row(model: str, way: str, threads: int, ordered_s: list[float]) -> OnlineRow:
-    p50, p90, p99 = (round(percentile(ordered_s, q) * 1e6, 1) for q in (0.5, 0.9, 0.99))
-    return OnlineRow(model, way, threads, len(ordered_s), p50, p90, p99)
+    p50, p90, p99, p999 = (
+        round(percentile(ordered_s, q) * 1e6, 1) for q in (0.5, 0.9, 0.99, 0.999)
+    )
+    enough = len(ordered_s) >= SAMPLES_FOR_P999
+    return OnlineRow(model, way, threads, len(ordered_s), p50, p90, p99, p999 if enough else None)
 
 
 def main() -> None:
