@@ -71,7 +71,7 @@ docker-probe: ## ask a running service for a completion and a line of ink; fails
 	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
 		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
 
-gpu-check: ## exactness and the service tests on CUDA; skipped where there is no NVIDIA GPU
+gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
@@ -79,6 +79,7 @@ gpu-check: ## exactness and the service tests on CUDA; skipped where there is no
 .PHONY: gpu-tests
 gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m bench.gpu
+	.venv-gpu/bin/python -m bench.gpu_step
 	.venv-gpu/bin/python -m pytest tests/service
 
 clean: ## remove what make made, except artifacts and training runs

@@ -198,11 +198,11 @@ def _percentile(values: np.ndarray, part: float, digits: int) -> float:
     return round(float(np.quantile(values, part, method="inverted_cdf")), digits)
 
 
-def random_artifact(folder: Path, units: int) -> Artifact:
-    """A language model of so many units with random weights, exported to a new folder."""
+def random_artifact(folder: Path, units: int, layers: int = 1) -> Artifact:
+    """A language model of such a size with random weights, exported to a new folder."""
     torch.manual_seed(0)
     folder.mkdir()
-    config = LanguageConfig(units=units)
+    config = LanguageConfig(units=units, layers=layers)
     facts = {
         "kind": "language", "model": asdict(config), "batch": {"rows": 2, "steps": 8},
         "data": {}, "training": {},
