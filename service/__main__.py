@@ -46,6 +46,8 @@ def main() -> int:
         log_config=None,
         log_level=settings.log_level,
         access_log=settings.log_level == "debug",
+        # Messages are small and mostly local; deflate takes longer than a step.
+        ws_per_message_deflate=False,
         timeout_graceful_shutdown=settings.drain_timeout_s,
     )
     server = uvicorn.Server(config)

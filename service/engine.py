@@ -11,12 +11,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-import numpy as np
-
 from service.artifact import Arrays
 from service.errors import NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
-from service.runtime import Runner
+from service.runtime import Runner, stack_rows
 
 log = logging.getLogger(__name__)
 
@@ -124,6 +122,7 @@ class Engine:
         self._attest = attest
         self._waiting: deque[Job] = deque()
         self._slots: dict[int, Job | Replay] = {}
+        self._row: Arrays = {}  # of the jobs in the slots; empty when those have changed
         self._wake = threading.Condition()
         self._stopping = False
         self.ready = False
@@ -186,13 +185,11 @@ class Engine:
         for slot, job in zip(slots, jobs, strict=True):
             if not isinstance(job, Replay) and job.wants_state:
                 job.anchor(self._runner.read(slot))
-        inputs = [job.inputs(steps) for job in jobs]
-        outputs = self._runner.run(
-            slots,
-            {name: np.stack([i[name] for i in inputs], axis=1) for name in inputs[0]},
-            {name: np.stack([j.row[name] for j in jobs]) for name in jobs[0].row},
-            filtered=any(job.filtered for job in jobs),
-        )
+        if not self._row:
+            self._row = stack_rows([job.row for job in jobs], axis=0)
+        steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
+        filtered = any(job.filtered for job in jobs)
+        outputs = self._runner.run(slots, steps_in, self._row, filtered=filtered)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
         for column, (slot, job) in enumerate(zip(slots, jobs, strict=True)):
@@ -227,10 +224,12 @@ class Engine:
 
     def _place(self, slot: int, job: "Job | Replay") -> None:
         self._slots[slot] = job
+        self._row = {}
         self._runner.load(slot, job.state)
 
     def _retire(self, slot: int) -> None:
         del self._slots[slot]
+        self._row = {}
 
     def _end_all(self, error: ServiceError) -> None:
         with self._wake:

@@ -83,7 +83,7 @@ class Piece:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionSpec:
-    """What one completion is to do, checked."""
+    """What one completion is to do, checked; one that is not streamed is shown when it ends."""
 
     prompt: bytes
     max_tokens: int
@@ -92,6 +92,7 @@ class CompletionSpec:
     echo: bool = False
     logprobs: int | None = None
     wants_state: bool = False
+    streamed: bool = True
 
 
 class Completion:
@@ -186,7 +187,7 @@ class Completion:
         self._flush_piece()
 
     def publish(self) -> None:
-        if self._piece.text or self._piece.logprobs:
+        if self.spec.streamed and (self._piece.text or self._piece.logprobs):
             self._flush_piece()
 
     def _begin(self) -> None:

@@ -18,6 +18,7 @@ from service.metrics import Metrics
 from service.runtime import Runner, Runtime, choose_runtime, make_runner
 from service.settings import Settings
 from service.state import Moment, StateCodec
+from service.threads import fastest_runner
 
 log = logging.getLogger(__name__)
 
@@ -94,6 +95,7 @@ class ServedModel:
             "ink": manifest.ink.model_dump() if manifest.ink else None,
             "digest": self.artifact.digest,
             "runtime": self.runtime.fingerprint,
+            "threads": self.runtime.threads,
             "system_fingerprint": self.fingerprint,
             "parity": manifest.parity,
             "attestation": self.verdict.describe() if self.verdict else None,
@@ -110,10 +112,14 @@ class Models:
         runtime = choose_runtime(settings)
         self._models: dict[str, ServedModel] = {}
         for name, artifact in load_artifacts(settings.artifacts).items():
-            codec = StateCodec(key.encode(), artifact, runtime.fingerprint)
-            model = ServedModel(artifact, runtime, codec, stored_styles(artifact))
+            if runtime.provider == "cpu" and runtime.threads == 0:
+                runner, chosen = fastest_runner(artifact, runtime)
+            else:
+                runner, chosen = make_runner(artifact, runtime), runtime
+            codec = StateCodec(key.encode(), artifact, chosen.fingerprint)
+            model = ServedModel(artifact, chosen, codec, stored_styles(artifact))
             model.engine = Engine(
-                make_runner(artifact, runtime),
+                runner,
                 metrics.of_engine(name),
                 chunk_steps=settings.chunk_steps,
                 first_chunk_steps=settings.first_chunk_steps,

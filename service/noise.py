@@ -5,6 +5,8 @@ from numpy.typing import NDArray
 
 LEAST_UNIFORM = 2.0**-24
 _BLOCK = 4  # Philox 4x64 makes four words per counter value
+# Making a generator asks the system for entropy, used or not: some 10 µs, a tenth of a step.
+_AHEAD = 256
 
 
 class UniformStream:
@@ -16,12 +18,20 @@ class UniformStream:
 
     def __init__(self, seed: int, choice: int = 0) -> None:
         self._key = np.array([seed & 0xFFFFFFFFFFFFFFFF, choice], np.uint64)
+        self._first = 0  # the number of the first of those made
+        self._made = np.zeros(0, np.float32)
 
     def take(self, first: int, count: int) -> NDArray[np.float32]:
         """Uniforms number `first` to `first + count`, `(count,)`.
 
         Odd multiples of 2**-24: never 0, which would draw byte 0 however improbable it is.
         """
+        if not self._first <= first <= first + count <= self._first + len(self._made):
+            self._first, self._made = first, self._make(first, max(count, _AHEAD))
+        start = first - self._first
+        return self._made[start : start + count]
+
+    def _make(self, first: int, count: int) -> NDArray[np.float32]:
         generator = np.random.Philox(key=self._key, counter=first // _BLOCK)
         skip = first % _BLOCK
         words = generator.random_raw(skip + count)[skip:]

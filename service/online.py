@@ -150,7 +150,8 @@ class OnlineText(Online):
         outputs = await self._read(np.frombuffer(sent, np.uint8).astype(np.int64))
         logits = outputs["logits"][-1].astype(np.float64)
         logits -= logits.max()
-        return [round(float(p), 6) for p in logits - np.log(np.exp(logits).sum())]
+        shown: list[float] = (logits - np.log(np.exp(logits).sum())).round(6).tolist()
+        return shown
 
     async def write(self, count: int) -> bytes:
         """Bytes of the model's own."""

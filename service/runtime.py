@@ -129,7 +129,7 @@ class ScanRunner:
         if not filtered:
             row = {name: row[name] for name in self._plain_row}
         chosen = np.asarray(slots)
-        state = {name: array[chosen] for name, array in self._state.items()}
+        state = {name: array.take(chosen, axis=0) for name, array in self._state.items()}
         results = session.run(self._after + self._outputs, state | steps | row)
         for array, after in zip(self._state.values(), results, strict=False):
             array[chosen] = after
@@ -213,6 +213,14 @@ class SlotRunner:
             for name, value in self._outputs.items():
                 columns[name].append(value.numpy()[chosen])
         return {name: np.stack(values) for name, values in columns.items()}
+
+
+def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:
+    """The inputs of a run from those of its rows, B at `axis`."""
+    if len(rows) == 1:  # a view: eight calls of `np.stack` take a fifth of a step
+        place = (*[slice(None)] * axis, None)
+        return {name: array[place] for name, array in rows[0].items()}
+    return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
 
 
 def _cuda_works() -> bool:

@@ -27,7 +27,9 @@ class Settings(BaseSettings):
     runner: Literal["auto", "scan", "slots"] = Field(
         "auto", description="scan runs a chunk in one call, slots step by step; auto fits provider"
     )
-    threads: int = Field(0, ge=0, description="threads of a model's session; 0 takes all cores")
+    threads: int = Field(
+        0, ge=0, description="threads of a model's session; 0 takes the number that is fastest here"
+    )
     slots: int = Field(32, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
     chunk_steps: int = Field(32, ge=1, le=4096, description="steps between two looks at the queue")

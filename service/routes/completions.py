@@ -125,6 +125,7 @@ def _make_call(body: CompletionRequest, model: ServedModel, most_tokens: int) ->
             echo=body.echo,
             logprobs=body.logprobs,
             wants_state=body.return_state,
+            streamed=body.stream,
         )
         for choice in range(body.n):
             moment = replace(start, choice=start.choice + choice)

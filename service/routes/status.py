@@ -34,6 +34,7 @@ async def health(request: Request) -> JSONResponse:
         "models": {
             m.artifact.name: {
                 "ready": m.engine.ready,
+                "threads": m.runtime.threads,
                 "attestation": m.verdict.describe() if m.verdict else None,
             }
             for m in models

@@ -45,6 +45,16 @@ def test_a_request_joins_between_two_chunks_and_starts_with_a_short_one() -> Non
     assert [run.steps for run in runner.runs] == [3, 8, 8, 3, 7, 1]
 
 
+@pytest.mark.parametrize("streamed", [True, False])
+def test_an_answer_that_is_not_streamed_is_handed_over_once(streamed: bool) -> None:
+    call = Call(max_tokens=30, streamed=streamed, logprobs=0)
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=3) as started:
+        started.submit([call.job])
+        result = call.result()
+    assert (result.text, result.tokens) == (_SCRIPT[:30].decode(), _SCRIPT[:30])
+    assert len(result.pieces) == (5 if streamed else 1)
+
+
 def test_a_finished_request_makes_room_for_the_next() -> None:
     runner = ScriptedRunner(_SCRIPT, width=2)
     calls = [Call(max_tokens=5 * (i + 1)) for i in range(5)]

@@ -13,6 +13,12 @@ def test_any_portion_equals_the_whole() -> None:
             assert (UniformStream(7).take(first, count) == whole[first : first + count]).all()
 
 
+def test_portions_of_one_stream_in_any_order_equal_the_whole() -> None:
+    whole, stream = UniformStream(7).take(0, 1000), UniformStream(7)
+    for first, count in [(0, 8), (8, 300), (300, 8), (0, 1), (999, 1), (250, 10), (3, 997)]:
+        assert (stream.take(first, count) == whole[first : first + count]).all()
+
+
 def test_a_portion_far_away_equals_the_whole() -> None:
     far = 10**12 + 3
     assert (UniformStream(7).take(far, 9)[5:] == UniformStream(7).take(far + 5, 4)).all()
