@@ -4,6 +4,7 @@ One server runs at a time. What goals are made of is measured in rounds: every s
 all again, so that a slow spell of the machine meets all of them.
 """
 
+import os
 import statistics
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ from bench.peers.launch import NAMES, PEERS, launch
 from bench.rows import LoadRow
 
 SERVICE = "service"
+# Given, so that a busy moment at a start does not decide a whole series.
+_SETTINGS = {"EVENKEEL_THREADS": str(os.cpu_count() or 1)}
 ALONE, MANY = 1, 32
 _LENGTHS: tuple[Lengths, ...] = ("fixed", "mixed")
 Measured = tuple[str, LoadRow | InProcessRow]
@@ -32,12 +35,12 @@ class LoadPlan:
     clients: tuple[int, ...] = (ALONE, MANY)
     service_clients: tuple[int, ...] = ()
     shares: tuple[float, ...] = ()
-    open_seconds: float = 15.0
+    open_seconds: float = 10.0
 
 
 QUICK = LoadPlan((SERVICE, PEERS[0]), seconds=15.0, repeats=1)
 FULL = LoadPlan(
-    NAMES, seconds=10.0, repeats=3, service_clients=(1, 8, 32, 128), shares=(0.5, 0.8, 0.95, 1.2)
+    NAMES, seconds=8.0, repeats=2, service_clients=(1, 8, 32, 128), shares=(0.5, 0.8, 0.95, 1.2)
 )
 
 
@@ -56,7 +59,7 @@ def measure(plan: LoadPlan) -> Iterator[Measured]:
         own = capacity(name, headline)
         for rate in offered(own, rates, plan.shares):
             # A server of its own for each rate: what an overload leaves behind is nobody else's.
-            with launch(name) as target:
+            with launch(name, settings=_SETTINGS) as target:
                 streamed = target.modes[-1]
                 row = open_loop(
                     target, rate_per_s=rate, seconds=plan.open_seconds, streamed=streamed
@@ -82,7 +85,7 @@ def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list
 
 
 def _headline(name: str, plan: LoadPlan, here: InProcess) -> Iterator[Measured]:
-    with launch(name) as target:
+    with launch(name, settings=_SETTINGS) as target:
         if name == SERVICE:
             yield from _in_process(here)
         for clients, streamed in product(plan.clients, target.modes):
@@ -102,7 +105,7 @@ def _service_alone(plan: LoadPlan) -> Iterator[Measured]:
     """Every number of clients and both kinds of length, but for what the rounds have measured."""
     if not plan.service_clients:
         return
-    with launch(SERVICE) as target:
+    with launch(SERVICE, settings=_SETTINGS) as target:
         for clients, lengths, streamed in product(plan.service_clients, _LENGTHS, target.modes):
             if lengths == "fixed" and clients in plan.clients:
                 continue

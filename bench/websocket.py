@@ -47,6 +47,7 @@ def measure(*, steps: int = STEPS, threads: int = 0, model: str = MODEL) -> list
     A round trip is from sending a byte to having received the JSON of all 256 log-probabilities,
     which is not parsed. `threads` is that of either session; 0 takes all cores.
     """
+    threads = threads or os.cpu_count() or 1
     with (
         launch("service", settings={"EVENKEEL_THREADS": str(threads)}) as service,
         connect(f"ws://127.0.0.1:{service.port}/v1/online", compression=None, proxy=None) as socket,
@@ -58,8 +59,7 @@ def measure(*, steps: int = STEPS, threads: int = 0, model: str = MODEL) -> list
                 time.sleep(_SETTLE_S)
                 taken = [_seconds(step, _BYTES[i % len(_BYTES)]) for i in range(_PER_TURN)]
                 times[way] += taken if turn * _PER_TURN >= _WARM_UP else []
-    shown = threads or os.cpu_count() or 1
-    return [_row(model, way, shown, sorted(taken)) for way, taken in times.items()]
+    return [_row(model, way, threads, sorted(taken)) for way, taken in times.items()]
 
 
 def _round_trip(socket: ClientConnection, model: str) -> Callable[[int], object]:
