@@ -1,7 +1,7 @@
 """`python -m bench [--all] [--sections step,http,...]`: measure beside peers and print every goal.
 
 A quick run (`make bench`) takes up to ten minutes and writes docs/results/bench.json. With `--all`
-(`make bench-all`) it takes some 40 and writes a file per section, and pictures, into
+(`make bench-all`) it takes some 30 and writes a file per section, and pictures, into
 docs/results/bench as soon as the section ends. bench/README.md says how to read them.
 """
 

@@ -2,7 +2,7 @@
 beside other ways to run the same weights, and beside the floor. `python -m bench.step [--full]`
 
 Every side takes the same steps of the same model with the same noise, and what it writes is
-compared, so none can be fast by doing less. In each round every side runs once, so a ratio is of
+compared, so none can be fast by doing less. In each round every side has a turn, so a ratio is of
 two runs a moment apart, and which side goes first changes from round to round.
 """
 
@@ -63,7 +63,7 @@ class Plan:
 
 
 QUICK = Plan((512,), ("served", "eager", "compile", "openvino", "floor"), rounds=15)
-FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=28)
+FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=14)
 
 
 def measure_all(
@@ -168,6 +168,8 @@ def compare(
             # Another side's threads spin for a while after its last operator and would be in the
             # way.
             sleep(SETTLE_S)
+            # A pause cools caches and clocks; a model that is being used is warm.
+            sides[name].run()
             start = clock()
             sides[name].run()
             times[name].append(clock() - start)
@@ -230,7 +232,7 @@ def lines(rows: Iterable[StepRow]) -> Iterator[str]:
 def main() -> None:
     """Measure a plan, or what the options say, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--full", action="store_true", help="all models and sides, 28 rounds")
+    parser.add_argument("--full", action="store_true", help="all models and sides, 14 rounds")
     parser.add_argument("--units", type=int, nargs="*", help="of LSTMs with random weights")
     parser.add_argument("--threads", type=int, nargs="+", help="default: 1 and all cores")
     parser.add_argument("--rounds", type=int)

@@ -26,8 +26,8 @@ from models.stack import Stack
 
 BATCH = 64
 STEPS = 64
-# Updates of each side per size, so that each size takes about a minute on one core.
-ROUNDS = {256: 80, 512: 30, 1024: 10}
+# Updates of each side per size, so that each size takes about half a minute on one core.
+ROUNDS = {256: 40, 512: 16, 1024: 6}
 GOAL = 0.75
 WARM_UP_UPDATES = 2
 
