@@ -36,6 +36,7 @@ from models.quantized import QuantizedLanguageModel
 FORMAT_VERSION = 1
 GOLDEN = "golden.safetensors"
 MANIFEST = "manifest.json"
+STYLES = "styles.safetensors"
 # File by runner and by whether options that leave symbols out are in the graph; ink has none.
 GRAPHS = {
     "scan": {"plain": "model.onnx", "filtered": "model-filtered.onnx"},
@@ -57,6 +58,8 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as folder:
         write_artifact(Path(folder), artifact.name, model, facts, Variant(fold, quantize))
+        if (source / STYLES).exists():
+            _keep_styles(source, Path(folder))
         if artifact.exists():
             shutil.rmtree(artifact)
         shutil.copytree(folder, artifact)
@@ -198,6 +201,15 @@ def served_as(model: Model) -> dict[str, Any]:
         return mode
     last = model.config.longest_step
     return mode | {"past_longest_step": f"after {last} steps, the statistics of the last of them"}
+
+
+def _keep_styles(source: Path, folder: Path) -> None:
+    """Stored hands are states of the network, which other graphs of it go on from as well."""
+    shutil.copyfile(source / STYLES, folder / STYLES)
+    manifest = read_manifest(folder)
+    manifest["styles"] = read_manifest(source)["styles"]
+    manifest["files"][STYLES] = sha256(folder / STYLES)
+    write_json(folder / MANIFEST, manifest)
 
 
 def load_model(artifact: Path, manifest: dict[str, Any]) -> Model:

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 from safetensors.numpy import save_file
 
-from export.convert import MANIFEST, read_manifest, sha256, write_json
+from export.convert import MANIFEST, STYLES, read_manifest, sha256, write_json
 from export.parity.served import Arrays, ServedGraph
 from export.pen_data import PenCorpus
 from export.pens.prepare import Ink
 from models.handwriting import END, LONGEST_TEXT, encode
 
-STYLES = "styles.safetensors"
 RECIPE = Path(__file__).with_name("styles.toml")
 # Shorter ink says too little of a hand, longer is forgotten again.
 _LENGTH = range(24, 45)  # characters

@@ -2,7 +2,9 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
+import onnx_ir as ir
 import pytest
 
 from export.convert import convert, read_manifest
@@ -13,6 +15,7 @@ from service.artifact import load_artifact
 from service.attestation import attest
 from service.runtime import Runtime, ScanRunner, SlotRunner
 
+ROOT = Path(__file__).parents[2]
 VARIANTS = {
     "folded": {"fold": True},
     "quantized": {"quantize": True},
@@ -82,10 +85,26 @@ def test_a_quantised_graph_multiplies_no_floats(variant: Path) -> None:
 
 
 def test_nothing_in_a_scan_is_computed_from_what_does_not_change(artifact: Path) -> None:
-    import onnx_ir as ir
-
     model = ir.load(artifact / "model-filtered.onnx")
     before = [n.op_type for n in model.graph.all_nodes()]
     assert model.graph.num_nodes() > 1  # what was moved
     hoist(model)
     assert [n.op_type for n in model.graph.all_nodes()] == before
+
+
+def test_an_artifact_converted_again_keeps_its_stored_hands(tmp_path: Path) -> None:
+    source = ROOT / "artifacts" / "handwriting"
+    convert(source, tmp_path / "again")
+    old, new = load_artifact(source), load_artifact(tmp_path / "again")
+    assert old.manifest.styles
+    assert new.manifest.styles == old.manifest.styles
+    for hand, state in old.style_states().items():
+        for name, value in new.style_states()[hand].items():
+            np.testing.assert_array_equal(value, state[name])
+
+
+def test_a_pen_has_no_table_and_no_eight_bits(tmp_path: Path) -> None:
+    for options in ({"fold": True}, {"quantize": True}):
+        with pytest.raises(ValueError, match="only a language model"):
+            convert(ROOT / "artifacts" / "handwriting", tmp_path / "never", **options)
+    assert not list(tmp_path.iterdir())
