@@ -45,7 +45,7 @@ page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs sav
 bench: peers ## the quick measurements, at most 10 minutes, and every goal as met or missed
 	$(RUN) bench
 
-bench-all: peers ## all peers, sizes and loads, some 45 minutes; SECTIONS=http,training runs a part
+bench-all: peers ## all peers, sizes and loads, some 30 minutes; SECTIONS=http,training runs a part
 	$(RUN) bench --all $(if $(SECTIONS),--sections $(SECTIONS))
 
 # What the service is measured beside; nothing else wants it.

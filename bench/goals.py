@@ -74,7 +74,7 @@ def outcomes(section: str, tables: Tables) -> list[Outcome]:
 
 
 def _all() -> Iterator[Goal]:
-    """In the order of the issue."""
+    """Steps, then HTTP, then the rest."""
     for side, name, factor in (
         ("eager", "PyTorch eager", 4.0),
         ("compile", "torch.compile", 4.0),

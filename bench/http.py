@@ -81,7 +81,7 @@ class _Run:
         try:
             async with asyncio.timeout(PATIENCE_S):
                 answer = await self._post(body)
-            outcome = _outcome(answer, intended_s, size, streamed=self._streamed)
+            outcome = _outcome(answer, intended_s, self._target, streamed=self._streamed)
         except (OSError, TimeoutError, ValueError) as error:
             now_s = time.perf_counter()
             outcome = Outcome(intended_s, now_s, now_s, 0, type(error).__name__)
@@ -124,14 +124,18 @@ async def _measure(
     return summarise(load, run.outcomes, run.window, cores)
 
 
-def _outcome(answer: Answer, intended_s: float, size: int, *, streamed: bool) -> Outcome:
+def _outcome(answer: Answer, intended_s: float, target: Target, *, streamed: bool) -> Outcome:
     status = str(answer.status)
     first_s = answer.arrivals[0][0] if answer.arrivals else answer.ended_s
-    if status != OK or not streamed:
-        return Outcome(intended_s, first_s, answer.ended_s, size, status)
+    if status != OK:
+        return Outcome(intended_s, first_s, answer.ended_s, 0, status)
+    if not streamed:
+        written = len(target.text(bytes(answer.body)).encode())
+        return Outcome(intended_s, first_s, answer.ended_s, written, status)
     events = answer.events()
+    written = sum(len(text.encode()) for _, text in events)
     gaps = tuple((later - s) / len(t.encode()) for (s, _), (later, t) in pairwise(events))
-    return Outcome(intended_s, events[0][0], answer.ended_s, size, status, gaps)
+    return Outcome(intended_s, events[0][0], answer.ended_s, written, status, gaps)
 
 
 def main() -> None:

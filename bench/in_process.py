@@ -40,10 +40,10 @@ class InProcessRow:
 
 
 class InProcess:
-    """A session of its own with the service's settings, the environment's included."""
+    """A session of its own with the service's settings, but all cores."""
 
     def __init__(self, artifacts: Path = ARTIFACTS, model: str = MODEL) -> None:
-        self._settings = Settings()
+        self._settings = Settings(threads=os.cpu_count() or 1)
         self._artifact = load_artifact(artifacts / model)
         runtime = Runtime("cpu", "scan", self._settings.threads, slots=ROWS)
         self._runner = ScanRunner(self._artifact, runtime)
@@ -63,7 +63,7 @@ class InProcess:
         return InProcessRow(
             model=self._artifact.name,
             rows=rows,
-            threads=settings.threads or os.cpu_count() or 1,
+            threads=settings.threads,
             first_chunk=first,
             chunk=settings.chunk_steps,
             runs=len(times),

@@ -161,9 +161,10 @@ def compare(
     clock: Callable[[], float] = time.perf_counter,
     sleep: Callable[[float], object] = time.sleep,
 ) -> list[StepRow]:
-    """Time sides that each do `steps` steps, `served` among them, by turns."""
+    """Time sides that each do `steps` steps, `served` among them, by turns: `rounds` of them, or as
+    many more as make each side the first equally often."""
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for order in orders(list(sides), rounds):
+    for order in orders(list(sides), -(-rounds // len(sides)) * len(sides)):
         for name in order:
             # Another side's threads spin for a while after its last operator and would be in the
             # way.

@@ -73,9 +73,12 @@ def read_source(source: Path) -> tuple[Model, dict[str, Any]]:
     """The model of a run or of an artifact, and the facts of its training."""
     if (source / MANIFEST).exists():
         manifest = read_manifest(source)
+        for name in (WEIGHTS, STYLES):
+            if name in manifest["files"] and sha256(source / name) != manifest["files"][name]:
+                raise ValueError(f"{source / name} is not the file its manifest describes")
         trained = manifest["provenance"]
         facts = {"kind": manifest["kind"], "model": manifest["hyperparameters"]}
-        facts |= {name: trained[name] for name in ("data", "batch", "training")}
+        facts |= {name: trained[name] for name in ("data", "batch", "training", "versions")}
         facts["progress"] = {
             "best_update": trained["updates"],
             "best_loss": trained["validation_loss"],
@@ -128,6 +131,7 @@ def write_artifact(
     }
     if not variant.exact:
         manifest["variant"] = asdict(variant)
+    if variant.folded:
         manifest["layer_normalizations_unfolded"] = layer_normalizations(model)
     if ink:
         manifest["ink"] = {
@@ -177,9 +181,12 @@ def alphabet(step: Step) -> dict[str, Any]:
 
 
 def provenance(facts: dict[str, Any]) -> dict[str, Any]:
-    """What the model was trained on, how, and with which versions."""
+    """What the model was trained on, how, and with which versions; converted again, also those."""
     packages = ("torch", "onnx", "onnxscript", "safetensors")
-    return {
+    now = {"python": platform.python_version(), "onnxruntime": onnxruntime.__version__}
+    now |= {p: version(p) for p in packages}
+    again = {"converted_with": now} if "versions" in facts else {}
+    return again | {
         "data": facts["data"],
         "batch": facts["batch"],
         "training": facts["training"],
@@ -187,8 +194,7 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
         "validation_loss": facts["progress"]["best_loss"],
         "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
         "opset": OPSET,
-        "versions": {"python": platform.python_version(), "onnxruntime": onnxruntime.__version__}
-        | {p: version(p) for p in packages},
+        "versions": facts.get("versions", now),
     }
 
 

@@ -18,6 +18,11 @@ from models.language import LanguageModel
 # Draws closer than this to the border between two symbols are drawn again, so that a replay that
 # computes the same distribution up to rounding must draw the same symbols.
 _MARGIN = 1e-3
+# A quantised model's distribution moves more, where a value rounds to the other integer.
+_QUANTIZED_MARGIN = 1e-2
+# Where every symbol is improbable, as in an untrained model, no place is clear of borders.
+_MOST_REDRAWS = 1000
+LEAST_UNIFORM = 2.0**-24  # a draw needs a uniform above 0 and below 1
 # Row options that leave the model's own distribution as it is.
 NEUTRAL = {
     "inverse_temperature": 1.0,
@@ -66,7 +71,7 @@ def draw(model: LanguageModel, steps: int, batch: int, seed: int, margin: float 
     state = initial_state(step, batch)
     tokens, uniforms = [], []
     for _ in range(steps):
-        u = torch.rand(batch, generator=generator).to(real)
+        u = torch.rand(batch, generator=generator).clamp(min=LEAST_UNIFORM).to(real)
         if margin:
             u = _clear_of_borders(step, state, u, margin, generator)
         results = step(*state, unused, free, u, *options)
@@ -116,7 +121,7 @@ def golden_vectors(
     bounded by its distance to the `exact` one: a value beside the border of two integers may round
     to the other, which is far more than rounding of float32, and far less than quantisation.
     """
-    sample = draw(model, steps, batch, seed, _MARGIN)
+    sample = draw(model, steps, batch, seed, _MARGIN if exact is None else _QUANTIZED_MARGIN)
     float32 = golden_logits(model, sample.tokens)
     float64 = golden_logits(copy.deepcopy(model).double(), sample.tokens)
     bound = BOUND_FACTOR * (float32.double() - float64).abs().max().item()
@@ -144,9 +149,14 @@ def _clear_of_borders(
     options = default_options(step, batch)
 
     def token(at: Tensor) -> Tensor:
-        return step.forward(*state, unused, free, at.clamp(2**-24, 1 - 2**-24), *options)[0]
+        return step.forward(
+            *state, unused, free, at.clamp(LEAST_UNIFORM, 1 - LEAST_UNIFORM), *options
+        )[0]
 
-    while (near := (token(u - margin) != token(u)) | (token(u + margin) != token(u))).any():
-        again = torch.rand(batch, generator=generator).to(u.dtype)
+    for _ in range(_MOST_REDRAWS):
+        near = (token(u - margin) != token(u)) | (token(u + margin) != token(u))
+        if not near.any():
+            break
+        again = torch.rand(batch, generator=generator).clamp(min=LEAST_UNIFORM).to(u.dtype)
         u = torch.where(near, again, u)
     return u

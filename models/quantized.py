@@ -5,10 +5,11 @@ Weights are integers per output column, inputs integers on a fixed scale: a hidd
 Shapes: T time, B batch, N outputs, K inputs.
 """
 
+import copy
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.overrides import TorchFunctionMode
 
@@ -47,8 +48,11 @@ class QuantizedLanguageModel(LanguageModel):
     """
 
     def __init__(self, model: LanguageModel, *, folded: bool = False) -> None:
-        super().__init__(model.config)
-        self.to(model.readout.weight.dtype).load_state_dict(model.state_dict())
+        nn.Module.__init__(self)  # of a folded weight norm the configuration knows nothing
+        self.config = model.config
+        self.embedding, self.stack, self.readout = copy.deepcopy(
+            (model.embedding, model.stack, model.readout)
+        )
         self._scales = input_scales(model, folded=folded)
         for name in self._scales:
             weight = self.get_parameter(name)

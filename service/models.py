@@ -96,6 +96,7 @@ class ServedModel:
             "digest": self.artifact.digest,
             "runtime": self.runtime.fingerprint,
             "threads": self.runtime.threads,
+            "variant": manifest.variant.model_dump() if manifest.variant else None,
             "system_fingerprint": self.fingerprint,
             "parity": manifest.parity,
             "attestation": self.verdict.describe() if self.verdict else None,

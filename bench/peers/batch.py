@@ -5,6 +5,7 @@ Shapes: T steps, B rows.
 """
 
 import codecs
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,7 @@ MAX_BATCH = 32
 # How long a framework gathers requests before it runs what it has: short against the 30 ms that
 # one completion takes, long against what 16 clients need to send their next request.
 WINDOW_S = 0.005
-THREADS = 2
+THREADS = os.cpu_count() or 1  # as the service gets
 # A streamed answer goes out in the portions of the service: few steps first, then many.
 FIRST_CHUNK_STEPS, CHUNK_STEPS = 8, 32
 

@@ -10,7 +10,7 @@ from bench.training import Row, measure, models
 
 @pytest.fixture(autouse=True)
 def settings() -> Iterator[None]:
-    """Whatever the measurement sets for its own process is put back."""
+    """What the measurement sets in PyTorch for its own process is put back."""
     threads, seed = torch.get_num_threads(), torch.get_rng_state()
     matmul = torch.backends.mkldnn.matmul
     precision = matmul.fp32_precision

@@ -6,12 +6,8 @@ import pytest
 import torch
 
 from models.language import LanguageConfig, LanguageModel
-from models.quantized import (
-    LARGEST_WEIGHT,
-    QuantizedLanguageModel,
-    input_scales,
-    integers,
-)
+from models.norms import NormKind, fold
+from models.quantized import LARGEST_WEIGHT, QuantizedLanguageModel, input_scales, integers
 
 
 @pytest.fixture(scope="module")
@@ -65,6 +61,17 @@ def test_a_step_is_the_network_with_rounded_inputs_and_matrices(model: LanguageM
     expected = plain.readout(rounded(torch.cat(outputs, -1), 1 / 127))
     torch.testing.assert_close(logits, expected, rtol=0, atol=1e-12)
     assert (logits - model.step(tokens, state)[0]).abs().max() > 1e-5
+
+
+@pytest.mark.parametrize("norm", ["weight", "none"])
+@torch.no_grad()
+def test_a_folded_weight_norm_can_be_quantised_like_any_other(norm: NormKind) -> None:
+    torch.manual_seed(5)
+    model = fold(LanguageModel(LanguageConfig(norm=norm, units=32, embedding=8)))
+    tokens = torch.randint(0, 256, (20, 2))
+    exact, _ = model(tokens, model.initial_state(2))
+    rounded, _ = QuantizedLanguageModel(model)(tokens, model.initial_state(2))
+    assert 0 < (rounded - exact).abs().max() < 0.1
 
 
 @torch.no_grad()
