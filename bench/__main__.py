@@ -73,7 +73,7 @@ def _measure(section: str, *, full: bool) -> dict[str, list[dict[str, Any]]]:
 def _draw(section: str, tables: dict[str, list[dict[str, Any]]]) -> None:
     if section == "step":
         plots.plot_steps(tables["step"], report.FOLDER / "step.png")
-    if section == "http":
+    if section == "open":
         plots.plot_load(tables["load"], report.FOLDER / "http.png")
 
 

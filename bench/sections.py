@@ -64,6 +64,11 @@ def measure_http(full: bool) -> Measured:
     yield from servers.measure(servers.FULL if full else servers.QUICK)
 
 
+def measure_open(full: bool) -> Measured:
+    """The service and peers under Poisson arrivals."""
+    yield from servers.measure_open(servers.FULL)
+
+
 def measure_websocket(full: bool) -> Measured:
     """Steps of one byte, over the wire and in process."""
     for row in websocket.measure(steps=ONLINE_STEPS[full]):
@@ -93,9 +98,10 @@ def _thread_counts() -> list[int]:
 SECTIONS: dict[str, Callable[[bool], Measured]] = {
     "step": measure_step,
     "http": measure_http,
+    "open": measure_open,
     "websocket": measure_websocket,
     "memory": measure_memory,
     "training": measure_training,
 }
-# Training alone takes as long as all of these.
+# The others alone take as long as all of these.
 QUICK_SECTIONS = ("step", "http", "websocket", "memory")

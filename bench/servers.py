@@ -1,4 +1,4 @@
-"""The HTTP section: which loads the service and each peer get, and in which order.
+"""The sections of HTTP: which loads the service and each peer get, and in which order.
 
 One server runs at a time. What goals are made of is measured in rounds: every server once, then
 all again, so that a slow spell of the machine meets all of them.
@@ -27,7 +27,7 @@ Measured = tuple[str, LoadRow | InProcessRow]
 @dataclass(frozen=True, slots=True)
 class LoadPlan:
     """`servers` in a closed loop of `clients`, 200 bytes, `repeats` times; the service with
-    `service_clients` and mixed lengths too; then an open loop at these `shares` of capacity."""
+    `service_clients` and mixed lengths too. In an open loop, `shares` of the service's capacity."""
 
     servers: tuple[str, ...]
     seconds: float
@@ -47,24 +47,33 @@ FULL = LoadPlan(
 def measure(plan: LoadPlan) -> Iterator[Measured]:
     """Rows as they are measured, each with the name of its table."""
     here = InProcess()
-    headline: list[LoadRow] = []
     for _ in range(plan.repeats):
         for name in plan.servers:
-            for kind, row in _headline(name, plan, here):
-                headline += [row] if isinstance(row, LoadRow) else []
-                yield kind, row
+            yield from _headline(name, plan, here)
     yield from _service_alone(plan)
-    rates = [share * capacity(SERVICE, headline) for share in plan.shares]
-    for name in plan.servers if plan.shares else ():
-        own = capacity(name, headline)
-        for rate in offered(own, rates, plan.shares):
+
+
+def measure_open(plan: LoadPlan) -> Iterator[Measured]:
+    """What each server can do with 32 clients; then all of them at each rate, one after the other,
+    so that a slow spell of the machine meets every server at that rate."""
+    closed: list[LoadRow] = []
+    for name in plan.servers:
+        with launch(name, settings=_SETTINGS) as target:
+            streamed = target.modes[-1]
+            closed.append(
+                closed_loop(target, clients=MANY, seconds=plan.open_seconds, streamed=streamed)
+            )
+        yield "load", closed[-1]
+    rates = [share * capacity(SERVICE, closed) for share in plan.shares]
+    for rate in rates:
+        for name in plan.servers:
+            if rate not in offered(capacity(name, closed), rates, plan.shares):
+                continue
             # A server of its own for each rate: what an overload leaves behind is nobody else's.
             with launch(name, settings=_SETTINGS) as target:
                 streamed = target.modes[-1]
-                row = open_loop(
-                    target, rate_per_s=rate, seconds=plan.open_seconds, streamed=streamed
-                )
-                yield "load", row
+                load = {"seconds": plan.open_seconds, "streamed": streamed}
+                yield "load", open_loop(target, rate_per_s=rate, **load)
 
 
 def capacity(name: str, rows: Sequence[LoadRow]) -> float:
@@ -75,13 +84,11 @@ def capacity(name: str, rows: Sequence[LoadRow]) -> float:
 
 
 def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list[float]:
-    """The rates a server is asked at: shares of its own capacity, and those of the service up to
-    the first beyond what it can do; still more could only be worse."""
+    """Of the rates of the service, those a server is asked at: up to the first beyond what it can
+    do; still more could only be worse."""
     most = max(shares) * own
-    within = [rate for rate in rates if rate <= most]
     beyond = [rate for rate in rates if rate > most][:1]
-    every = {round(rate, 2) for rate in (*(share * own for share in shares), *within, *beyond)}
-    return sorted(rate for rate in every if rate > 0)
+    return [rate for rate in rates if rate <= most] + beyond
 
 
 def _headline(name: str, plan: LoadPlan, here: InProcess) -> Iterator[Measured]:
