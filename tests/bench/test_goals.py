@@ -145,7 +145,7 @@ def test_a_goal_is_met_at_its_border_and_missed_beyond(name: str) -> None:
 def test_every_name_is_that_of_one_goal() -> None:
     assert [name for name, count in Counter(g.name for g in GOALS).items() if count > 1] == []
     assert {g.name for g in GOALS} == set(BORDERS)
-    assert {g.section for g in GOALS} == set(SECTIONS)
+    assert {g.section for g in GOALS} == set(SECTIONS) - {"open"}  # what it finds has no goal
 
 
 @pytest.mark.parametrize("name", [goal.name for goal in GOALS])
