@@ -33,7 +33,8 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """MB that 1,000 requests in the queue take, connections included, beside 32 that run."""
+    """Requests in the queue, beside 32 that run: MB resident in all, connections included, and what
+    1,000 would add at that rate."""
 
     waiting: int
     resident_mb: float

@@ -25,8 +25,9 @@ from export.variant import Model, make_step
 from models.generation import Port as TorchPort
 from service.artifact import Arrays, Artifact, Port
 from service.runtime import Runtime, ScanRunner
+from service.settings import Settings
 
-CHUNK_STEPS = 32
+CHUNK_STEPS: int = Settings.model_fields["chunk_steps"].default
 Write = Callable[[], np.ndarray]
 Step = Callable[..., tuple[Tensor, ...]]
 Check = Literal["same", "length", "nothing"]

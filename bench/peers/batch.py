@@ -17,6 +17,7 @@ import onnxruntime as ort
 from service.artifact import Arrays, Port, load_artifact
 from service.language import Sampling
 from service.noise import UniformStream
+from service.settings import Settings
 
 MAX_BATCH = 32
 # How long a framework gathers requests before it runs what it has: short against the 30 ms that
@@ -24,7 +25,9 @@ MAX_BATCH = 32
 WINDOW_S = 0.005
 THREADS = os.cpu_count() or 1  # as the service gets
 # A streamed answer goes out in the portions of the service: few steps first, then many.
-FIRST_CHUNK_STEPS, CHUNK_STEPS = 8, 32
+FIRST_CHUNK_STEPS, CHUNK_STEPS = (
+    Settings.model_fields[name].default for name in ("first_chunk_steps", "chunk_steps")
+)
 
 
 @dataclass(frozen=True, slots=True)
