@@ -1,5 +1,6 @@
 """Folded and quantised variants: their own tensors and counts, their own report, honest service."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -109,3 +110,26 @@ def test_a_pen_has_no_table_and_no_eight_bits(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="only a language model"):
             convert(ROOT / "artifacts" / "handwriting", tmp_path / "never", **options)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_damaged_artifact_is_not_converted_into_a_valid_one(
+    artifact: Path, tmp_path: Path
+) -> None:
+    damaged = tmp_path / "damaged"
+    shutil.copytree(artifact, damaged)
+    weights = damaged / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    weights.write_bytes(content)
+    with pytest.raises(ValueError, match="is not the file its manifest describes"):
+        convert(damaged, tmp_path / "never")
+    assert not (tmp_path / "never").exists()
+
+
+def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
+    variant: Path, artifact: Path
+) -> None:
+    trained = read_manifest(artifact)["provenance"]
+    again = read_manifest(variant)["provenance"]
+    assert again.pop("converted_with") == trained["versions"]
+    assert again == trained
