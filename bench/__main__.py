@@ -13,9 +13,10 @@ from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
-from bench import machine, plots, report
+from bench import plots, report
 from bench.goals import outcomes
 from bench.sections import QUICK_SECTIONS, SECTIONS
+from export.results import machine
 
 _PEER_PACKAGES = ("bentoml", "litserve", "openvino")
 
@@ -25,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options = _options(arguments)
     if options.all and (missing := [p for p in _PEER_PACKAGES if find_spec(p) is None]):
         raise SystemExit(f"{', '.join(missing)} not installed: pip install '.[peers]'")
-    print(", ".join(f"{k} {v}" for k, v in (machine.describe() | report.versions()).items()))
+    print(", ".join(f"{k} {v}" for k, v in (machine() | report.versions()).items()))
     command = " ".join(["python -m bench", *(sys.argv[1:] if arguments is None else arguments)])
     tables: dict[str, list[dict[str, Any]]] = {}
     for section in options.sections:

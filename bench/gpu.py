@@ -15,21 +15,22 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from export.text.sampling import sampling
 from numpy.typing import NDArray
 
-from bench import gpu_ink, machine
-from export.convert import load_model, read_manifest
-from export.golden import draw, training_logits
-from export.parity import numbers
-from export.parity.finding import Finding
-from export.parity.sampling import sampling
+from bench import gpu_ink
+from contract.manifest import Finding
+from contract.noise import UniformStream
+from export.convert import load_model, read_artifact
 from export.parity.served import bits_per_byte, log_softmax
+from export.results import machine
+from export.text import numbers
+from export.text.golden import draw, training_logits
 from service.artifact import Arrays, Artifact, ArtifactError, load_artifacts
 from service.attestation import attest
-from service.language import Sampling
-from service.noise import UniformStream
-from service.runtime import Runner, choose_runtime, make_runner
+from service.engine.runtime import Runner, choose_runtime, make_runner
 from service.settings import Settings
+from service.text.completion import Sampling
 
 STEPS = 100
 _SEED = 7
@@ -70,7 +71,7 @@ def main() -> int:
             }
         )
     device = _device(provider)
-    content = {"device": device, "runtime": runtime.fingerprint, "machine": machine.describe()}
+    content = {"device": device, "runtime": runtime.fingerprint, "machine": machine()}
     name = f"{'gpu' if provider == 'cuda' else 'rehearsal'}-{device.replace(' ', '-').lower()}"
     path = Path("docs", "results", f"{name}.json")
     path.write_text(json.dumps(content | {"models": rows}, indent=2) + "\n")
@@ -80,7 +81,7 @@ def main() -> int:
 
 def parity(artifact: Artifact, runner: Runner) -> list[Finding]:
     """Rounding, log-probability, sampling and score, all slots at once against training mode."""
-    model = load_model(artifact.folder, read_manifest(artifact.folder))
+    model = load_model(artifact.folder, read_artifact(artifact.folder))
     sample = draw(model, STEPS, runner.width, _SEED)
     tokens, uniforms = sample.tokens.numpy(), sample.uniforms.numpy()
     slots = list(range(runner.width))

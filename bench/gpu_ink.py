@@ -5,13 +5,13 @@ Shapes: T points, B slots at work.
 
 import numpy as np
 
-from export.convert import load_model, read_manifest
-from export.ink_golden import InkSample, draw_ink
-from export.parity import ink
-from export.parity.finding import Finding
+from contract.manifest import Finding
+from export.convert import load_model, read_artifact
+from export.ink import parity as ink
+from export.ink.golden import InkSample, draw_ink
 from models.handwriting import HandwritingModel
 from service.artifact import Arrays, Artifact
-from service.runtime import Runner
+from service.engine.runtime import Runner
 
 STEPS = 100
 _SEED = 7
@@ -38,7 +38,7 @@ def neighbours(artifact: Artifact, runner: Runner) -> tuple[int, int]:
 
 
 def _sample(artifact: Artifact, rows: int) -> tuple[HandwritingModel, InkSample]:
-    model = load_model(artifact.folder, read_manifest(artifact.folder))
+    model = load_model(artifact.folder, read_artifact(artifact.folder))
     assert isinstance(model, HandwritingModel)
     return model, draw_ink(model, STEPS, rows, _SEED)
 

@@ -19,14 +19,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from bench import machine
 from bench.step import random_artifact
-from export.convert import load_model, read_manifest
-from export.golden import default_options, initial_state
+from export.convert import load_model, read_artifact
+from export.results import machine
+from export.text.golden import default_options, initial_state
 from models.generation import LanguageStep
 from service.artifact import Artifact
-from service.language import Sampling
-from service.runtime import Runtime, SlotRunner
+from service.engine.runtime import Runtime, SlotRunner
+from service.text.completion import Sampling
 
 SIZES = ((1, 512), (1, 1024), (3, 400), (1, 2048))  # layers and units
 SLOTS = (1, 32)
@@ -90,7 +90,7 @@ class _Loop:
     """A PyTorch step in buffers of a fixed address: state goes back where it came from."""
 
     def __init__(self, artifact: Artifact, slots: int, device: str) -> None:
-        model = load_model(artifact.folder, read_manifest(artifact.folder)).eval().to(device)
+        model = load_model(artifact.folder, read_artifact(artifact.folder)).eval().to(device)
         self.step = LanguageStep(model, filtered=False)
         self.state = [s.to(device) for s in initial_state(self.step, slots)]
         self.rest = [
@@ -184,7 +184,7 @@ def main() -> None:
         content = {
             "command": "python -m bench.gpu_step",
             "device": torch.cuda.get_device_name(),
-            "machine": machine.describe(),
+            "machine": machine(),
             "rows": [asdict(row) for row in rows],
         }
         path = Path("docs", "results", "gpu-step.json")

@@ -12,11 +12,11 @@ import numpy as np
 from bench.arrivals import BYTES
 from bench.peers.launch import ARTIFACTS, MODEL
 from bench.target import PROMPT
+from contract.noise import UniformStream
 from service.artifact import Arrays, load_artifact
-from service.language import Sampling
-from service.noise import UniformStream
-from service.runtime import Runtime, ScanRunner
+from service.engine.runtime import Runtime, ScanRunner
 from service.settings import Settings
+from service.text.completion import Sampling
 
 ROWS = 32
 _LEAST_RUNS, _LEAST_S = 5, 1.5

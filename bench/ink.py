@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from bench.step_peers import CHUNK_STEPS, Task
+from contract.noise import InkNoise
 from service.artifact import Arrays, Artifact, load_artifact
-from service.handwriting import row_of
-from service.noise import InkNoise
-from service.runtime import Runtime, ScanRunner
+from service.engine.runtime import Runtime, ScanRunner
+from service.ink.line import row_of
 from service.state import Moment
 
 TEXT = "A line of just 30 characters.."

@@ -7,10 +7,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from bench import machine, step
+from bench import step
 from bench.goals import GOALS, Goal, Outcome, judge
 from bench.pairs import Tables
 from bench.rows import LoadRow
+from export.results import machine
 
 RESULTS = Path("docs", "results")
 QUICK_FILE = RESULTS / "bench.json"
@@ -33,7 +34,7 @@ def section_content(command: str, tables: Tables, goals: Sequence[Outcome]) -> d
     """A section as it stands in a file."""
     return {
         "command": command,
-        "machine": machine.describe(),
+        "machine": machine(),
         "versions": versions(),
         "rows": tables,
         "goals": [asdict(goal) for goal in goals],

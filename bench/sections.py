@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bench import ink, memory, servers, step, training, websocket
+from bench import memory, servers, step, training, websocket
 from bench.step_peers import absent
 from export.convert import convert
+from lab.legibility import ink
 from service.artifact import Artifact, load_artifact
 
 Measured = Iterator[tuple[str, Any]]

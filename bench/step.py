@@ -17,13 +17,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from bench import ink, machine
 from bench.step_peers import BUILDERS, Side, Task, absent, served
+from contract.noise import UniformStream
 from export.convert import write_artifact
+from export.results import machine
+from lab.legibility import ink
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
-from service.language import Sampling
-from service.noise import UniformStream
+from service.text.completion import Sampling
 
 BYTES = 200
 SHIPPED = (Path("artifacts", "shakespeare"), ink.ARTIFACT)
@@ -242,7 +243,7 @@ def main() -> None:
     plan = FULL if given.full else QUICK
     chosen = {"units": given.units, "sides": given.sides, "rounds": given.rounds}
     plan = replace(plan, **{k: v for k, v in chosen.items() if v is not None})
-    print(", ".join(f"{k} {v}" for k, v in machine.describe().items()))
+    print(", ".join(f"{k} {v}" for k, v in machine().items()))
     for reason in absent(plan.sides).values():
         print(reason)
     for line in lines(measure_all(plan, given.threads or sorted({1, os.cpu_count() or 1}))):

@@ -19,12 +19,12 @@ import torch
 from torch import Tensor, nn
 
 from bench import floor
-from export.convert import load_model, read_manifest
-from export.golden import initial_state
+from export.convert import load_model, read_artifact
+from export.text.golden import initial_state
 from export.variant import Model, make_step
 from models.generation import Port as TorchPort
 from service.artifact import Arrays, Artifact, Port
-from service.runtime import Runtime, ScanRunner
+from service.engine.runtime import Runtime, ScanRunner
 from service.settings import Settings
 
 CHUNK_STEPS: int = Settings.model_fields["chunk_steps"].default
@@ -226,7 +226,7 @@ def absent(sides: Iterable[str]) -> dict[str, str]:
 
 
 def _load(folder: Path) -> Model:
-    return load_model(folder, read_manifest(folder)).eval()
+    return load_model(folder, read_artifact(folder)).eval()
 
 
 def _torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], Step]) -> Write:

@@ -17,12 +17,12 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from bench import machine
-from export.tasks import LanguageTask
-from export.train import TrainConfig, Trainer, keep_freed_memory, use_fast_float32
+from export.results import machine
 from models.cells import State
 from models.language import VOCABULARY, LanguageConfig, LanguageModel
 from models.stack import Stack
+from training.loop import TrainConfig, Trainer, keep_freed_memory, use_fast_float32
+from training.task import LanguageTask
 
 BATCH = 64
 STEPS = 64
@@ -130,7 +130,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--effort", type=float, default=1.0, help="times the usual updates")
     options = parser.parse_args()
-    print(", ".join(f"{k} {v}" for k, v in machine.describe().items()))
+    print(", ".join(f"{k} {v}" for k, v in machine().items()))
     print("characters per second of training, batch 64, 64 steps; ratios are ours to the other")
     print(f"{'units':>6}{'threads':>8}{'ours':>9}{'nn.LSTM':>9}{'naive':>9}", end="")
     print(f"{'to nn.LSTM':>12}{'p10':>7}{'to naive':>10}{'p10':>7}")

@@ -15,9 +15,9 @@ from websockets.sync.client import ClientConnection, connect
 from bench.peers.launch import ARTIFACTS, MODEL, launch
 from bench.rows import SAMPLES_FOR_P999, percentile
 from service.artifact import load_artifact
-from service.language import Sampling
-from service.runtime import Runtime, ScanRunner
+from service.engine.runtime import Runtime, ScanRunner
 from service.settings import Settings
+from service.text.completion import Sampling
 
 STEPS = 2000
 _PER_TURN = 100

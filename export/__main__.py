@@ -3,19 +3,17 @@
 import argparse
 import os
 import sys
-from dataclasses import asdict
 from pathlib import Path
 
 import torch
 from torch import distributed
 
-from export.convert import MANIFEST, convert, read_manifest, write_json
-from export.recipe import read_recipe
-from export.run import carry_out
-from export.train import keep_freed_memory, use_fast_float32
+from export.convert import convert, read_artifact
+from training.loop import keep_freed_memory, use_fast_float32
+from training.recipe import read_recipe
+from training.run import carry_out
 
 DATA_FOLDER = Path(os.environ.get("EVENKEEL_DATA", "data"))
-RESULTS = Path("docs", "results")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -77,20 +75,6 @@ def _parser() -> argparse.ArgumentParser:
     styles.add_argument("artifact", type=Path)
     styles.add_argument("--data", default="unipen_r01_v07", help="pen data, or a prepared .npz")
     styles.set_defaults(command=_styles)
-
-    analyse = commands.add_parser("analyse", help="compute the paper's analysis; 1 if it differs")
-    analyse.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
-    analyse.set_defaults(command=_analyse)
-
-    contrast = commands.add_parser("contrast", help="train twins that differ in their norm alone")
-    contrast.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
-    contrast.set_defaults(command=_contrast)
-    pen_contrast = commands.add_parser(
-        "pen-contrast", help="train pens with and without layer norm"
-    )
-    pen_contrast.add_argument("--data", help="pen data or a prepared .npz to train on instead")
-    pen_contrast.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
-    pen_contrast.set_defaults(command=_pen_contrast)
     return parser
 
 
@@ -109,9 +93,9 @@ def _add_training_options(command: argparse.ArgumentParser) -> None:
 
 
 def _pens(options: argparse.Namespace) -> int:
-    from export.pen_data import read_pens
-    from export.pens.command import show
-    from export.pens.line import Tally
+    from training.ink.command import show
+    from training.ink.corpus import read_pens
+    from training.ink.line import Tally
 
     if options.out is None:
         return show(options.folder, options.plot)
@@ -122,39 +106,13 @@ def _pens(options: argparse.Namespace) -> int:
 
 
 def _styles(options: argparse.Namespace) -> None:
-    from export.pen_data import read_pens
-    from export.pens.line import Tally
-    from export.styles import add_styles, read_styles
+    from export.ink.styles import add_styles, read_styles
+    from training.ink.corpus import read_pens
+    from training.ink.line import Tally
 
     source = DATA_FOLDER / options.data
     corpus = read_pens(source if source.exists() else Path(options.data), Tally())
     add_styles(options.artifact, corpus, read_styles())
-
-
-def _analyse(options: argparse.Namespace) -> int:
-    from export.analyse import analyse
-
-    return 0 if analyse(options.out) else 1
-
-
-def _contrast(options: argparse.Namespace) -> None:
-    from export.contrast import NORMS, contrast_twins
-
-    runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
-    for norm, run in runs.items():
-        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", DATA_FOLDER)
-    contrast_twins(runs, read_recipe("contrast"), options.out)
-
-
-def _pen_contrast(options: argparse.Namespace) -> None:
-    from export.pen_contrast import NORMS, race
-
-    data = [f"data.source={options.data}"] if options.data else []
-    runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}
-    for norm, run in runs.items():
-        recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
-        carry_out(recipe, run, "cpu", DATA_FOLDER)
-    race(runs, read_recipe("pen-contrast"), options.out)
 
 
 def _train(options: argparse.Namespace) -> None:
@@ -173,20 +131,22 @@ def _train(options: argparse.Namespace) -> None:
 def _verify(
     artifact: Path, *, full: bool, record: bool, plot: Path | None = None, brief: bool = False
 ) -> int:
-    from export.curves import plot_errors
-    from export.verify import FULL, QUICK, verify
+    from export.parity.report import FULL, QUICK
+    from export.verify import verify
+    from training.curves import plot_errors
 
     report = verify(artifact, DATA_FOLDER, FULL if full else QUICK)
-    headlines = {"log-probability", "sampling", "bits"}
+    headlines = {"log-probability", "log-density", "sampling", "bits"}
     for finding in report.findings:
         if not brief or finding.name in headlines or not finding.holds:
             print(finding.line())
+    for note in report.notes:
+        print(f"     {note}")
     if plot is not None:
         plot_errors(report.error_curves, plot, f"{artifact.name}: distance to float64")
     if record:
-        manifest = read_manifest(artifact)
-        manifest["parity"] = [asdict(f) | {"holds": f.holds} for f in report.findings]
-        write_json(artifact / MANIFEST, manifest)
+        manifest = read_artifact(artifact)
+        manifest.model_copy(update={"parity": tuple(report.findings)}).write(artifact)
     return 0 if report.holds else 1
 
 

@@ -6,13 +6,16 @@ per-step outputs. Shapes: T time, B batch; a port's shape is that of one row at 
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from contract.alphabets import START_TOKEN, VOCABULARY, WINDOW_SYMBOLS
+from contract.mixture import outputs_of
 from models import mixture
-from models.handwriting import LONGEST_TEXT, POINT, HandwritingModel, Text
-from models.language import START_TOKEN, VOCABULARY, LanguageModel
+from models.handwriting import POINT, HandwritingModel, Text
+from models.language import LanguageModel
 from models.sampling import Filters, Options, sample
 from models.tabulated import TabulatedLanguageModel
 
@@ -29,11 +32,36 @@ class Port:
     initial: int = 0
 
 
-class LanguageStep(nn.Module):
-    """One step of the language model with its sampler.
+class Step(nn.Module):
+    """One step of a model with its sampler, which is what is exported.
 
     `forward(*state, *step, *row) -> (*state, *outputs)`, each in the order of its ports and with
-    B in front. `filtered` adds the options that leave symbols out: min-p, top-k and top-p.
+    B in front. The first state is what was emitted last; the first two step inputs are `forced`,
+    of the same type, and `force`, and any others are the noise of a draw.
+    """
+
+    model: Any
+    state_ports: tuple[Port, ...]
+    step_ports: tuple[Port, ...]
+    row_ports: tuple[Port, ...]
+    output_ports: tuple[Port, ...]
+
+    @property
+    def noise_ports(self) -> tuple[Port, ...]:
+        """The step inputs that decide a draw."""
+        return self.step_ports[2:]
+
+    def initial_state(self, batch: int) -> Tensors:
+        """The state before the first step, in the order of `state_ports`."""
+        return tuple(
+            torch.full((batch, *p.shape), p.initial, dtype=p.dtype) for p in self.state_ports
+        )
+
+
+class LanguageStep(Step):
+    """One step of the language model.
+
+    `filtered` adds the options that leave symbols out: min-p, top-k and top-p.
     """
 
     def __init__(self, model: LanguageModel | TabulatedLanguageModel, *, filtered: bool) -> None:
@@ -69,8 +97,8 @@ class LanguageStep(nn.Module):
         return token, *after, token.clone(), logits.clone()
 
 
-class HandwritingStep(nn.Module):
-    """One step of a handwriting model with its sampler, called like `LanguageStep`.
+class HandwritingStep(Step):
+    """One step of a handwriting model.
 
     `drawn` is what the step would write by itself, also where a point is forced on it, so reading
     a person's ink shows both. The synthesis network also says which `character` the window rests
@@ -93,14 +121,14 @@ class HandwritingStep(nn.Module):
             Port("uniform", real),
             Port("normal", real, (2,)),
         )
-        self.row_ports: tuple[Port, ...] = (Port("bias", real),)
-        outputs = mixture.outputs_of(model.config.mixtures)
-        self.output_ports: tuple[Port, ...] = (
+        self.row_ports = (Port("bias", real),)
+        outputs = outputs_of(model.config.mixtures)
+        self.output_ports = (
             Port("drawn", real, (POINT,)),
             Port("mixture", real, (outputs,)),
         )
         if model.config.window:
-            text = (Port("text", torch.int64, (LONGEST_TEXT,)), Port("length", torch.int64))
+            text = (Port("text", torch.int64, (WINDOW_SYMBOLS,)), Port("length", torch.int64))
             self.row_ports += text
             self.output_ports += (Port("character", torch.int64), Port("ended", torch.bool))
 
@@ -125,9 +153,6 @@ class HandwritingStep(nn.Module):
         past = (rests & beyond).squeeze(-1)
         character = torch.where(past, length, weights.argmax(-1))
         return *results, character, past & (point[:, 2] > 0.5)
-
-
-Step = LanguageStep | HandwritingStep
 
 
 class Scan(nn.Module):

@@ -12,16 +12,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
+from contract.alphabets import ALPHABET, WINDOW_SYMBOLS
+from contract.mixture import outputs_of
 from models.cells import CELLS, CellKind, State
-from models.mixture import outputs_of
 from models.norms import NormKind
 from models.stack import Dropout, Stack
 from models.window import SoftWindow
 
-# Printable ASCII in order, after symbol 0, the end of the text.
-ALPHABET = "".join(map(chr, range(32, 127)))
-END = 0
-LONGEST_TEXT = 64  # symbols, the end of the text included
 POINT = 3  # dx, dy, and 1 where the pen leaves the paper after the point
 
 
@@ -55,14 +52,6 @@ class Text(NamedTuple):
     length: Tensor
 
 
-def encode(text: str) -> list[int]:
-    """Characters as symbols. Raises `ValueError` naming one that is not in the alphabet."""
-    for character in text:
-        if character not in ALPHABET:
-            raise ValueError(f"{character!r} is not in the alphabet, which is printable ASCII")
-    return [ALPHABET.index(character) + 1 for character in text]
-
-
 class HandwritingModel(nn.Module):
     """Points of a pen in, raw mixture outputs of the next point out.
 
@@ -79,7 +68,7 @@ class HandwritingModel(nn.Module):
         if config.window:
             self.first = CELLS[config.cell](inputs + config.embedding, config.units, config.norm)
             self.window = SoftWindow(
-                config.units, config.window, len(ALPHABET) + 1, config.embedding, LONGEST_TEXT
+                config.units, config.window, len(ALPHABET) + 1, config.embedding, WINDOW_SYMBOLS
             )
             inputs += config.embedding + config.units
             above -= 1

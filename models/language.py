@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from contract.alphabets import VOCABULARY
 from models.cells import CellKind, State
 from models.norms import LONGEST_STEP, NormKind
 from models.stack import Dropout, Stack
-
-VOCABULARY = 256
-# A text begins as if a line had just ended: newline is the byte that stands before the first one.
-START_TOKEN = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,15 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-# Pen noise lies between: a narrower Gaussian fits the grid of a tablet, not a hand.
-LOG_SIGMA = (-4.0, 4.0)
-# tanh(5) = 0.9999: past it 1 - rho^2 has no digits left in float32.
-STEEPEST_TILT = 5.0
-
-
-def outputs_of(mixtures: int) -> int:
-    """R: how many raw outputs `mixtures` Gaussians need."""
-    return 6 * mixtures + 1
+from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 
 
 def _components(raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:

@@ -1,39 +1,49 @@
 """The models being served: each an artifact, an engine, a codec for its state, and a verdict."""
 
-import asyncio
 import logging
 import secrets
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
+from contract.golden import Verdict
 from service.artifact import Artifact, load_artifacts
-from service.attestation import GoldenRow, Verdict, attest, golden_rows, judge
-from service.engine import Engine
-from service.errors import UnknownModel
-from service.ink.measure import Measures
+from service.attestation import attest, attest_in_queue
+from service.engine.engine import Engine
+from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
+from service.engine.threads import fastest_runner
+from service.errors import InvalidRequest, UnknownModel
 from service.metrics import Metrics
-from service.runtime import Runner, Runtime, choose_runtime, make_runner
 from service.settings import Settings
-from service.state import Moment, StateCodec
-from service.threads import fastest_runner
+from service.state import StateCodec
+
+if TYPE_CHECKING:
+    from service.kind import ServiceKind
 
 log = logging.getLogger(__name__)
 
 
-@dataclass(slots=True)
 class ServedModel:
-    """One model; its engine's thread fills in the verdict."""
+    """One model; its engine's thread fills in the verdict. A kind may hold more of each of its own.
 
-    artifact: Artifact
-    runtime: Runtime
-    codec: StateCodec
-    styles: dict[str, Moment] = field(default_factory=dict)  # the stored hands, by id
-    looks: dict[str, Measures] = field(default_factory=dict)  # of those that were asked for
-    engine: Engine = field(init=False)
-    verdict: Verdict | None = None
+    `doubt` is why the artifact is no proof of anything, if it is not: such a model is not ready,
+    unless the settings allow it.
+    """
+
+    engine: Engine
+
+    def __init__(
+        self, artifact: Artifact, runtime: Runtime, codec: StateCodec[Any], *, allow_unproved: bool
+    ) -> None:
+        self.artifact = artifact
+        self.runtime = runtime
+        self.codec = codec
+        self.verdict: Verdict | None = None
+        self.doubt = artifact.manifest.doubt
+        self._allow_unproved = allow_unproved
+
+    @property
+    def name(self) -> str:
+        return self.artifact.name
 
     @property
     def fingerprint(self) -> str:
@@ -41,72 +51,81 @@ class ServedModel:
         return f"{self.artifact.digest[:16]}-{self.runtime.fingerprint}"
 
     def attest(self, runner: Runner) -> bool:
-        """Replay the golden vectors and keep the verdict; whether it is good."""
-        verdict = attest(self.artifact, runner)
-        self._keep(verdict)
-        return verdict.ok
+        """Replay the golden vectors and keep the verdict; whether the model may serve."""
+        if self.doubt is not None:
+            log.warning("%s: not proved: %s", self.name, self.doubt)
+        self._keep(attest(self.artifact, runner))
+        return self._may_serve()
 
     async def attest_now(self) -> Verdict:
         """Replay the golden vectors in the queue, beside whatever else is being served.
 
         A model that no longer agrees stops being ready. Raises what `submit` raises.
         """
-        loop = asyncio.get_running_loop()
-        ended: asyncio.Queue[GoldenRow] = asyncio.Queue()
-        rows = golden_rows(
-            self.artifact, lambda row: loop.call_soon_threadsafe(ended.put_nowait, row)
-        )
-        self.engine.submit(rows)
-        for _ in rows:
-            row = await ended.get()
-            if row.error is not None:
-                raise row.error
-        outputs = [row.outputs for row in rows]
-        joined = {name: np.stack([o[name] for o in outputs], axis=1) for name in outputs[0]}
-        self._keep(judge(self.artifact, joined))
-        assert self.verdict is not None
-        self.engine.ready = self.engine.ready and self.verdict.ok
-        return self.verdict
+        verdict = await attest_in_queue(self.artifact, self.engine)
+        self._keep(verdict)
+        self.engine.ready = self.engine.ready and self._may_serve()
+        return verdict
+
+    def _may_serve(self) -> bool:
+        agrees = self.verdict is not None and self.verdict.ok
+        return agrees and (self.doubt is None or self._allow_unproved)
 
     def _keep(self, verdict: Verdict) -> None:
         self.verdict = verdict
         log.log(
             logging.INFO if verdict.ok else logging.ERROR,
             "%s: attestation %s, max error %.2g (bound %.2g): %s",
-            self.artifact.name,
+            self.name,
             "ok" if verdict.ok else "FAILED",
             verdict.max_error,
             verdict.bound,
             verdict.detail,
         )
 
+    def health(self) -> dict[str, Any]:
+        """The entry of `/health`."""
+        return {
+            "ready": self.engine.ready,
+            "threads": self.runtime.threads,
+            "unproved": self.doubt,
+            "attestation": self.verdict.describe() if self.verdict else None,
+        }
+
     def describe(self) -> dict[str, Any]:
         """The entry of `/v1/models`."""
         manifest = self.artifact.manifest
+        parity = manifest.parity
         return {
-            "id": self.artifact.name,
+            "id": self.name,
             "object": "model",
             "created": 0,
             "owned_by": "evenkeel",
             "kind": manifest.kind,
             "parameters": manifest.parameters,
+            "layer_normalizations": manifest.layer_normalizations,
             "hyperparameters": manifest.hyperparameters,
             "provenance": manifest.provenance,
-            "ink": manifest.ink.model_dump() if manifest.ink else None,
             "digest": self.artifact.digest,
             "runtime": self.runtime.fingerprint,
             "threads": self.runtime.threads,
-            "variant": manifest.variant.model_dump() if manifest.variant else None,
+            "variant": None if manifest.variant.exact else manifest.variant.model_dump(),
             "system_fingerprint": self.fingerprint,
-            "parity": manifest.parity,
+            "parity": None if parity is None else [finding.describe() for finding in parity],
+            "unproved": self.doubt,
             "attestation": self.verdict.describe() if self.verdict else None,
         }
+
+
+S = TypeVar("S", bound=ServedModel)
 
 
 class Models:
     """All models of the service, by name; loading them creates the sessions."""
 
-    def __init__(self, settings: Settings, metrics: Metrics) -> None:
+    def __init__(
+        self, settings: Settings, metrics: Metrics, kinds: "Mapping[str, ServiceKind]"
+    ) -> None:
         key = settings.state_key.get_secret_value() if settings.state_key else secrets.token_hex()
         if settings.state_key is None:
             log.info("EVENKEEL_STATE_KEY is not set: state tokens last until the service stops")
@@ -117,8 +136,9 @@ class Models:
                 runner, chosen = fastest_runner(artifact, runtime)
             else:
                 runner, chosen = make_runner(artifact, runtime), runtime
-            codec = StateCodec(key.encode(), artifact, chosen.fingerprint)
-            model = ServedModel(artifact, chosen, codec, stored_styles(artifact))
+            kind = kinds[artifact.manifest.kind]
+            codec = StateCodec(key.encode(), artifact, chosen.fingerprint, kind.edge)
+            model = kind.model(artifact, chosen, codec, allow_unproved=settings.allow_unproved)
             model.engine = Engine(
                 runner,
                 metrics.of_engine(name),
@@ -155,11 +175,23 @@ class Models:
             raise UnknownModel(f"model is {name!r}; this service has: {known}", "model")
         return self._models[name]
 
+    def of(self, kind: type[S]) -> list[S]:
+        """The models of a class."""
+        return [model for model in self if isinstance(model, kind)]
 
-def stored_styles(artifact: Artifact) -> dict[str, Moment]:
-    """The stored hands of an artifact, by id."""
-    states = artifact.style_states()
-    return {
-        style.id: Moment(states[style.id], 0, 0, 0, context=style.context, height=style.height)
-        for style in artifact.manifest.styles
-    }
+    def pick(self, name: str | None, kind: type[S]) -> S:
+        """The model of that name and class, or the only one of it if no name is given.
+
+        Raises `UnknownModel`, and `InvalidRequest` for a model of another kind.
+        """
+        able = self.of(kind)
+        if name is None:
+            if len(able) != 1:
+                names = ", ".join(model.name for model in able) or "none"
+                raise UnknownModel(f"model is missing; those that can do this: {names}", "model")
+            return able[0]
+        model = self[name]
+        if not isinstance(model, kind):
+            what = model.artifact.manifest.kind
+            raise InvalidRequest(f"model {name!r} is of kind {what}, which cannot do this", "model")
+        return model

@@ -41,4 +41,7 @@ class Settings(BaseSettings):
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"
     )
+    allow_unproved: bool = Field(
+        False, description="serve models whose parity report is missing or red all the same"
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="logging")

@@ -1,7 +1,7 @@
 """State tokens: where a generation stands, signed and handed to the caller. The server keeps none.
 
-A token describes the moment after the last byte returned. What was generated beyond it (an
-incomplete UTF-8 sequence, bytes that may start a stop string) travels along undecided.
+A token describes the moment after the last output returned; what lies at its edge is for each kind
+of model to say.
 """
 
 import base64
@@ -10,55 +10,60 @@ import hashlib
 import json
 import struct
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 import numpy as np
 from itsdangerous import BadSignature, Signer
+from pydantic import BaseModel, ConfigDict
 
-from service.artifact import Arrays, Artifact
+from contract.golden import Arrays
+from service.artifact import Artifact
 from service.errors import InvalidRequest, StateMismatch
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
-    """Recurrent state of one row, the randomness still to come, and what lies at its edge.
+class Edge(BaseModel):
+    """What lies between the last output returned and the state; nothing, unless a kind has more."""
 
-    Of text: bytes not yet returned. Of ink: the character the window leaves behind, which stays in
-    its sight, and the height of the pen over the baseline in units.
-    """
+    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+
+
+E = TypeVar("E", bound=Edge)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment(Generic[E]):
+    """Recurrent state of one row, the randomness still to come, and what lies at its edge."""
 
     state: Arrays
     seed: int
     choice: int
     drawn: int
-    undecided: bytes = b""
-    context: str = ""
-    height: float = 0.0
+    edge: E
 
 
-class StateCodec:
+class StateCodec(Generic[E]):
     """Turns moments of one model on one runtime into tokens and back."""
 
-    def __init__(self, key: bytes, artifact: Artifact, fingerprint: str) -> None:
+    def __init__(self, key: bytes, artifact: Artifact, fingerprint: str, edge: type[E]) -> None:
         self._signer = Signer(key, salt="evenkeel.state", digest_method=hashlib.sha256)
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
         self._ports = artifact.manifest.ports.state
+        self._edge = edge
 
-    def encode(self, moment: Moment) -> str:
+    def encode(self, moment: Moment[E]) -> str:
         """An opaque URL-safe string, a few KB."""
         header = self._origin | {
             "seed": moment.seed,
             "choice": moment.choice,
             "drawn": moment.drawn,
-            "undecided": moment.undecided.hex(),
-            "context": moment.context,
-            "height": moment.height,
+            "edge": moment.edge.model_dump(mode="json"),
         }
         packed = json.dumps(header).encode()
         arrays = b"".join(np.ascontiguousarray(moment.state[p.name]).tobytes() for p in self._ports)
         content = struct.pack("<I", len(packed)) + packed + arrays
         return self._signer.sign(base64.urlsafe_b64encode(content)).decode()
 
-    def decode(self, token: str) -> Moment:
+    def decode(self, token: str) -> Moment[E]:
         """The moment in a token. Raises `InvalidRequest` for one this service did not sign, and
         `StateMismatch` for one of another model or runtime."""
         try:
@@ -81,9 +86,7 @@ class StateCodec:
             header["seed"],
             header["choice"],
             header["drawn"],
-            bytes.fromhex(header["undecided"]),
-            header["context"],
-            header["height"],
+            self._edge.model_validate_json(json.dumps(header["edge"])),
         )
 
     def _unpack(self, content: bytes) -> Arrays:

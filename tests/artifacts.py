@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from export.convert import Model, write_artifact
-from export.pen_data import PenCorpus
-from export.pens.prepare import Ink
-from export.styles import StyleChoice, add_styles
-from export.tasks import LanguageTask
+from export.convert import write_artifact
+from export.ink.styles import StyleChoice, add_styles
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
+from training.ink.corpus import PenCorpus
+from training.ink.prepare import Ink
+from training.text.task import LanguageTask
 
 LETTERS = LanguageConfig(units=48, embedding=8)
 NOISE = LanguageConfig(cell="gru", layers=2, units=24, embedding=8)
@@ -94,7 +94,7 @@ def invented_ink(writer: str, seed: int) -> Ink:
     return Ink(text, np.concatenate([offsets, up], axis=1), advance, writer, "invented")
 
 
-def _write(folder: Path, name: str, model: Model) -> Path:
+def _write(folder: Path, name: str, model: nn.Module) -> Path:
     facts: dict[str, Any] = {
         "kind": "handwriting" if isinstance(model, HandwritingModel) else "language",
         "model": asdict(model.config),

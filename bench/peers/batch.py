@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 
+from contract.noise import UniformStream
 from service.artifact import Arrays, Port, load_artifact
-from service.language import Sampling
-from service.noise import UniformStream
 from service.settings import Settings
+from service.text.completion import Sampling
 
 MAX_BATCH = 32
 # How long a framework gathers requests before it runs what it has: short against the 30 ms that

@@ -21,11 +21,11 @@ from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
 
 from bench.peers.batch import CHUNK_STEPS, FIRST_CHUNK_STEPS, THREADS
-from export.convert import load_model, read_manifest
-from export.golden import default_options, initial_state
+from contract.noise import UniformStream
+from export.convert import load_model, read_artifact
+from export.text.golden import default_options, initial_state
 from models.generation import LanguageStep
 from models.language import LanguageModel
-from service.noise import UniformStream
 
 Tensors = tuple[torch.Tensor, ...]
 
@@ -43,7 +43,7 @@ class Writer:
     """The model in eager mode, batch 1."""
 
     def __init__(self, artifact: Path) -> None:
-        model = load_model(artifact, read_manifest(artifact)).eval()
+        model = load_model(artifact, read_artifact(artifact)).eval()
         assert isinstance(model, LanguageModel)
         self._step = LanguageStep(model, filtered=False)
         self._options = default_options(self._step, 1)

@@ -3,14 +3,17 @@
 Not on its neighbours, its place among them, the chunks, the threads, or the graph that serves it.
 """
 
+import os
 import time
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from export.parity.finding import Finding
-from export.parity.served import Arrays, ServedGraph, differing_bytes
+from contract.golden import Arrays
+from contract.manifest import Finding
+from export.parity.report import Extent, Served
+from export.parity.served import ServedGraph, differing_bytes
 
 Rows = list[int] | range | NDArray[np.int64]
 
@@ -21,13 +24,15 @@ LARGEST_BATCH = 65  # one more than a power of two, so that every kernel has a r
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What every row has to do: per-step inputs `(T, R, ...)`, row options `(R, ...)`.
+    """What every row has to do: per-step inputs `(T, R, ...)`, row options `(R, ...)`, and which
+    rows `(R,)` ask for symbols to be left out.
 
     Rows read prompts of different lengths before they draw, and each has its own options.
     """
 
     steps: Arrays
     options: Arrays
+    filtered: NDArray[np.bool_]
 
     @property
     def total(self) -> int:
@@ -40,41 +45,13 @@ class Work:
         return Work(
             {name: array[:, chosen] for name, array in self.steps.items()},
             {name: array[chosen] for name, array in self.options.items()},
+            self.filtered[chosen],
         )
-
-    def only(self, options: list[str]) -> "Work":
-        """With only the options a graph takes."""
-        return Work(self.steps, {name: self.options[name] for name in options})
-
-
-def make_work(tokens: NDArray[np.int64], uniforms: NDArray[np.float32], seed: int) -> Work:
-    """Mixed work for all rows of `tokens (T, R)`: prompts beside draws, all kinds of options."""
-    total, rows = tokens.shape
-    random = np.random.default_rng(seed)
-    prompt = random.integers(0, total, (rows,))
-    filters = np.arange(rows) % 3 == 2  # every third row asks for symbols to be left out
-    return Work(
-        {
-            "forced": tokens,
-            "force": np.arange(total)[:, None] < prompt[None, :],
-            "uniform": uniforms,
-        },
-        {
-            "inverse_temperature": random.uniform(0.6, 2.0, (rows,)).astype(np.float32),
-            "logit_bias": random.normal(0, 0.3, (rows, 256)).astype(np.float32),
-            "log_min_p": np.where(filters & (random.random((rows,)) < 0.5), -3.0, -np.inf).astype(
-                np.float32
-            ),
-            "top_k": np.where(filters, random.integers(1, 40, (rows,)), 256),
-            "top_p": np.where(filters, random.uniform(0.3, 1.0, (rows,)), 1.0).astype(np.float32),
-        },
-    )
 
 
 def run(graph: ServedGraph, work: Work, lengths: Rows) -> Arrays:
     """All steps in chunks of `lengths` (repeated); outputs `(T, B, ...)`, states `(1, B, ...)`."""
     batch = work.steps["force"].shape[1]
-    work = work.only(graph.option_names)
     state, parts, start, chunk = graph.initial_state(batch), [], 0, 0
     while start < work.total:
         end = min(work.total, start + int(lengths[chunk % len(lengths)]))
@@ -123,8 +100,8 @@ def compare_everything(
         comparison.compare(alone, np.roll(rows, shift), [work.total])
     for graph in others:
         # A graph without the filters can only serve rows that do not ask for one.
-        missing = set(alone.option_names) - set(graph.option_names)
-        able = rows[work.options["top_k"] == 256] if missing else rows
+        missing = set(alone.row_names) - set(graph.row_names)
+        able = rows[~work.filtered] if missing else rows
         for batch in (1, 2, 3, 7, 16, len(able)):
             comparison.compare(graph, random.permutation(able)[:batch], chunks())
     return comparison
@@ -141,8 +118,8 @@ def cost(constrained: ServedGraph, free: ServedGraph, work: Work) -> Finding:
         pairs = [(_seconds(constrained, part), _seconds(free, part)) for _ in range(_TIMED_RUNS)]
         ratios.append(float(np.median([a / b for a, b in pairs[1:]])))  # the first warms up
     return Finding(
-        "bits, cost", max(ratios), MAX_COST,
-        f"time over that of onnxruntime without prepacking, batch 1: {ratios[0]:.2f}, "
+        name="bits, cost", value=max(ratios), bound=MAX_COST,
+        detail=f"time over that of onnxruntime without prepacking, batch 1: {ratios[0]:.2f}, "
         f"16: {ratios[1]:.2f}",
     )  # fmt: skip
 
@@ -156,8 +133,8 @@ def _seconds(graph: ServedGraph, work: Work) -> float:
 def bits(comparison: BitComparison) -> Finding:
     """That nothing differs."""
     return Finding(
-        "bits", comparison.differing, 0,
-        f"bytes differ over {comparison.row_steps:,} row-steps: alone, in batches of 2 to "
+        name="bits", value=comparison.differing, bound=0,
+        detail=f"bytes differ over {comparison.row_steps:,} row-steps: alone, in batches of 2 to "
         f"{LARGEST_BATCH}, any place, any chunks, any threads, scan and steps, mixed options",
     )  # fmt: skip
 
@@ -168,8 +145,27 @@ def control(unpacked: ServedGraph, work: Work) -> Finding:
     for batch in (2, 9, LARGEST_BATCH):
         comparison.compare(unpacked, range(batch), [work.total])
     return Finding(
-        "bits, control", float(comparison.differing == 0), 0,
-        f"without prepacking {comparison.differing:,} bytes differ over "
+        name="bits, control", value=float(comparison.differing == 0), bound=0,
+        detail=f"without prepacking {comparison.differing:,} bytes differ over "
         f"{comparison.row_steps:,} row-steps, so the comparison has power"
         if comparison.differing else "without prepacking nothing differs: it has no power",
     )  # fmt: skip
+
+
+def findings(
+    served: Served, work: Work, extent: Extent, seed: int, *, integers: bool = False
+) -> list[Finding]:
+    """The same rows on every graph, every thread count and every kind of batch; `integers` says
+    that all matrix products are of such."""
+    most = served.variants[-1]  # the graph with every option
+    alone = served.graph("scan", most)
+    others = [served.graph("step", options) for options in served.variants]
+    others += [
+        served.graph("scan", "plain", threads=n) for n in range(1, (os.cpu_count() or 1) + 1)
+    ]
+    comparison = compare_everything(alone, others, work, seed)
+    unpacked = served.graph("scan", most, prepacking=False)
+    found = [bits(comparison)]
+    if not integers:  # their sums have no order to lose, with prepacking or without
+        found.append(control(unpacked, work))
+    return [*found, cost(alone, unpacked, work)] if extent.timed else found

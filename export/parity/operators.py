@@ -12,8 +12,8 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 from onnx import TensorProto, helper
 
+from contract.manifest import Finding
 from export.graph import OPSET
-from export.parity.finding import Finding
 
 WIDTHS = (1, 3, 7, 17, 31, 33, 65, 129, 257, 513)
 BATCHES = (2, 3, 5, 8, 17, 33, 65)
@@ -66,13 +66,13 @@ def operators() -> tuple[list[Finding], list[OperatorBits]]:
     rows = sum(m.rows for m in measured if m.operator in COMPUTING)
     return [
         Finding(
-            "operators", kept, 0,
-            f"of {rows:,} rows differ between alone and in a batch, {len(COMPUTING)} operators at "
-            f"{len(WIDTHS)} odd widths",
+            name="operators", value=kept, bound=0,
+            detail=f"of {rows:,} rows differ between alone and in a batch, {len(COMPUTING)} "
+            f"operators at {len(WIDTHS)} odd widths",
         ),
         Finding(
-            "operators, control", float(not excluded), 0,
-            f"outside the allow-list these differ: {', '.join(excluded) or 'none'}",
+            name="operators, control", value=float(not excluded), bound=0,
+            detail=f"outside the allow-list these differ: {', '.join(excluded) or 'none'}",
         ),
     ], measured  # fmt: skip
 

@@ -1,27 +1,41 @@
-"""Served graphs as functions, and the arithmetic of comparing what comes out of them.
+"""Served graphs as functions, the ways of running a sample through one, and what differs.
 
-Shapes: T steps, B rows, V symbols. numpy arrays come from onnxruntime, tensors from PyTorch.
+Shapes: T steps, B rows. numpy arrays come from onnxruntime, tensors from PyTorch.
 """
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-from export.golden import NEUTRAL
+from contract.golden import Arrays
+from contract.manifest import Ports
+from export.golden import Sample
 
-Arrays = dict[str, NDArray[Any]]
+
+class Graph(Protocol):
+    """Something that runs the step of an artifact over a state held as a value."""
+
+    def initial_state(self, batch: int) -> Arrays:
+        """The state before the first step, B rows of it."""
+        ...
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        """`steps` arrays are `(T, B, ...)`, `row` may hold options the graph does not take;
+        returns the state after them and outputs `(T, B, ...)`."""
+        ...
 
 
 class ServedGraph:
-    """One graph of an artifact on onnxruntime's CPU provider, run over a state held as a value."""
+    """One graph of an artifact on onnxruntime's CPU provider."""
 
     def __init__(
         self,
         path: Path,
-        manifest: dict[str, Any],
+        ports: Ports,
         *,
         scan: bool,
         threads: int = 0,
@@ -34,76 +48,72 @@ class ServedGraph:
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._scan = scan
         self._outputs = [o.name for o in self._session.get_outputs()]
-        taken = {i.name for i in self._session.get_inputs()}
-        self._state_ports = manifest["ports"]["state"]
-        self._row_ports = [p for p in manifest["ports"]["row"] if p["name"] in taken]
-        self._output_ports = manifest["ports"]["output"]
-        self.option_names = [p["name"] for p in self._row_ports]
-        self.real = next(p["dtype"] for p in self._output_ports if "float" in p["dtype"])
+        taken = {i.name: i.type for i in self._session.get_inputs()}
+        self._state = {p.name: p for p in ports.state}
+        self._real = "float64" if "tensor(double)" in taken.values() else "float32"
+        self.row_names = [p.name for p in ports.row if p.name in taken]
 
     def initial_state(self, batch: int) -> Arrays:
         """The state before the first step, B rows of it."""
         return {
-            p["name"]: np.full((batch, *p["shape"]), p["initial"], p["dtype"])
-            for p in self._state_ports
+            name: np.full((batch, *p.shape), p.initial, p.dtype.replace("float32", self._real))
+            for name, p in self._state.items()
         }
 
-    def options(self, batch: int) -> Arrays:
-        """Row options that leave the model's own distribution as it is."""
-        return {
-            p["name"]: np.full((batch, *p["shape"]), NEUTRAL[p["name"]], p["dtype"])
-            for p in self._row_ports
-        }
-
-    def run(self, state: Arrays, steps: Arrays, options: Arrays) -> tuple[Arrays, Arrays]:
-        """`steps` arrays are `(T, B)`; returns the state after them and outputs `(T, B, ...)`."""
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        """See `Graph`."""
+        row = {name: row[name] for name in self.row_names}
         if self._scan:
-            return self._run(state, steps, options)
-        columns: dict[str, list[NDArray[Any]]] = {p["name"]: [] for p in self._output_ports}
-        for t in range(len(next(iter(steps.values())))):
-            one = {name: array[t] for name, array in steps.items()}
-            state, outputs = self._run(state, one, options)
-            for name, value in outputs.items():
-                columns[name].append(value)
-        return state, {name: np.stack(values) for name, values in columns.items()}
+            return self._run(state, steps, row)
+        columns: list[Arrays] = []
+        for t in range(len(steps["force"])):
+            state, outputs = self._run(state, {name: a[t] for name, a in steps.items()}, row)
+            columns.append(outputs)
+        return state, {name: np.stack([c[name] for c in columns]) for name in columns[0]}
 
-    def _run(self, state: Arrays, steps: Arrays, options: Arrays) -> tuple[Arrays, Arrays]:
-        results = self._session.run(self._outputs, state | steps | options)
+    def _run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        results = self._session.run(self._outputs, state | steps | row)
         named = dict(zip(self._outputs, results, strict=True))
         after = {name: named.pop(f"{name}_after") for name in state}
         return after, named
 
 
-def forced(tokens: NDArray[np.int64], real: str = "float32") -> Arrays:
-    """Per-step inputs that make the graph read `tokens (T, B)` and draw nothing."""
-    return {
-        "forced": tokens,
-        "force": np.ones(tokens.shape, bool),
-        "uniform": np.zeros(tokens.shape, real),
-    }
+def read(graph: Graph, sample: Sample) -> Arrays:
+    """Outputs `(T, B, ...)` of a graph that reads the sample, each row alone."""
+
+    def alone(row: Sample) -> Arrays:
+        _, outputs = graph.run(graph.initial_state(1), row.read(), row.rows())
+        return outputs
+
+    return _each_row(sample, alone)
 
 
-def drawn(uniforms: NDArray[np.float32]) -> Arrays:
-    """Per-step inputs that make the graph draw with `uniforms (T, B)`."""
-    return {
-        "forced": np.zeros(uniforms.shape, np.int64),
-        "force": np.zeros(uniforms.shape, bool),
-        "uniform": uniforms,
-    }
+def follow(graph: Graph, sample: Sample) -> tuple[Arrays, NDArray[Any]]:
+    """Outputs `(T, B, ...)` of a graph that draws by itself, each row alone, one step a call; and
+    what it drew `(T, B, ...)`. Each draw starts from the trainer's symbols, so one difference does
+    not become many."""
+
+    def alone(row: Sample) -> Arrays:
+        state, steps, rows = graph.initial_state(1), row.drawn(), row.rows()
+        pending = next(iter(state))
+        results: list[Arrays] = []
+        for t, symbol in enumerate(row.symbols.numpy()):
+            one = {name: a[t : t + 1] for name, a in steps.items()}
+            state, outputs = graph.run(state, one, rows)
+            results.append(outputs | {_EMITTED: state[pending][None]})
+            state[pending] = symbol
+        return {name: np.concatenate([r[name] for r in results]) for name in results[0]}
+
+    outputs = _each_row(sample, alone)
+    return outputs, outputs.pop(_EMITTED)
 
 
-def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Natural-log probabilities along the last axis, in float64 whatever comes in."""
-    wide = logits.astype(np.float64)
-    wide -= wide.max(-1, keepdims=True)
-    normalised: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
-    return normalised
+_EMITTED = "emitted"
 
 
-def bits_per_byte(log_probabilities: NDArray[np.float64], tokens: NDArray[np.int64]) -> float:
-    """Mean of -log2 p over `tokens (T, B)`, given `log_probabilities (T, B, V)`."""
-    chosen = np.take_along_axis(log_probabilities, tokens[..., None], -1)
-    return float(-chosen.mean() / np.log(2))
+def _each_row(sample: Sample, run: Callable[[Sample], Arrays]) -> Arrays:
+    rows = [run(sample.of(slice(r, r + 1))) for r in range(sample.symbols.shape[1])]
+    return {name: np.concatenate([r[name] for r in rows], axis=1) for name in rows[0]}
 
 
 def differing_bytes(a: Arrays, b: Arrays) -> int:

@@ -4,7 +4,8 @@ import math
 import textwrap
 from dataclasses import dataclass
 
-LONGEST_LINE = 44  # characters; lines the model learnt from are hardly longer
+from contract.alphabets import LONGEST_LINE
+
 _SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
 _MARGIN = 0.5  # of a line height
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders

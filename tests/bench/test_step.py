@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from bench import floor, ink
+from bench import floor
 from bench.step import (
     BYTES,
     FULL,
@@ -25,6 +25,7 @@ from bench.step import (
     verified,
 )
 from bench.step_peers import BUILDERS, Side, Task, absent
+from lab.legibility import ink
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
 

@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from export.run import carry_out
 from tests.export.tiny import TEXT, tiny_recipe
+from training.run import carry_out
 
 # Two threads that wait for each other at every tiny operation are slower than one.
 torch.set_num_threads(1)

@@ -13,16 +13,16 @@ import torch
 from onnx import numpy_helper
 from safetensors.numpy import load_file
 
-from export import checkpoint
 from export.convert import convert, load_model, read_manifest, sha256, write_json
 from export.graph import ROW_INDEPENDENT, tensor_offsets
-from export.ink_golden import InkSample, draw_ink, drawn_from, sample_texts, training_mixtures
-from export.parity import ink
+from export.ink import parity as ink
+from export.ink.golden import InkSample, draw_ink, drawn_from, sample_texts, training_mixtures
 from export.parity.served import ServedGraph
-from export.train import CHECKPOINT
 from export.verify import Extent, verify
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel
+from training import checkpoint
+from training.loop import CHECKPOINT
 
 _SMALL = Extent(sampled_bytes=320, structure_steps=60, bit_steps=8, timed=False)
 _STEPS, _ROWS = 40, 3

@@ -12,15 +12,15 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
+from export.parity.finding import Finding
+from export.text.sampling import sampling
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.numpy import load_file
 
 from export import convert, variant
-from export.golden import draw
-from export.parity import numbers
-from export.parity.finding import Finding
-from export.parity.sampling import sampling
+from export.text import numbers
+from export.text.golden import draw
 from export.verify import Served
 
 Mutation = Callable[[onnx.GraphProto], None]

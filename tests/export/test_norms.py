@@ -10,22 +10,22 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from export import checkpoint
 from export.convert import convert, load_model, read_manifest
-from export.golden import default_options, golden_logits, initial_state, training_logits
 from export.graph import ConversionError, check_graph, export_graph
-from export.recipe import Recipe
-from export.run import carry_out
-from export.tasks import LanguageTask
-from export.train import CHECKPOINT, TrainConfig, _adamw
+from export.text.golden import default_options, golden_logits, initial_state, training_logits
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.runtime import Runtime, make_runner
-from tests.export.test_train import Interrupted, stop_after
+from service.engine.runtime import Runtime, make_runner
 from tests.export.tiny import tiny_recipe
+from tests.training.test_loop import Interrupted, stop_after
+from training import checkpoint
+from training.loop import CHECKPOINT, TrainConfig, _adamw
+from training.recipe import Recipe
+from training.run import carry_out
+from training.task import LanguageTask
 
 # Shorter than a segment, so that training and the golden vectors both pass it.
 LONGEST = 7

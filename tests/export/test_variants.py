@@ -14,7 +14,7 @@ from export.hoist import hoist
 from export.verify import verify
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.runtime import Runtime, ScanRunner, SlotRunner
+from service.engine.runtime import Runtime, ScanRunner, SlotRunner
 
 ROOT = Path(__file__).parents[2]
 VARIANTS = {

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from export.parity.finding import Finding
 from onnx import numpy_helper
 from safetensors.numpy import load_file
 
 from export.__main__ import main
 from export.convert import read_manifest, sha256, write_json
-from export.parity.finding import Finding
 from export.verify import verify
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.runtime import Runtime, ScanRunner
+from service.engine.runtime import Runtime, ScanRunner
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "artifacts" / "shakespeare"

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from export.recipe import BatchConfig, DataConfig, Recipe
-from export.train import TrainConfig
 from models.language import LanguageConfig
+from training.loop import TrainConfig
+from training.recipe import BatchConfig, DataConfig, Recipe
 
 TEXT = "".join(f"The {i}th line says that {i * 7} sheep sat, sleeping.\n" for i in range(300))
 

@@ -8,7 +8,7 @@ import pytest
 
 from service.artifact import load_artifact
 from service.attestation import Verdict, attest
-from service.runtime import choose_runtime, make_runner
+from service.engine.runtime import choose_runtime, make_runner
 from tests.service.altered import copy_of, edit_golden, perturb
 from tests.service.serving import Service, eventually, running, settings
 

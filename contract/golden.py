@@ -1,0 +1,171 @@
+"""Golden vectors: inputs of the graphs and what training computed for them, written, read, judged.
+
+Export draws them from the model itself; whoever runs the graphs replays them and asks `judge`. They
+are of any kind of model: tensors go by the names of the graph's ports.
+Shapes: T steps, R rows.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save_file
+
+Arrays = dict[str, NDArray[Any]]
+_TRAINING_ERROR, _BOUND = "training_error", "bound"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What a replay found; `max_error` is of the output training computes, against float64."""
+
+    ok: bool
+    max_error: float
+    bound: float
+    training_error: float
+    steps: int
+    detail: str
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON, which has no word for NaN: null."""
+        entries = asdict(self)
+        return {n: None if isinstance(v, float) and v != v else v for n, v in entries.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Golden:
+    """What is run, and what must come out.
+
+    steps           per-step inputs `(T, R, ...)` by port
+    rows            row inputs `(R, ...)` by port, those of the options that leave symbols out too
+    filtered        `(R,)` which rows ask for symbols to be left out
+    truth           outputs `(T, R, ...)` in float64; the first is what training computes
+    bounds          by output of `truth`, how far a replay may be off
+    exact           outputs `(T, R, ...)` that must be the very same
+    training_error  how far float32 training itself was off in the first output
+    """
+
+    steps: Arrays
+    rows: Arrays
+    filtered: NDArray[np.bool_]
+    truth: Arrays
+    bounds: dict[str, float]
+    exact: Arrays
+    training_error: float
+
+    @property
+    def plain_rows(self) -> list[int]:
+        """The rows that the graph without the options can run as well."""
+        return np.flatnonzero(~self.filtered).tolist()
+
+    @property
+    def all_rows(self) -> list[int]:
+        """Every row."""
+        return list(range(len(self.filtered)))
+
+    def step_inputs(self, row: int) -> Arrays:
+        """The per-step inputs `(T, ...)` of one row."""
+        return {name: array[:, row] for name, array in self.steps.items()}
+
+    def row_inputs(self, row: int) -> Arrays:
+        """The row inputs of one row."""
+        return {name: array[row] for name, array in self.rows.items()}
+
+    def save(self, path: Path) -> None:
+        """Write one safetensors file, the bounds in its header."""
+        tensors = {"filtered": self.filtered}
+        for group in ("steps", "rows", "truth", "exact"):
+            named: Arrays = getattr(self, group)
+            tensors |= {f"{group}.{n}": np.ascontiguousarray(a) for n, a in named.items()}
+        facts = {f"{_BOUND}.{name}": repr(bound) for name, bound in self.bounds.items()}
+        save_file(tensors, path, facts | {_TRAINING_ERROR: repr(self.training_error)})
+
+    @classmethod
+    def load(cls, path: Path) -> "Golden":
+        """What `save` wrote. Raises `ValueError` for anything else or a bound that is none."""
+        try:
+            with safe_open(path, framework="numpy") as file:
+                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
+                facts: dict[str, str] = file.metadata() or {}
+            golden = cls(
+                _group(tensors, "steps"),
+                _group(tensors, "rows"),
+                tensors["filtered"],
+                _group(tensors, "truth"),
+                {n: float(facts[f"{_BOUND}.{n}"]) for n in _group(tensors, "truth")},
+                _group(tensors, "exact"),
+                float(facts[_TRAINING_ERROR]),
+            )
+        except KeyError as error:
+            raise ValueError(f"{path.name} says nothing of {error}") from error
+        except (OSError, SafetensorError) as error:
+            raise ValueError(f"{path.name}: {error}") from error
+        golden._check()
+        return golden
+
+    def _check(self) -> None:
+        if not self.steps or not self.truth:
+            raise ValueError("golden vectors have no steps or no outputs")
+        for name, bound in self.bounds.items():
+            if not 0 < bound < math.inf:
+                raise ValueError(f"the bound of {name} is {bound}; it must be finite and above 0")
+        steps, rows = next(iter(self.truth.values())).shape[:2]
+        timed = (self.steps, self.truth, self.exact)
+        shapes = {array.shape[:2] for group in timed for array in group.values()}
+        counts = {len(array) for array in (self.filtered, *self.rows.values())}
+        if shapes != {(steps, rows)} or counts != {rows} or not steps or not self.plain_rows:
+            raise ValueError(f"golden vectors are not all of {steps} steps of {rows} rows")
+
+    def judge(self, outputs: Arrays, rows: Sequence[int]) -> Verdict:
+        """Compare the replayed outputs `(T, len(rows), ...)` of these rows."""
+        chosen = list(rows)
+        errors: dict[str, NDArray[np.float64]] = {}
+        broken = None
+        for name, truth in self.truth.items():
+            distance = np.abs(outputs[name].astype(np.float64) - truth[:, chosen])
+            errors[name] = distance.reshape(len(distance), -1).max(1)
+            outside = ~(errors[name] <= self.bounds[name])  # NaN is outside too
+            if broken is None and outside.any():
+                step = int(outside.argmax())
+                broken = (
+                    f"{name}: outside the bound at step {step}: "
+                    f"{errors[name][step]:.3g} > {self.bounds[name]:.3g}"
+                )
+        for name, exact in self.exact.items():
+            different = (outputs[name] != exact[:, chosen]).reshape(len(exact), -1).any(1)
+            if broken is None and different.any():
+                step = int(different.argmax())
+                broken = f"{name} differs from the golden one at step {step}"
+        first = next(iter(self.truth))
+        return Verdict(
+            ok=broken is None,
+            max_error=float(errors[first].max()),
+            bound=self.bounds[first],
+            training_error=self.training_error,
+            steps=len(errors[first]) * len(chosen),
+            detail=broken or "everything golden drawn again, every output within its bound",
+        )
+
+
+def worst(verdicts: Sequence[Verdict]) -> Verdict:
+    """Several replays as one: the first that failed speaks, the largest error counts."""
+    speaks = next((v for v in verdicts if not v.ok), verdicts[0])
+    errors = [v.max_error for v in verdicts]
+    return Verdict(
+        ok=speaks.ok,
+        max_error=math.nan if any(map(math.isnan, errors)) else max(errors),
+        bound=speaks.bound,
+        training_error=speaks.training_error,
+        steps=sum(v.steps for v in verdicts),
+        detail=speaks.detail,
+    )
+
+
+def _group(tensors: Arrays, group: str) -> Arrays:
+    start = f"{group}."
+    return {n.removeprefix(start): a for n, a in tensors.items() if n.startswith(start)}

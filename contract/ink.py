@@ -1,0 +1,54 @@
+"""What the manifest of a handwriting model says beyond any other, and its stored hands."""
+
+from typing import ClassVar, Literal
+
+from contract.alphabets import ALPHABET, END, WINDOW_SYMBOLS
+from contract.manifest import Manifest, Strict
+from contract.strokes import (
+    POINTS_PER_CHARACTER,
+    UNITS_OF_SIZE,
+    UNITS_PER_CHARACTER,
+    UNITS_PER_LINE,
+)
+
+STYLES = "styles.safetensors"
+
+
+class CharacterAlphabet(Strict):
+    """The characters a handwriting model can write, numbered from 1; `end` stands after a text,
+    which has `longest_text` characters at most, what stays in sight before it included."""
+
+    kind: Literal["characters"] = "characters"
+    characters: str = ALPHABET
+    end: int = END
+    longest_text: int = WINDOW_SYMBOLS - 1
+
+
+class InkUnits(Strict):
+    """How large handwriting is in the units of the model, on average."""
+
+    points_per_character: float = POINTS_PER_CHARACTER
+    units_per_character: float = UNITS_PER_CHARACTER
+    units_per_line: float = UNITS_PER_LINE
+    units_of_size: float = UNITS_OF_SIZE
+
+
+class StyleEntry(Strict):
+    """A stored hand, whose recurrent state is in `styles.safetensors`: the last character it wrote
+    and how high over the baseline the pen was, in units."""
+
+    id: str
+    description: str
+    context: str
+    height: float
+
+
+class InkManifest(Manifest):
+    """The manifest of a handwriting model."""
+
+    extras: ClassVar[dict[str, str]] = {STYLES: "styles"}
+
+    kind: Literal["handwriting"] = "handwriting"
+    alphabet: CharacterAlphabet = CharacterAlphabet()
+    ink: InkUnits = InkUnits()
+    styles: tuple[StyleEntry, ...] = ()

@@ -1,0 +1,164 @@
+"""`manifest.json`: what an artifact is. Export writes it with the class the service reads it with.
+
+Each kind of model has a subclass of `Manifest` with what it alone has to say.
+"""
+
+import hashlib
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Self
+
+from pydantic import BaseModel, ConfigDict
+
+MANIFEST = "manifest.json"
+WEIGHTS = "model.safetensors"
+DERIVED = "derived.safetensors"
+GOLDEN = "golden.safetensors"
+
+
+class Strict(BaseModel):
+    """Frozen, and every unknown key is an error."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
+
+
+class Port(Strict):
+    """One tensor that enters or leaves a step; `shape` is that of one row at one step."""
+
+    name: str
+    dtype: Literal["float32", "int64", "bool"]
+    shape: tuple[int, ...]
+    initial: float
+
+
+class Ports(Strict):
+    """All tensors of the graphs by role: carried, per step, per row, and put out."""
+
+    state: tuple[Port, ...]
+    step: tuple[Port, ...]
+    row: tuple[Port, ...]
+    output: tuple[Port, ...]
+
+
+class Graphs(Strict):
+    """A graph without the options that leave symbols out, and one with them if it has any."""
+
+    plain: str
+    filtered: str | None = None
+
+    def files(self) -> dict[str, str]:
+        """The names of both by what they are."""
+        named = {"plain": self.plain, "filtered": self.filtered}
+        return {options: name for options, name in named.items() if name is not None}
+
+
+class Runners(Strict):
+    """The graphs of either runner."""
+
+    scan: Graphs
+    step: Graphs
+
+    def files(self) -> list[str]:
+        """The names of all graphs."""
+        return [*self.scan.files().values(), *self.step.files().values()]
+
+
+class Variant(Strict):
+    """How the graphs differ from the network as trained, for speed, when asked to.
+
+    `folded`: the first layer's projected input comes from a table. `quantized`: matrix products are
+    of 8-bit integers.
+    """
+
+    folded: bool = False
+    quantized: bool = False
+
+    @property
+    def exact(self) -> bool:
+        """Whether the graphs compute what the network does, operation by operation."""
+        return not (self.folded or self.quantized)
+
+
+EXACT = Variant()
+
+
+class Finding(Strict):
+    """One measured figure of the parity report: `value` must be at most `bound`."""
+
+    name: str
+    value: float
+    bound: float
+    detail: str
+
+    @property
+    def holds(self) -> bool:
+        """False for NaN too."""
+        return self.value <= self.bound
+
+    def line(self) -> str:
+        """For the terminal."""
+        mark = "ok  " if self.holds else "FAIL"
+        return f"{mark} {self.name}: {self.value:.3g} (bound {self.bound:g}), {self.detail}"
+
+    def describe(self) -> dict[str, Any]:
+        """As JSON, with the verdict; NaN has no word there: null."""
+        value = self.value if self.value == self.value else None
+        return self.model_dump() | {"value": value, "holds": self.holds}
+
+
+class Manifest(Strict):
+    """What the files of an artifact are, what its graphs expect and where it came from.
+
+    `extras` are files that are added to a converted artifact, and what then tells of them.
+    """
+
+    extras: ClassVar[dict[str, str]] = {}
+
+    format_version: Literal[2] = 2
+    name: str
+    kind: str
+    hyperparameters: dict[str, Any]
+    graphs: Runners
+    ports: Ports
+    filters: tuple[str, ...]
+    layer_normalizations: int
+    layer_normalizations_unfolded: int | None = None
+    variant: Variant = EXACT
+    parameters: int
+    provenance: dict[str, Any]
+    files: dict[str, str]
+    parity: tuple[Finding, ...] | None = None
+
+    @property
+    def doubt(self) -> str | None:
+        """Why the parity report is no proof that what is served is what was trained, if it is none:
+        it is missing, or red."""
+        if not self.parity:
+            return "there is no parity report; `python -m export verify --record` makes one"
+        red = [finding.name for finding in self.parity if not finding.holds]
+        if not red:
+            return None
+        cause = ""
+        if self.provenance.get("golden_mode") == "evaluation":
+            cause = "; its batch norm computes another function in evaluation mode than in training"
+        return f"the parity report is red: {', '.join(red)}{cause}"
+
+    def write(self, folder: Path) -> None:
+        """Indented JSON with a newline at its end."""
+        (folder / MANIFEST).write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n")
+
+    def with_file(self, path: Path, **changes: Any) -> Self:
+        """The same with a file added or replaced, and other changes."""
+        files = dict(sorted((self.files | {path.name: sha256(path)}).items()))
+        return self.model_copy(update={"files": files} | changes)
+
+
+class AnyManifest(BaseModel):
+    """As much of a manifest as says which class reads the rest."""
+
+    kind: str
+
+
+def sha256(path: Path) -> str:
+    """The file's SHA-256 in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

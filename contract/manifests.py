@@ -1,0 +1,31 @@
+"""Which class reads the manifest of which kind of model."""
+
+from pathlib import Path
+
+from contract.ink import InkManifest
+from contract.manifest import MANIFEST, AnyManifest, Manifest
+from contract.text import TextManifest
+
+MANIFESTS: dict[str, type[Manifest]] = {}
+
+
+def register(manifest: type[Manifest]) -> None:
+    """Let a class read the manifests of the kind its field `kind` says."""
+    MANIFESTS[manifest.model_fields["kind"].default] = manifest
+
+
+register(TextManifest)
+register(InkManifest)
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of an artifact folder.
+
+    Raises `OSError` when it cannot be read and `ValueError`, of which pydantic's errors are, for
+    one that is not valid.
+    """
+    content = (folder / MANIFEST).read_bytes()
+    kind = AnyManifest.model_validate_json(content).kind
+    if kind not in MANIFESTS:
+        raise ValueError(f"kind is {kind!r}; it must be one of: {', '.join(MANIFESTS)}")
+    return MANIFESTS[kind].model_validate_json(content)

@@ -1,0 +1,100 @@
+"""Stored hands: the recurrent state of the artifact after it has read some ink of a real writer.
+
+No point of anybody's ink is kept. Run: `python -m export styles ARTIFACT`.
+"""
+
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+from contract.alphabets import END, WINDOW_SYMBOLS, encode
+from contract.golden import Arrays
+from contract.ink import STYLES, InkManifest, StyleEntry
+from export.convert import read_artifact
+from export.parity.report import Served
+from export.parity.served import Graph
+from training.ink.corpus import PenCorpus
+from training.ink.prepare import Ink
+
+RECIPE = Path(__file__).with_name("styles.toml")
+# Shorter ink says too little of a hand, longer is forgotten again.
+_LENGTH = range(24, 45)  # characters
+_SMALL_LETTERS = 0.6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StyleChoice:
+    """A hand by name: whose it is, and which of the writer's fitting lines is read."""
+
+    id: str
+    description: str
+    writer: str
+    line: int = 0
+
+
+def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
+    """The hands of a recipe file, a table `[[style]]` each."""
+    return [StyleChoice(**table) for table in tomllib.loads(recipe.read_text())["style"]]
+
+
+def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) -> None:
+    """Write `styles.safetensors` and list its hands in the manifest.
+
+    Raises `ValueError` for a writer who wrote no fitting line, and for an artifact without ink.
+    """
+    manifest = read_artifact(artifact)
+    if not isinstance(manifest, InkManifest):
+        raise ValueError(f"{artifact} is of kind {manifest.kind}; only a pen has hands")
+    graph = Served(artifact, manifest).scan
+    tensors: Arrays = {}
+    entries: list[StyleEntry] = []
+    for choice in choices:
+        ink = fitting_lines(corpus, choice.writer)[choice.line]
+        for name, value in read_ink(graph, ink).items():
+            tensors[f"{choice.id}.{name}"] = np.ascontiguousarray(value)
+        entries.append(
+            StyleEntry(
+                id=choice.id,
+                description=choice.description,
+                context=ink.text[-1],
+                height=float(ink.offsets[:, 1].sum()),
+            )
+        )
+    save_file(tensors, artifact / STYLES)
+    (artifact / STYLES).chmod(0o644)
+    manifest.with_file(artifact / STYLES, styles=tuple(entries)).write(artifact)
+
+
+def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:
+    """A writer's lines that show a hand: several words, letters mostly, in order of text."""
+    lines = [
+        ink
+        for ink in corpus.inks
+        if ink.writer == writer
+        and len(ink.text) in _LENGTH
+        and " " in ink.text.strip()
+        and sum(c.islower() for c in ink.text) >= _SMALL_LETTERS * len(ink.text)
+    ]
+    if not lines:
+        raise ValueError(f"writer {writer!r} has no line of {_LENGTH.start} to {_LENGTH.stop - 1}")
+    return sorted(lines, key=lambda ink: ink.text)
+
+
+def read_ink(graph: Graph, ink: Ink) -> Arrays:
+    """The state of one row after the ink, its window moved back to the last character of it."""
+    symbols = np.full((1, WINDOW_SYMBOLS), END, np.int64)
+    text = encode(ink.text)
+    symbols[0, : len(text)] = text
+    row = {"text": symbols, "length": np.array([len(text)]), "bias": np.zeros(1, np.float32)}
+    steps = {
+        "forced": ink.offsets[:, None],
+        "force": np.ones((len(ink.offsets), 1), bool),
+        "uniform": np.full((len(ink.offsets), 1), 0.5, np.float32),
+        "normal": np.zeros((len(ink.offsets), 1, 2), np.float32),
+    }
+    state, _ = graph.run(graph.initial_state(1), steps, row)
+    after = {name: value[0] for name, value in state.items()}
+    return after | {"kappa": after["kappa"] - np.float32(len(text) - 1)}

@@ -1,0 +1,68 @@
+"""What export has to know of a kind of model. Shapes: T steps, B rows."""
+
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from torch import Tensor, nn
+
+from contract.golden import Golden
+from contract.manifest import EXACT, Variant
+from export.golden import Sample
+from export.graph import Rewrite
+from export.parity.report import Evidence, Report
+from models.generation import Step
+from training.kinds import KINDS as TRAINED
+
+if TYPE_CHECKING:
+    from export.variant import GraphWriter
+
+M = TypeVar("M", bound=nn.Module)
+
+
+class ExportKind(ABC, Generic[M]):
+    """One kind of model, from its trained weights to an artifact and its proof.
+
+    `filters` says whether its row options can leave symbols out, which takes a graph of its own;
+    `variants` whether it can be folded and quantised.
+    """
+
+    name: str
+    filters: bool = False
+    variants: bool = False
+
+    def model(self, hyperparameters: dict[str, Any]) -> M:
+        """The model with fresh weights, every dropout rate 0."""
+        model: Any = TRAINED[self.name].model(hyperparameters)
+        return model  # type: ignore[no-any-return]
+
+    def unfit(self, model: M) -> str | None:
+        """Why a model of this kind cannot be served, if it cannot."""
+        return None
+
+    def served_as(self, model: M) -> dict[str, Any]:
+        """In which of PyTorch's modes a model is served, and whatever else that means."""
+        return {"golden_mode": "training"}
+
+    def rewrite(self, model: M, variant: Variant) -> Rewrite | None:
+        """What a variant changes in an exported graph, if anything."""
+        return None
+
+    def derived(self, model: M, variant: Variant) -> dict[str, Tensor]:
+        """The tensors a variant adds to the weights."""
+        return {}
+
+    @abstractmethod
+    def step(self, model: M, *, filtered: bool, variant: Variant = EXACT) -> Step:
+        """What is exported of a model; `filtered` adds the options that leave symbols out."""
+
+    @abstractmethod
+    def sample(self, model: M, steps: int, batch: int, seed: int) -> Sample:
+        """What the model draws from itself, with row options that suit a parity report."""
+
+    @abstractmethod
+    def golden(self, model: M, facts: dict[str, Any], variant: Variant) -> Golden:
+        """Golden vectors of `steps` of the training batch, of rows with every option."""
+
+    @abstractmethod
+    def parity(self, writer: "GraphWriter", evidence: Evidence) -> Report:
+        """The comparisons of the parity report, each with its bound."""

@@ -1,0 +1,37 @@
+"""Results as files, and what they were measured on: processor, cores, versions that matter."""
+
+import json
+import os
+import platform
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    """Indented JSON with a newline at its end."""
+    path.write_text(json.dumps(content, indent=2) + "\n")
+
+
+def machine() -> dict[str, str | int]:
+    """Hardware and versions, to stand beside every row of results."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count() or 0,
+        "python": platform.python_version(),
+        "torch": version("torch"),
+        "onnxruntime": onnxruntime.__version__,
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    flags = next((line for line in lines if line.startswith("flags")), "")
+    width = "AVX-512" if "avx512f" in flags else "AVX2" if "avx2" in flags else "no AVX2"
+    return f"{next(names, platform.processor())}, {width}"

@@ -1,0 +1,149 @@
+"""The parity report of a language model. Shapes: T steps, B rows, R rows of mixed work."""
+
+import copy
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from contract.manifest import Finding
+from export.golden import Sample
+from export.parity import bits, numbers, operators
+from export.parity.report import SEED, Evidence, Report
+from export.parity.served import follow, read
+from export.text import quantized
+from export.text.golden import options, sample, training_logits
+from export.text.numbers import log_probability, sampling, score
+from export.variant import GraphWriter
+from models.language import LanguageModel
+from models.quantized import QuantizedLanguageModel
+from training.text.data import PYTHON_REFERENCE, Corpus, read_corpus, streams
+
+
+def report(writer: GraphWriter, evidence: Evidence) -> Report:
+    """Every comparison, exact or of 8-bit products as the artifact is."""
+    if writer.variant.quantized:
+        return _quantized(writer, evidence)
+    model, served = _model(writer), evidence.served
+    drawn = sample(model, evidence.sampled_steps, evidence.rows, SEED)
+    outputs, draws = follow(served.step, drawn)
+    # The error of a trained model does not grow with the steps: a training segment shows it.
+    part = evidence.manifest.provenance["batch"]["steps"]
+    findings, curves = compare(model, drawn, outputs["logits"], draws, part)
+    findings.insert(0, _structure(writer, evidence))
+    text, note = validation_text(evidence)
+    if text is not None:
+        trained = training_logits(model, text).numpy()
+        logits = read(served.scan, text)["logits"]
+        findings.append(score("validation text", text.symbols.numpy(), trained, logits))
+    return Report(findings + _bits(model, evidence), curves, note)
+
+
+def compare(
+    model: LanguageModel, drawn: Sample, logits: Any, draws: Any, part: int
+) -> tuple[list[Finding], dict[str, Any]]:
+    """Rounding over the first `part` steps, log-probability, sampling and score: served logits
+    `(T, B, V)` and draws `(T, B)` beside what training computes for the sample."""
+    rounding, trained, curves = numbers.rounding(
+        model, drawn.first(part), logits[:part], training_logits
+    )
+    whole = training_logits(model, drawn).numpy()
+    return [
+        rounding,
+        log_probability(trained, logits[:part]),
+        sampling(drawn, logits, draws),
+        score("sampled text", drawn.symbols.numpy(), whole, logits),
+    ], curves
+
+
+def make_work(drawn: Sample, seed: int) -> bits.Work:
+    """Mixed work for all rows of a sample: prompts beside draws, all kinds of options."""
+    total, rows = drawn.symbols.shape
+    random = np.random.default_rng(seed)
+    prompt = random.integers(0, total, (rows,))
+    filters = np.arange(rows) % 3 == 2  # every third row asks for symbols to be left out
+    half = random.random((rows,)) < 0.5
+    return bits.Work(
+        drawn.read() | {"force": np.arange(total)[:, None] < prompt[None, :]},
+        {
+            "inverse_temperature": random.uniform(0.6, 2.0, (rows,)).astype(np.float32),
+            "logit_bias": random.normal(0, 0.3, (rows, 256)).astype(np.float32),
+            "log_min_p": np.where(filters & half, -3.0, -np.inf).astype(np.float32),
+            "top_k": np.where(filters, random.integers(1, 40, (rows,)), 256),
+            "top_p": np.where(filters, random.uniform(0.3, 1.0, (rows,)), 1.0).astype(np.float32),
+        },
+        filters,
+    )
+
+
+def validation_text(evidence: Evidence) -> tuple[Sample | None, list[str]]:
+    """The validation part of the training corpus, if it is on this machine, as a sample to read:
+    streams of training's rows. Found by its hash; without it a note says so."""
+    data = evidence.manifest.provenance["data"]
+    corpus = _find(data, evidence.data_folder) if "sha256" in data else None
+    if corpus is None:
+        where = evidence.data_folder or "no data folder"
+        return None, [f"not compared: the validation text; {data['name']} is not in {where}"]
+    tokens = streams(corpus.split(data["validation_fraction"])[1], evidence.rows)
+    steps, batch = tokens.shape
+    return Sample(
+        tokens,
+        {"uniform": torch.from_numpy(np.full((steps, batch), 0.5, np.float32))},
+        options(({},) * batch),
+    ), []
+
+
+def _find(data: dict[str, Any], folder: Path | None) -> Corpus | None:
+    for source in (PYTHON_REFERENCE, *_candidates(data, folder)):
+        corpus = read_corpus(source)
+        if corpus.sha256 == data["sha256"]:
+            return corpus
+    return None
+
+
+def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
+    """Files as long as the corpus, and folders whose files are so together."""
+    sizes: dict[str, int] = {}
+    for path, folders, names in os.walk(folder or os.devnull, topdown=False):
+        files = {name: os.stat(Path(path, name)).st_size for name in names}
+        sizes[path] = sum(files.values()) + sum(sizes.get(str(Path(path, f)), 0) for f in folders)
+        yield from (str(Path(path, n)) for n in sorted(names) if files[n] == data["bytes"])
+        if sizes[path] == data["bytes"] and len(names) + len(folders) > 1:
+            yield path
+
+
+def _quantized(writer: GraphWriter, evidence: Evidence) -> Report:
+    """8-bit products against the same in PyTorch, what they cost in bits per byte, and the bits."""
+    model, served = _model(writer), evidence.served
+    drawn = sample(model, evidence.sampled_steps, evidence.rows, SEED)
+    rounded = QuantizedLanguageModel(model, folded=writer.variant.folded)
+    part = drawn.first(evidence.manifest.provenance["batch"]["steps"])
+    emulation, curves = quantized.emulation(model, rounded, served.scan, part)
+    findings = [emulation, quantized.loss("sampled text", model, served.scan, drawn)]
+    text, note = validation_text(evidence)
+    if text is not None:
+        findings.append(quantized.loss("validation text", model, served.scan, text))
+    return Report(findings + _bits(model, evidence, integers=True), curves, note)
+
+
+def _structure(writer: GraphWriter, evidence: Evidence) -> Finding:
+    wide = replace(writer, model=copy.deepcopy(writer.model).double())
+    drawn = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
+    return numbers.structure(wide, drawn, training_logits, "logits")
+
+
+def _bits(model: LanguageModel, evidence: Evidence, *, integers: bool = False) -> list[Finding]:
+    """The bits of mixed work, and those of single operators."""
+    drawn = sample(model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED + 1)
+    work = make_work(drawn, SEED)
+    findings = bits.findings(evidence.served, work, evidence.extent, SEED, integers=integers)
+    return [*findings, *operators.operators()[0]]
+
+
+def _model(writer: GraphWriter) -> LanguageModel:
+    assert isinstance(writer.model, LanguageModel)
+    return writer.model

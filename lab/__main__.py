@@ -1,0 +1,81 @@
+"""The laboratory's command line: `python -m lab COMMAND`; claims of paper and pen, measured."""
+
+import argparse
+import sys
+from pathlib import Path
+
+from export.__main__ import DATA_FOLDER
+from lab.legibility import report
+from training.loop import keep_freed_memory, use_fast_float32
+from training.recipe import read_recipe
+from training.run import carry_out
+
+RESULTS = Path("docs", "results")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run one command; the exit code is 0, or 1 where a claim does not hold or input is bad."""
+    options = _parser().parse_args(arguments)
+    use_fast_float32()
+    keep_freed_memory()
+    try:
+        return int(options.command(options) or 0)
+    except (ValueError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
+        return 130
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m lab", description=__doc__)
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    analysis = commands.add_parser(
+        "analysis", help="compute the paper's analysis; 1 if it differs from the paper's"
+    )
+    analysis.add_argument("--out", type=Path, default=RESULTS / "analysis", help="folder to write")
+    analysis.set_defaults(command=_analysis)
+    norms = commands.add_parser("norms", help="train twins that differ in their norm alone")
+    norms.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
+    norms.set_defaults(command=_norms)
+    race = commands.add_parser("race", help="train pens with and without layer norm")
+    race.add_argument("--data", help="pen data or a prepared .npz to train on instead")
+    race.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
+    race.set_defaults(command=_race)
+    legibility = commands.add_parser(
+        "legibility", help="have Tesseract read real and generated ink; 1 if a goal is missed"
+    )
+    report.add_options(legibility)
+    legibility.set_defaults(command=report.run)
+    return parser
+
+
+def _analysis(options: argparse.Namespace) -> int:
+    from lab.analyse import analyse
+
+    return 0 if analyse(options.out) else 1
+
+
+def _norms(options: argparse.Namespace) -> None:
+    from lab.norms import NORMS, contrast_twins
+
+    runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
+    for norm, run in runs.items():
+        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", DATA_FOLDER)
+    contrast_twins(runs, read_recipe("contrast"), options.out)
+
+
+def _race(options: argparse.Namespace) -> None:
+    from lab.race import NORMS, race
+
+    data = [f"data.source={options.data}"] if options.data else []
+    runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}
+    for norm, run in runs.items():
+        recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
+        carry_out(recipe, run, "cpu", DATA_FOLDER)
+    race(runs, read_recipe("pen-contrast"), options.out)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

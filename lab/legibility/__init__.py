@@ -1,0 +1,1 @@
+"""How legible the pen is: real and generated lines read by Tesseract."""

@@ -1,0 +1,83 @@
+"""The real lines that are read: 200 that no network was trained on, fixed by their hashes alone.
+
+`lines.txt` names them without saying anything of their text or ink.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from lab.legibility.reading import Errors, errors
+from training.ink.corpus import PenCorpus, read_pens
+from training.ink.line import Tally
+from training.ink.prepare import Ink
+
+LIST = Path(__file__).with_name("lines.txt")
+COUNT = 200
+VALIDATION_FRACTION = 0.04  # of the writers, as in the recipe the model was trained by
+_CHARACTERS = range(12, 41)
+_LEAST_WORDS = 2
+# A line of which most is misread even in its writer's own hand would say nothing of the model.
+MOST_ERRORS = 0.7
+_IDENTITY_DIGITS = 16
+_FOLDER = "unipen_r01_v07"
+RULE = (
+    f"lines of validation writers, {_CHARACTERS[0]} to {_CHARACTERS[-1]} characters, "
+    f"{_LEAST_WORDS} words or more, whose real ink is read with CER {MOST_ERRORS} or less: "
+    f"the first {COUNT} by sha256 of writer, text and offsets"
+)
+
+
+def corpus(saved: Path | None) -> PenCorpus:
+    """The corpus in a file, or prepared from `EVENKEEL_DATA`. Raises `ValueError`."""
+    if saved is not None:
+        return read_pens(saved, Tally())
+    if "EVENKEEL_DATA" not in os.environ:
+        raise ValueError("EVENKEEL_DATA is not set; it is the folder that holds the pen data")
+    return read_pens(Path(os.environ["EVENKEEL_DATA"], _FOLDER), Tally())
+
+
+def identity(ink: Ink) -> str:
+    """What the list calls a line."""
+    digest = hashlib.sha256(f"{ink.writer}\0{ink.text}\0".encode())
+    digest.update(ink.offsets.tobytes())
+    return digest.hexdigest()[:_IDENTITY_DIGITS]
+
+
+def candidates(inks: Sequence[Ink]) -> list[Ink]:
+    """The lines that may be chosen, in the order of their identities, each once."""
+    fit = (i for i in inks if len(i.text) in _CHARACTERS and len(i.text.split()) >= _LEAST_WORDS)
+    named = {identity(ink): ink for ink in fit}
+    return [named[name] for name in sorted(named)]
+
+
+def choose(inks: Sequence[Ink], read: Callable[[Sequence[Ink]], Sequence[str]]) -> list[str]:
+    """The identities the rule gives. Only real ink is looked at. Raises `ValueError`."""
+    lines = candidates(inks)
+    rates: list[Errors] = [errors(i.text, r) for i, r in zip(lines, read(lines), strict=True)]
+    readable = [i for i, e in zip(lines, rates, strict=True) if e.rate <= MOST_ERRORS]
+    if len(readable) < COUNT:
+        raise ValueError(f"{len(readable)} of {len(lines)} lines are readable; it takes {COUNT}")
+    return [identity(ink) for ink in readable[:COUNT]]
+
+
+def write_list(names: Sequence[str], path: Path = LIST) -> None:
+    """One identity per line under the rule."""
+    path.write_text("\n".join([f"# {RULE}", *names]) + "\n")
+
+
+def read_list(path: Path = LIST) -> list[str]:
+    """The identities in their order."""
+    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+
+
+def chosen(inks: Sequence[Ink], names: Sequence[str]) -> list[Ink]:
+    """The lines of these names, in order. Raises `ValueError` if one is not there."""
+    named = {identity(ink): ink for ink in candidates(inks)}
+    if missing := [name for name in names if name not in named]:
+        raise ValueError(
+            f"{len(missing)} of {len(names)} lines of {LIST.name} are not in this corpus, "
+            f"{missing[0]} first: it is another one, or was prepared in another way"
+        )
+    return [named[name] for name in names]

@@ -1,0 +1,57 @@
+"""How much sooner layer norm gets there: two pens trained alike, one without any normalisation.
+
+The paper's handwriting experiment (Ba et al. 2016, section 6.5) at its batch of 8. Run:
+`python -m lab race`.
+"""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+from export.results import machine, write_json
+from models.norms import NormKind
+from training.config import Recipe
+from training.curves import plot_race
+from training.loop import LOG
+
+NORMS: tuple[NormKind, ...] = ("layer", "none")
+GOAL = 0.6  # of the baseline's updates
+
+
+def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
+    """Compare finished runs by their logs; print, and write `pen-contrast.json` and `.png`."""
+    curves: dict[str, list[tuple[int, float]]] = {
+        norm: read_curve(run / LOG) for norm, run in runs.items()
+    }
+    best, needed = min((loss, update) for update, loss in curves["none"])
+    reached = updates_to_reach(curves["layer"], best)
+    ratio = None if reached is None else reached / needed
+    print(f"none: best {best:.4f} nats/point after {needed} updates")
+    print(f"layer: there after {reached} updates, best {min(c[1] for c in curves['layer']):.4f}")
+    if ratio is not None:
+        print(f"ratio {ratio:.2f}: goal {GOAL} {'met' if ratio <= GOAL else 'MISSED'}")
+    out.mkdir(parents=True, exist_ok=True)
+    content = {
+        "command": "python -m lab race",
+        "machine": machine(),
+        "recipe": asdict(recipe),
+        "baseline_best": best,
+        "baseline_updates": needed,
+        "layer_updates": reached,
+        "ratio": ratio,
+        "curves": curves,
+    }
+    write_json(out / "pen-contrast.json", content)
+    title = f"handwriting, batch {recipe.batch.rows}: validation loss"
+    plot_race(curves, best, out / "pen-contrast.png", title)
+
+
+def read_curve(log: Path) -> list[tuple[int, float]]:
+    """Update and validation loss of every row of a training log."""
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    return [(row["update"], row["validation_loss"]) for row in rows]
+
+
+def updates_to_reach(curve: list[tuple[int, float]], loss: float) -> int | None:
+    """The first update whose validation is as good as `loss`, if any is."""
+    return next((update for update, found in curve if found <= loss), None)

@@ -1,0 +1,259 @@
+"""Work for the engine: what it asks of a job, and the two that every kind of model has.
+
+Shapes: T steps of a chunk.
+"""
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+
+import numpy as np
+
+from contract.golden import Arrays
+from service.errors import ServiceError
+from service.state import Moment
+
+if TYPE_CHECKING:
+    from service.engine.engine import Engine
+
+FinishReason = Literal["stop", "length"]
+
+
+class Job:
+    """One row's work. The engine's thread makes all calls; anyone may set `cancelled`.
+
+    `started` is whether its first output is out, `filtered` whether it needs the graph that can
+    leave symbols out. A job that wants its last state and may end inside a chunk has to say in
+    `anchor` and `replay` how to get there.
+    """
+
+    state: Arrays
+    row: Arrays
+    filtered = False
+    cancelled = False
+    wants_state = False
+    started = False
+
+    def steps_wanted(self) -> int:
+        """Steps it could still use, at least 1."""
+        raise NotImplementedError
+
+    def inputs(self, steps: int) -> Arrays:
+        """Its next per-step inputs, `(steps, ...)` each."""
+        raise NotImplementedError
+
+    def accept(self, outputs: Arrays) -> bool:
+        """Take outputs `(steps, ...)`; True when that was the last it needed."""
+        raise NotImplementedError
+
+    def finish(self, state: Arrays | None) -> None:
+        """The end, with its last state if it wanted that."""
+        raise NotImplementedError
+
+    def fail(self, error: ServiceError) -> None:
+        """The end, by an error."""
+        raise NotImplementedError
+
+    def anchor(self, state: Arrays) -> None:
+        """Its state before the coming chunk; called only if it wants its last state."""
+
+    def replay(self) -> tuple[Arrays, Arrays] | None:
+        """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end;
+        None if it ended where the chunk did."""
+        return None
+
+    def publish(self) -> None:
+        """Hand what has been gathered to whoever waits for it."""
+
+
+class GivenSteps(Job):
+    """Exactly these steps: their outputs, and the state after the last of them if it is wanted.
+
+    Golden vectors, a person's ink and whoever follows a model online are read this way.
+    """
+
+    def __init__(
+        self,
+        state: Arrays,
+        row: Arrays,
+        steps: Arrays,
+        *,
+        wants_state: bool = False,
+        filtered: bool = False,
+    ) -> None:
+        self.state = state
+        self.row = row
+        self.wants_state = wants_state
+        self.filtered = filtered
+        self.error: ServiceError | None = None
+        self.done: Callable[[GivenSteps], object] = lambda job: None
+        self._steps = steps
+        self._read = 0
+        self._outputs: list[Arrays] = []
+
+    @property
+    def outputs(self) -> Arrays:
+        """What came out, `(T, ...)` each."""
+        return {n: np.concatenate([o[n] for o in self._outputs]) for n in self._outputs[0]}
+
+    def steps_wanted(self) -> int:
+        return length(self._steps) - self._read
+
+    def inputs(self, steps: int) -> Arrays:
+        part = slice(self._read, self._read + steps)
+        return {name: array[part] for name, array in self._steps.items()}
+
+    def accept(self, outputs: Arrays) -> bool:
+        self._outputs.append(outputs)
+        self._read += length(outputs)
+        return self.steps_wanted() == 0
+
+    def finish(self, state: Arrays | None) -> None:
+        self.state = self.state if state is None else state
+        self.done(self)
+
+    def fail(self, error: ServiceError) -> None:
+        self.error = error
+        self.done(self)
+
+
+async def run_steps(engine: "Engine", jobs: Sequence[GivenSteps]) -> None:
+    """Queue the jobs and wait for all of them; they are cancelled if nobody waits any more.
+
+    Raises what `Engine.submit` raises, and the error of a job that failed.
+    """
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    left = len(jobs)
+
+    def tell(job: GivenSteps) -> None:
+        nonlocal left
+        left -= 1
+        if ended.done():  # nobody waits any more if the caller has gone
+            return
+        if job.error is not None:
+            ended.set_exception(job.error)
+        elif not left:
+            ended.set_result(None)
+
+    for job in jobs:
+        job.done = lambda job: loop.call_soon_threadsafe(tell, job)
+    engine.submit(jobs)
+    try:
+        await ended
+    finally:
+        for job in jobs:
+            job.cancelled = True
+
+
+@dataclass(slots=True)
+class Piece:
+    """What became final since the last piece; the last one says why it is the last."""
+
+    finish_reason: FinishReason | None = None
+    moment: Moment[Any] | None = None
+    error: ServiceError | None = None
+
+    @property
+    def last(self) -> bool:
+        """Whether nothing comes after it."""
+        return self.finish_reason is not None or self.error is not None
+
+
+P = TypeVar("P", bound=Piece)
+
+
+class Generation(Job, Generic[P]):
+    """A job that writes until it is done, and hands out pieces of what it wrote.
+
+    Positions count steps since `moment`. `asked` and `written` are what it read and wrote, in
+    the units its kind counts by; times are of `time.perf_counter`.
+    """
+
+    def __init__(
+        self,
+        moment: Moment[Any],
+        row: Arrays,
+        send: Callable[[P], None],
+        piece: P,
+        *,
+        asked: int,
+        wants_state: bool,
+    ) -> None:
+        self.moment = moment
+        self.state = moment.state
+        self.row = row
+        self.wants_state = wants_state
+        self.asked = asked
+        self.written = 0
+        self.arrived_s = time.perf_counter()
+        self.first_run_s: float | None = None
+        self.first_output_s: float | None = None
+        self._send = send
+        self._piece = piece
+        self._read = 0  # steps done
+        self._anchors: list[tuple[int, Arrays]] = []
+        self._finish_reason: FinishReason | None = None
+
+    def anchor(self, state: Arrays) -> None:
+        self._anchors.append((self._read, state))
+        # Only the last anchor at or before the first undecided step can still be needed.
+        while len(self._anchors) > 1 and self._anchors[1][0] <= self._decided():
+            del self._anchors[0]
+
+    def replay(self) -> tuple[Arrays, Arrays]:
+        start, state = next(a for a in reversed(self._anchors) if a[0] <= self._read)
+        return state, self._again(start)
+
+    def finish(self, state: Arrays | None) -> None:
+        if state is not None:
+            self._piece.moment = self._moment_after(state)
+        self._piece.finish_reason = self._finish_reason
+        self._flush()
+
+    def fail(self, error: ServiceError) -> None:
+        self._piece.error = error
+        self._flush()
+
+    @property
+    def finished_at_once(self) -> bool:
+        """True when there is nothing to run: `finish` with the state it came with."""
+        return self._finish_reason is not None
+
+    def _runs(self) -> None:
+        """Note when it first did."""
+        if self.first_run_s is None:
+            self.first_run_s = time.perf_counter()
+
+    def _begins(self) -> None:
+        """Note when the first output came."""
+        if not self.started:
+            self.started = True
+            self.first_output_s = time.perf_counter()
+
+    def _flush(self) -> None:
+        piece, self._piece = self._piece, self._next_piece()
+        self._send(piece)
+
+    def _decided(self) -> int:
+        """Up to which step it will not go back."""
+        return self._read
+
+    def _again(self, start: int) -> Arrays:
+        """The inputs from a step to the last, all of them forced."""
+        raise NotImplementedError
+
+    def _moment_after(self, state: Arrays) -> Moment[Any]:
+        """Where it stands, given the state after its last step."""
+        raise NotImplementedError
+
+    def _next_piece(self) -> P:
+        """An empty piece to go on with."""
+        raise NotImplementedError
+
+
+def length(arrays: Arrays) -> int:
+    """T."""
+    return len(next(iter(arrays.values())))

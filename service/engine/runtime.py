@@ -1,0 +1,246 @@
+"""Where and how a model runs: the execution provider, its sessions, and two runners.
+
+A runner owns a fixed number of slots. A slot holds the recurrent state of one row; `run` moves any
+of them on by T steps. Shapes: T steps, B rows that run, W slots.
+"""
+
+import logging
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, Protocol
+
+import numpy as np
+import onnxruntime as ort
+
+from contract.golden import Arrays
+from service.artifact import Artifact, ArtifactError
+from service.settings import Settings
+
+log = logging.getLogger(__name__)
+
+Provider = Literal["cpu", "cuda"]
+
+
+@dataclass(frozen=True, slots=True)
+class Runtime:
+    """The execution provider in use and the settings that decide its arithmetic."""
+
+    provider: Provider
+    runner: Literal["scan", "slots"]
+    threads: int
+    slots: int
+
+    @property
+    def fingerprint(self) -> str:
+        """Names what decides the bits of a result; state tokens of another one are refused.
+
+        On the CPU the bits do not depend on the runner, the threads or the slots. On CUDA the
+        kernels chosen depend on the number of rows, which is that of the slots.
+        """
+        base = f"{self.provider}-ort{ort.__version__}-{platform.machine()}"
+        return f"{base}-{_simd()}" if self.provider == "cpu" else f"{base}-{self.slots}"
+
+    def session(self, path: Path) -> ort.InferenceSession:
+        """A session for one graph. Raises `ArtifactError` if onnxruntime refuses it."""
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = self.threads
+        options.inter_op_num_threads = 1
+        providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
+        if self.provider == "cuda":
+            # TensorFloat-32 rounds weights to 10 bits; it is on unless told otherwise.
+            cuda = {"use_tf32": "0", "enable_cuda_graph": "1"}
+            providers = [("CUDAExecutionProvider", cuda)]
+        try:
+            return ort.InferenceSession(path, options, providers=providers)
+        except Exception as error:  # onnxruntime raises a type of its own for each failure
+            raise ArtifactError(f"onnxruntime refuses {path}: {error}") from error
+
+
+def choose_runtime(settings: Settings) -> Runtime:
+    """The provider and runner the settings ask for, or the best this machine has."""
+    provider: Provider = "cpu"
+    if settings.provider != "cpu" and _cuda_works():
+        provider = "cuda"
+    if settings.provider == "cuda" and provider != "cuda":
+        raise ArtifactError("EVENKEEL_PROVIDER is cuda, but onnxruntime finds no CUDA device")
+    runner = settings.runner
+    if provider == "cuda" and runner == "scan":
+        raise ArtifactError("EVENKEEL_RUNNER is scan, which CUDA graphs cannot run; use slots")
+    if runner == "auto":
+        runner = "slots" if provider == "cuda" else "scan"
+    runtime = Runtime(provider, runner, settings.threads, settings.slots)
+    log.info("runtime: %s, runner %s, %d slots", runtime.fingerprint, runner, settings.slots)
+    return runtime
+
+
+def make_runner(artifact: Artifact, runtime: Runtime) -> "Runner":
+    """The runner of one model."""
+    kind = ScanRunner if runtime.runner == "scan" else SlotRunner
+    return kind(artifact, runtime)
+
+
+class Runner(Protocol):
+    """Slots that hold state, and a way to move them on."""
+
+    width: int
+
+    def load(self, slot: int, state: Arrays) -> None:
+        """Put one row's state into a slot."""
+
+    def read(self, slot: int) -> Arrays:
+        """A copy of the state in a slot."""
+        ...
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        """Move `slots` on: `steps` arrays `(T, B, ...)`, `row` `(B, ...)`, outputs `(T, B, ...)`.
+
+        `filtered` takes the graph with the options that leave symbols out; `row` always holds them.
+        """
+        ...
+
+
+class ScanRunner:
+    """A chunk is one call of the sequence graph, over just the rows that run."""
+
+    def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
+        self.width = runtime.slots
+        ports = artifact.manifest.ports
+        graphs = artifact.manifest.graphs.scan
+        self._plain = self._filtered = runtime.session(artifact.folder / graphs.plain)
+        if graphs.filtered is not None:
+            self._filtered = runtime.session(artifact.folder / graphs.filtered)
+        self._plain_row = [p.name for p in ports.row if p.name not in artifact.manifest.filters]
+        self._after = [f"{p.name}_after" for p in ports.state]
+        self._outputs = [p.name for p in ports.output]
+        self._state = {
+            p.name: np.full((self.width, *p.shape), p.initial, p.dtype) for p in ports.state
+        }
+
+    def load(self, slot: int, state: Arrays) -> None:
+        for name, array in self._state.items():
+            array[slot] = state[name]
+
+    def read(self, slot: int) -> Arrays:
+        return {name: array[slot].copy() for name, array in self._state.items()}
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        session = self._filtered if filtered else self._plain
+        if not filtered:
+            row = {name: row[name] for name in self._plain_row}
+        chosen = np.asarray(slots)
+        state = {name: array.take(chosen, axis=0) for name, array in self._state.items()}
+        results = session.run(self._after + self._outputs, state | steps | row)
+        for array, after in zip(self._state.values(), results, strict=False):
+            array[chosen] = after
+        return dict(zip(self._outputs, results[len(self._after) :], strict=True))
+
+
+class SlotRunner:
+    """Single steps over all slots at once, in buffers of a fixed size and address.
+
+    That is the shape CUDA graphs need: no control flow, nothing allocated. State goes from one set
+    of buffers to the other and back, so two bindings are captured, one each way.
+    """
+
+    def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
+        self.width = runtime.slots
+        ports = artifact.manifest.ports
+        graphs = artifact.manifest.graphs.step
+        device = runtime.provider
+        filters = set(artifact.manifest.filters)
+
+        def buffers(group: str) -> dict[str, ort.OrtValue]:
+            return {
+                p.name: ort.OrtValue.ortvalue_from_numpy(
+                    np.full((self.width, *p.shape), p.initial, p.dtype), device, 0
+                )
+                for p in getattr(ports, group)
+            }
+
+        self._state = (buffers("state"), buffers("state"))
+        self._steps, self._row, self._outputs = (buffers(g) for g in ("step", "row", "output"))
+        self._host = {
+            p.name: np.full((self.width, *p.shape), p.initial, p.dtype)
+            for p in (*ports.step, *ports.row)
+        }
+        self._bindings = {}
+        for filtered, file in ((False, graphs.plain), (True, graphs.filtered)):
+            if file is not None:
+                session = runtime.session(artifact.folder / file)
+                row = {n: v for n, v in self._row.items() if filtered or n not in filters}
+                self._bindings[filtered] = (session, [self._bind(session, row, i) for i in (0, 1)])
+        self._current = 0
+
+    def _bind(
+        self, session: ort.InferenceSession, row: dict[str, ort.OrtValue], source: int
+    ) -> tuple[ort.IOBinding, ort.RunOptions]:
+        binding = session.io_binding()
+        for name, value in (self._state[source] | self._steps | row).items():
+            binding.bind_ortvalue_input(name, value)
+        for name, value in self._state[1 - source].items():
+            binding.bind_ortvalue_output(f"{name}_after", value)
+        for name, value in self._outputs.items():
+            binding.bind_ortvalue_output(name, value)
+        options = ort.RunOptions()
+        options.add_run_config_entry("gpu_graph_id", str(source + 1))
+        return binding, options
+
+    def load(self, slot: int, state: Arrays) -> None:
+        for name, value in self._state[self._current].items():
+            array = value.numpy().copy()
+            array[slot] = state[name]
+            value.update_inplace(array)
+
+    def read(self, slot: int) -> Arrays:
+        return {n: v.numpy()[slot].copy() for n, v in self._state[self._current].items()}
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        chosen = np.asarray(slots)
+        for name, array in row.items():
+            self._host[name][chosen] = array
+            self._row[name].update_inplace(self._host[name])
+        session, bindings = self._bindings[filtered]
+        total = len(next(iter(steps.values())))
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in self._outputs}
+        for t in range(total):
+            for name, array in steps.items():
+                self._host[name][chosen] = array[t]
+                self._steps[name].update_inplace(self._host[name])
+            binding, options = bindings[self._current]
+            session.run_with_iobinding(binding, options)
+            self._current = 1 - self._current
+            for name, value in self._outputs.items():
+                columns[name].append(value.numpy()[chosen])
+        return {name: np.stack(values) for name, values in columns.items()}
+
+
+def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:
+    """The inputs of a run from those of its rows, B at `axis`."""
+    if len(rows) == 1:  # a view: eight calls of `np.stack` take a fifth of a step
+        place = (*[slice(None)] * axis, None)
+        return {name: array[place] for name, array in rows[0].items()}
+    return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
+
+
+def _cuda_works() -> bool:
+    if "CUDAExecutionProvider" not in ort.get_available_providers():
+        return False
+    if hasattr(ort, "preload_dlls"):
+        ort.preload_dlls()  # the CUDA and cuDNN libraries that came as wheels
+    try:
+        ort.OrtValue.ortvalue_from_numpy(np.zeros(1, np.float32), "cuda", 0)
+    except Exception as error:  # no driver, no device or no library: each its own type
+        log.warning("CUDA is not usable, serving on the CPU: %s", error)
+        return False
+    return True
+
+
+def _simd() -> str:
+    """The widest vector unit, because onnxruntime picks its kernels by it."""
+    try:
+        flags = set(Path("/proc/cpuinfo").read_text().split())
+    except OSError:
+        return "generic"
+    return next((f for f in ("avx512f", "avx2", "asimd") if f in flags), "generic")

@@ -1,0 +1,1 @@
+"""HTTP for every kind of model: limits, errors, answers, status, and `/v1/online`."""

@@ -1,0 +1,72 @@
+"""Every error as an OpenAI error body: one handler for each way an error can arise."""
+
+import logging
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from starlette.exceptions import HTTPException
+
+from service.errors import BodyTooLarge, InvalidRequest, ServiceError
+
+log = logging.getLogger(__name__)
+
+
+def handle_errors(app: FastAPI) -> None:
+    """Let the application answer all of them."""
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected_error)
+
+
+async def _service_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ServiceError)
+    request.app.state.metrics.rejected.labels(error.status).inc()
+    headers = {}
+    if error.retry_after_s is not None:
+        headers["Retry-After"] = str(error.retry_after_s)
+    return JSONResponse(error.body(), error.status, headers)
+
+
+async def _validation_error(request: Request, error: Exception) -> JSONResponse:
+    """The first broken rule, with the name of its field."""
+    assert isinstance(error, RequestValidationError)
+    errors = error.errors()
+    # Of the branches of a union the one whose types fit says most.
+    first = next((e for e in errors if not e["type"].endswith("_type")), errors[0])
+    # The body's own name and the branches of a union say nothing to a caller.
+    field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
+    given = repr(first["input"])
+    given = given if len(given) <= 80 else f"{given[:77]}..."
+    match first["type"]:
+        case "missing" if field is None:
+            message = "the request body is empty; it must be a JSON object"
+        case "json_invalid":
+            field, message = None, f"the request body is not JSON: {first['ctx']['error']}"
+        case "extra_forbidden":
+            message = f"unknown field: {'.'.join(map(str, first['loc'][1:]))[:80]}"
+        case "literal_error":
+            message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
+        case "missing":
+            message = f"{field} is missing"
+        case "value_error" if field is None:  # a rule about several fields
+            message = str(first["ctx"]["error"])
+        case _ if field is None:
+            message = f"the request body is {given}; it must be a JSON object"
+        case _:
+            message = f"{field} is {given}: {first['msg']}"
+    return await _service_error(request, InvalidRequest(message, field))
+
+
+async def _http_error(request: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)
+    kind = BodyTooLarge if error.status_code == BodyTooLarge.status else InvalidRequest
+    wrapped = kind(str(error.detail))
+    wrapped.status = error.status_code
+    return await _service_error(request, wrapped)
+
+
+async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
+    log.error("unexpected error at %s", request.url.path, exc_info=error)
+    return JSONResponse(ServiceError("internal error; the log has the details").body(), 500)

@@ -1,0 +1,120 @@
+"""Hands to write in: none, a stored style, a token, or a person's own strokes.
+
+Every one of them ends up as a `Moment` of the handwriting model, and nothing of it is kept here.
+"""
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import replace
+
+import numpy as np
+
+from contract.strokes import LONGEST_OFFSET, offsets
+from contract.strokes import measure as measure_strokes
+from service.engine.jobs import GivenSteps, run_steps
+from service.errors import InvalidRequest, StateMismatch
+from service.http.answers import Exchange
+from service.ink.line import InkEdge, InkLine, InkPiece, at_end, encode, hand_after, row_of
+from service.ink.measure import Measures, measure
+from service.ink.model import InkModel
+from service.ink.schemas import StrokesWithText
+from service.state import Moment
+
+# A line shorter than this is a slip of the pen, whatever it says.
+_LEAST_PX = 1e-3
+# Fewer, and there is no letter to be seen in them.
+_LEAST_POINTS_PER_CHARACTER = 2.0
+
+
+async def hand_in(
+    model: InkModel, style: str | StrokesWithText | None, seed: int
+) -> Moment[InkEdge]:
+    """The hand a request asks for, at the beginning of its randomness.
+
+    Raises `InvalidRequest` for a style that is neither stored nor a token, or unfit strokes, and
+    `StateMismatch` for a token of another model.
+    """
+    if style is None:
+        return model.fresh(seed)
+    if isinstance(style, StrokesWithText):
+        moment, _ = await read_strokes(model, style)
+    elif style in model.styles:
+        moment = model.styles[style]
+    else:
+        moment = _token(model, style)
+    return replace(moment, seed=seed, choice=0, drawn=0)
+
+
+async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[InkEdge], Measures]:
+    """The hand that wrote these strokes: the state after reading them with their text."""
+    text = " ".join(own.text.split())
+    if not text:
+        raise InvalidRequest("style.text is empty", "style")
+    encode(text, model.manifest)
+    known = offsets_of([[(x, y) for x, y in stroke] for stroke in own.strokes], text)
+    start = model.fresh(0)
+    steps = {
+        "forced": known,
+        "force": np.ones(len(known), bool),
+        "uniform": np.full(len(known), 0.5, np.float32),
+        "normal": np.zeros((len(known), 2), np.float32),
+    }
+    row = row_of(text, start.edge, model.manifest, bias=0.0)
+    job = GivenSteps(start.state, row, steps, wants_state=True)
+    await run_steps(model.engine, [job])
+    hand = at_end(hand_after(start, text, known, job.state, drawn=0))
+    return hand, measure(known, len(text))
+
+
+def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarray:
+    """Strokes in px, y down, that say `text`, prepared as training's were: a source of one line.
+
+    Raises `InvalidRequest` for ink that cannot be the text: none, or far too little.
+    """
+    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
+    line = measure_strokes(paths, text)
+    if line is None or np.ptp(np.concatenate(paths), axis=0).max() < _LEAST_PX:
+        raise InvalidRequest("style.strokes has no line in it", "style")
+    if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:
+        raise InvalidRequest(
+            f"style.strokes has {line.points_per_character:.1f} points a character that move; "
+            f"a pen makes {_LEAST_POINTS_PER_CHARACTER:.0f} or more", "style",
+        )  # fmt: skip
+    known = offsets(line, line.points_per_character, line.size)
+    # What training would leave out as a jump of the tablet, a caller's page may well have.
+    np.clip(known[:, :2], -LONGEST_OFFSET, LONGEST_OFFSET, out=known[:, :2])
+    return known
+
+
+async def pieces_of(exchange: Exchange[InkPiece]) -> AsyncGenerator[InkPiece]:
+    """The pieces of the only line of an exchange; a line nobody waits for is cancelled."""
+    try:
+        async for _, piece in exchange.pieces():
+            yield piece
+    finally:
+        exchange.cancel()
+
+
+async def look(model: InkModel, style: str, text: str) -> Measures:
+    """What a stored hand looks like, by the ink it writes: neat, and always the same."""
+    exchange: Exchange[InkPiece] = Exchange()
+    line = InkLine(text, model.styles[style], model.manifest, exchange.sender(), bias=1.0)
+    exchange.jobs.append(line)
+    exchange.submit(model.engine)
+    async with aclosing(pieces_of(exchange)) as pieces:
+        written = [piece.offsets async for piece in pieces]
+    return measure(np.concatenate(written), len(text))
+
+
+def _token(model: InkModel, style: str) -> Moment[InkEdge]:
+    try:
+        moment: Moment[InkEdge] = model.codec.decode(style)
+        return moment
+    except StateMismatch as error:
+        raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
+    except InvalidRequest as error:
+        known = ", ".join(model.styles) or "none"
+        given = style if len(style) <= 40 else f"{style[:37]}..."
+        raise InvalidRequest(
+            f"style is {given!r}; it must be a token of this service or one of: {known}", "style"
+        ) from error

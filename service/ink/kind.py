@@ -1,0 +1,16 @@
+"""Handwriting models as a kind that is served."""
+
+from service.ink import routes, styles
+from service.ink.line import InkEdge
+from service.ink.model import InkModel
+from service.ink.online import InkOpening, follow
+from service.kind import ServiceKind
+
+INK = ServiceKind(
+    name="handwriting",
+    model=InkModel,
+    edge=InkEdge,
+    routers=(routes.router, styles.router),
+    opening=InkOpening,
+    follow=follow,
+)

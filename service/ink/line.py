@@ -1,0 +1,182 @@
+"""A line of ink as one row of the engine. Text in, offsets of a pen out.
+
+A hand is recurrent state. It comes from nothing, from the line before, from a stored style or from
+a person's own strokes, and the next line goes on from it.
+Shapes: n points; an offset is dx, dy in units of the model, y up, and 1 where the pen leaves.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from contract import alphabets
+from contract.golden import Arrays
+from contract.ink import InkManifest
+from contract.noise import InkNoise
+from service.engine.jobs import Generation, Piece
+from service.errors import InvalidRequest
+from service.state import Edge, Moment
+
+# A line that takes so many points has lost its way; most take a quarter.
+_MOST_POINTS_PER_CHARACTER = 40
+_MOST_POINTS_MORE = 100
+# The first move of a line that goes on from another covers the space between two words as well.
+SPACE_UNITS = 4.0
+# Where the window's centres stand at the end of a text: at its last character or just past it.
+_KAPPA_AT_END = (np.float32(-1), np.float32(1.5))
+# How many of the last points say where the baseline has got to.
+_POINTS_OF_BASELINE = 60
+
+
+@dataclass(slots=True)
+class InkPiece(Piece):
+    """Offsets `(n, 3)` since the last piece and the character being written."""
+
+    offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.float32))
+    character: int = 0
+
+
+class InkEdge(Edge):
+    """The character the window leaves behind, which stays in its sight, and the height of the pen
+    over the baseline in units."""
+
+    context: str = ""
+    height: float = 0.0
+
+
+def encode(text: str, manifest: InkManifest) -> np.ndarray:
+    """The symbols `(n,)` of a text. Raises `InvalidRequest` naming a character it does not know."""
+    try:
+        return np.array(alphabets.encode(text, manifest.alphabet.characters), np.int64)
+    except alphabets.UnknownCharacter as error:
+        raise InvalidRequest(
+            f"text has {error.character!r} at {error.place}; this model writes printable ASCII",
+            "text",
+        ) from error
+
+
+def row_of(text: str, edge: InkEdge, manifest: InkManifest, bias: float) -> Arrays:
+    """The row inputs of the graph for a text written from a moment."""
+    symbols = encode(in_sight(text, edge), manifest)
+    longest = manifest.alphabet.longest_text
+    if len(symbols) > longest:
+        raise InvalidRequest(f"text has {len(text)} characters; a line has fewer", "text")
+    row = np.full(longest + 1, manifest.alphabet.end, np.int64)
+    row[: len(symbols)] = symbols
+    return {
+        "text": row,
+        "length": np.array(len(symbols), np.int64),
+        "bias": np.array(bias, np.float32),
+    }
+
+
+def in_sight(text: str, edge: InkEdge) -> str:
+    """What the window leaves behind stays in its sight, a space before the line."""
+    return f"{edge.context} {text}" if edge.context else text
+
+
+def hand_after(
+    before: Moment[InkEdge], text: str, ink: np.ndarray, state: Arrays, *, drawn: int
+) -> Moment[InkEdge]:
+    """The hand that wrote `ink (n, 3)`, the text in sight, and was then in `state`, with `drawn`
+    steps of randomness used. The window is moved back to what of the text stays in sight."""
+    kappa = state["kappa"] - np.float32(len(text) - 1)
+    edge = InkEdge(context=text[-1], height=_height(ink))
+    return Moment(state | {"kappa": kappa}, before.seed, before.choice, before.drawn + drawn, edge)
+
+
+def at_end(hand: Moment[InkEdge]) -> Moment[InkEdge]:
+    """The same with its text written out, wherever the window has got to: its writer says so."""
+    kappa = np.clip(hand.state["kappa"], *_KAPPA_AT_END)
+    return Moment(hand.state | {"kappa": kappa}, hand.seed, hand.choice, hand.drawn, hand.edge)
+
+
+class InkLine(Generation[InkPiece]):
+    """A job of the engine: a line of ink, drawn until its text is over. `written` counts points."""
+
+    moment: Moment[InkEdge]
+
+    def __init__(
+        self,
+        text: str,
+        moment: Moment[InkEdge],
+        manifest: InkManifest,
+        send: Callable[[InkPiece], None],
+        *,
+        bias: float = 0.0,
+        wants_state: bool = False,
+    ) -> None:
+        row = row_of(text, moment.edge, manifest, bias)
+        super().__init__(moment, row, send, InkPiece(), asked=len(text), wants_state=wants_state)
+        self.text = text
+        self._in_sight = in_sight(text, moment.edge)
+        self._noise = InkNoise(moment.seed, moment.choice)
+        self._most = _MOST_POINTS_PER_CHARACTER * len(text) + _MOST_POINTS_MORE
+        self._ink = np.zeros((0, 3), np.float32)
+
+    def steps_wanted(self) -> int:
+        return self._most - self._read
+
+    def inputs(self, steps: int) -> Arrays:
+        self._runs()
+        return self._step_inputs(np.zeros((steps, 3), np.float32), self._read, force=False)
+
+    def accept(self, outputs: Arrays) -> bool:
+        ended = np.flatnonzero(outputs["ended"])
+        count = int(ended[0]) if len(ended) else len(outputs["ended"])
+        self._take(outputs["drawn"][:count])
+        if count:
+            before = len(self._in_sight) - len(self.text)
+            character = int(outputs["character"][count - 1]) - before
+            self._piece.character = min(max(character, 0), len(self.text) - 1)
+        self._read += count
+        if len(ended):
+            self._finish_reason = "stop"
+        elif self.steps_wanted() == 0:
+            self._finish_reason = "length"
+        return self._finish_reason is not None
+
+    def publish(self) -> None:
+        if len(self._piece.offsets):
+            self._flush()
+
+    def _take(self, drawn: np.ndarray) -> None:
+        self._ink = np.concatenate([self._ink, drawn])
+        shown = drawn.copy()
+        if len(drawn) and not self.written:
+            self._begins()
+            if self.moment.edge.context:
+                # From the end of another line, wherever that was, to the beginning of this one.
+                shown[0, 0] = np.clip(shown[0, 0] - SPACE_UNITS, 0, SPACE_UNITS)
+                shown[0, 1] += np.float32(self.moment.edge.height)
+        self.written += len(drawn)
+        self._piece.offsets = np.concatenate([self._piece.offsets, shown])
+
+    def _step_inputs(self, forced: np.ndarray, first: int, *, force: bool) -> Arrays:
+        uniforms, normals = self._noise.take(self.moment.drawn + first, len(forced))
+        return {
+            "forced": np.ascontiguousarray(forced),
+            "force": np.full(len(forced), force),
+            "uniform": uniforms,
+            "normal": normals,
+        }
+
+    def _again(self, start: int) -> Arrays:
+        return self._step_inputs(self._ink[start : self._read], start, force=True)
+
+    def _moment_after(self, state: Arrays) -> Moment[InkEdge]:
+        ink = self._ink[: self._read]
+        return hand_after(self.moment, self._in_sight, ink, state, drawn=self._read)
+
+    def _next_piece(self) -> InkPiece:
+        return InkPiece(character=self._piece.character)
+
+
+def _height(ink: np.ndarray) -> float:
+    """How far the end of the ink `(n, 3)` is above the baseline, by where its last arcs stand."""
+    y = ink[:, 1].astype(np.float64).cumsum()[-_POINTS_OF_BASELINE:]
+    if len(y) < 3:
+        return 0.0
+    lowest = y[1:-1][(y[1:-1] < y[:-2]) & (y[1:-1] <= y[2:])]
+    return float(y[-1] - (np.median(lowest) if len(lowest) else y.min()))

@@ -1,0 +1,146 @@
+"""A handwriting model followed point by point over `/v1/online`."""
+
+import secrets
+from dataclasses import replace
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from contract.alphabets import LONGEST_TEXT
+from contract.golden import Arrays
+from contract.mixture import LOG_SIGMA, STEEPEST_TILT
+from contract.noise import InkNoise
+from service.errors import InvalidRequest
+from service.ink import hands
+from service.ink.line import SPACE_UNITS, InkEdge, encode, row_of
+from service.ink.model import InkModel
+from service.ink.schemas import Coordinate, Finite, Place, StrokesWithText
+from service.online import MOST_STEPS, Online
+from service.state import Moment
+
+_HEAVIEST = 6  # Gaussians of a mixture that are shown; the others weigh next to nothing
+
+
+class InkOpening(BaseModel):
+    """The first message to a handwriting model: the page and the hand."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
+    bias: Annotated[Finite, Field(ge=0, le=5)] = 0.0
+    style: str | StrokesWithText | None = None
+    line_height: Annotated[Finite, Field(ge=16, le=400)] = 64.0
+    origin: Place | None = None
+
+
+class _Sent(BaseModel):
+    """Any message after it: a pen point, or how many steps to write."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
+    write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+
+
+async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
+    """Begin a session in the hand it asks for."""
+    seed = secrets.randbits(53) if opening.seed is None else opening.seed
+    # By its own places, before a hand's context stands before it.
+    encode(opening.text, model.manifest)
+    moment = replace(await hands.hand_in(model, opening.style, seed), seed=seed)
+    row = row_of(opening.text, moment.edge, model.manifest, opening.bias)
+    px_per_unit = opening.line_height / model.manifest.ink.units_per_line
+    return OnlineInk(model, moment, row, px_per_unit, opening.origin)
+
+
+class OnlineInk(Online):
+    """Pen points on a page in, the mixture of the next point out.
+
+    The page has y down and `px_per_unit`; `origin` is the left end of the baseline in px.
+    """
+
+    def __init__(
+        self,
+        model: InkModel,
+        moment: Moment[InkEdge],
+        row: Arrays,
+        px_per_unit: float,
+        origin: list[float] | None,
+    ) -> None:
+        super().__init__(model, moment, row)
+        self._scale = np.array([px_per_unit, -px_per_unit])
+        self._at = None if origin is None else np.array(origin, np.float64)
+        if self._at is not None and moment.edge.context:
+            # The hand's pen is still at the end of what it wrote last, a space before this line.
+            self._at += np.array([-SPACE_UNITS, moment.edge.height]) * self._scale
+        self._ended = False
+        self._normals = InkNoise(moment.seed)
+
+    async def answer(self, message: Any) -> dict[str, Any]:
+        match _Sent.model_validate(message):
+            case _Sent(point=list(place), write=None):
+                x, y, up = place
+                return await self.read((x, y, float(up > 0))) | {"step": self.steps}
+            case _Sent(point=None, write=int(count)):
+                points, ended = await self.write(count)
+                return {"points": points, "ended": ended, "step": self.steps}
+        raise InvalidRequest("a message to this model has either point or write")
+
+    async def read(self, point: tuple[float, float, float]) -> dict[str, Any]:
+        """The mixture of the point after this one, means in px."""
+        x, y, up = point
+        place = np.array([x, y], np.float64)
+        offset = np.zeros(2) if self._at is None else (place - self._at) / self._scale
+        self._at = place
+        sent = np.array([[*offset, up]], np.float32)
+        outputs = await self._read(sent)
+        shown = self._mixture(outputs["mixture"][-1].astype(np.float64))
+        return shown | {"character": int(outputs["character"][-1])}
+
+    async def write(self, count: int) -> tuple[list[list[float]], bool]:
+        """Points `[x, y, up]` of the model's own up to the end of the text, and if it came."""
+        if self._ended:
+            raise InvalidRequest("the text has ended; open another session to go on", "write")
+        drawn, outputs = await self._write(count)
+        # A step that reads a point says whether the text had ended with it.
+        ended = np.flatnonzero(outputs["ended"])
+        self._ended = bool(len(ended))
+        if len(ended):
+            drawn = drawn[: ended[0] + 1]
+        start = np.zeros(2) if self._at is None else self._at
+        places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
+        self._at = places[-1]
+        points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
+            places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
+        return points, bool(len(ended))
+
+    def _mixture(self, raw: np.ndarray) -> dict[str, Any]:
+        """Raw outputs `(6M + 1,)` as numbers on the page (Graves 2013, eq. 18-22)."""
+        assert self._at is not None
+        pen_up, rest = raw[0], raw[1:].reshape(6, -1)
+        weight = np.exp(rest[0] - rest[0].max())
+        weight /= weight.sum()
+        mean = self._at[:, None] + rest[1:3] * self._scale[:, None]
+        sigma = np.exp(np.clip(rest[3:5], *LOG_SIGMA)) * np.abs(self._scale)[:, None]
+        # The page's y points down, which turns the tilt round.
+        rho = -np.tanh(np.clip(rest[5], -STEEPEST_TILT, STEEPEST_TILT))
+        heaviest = np.argsort(-weight, kind="stable")[:_HEAVIEST]
+        return {
+            "pen_up": float(1 / (1 + np.exp(-pen_up))),
+            "mixture": [
+                {
+                    "weight": float(weight[m]),
+                    "mean": mean[:, m].round(2).tolist(),
+                    "sigma": sigma[:, m].round(3).tolist(),
+                    "rho": float(rho[m]),
+                }
+                for m in heaviest
+            ],
+        }
+
+    def _noise(self, count: int) -> Arrays:
+        uniforms, normals = self._normals.take(self.steps, count)
+        return {"uniform": uniforms, "normal": normals}

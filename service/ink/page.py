@@ -1,0 +1,175 @@
+"""A page of handwriting on its way: lines written one after the other, each going on in the hand
+the one before left off with, and what comes of them.
+"""
+
+import secrets
+import time
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from service.errors import InvalidRequest
+from service.http.answers import Exchange, count
+from service.ink import hands
+from service.ink.layout import Layout, break_text
+from service.ink.line import InkEdge, InkLine, InkPiece, encode
+from service.ink.model import InkModel
+from service.ink.pen import LinePen, strokes
+from service.ink.schemas import HandwritingRequest, StrokesWithText
+from service.ink.svg import to_svg
+from service.metrics import Metrics
+from service.state import Moment
+
+_DECIMALS = 2  # of a px
+_LARGEST_PAGE_PX = 16_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Portion:
+    """What has been written since the last one: points `(n, 3)` of one line, in px."""
+
+    line: int
+    points: np.ndarray
+    piece: InkPiece
+
+
+@dataclass(slots=True)
+class Written:
+    """A line as far as it has been written."""
+
+    text: str
+    points: list[np.ndarray] = field(default_factory=list)
+    finish_reason: str | None = None
+
+    def strokes(self) -> list[np.ndarray]:
+        """Its strokes `(k, 2)`."""
+        return strokes(np.concatenate(self.points)) if self.points else []
+
+
+@dataclass(slots=True)
+class Page:
+    """One request: `moment` is the hand as far as the lines have been written."""
+
+    body: HandwritingRequest
+    model: InkModel
+    layout: Layout
+    moment: Moment[InkEdge]
+    style: str | None
+    lines: list[Written]
+    metrics: Metrics
+    id: str = field(default_factory=lambda: f"ink-{secrets.token_hex(12)}")
+    created: int = field(default_factory=lambda: int(time.time()))
+    _writing: Exchange[InkPiece] | None = None
+
+    def begin(self) -> None:
+        """Queue the first line. Raises what `Engine.submit` raises."""
+        self._submit(next(i for i, line in enumerate(self.lines) if line.text))
+
+    def leave(self) -> None:
+        """Give the slot back; nothing happens when all has been written."""
+        if self._writing is not None:
+            self._writing.cancel()
+
+    async def write(self) -> AsyncGenerator[Portion]:
+        """Every portion of ink as it is drawn, empty ones at the ends of lines included."""
+        for number, line in enumerate(self.lines):
+            if not line.text:
+                line.finish_reason = "stop"
+                yield Portion(number, np.zeros((0, 3)), InkPiece(finish_reason="stop"))
+                continue
+            if self._writing is None:
+                self._submit(number)
+            assert self._writing is not None
+            pen, (job,) = LinePen(self.layout, number), self._writing.jobs
+            async with aclosing(hands.pieces_of(self._writing)) as pieces:
+                async for piece in pieces:
+                    points = pen.move(piece.offsets).round(_DECIMALS)
+                    line.points.append(points)
+                    line.finish_reason = piece.finish_reason
+                    self.moment = piece.moment or self.moment
+                    yield Portion(number, points, piece)
+            self._writing = None
+            count(self.metrics, self.model.name, job, line.finish_reason)
+
+    def _submit(self, number: int) -> None:
+        last = max(i for i, line in enumerate(self.lines) if line.text)
+        exchange: Exchange[InkPiece] = Exchange()
+        line = InkLine(
+            self.lines[number].text,
+            self.moment,
+            self.model.manifest,
+            exchange.sender(),
+            bias=self.body.bias,
+            wants_state=number < last or self.body.return_state,
+        )
+        exchange.jobs.append(line)
+        exchange.submit(self.model.engine)
+        self._writing = exchange
+
+    @property
+    def text(self) -> str:
+        """The text as it is broken into lines."""
+        return "\n".join(line.text for line in self.lines)
+
+    def strokes(self) -> list[np.ndarray]:
+        """All strokes `(k, 2)`, line after line."""
+        return [stroke for line in self.lines for stroke in line.strokes()]
+
+    def svg(self) -> str:
+        """The page as a drawing."""
+        return to_svg(self.strokes(), self.layout, len(self.lines), self.text)
+
+    def head(self) -> dict[str, Any]:
+        """What an answer begins with."""
+        return {
+            "id": self.id,
+            "object": "handwriting",
+            "created": self.created,
+            "model": self.model.name,
+            "system_fingerprint": self.model.fingerprint,
+            "seed": self.moment.seed,
+            "style": self.style,
+            "width": self.layout.width_px,
+            "height": self.layout.height_px(len(self.lines)),
+        }
+
+    def tail(self) -> dict[str, Any]:
+        """What an answer ends with."""
+        characters = sum(len(line.text) for line in self.lines)
+        points = sum(len(portion) for line in self.lines for portion in line.points)
+        content: dict[str, Any] = {"usage": {"characters": characters, "points": points}}
+        if self.body.return_state:
+            content["state"] = self.model.codec.encode(self.moment)
+        return content
+
+
+async def make_page(body: HandwritingRequest, model: InkModel, metrics: Metrics) -> Page:
+    """A request laid out, in the hand it asks for. Raises `InvalidRequest` for a text that cannot
+    be written and for a hand that is none."""
+    units = model.manifest.ink
+    layout = body.layout(units.units_per_line, units.units_per_character)
+    encode(body.text.replace("\r\n", "\n").replace("\n", " "), model.manifest)
+    lines = break_text(body.text, layout.characters_per_line)
+    if not any(lines):
+        raise InvalidRequest("text has nothing but spaces", "text")
+    area_px = layout.width_px * layout.height_px(len(lines))
+    if area_px > _LARGEST_PAGE_PX:
+        raise InvalidRequest(
+            f"text has {len(lines)} lines, a page of {area_px:,} px; "
+            f"at most {_LARGEST_PAGE_PX:,}", "text",
+        )  # fmt: skip
+    if body.state is not None:
+        moment: Moment[InkEdge] = model.codec.decode(body.state)
+        if body.seed is not None:
+            moment = replace(moment, seed=body.seed, choice=0, drawn=0)
+    else:
+        seed = secrets.randbits(53) if body.seed is None else body.seed
+        moment = await hands.hand_in(model, body.style, seed)
+    # A hand made from strokes comes back as a token, so that they need not be sent again.
+    own = isinstance(body.style, StrokesWithText)
+    style = model.codec.encode(moment) if own else body.style
+    assert style is None or isinstance(style, str)
+    return Page(body, model, layout, moment, style, [Written(line) for line in lines], metrics)

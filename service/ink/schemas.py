@@ -1,0 +1,86 @@
+"""Requests for handwriting as they arrive, and their checks."""
+
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from contract.alphabets import LONGEST_TEXT
+from service.ink.layout import Layout
+
+Format = Literal["svg", "json", "inkml", "png"]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+Coordinate = Annotated[Finite, Field(ge=-1e6, le=1e6)]
+Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
+# Priming reads all of it before the first stroke, and a hand shows in a few words.
+_MOST_STROKES, _MOST_POINTS = 200, 8000
+
+
+class StrokesWithText(BaseModel):
+    """A person's strokes in px, y down, and what they say."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    strokes: Annotated[list[Annotated[list[Place], Field(min_length=1)]], Field(min_length=1)]
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+
+    @model_validator(mode="after")
+    def _not_too_much(self) -> "StrokesWithText":
+        points = sum(map(len, self.strokes))
+        if len(self.strokes) > _MOST_STROKES or points > _MOST_POINTS:
+            raise ValueError(
+                f"{len(self.strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
+                f"{_MOST_POINTS}"
+            )
+        return self
+
+
+class StyleRequest(StrokesWithText):
+    """`POST /v1/styles`: a hand to be kept."""
+
+    model: str | None = None
+
+
+class PageOptions(BaseModel):
+    """The page that is written on; lengths in px."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    width: Annotated[int, Field(ge=160, le=4096)] = 800
+    line_height: Annotated[Finite, Field(ge=16, le=400)] = 64.0
+    stroke_width: Annotated[Finite, Field(ge=0.25, le=40)] = 2.0
+    color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
+
+    def layout(self, units_per_line: float, units_per_character: float) -> Layout:
+        """The page for ink of that size."""
+        return Layout(
+            width_px=self.width,
+            line_height_px=self.line_height,
+            stroke_width_px=self.stroke_width,
+            color=self.color,
+            units_per_line=units_per_line,
+            units_per_character=units_per_character,
+        )
+
+
+class HandwritingRequest(PageOptions):
+    """`POST /v1/handwriting`."""
+
+    model: str | None = None
+    text: Annotated[str, Field(min_length=1, max_length=2000)]
+    bias: Annotated[Finite, Field(ge=0, le=5)] = 1.0
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    style: str | StrokesWithText | None = None
+    state: str | None = None
+    format: Format | None = None
+    stream: bool = False
+    return_state: bool = False
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "HandwritingRequest":
+        if self.stream and self.format not in (None, "json"):
+            raise ValueError(f"stream sends json, not {self.format}")
+        if self.return_state and not self.stream and self.format != "json":
+            raise ValueError("return_state needs format json, which has a place for it")
+        if self.style is not None and self.state is not None:
+            raise ValueError("style and state are both the hand to write in; give one of them")
+        return self

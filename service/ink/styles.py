@@ -1,0 +1,85 @@
+"""`/v1/styles`: the stored hands, what each looks like, and new ones from a caller's strokes."""
+
+from contextlib import aclosing
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from contract.ink import StyleEntry
+from service.errors import UnknownStyle
+from service.ink import hands
+from service.ink.model import InkModel
+from service.ink.page import make_page
+from service.ink.schemas import HandwritingRequest, StyleRequest
+from service.models import Models
+
+router = APIRouter()
+
+_PREVIEW_TEXT = "an even keel"
+_PREVIEW_SEED = 1
+_MEASURED_TEXT = "the quick brown fox jumps over the dog"
+_PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
+
+
+@router.get("/v1/styles")
+async def list_styles(request: Request) -> dict[str, Any]:
+    """All stored hands of all handwriting models."""
+    models: Models = request.app.state.models
+    pens = models.of(InkModel)
+    entries = [await _describe(pen, style) for pen in pens for style in pen.manifest.styles]
+    return {"object": "list", "data": entries}
+
+
+@router.get("/v1/styles/{style}/preview.svg")
+async def preview(request: Request, style: str) -> Response:
+    """A few words in a stored hand, always the same."""
+    model = _model_of(request.app.state.models, style)
+    body = HandwritingRequest(
+        text=_PREVIEW_TEXT,
+        style=style,
+        seed=_PREVIEW_SEED,
+        width=_PREVIEW_WIDTH,
+        line_height=_PREVIEW_LINE,
+    )
+    page = await make_page(body, model, request.app.state.metrics)
+    async with aclosing(page.write()) as portions:
+        async for _ in portions:
+            pass
+    return Response(page.svg(), 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
+
+
+@router.post("/v1/styles")
+async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
+    """A hand made from strokes, as a token to use as `style`; nothing is kept here."""
+    model = request.app.state.models.pick(body.model, InkModel)
+    moment, looks = await hands.read_strokes(model, body)
+    return {
+        "style": model.codec.encode(moment),
+        "slant_degrees": looks.slant_degrees,
+        "size": looks.size_units,
+        "speed": looks.units_per_point,
+    }
+
+
+async def _describe(model: InkModel, style: StyleEntry) -> dict[str, Any]:
+    if style.id not in model.looks:
+        model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
+    looks = model.looks[style.id]
+    return {
+        "id": style.id,
+        "model": model.name,
+        "description": style.description,
+        "slant_degrees": looks.slant_degrees,
+        "size": looks.size_units,
+        "speed": looks.units_per_point,
+        "preview": f"/v1/styles/{style.id}/preview.svg",
+    }
+
+
+def _model_of(models: Models, style: str) -> InkModel:
+    for model in models.of(InkModel):
+        if style in model.styles:
+            return model
+    known = ", ".join(s for m in models.of(InkModel) for s in m.styles) or "none"
+    raise UnknownStyle(f"style is {style!r}; this service has: {known}", "style")

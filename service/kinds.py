@@ -1,0 +1,8 @@
+"""The kinds of model that can be served."""
+
+from contract.kinds import Kinds
+from service.ink.kind import INK
+from service.kind import ServiceKind
+from service.text.kind import TEXT
+
+KINDS: Kinds[ServiceKind] = Kinds(TEXT, INK)

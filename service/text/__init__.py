@@ -1,0 +1,1 @@
+"""Language models served: completions in the words of OpenAI's API, and bytes online."""

@@ -1,0 +1,16 @@
+"""Language models as a kind that is served."""
+
+from service.kind import ServiceKind
+from service.text import routes
+from service.text.completion import TextEdge
+from service.text.model import TextModel
+from service.text.online import TextOpening, follow
+
+TEXT = ServiceKind(
+    name="language",
+    model=TextModel,
+    edge=TextEdge,
+    routers=(routes.router,),
+    opening=TextOpening,
+    follow=follow,
+)

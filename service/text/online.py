@@ -1,0 +1,72 @@
+"""A language model followed byte by byte over `/v1/online`."""
+
+import secrets
+from typing import Annotated, Any
+
+import numpy as np
+from pydantic import BaseModel, ConfigDict, Field
+
+from contract.golden import Arrays
+from contract.noise import UniformStream
+from service.errors import InvalidRequest
+from service.online import MOST_STEPS, Online
+from service.text.completion import Sampling
+from service.text.model import TextModel
+
+_Byte = Annotated[int, Field(ge=0, le=255)]
+
+
+class TextOpening(BaseModel):
+    """The first message to a language model."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+
+
+class _Sent(BaseModel):
+    """Any message after it: bytes, or how many steps to write."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    bytes: Annotated[list[_Byte], Field(min_length=1, max_length=MOST_STEPS)] | None = None
+    write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+
+
+async def follow(model: TextModel, opening: TextOpening) -> "OnlineText":
+    """Begin a session."""
+    seed = secrets.randbits(53) if opening.seed is None else opening.seed
+    return OnlineText(model, seed)
+
+
+class OnlineText(Online):
+    """Bytes in, the distribution of the next byte out."""
+
+    def __init__(self, model: TextModel, seed: int) -> None:
+        super().__init__(model, model.beginning(seed), Sampling().row())
+        self._uniforms = UniformStream(seed)
+
+    async def answer(self, message: Any) -> dict[str, Any]:
+        match _Sent.model_validate(message):
+            case _Sent(bytes=list(given), write=None):
+                return {"log_probabilities": await self.read(bytes(given)), "step": self.steps}
+            case _Sent(bytes=None, write=int(count)):
+                return {"bytes": list(await self.write(count)), "step": self.steps}
+        raise InvalidRequest("a message to this model has either bytes or write")
+
+    async def read(self, sent: bytes) -> list[float]:
+        """Natural-log probabilities of all 256 bytes that may follow."""
+        outputs = await self._read(np.frombuffer(sent, np.uint8).astype(np.int64))
+        logits = outputs["logits"][-1].astype(np.float64)
+        logits -= logits.max()
+        shown: list[float] = (logits - np.log(np.exp(logits).sum())).round(6).tolist()
+        return shown
+
+    async def write(self, count: int) -> bytes:
+        """Bytes of the model's own."""
+        drawn, _ = await self._write(count)
+        return drawn.astype(np.uint8).tobytes()
+
+    def _noise(self, count: int) -> Arrays:
+        return {"uniform": self._uniforms.take(self.steps, count)}

@@ -1,0 +1,189 @@
+"""`POST /v1/completions`: OpenAI's completions, where a token is a byte, streamed or whole."""
+
+import codecs
+import json
+import secrets
+import time
+from collections.abc import AsyncGenerator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
+
+from service.errors import InvalidRequest
+from service.http.answers import EventStream, Exchange, count, unless_gone
+from service.metrics import Metrics
+from service.state import Moment
+from service.text.completion import (
+    ByteLogprob,
+    Completion,
+    CompletionSpec,
+    TextEdge,
+    TextPiece,
+)
+from service.text.model import TextModel
+from service.text.schemas import MOST_CHOICES, CompletionRequest
+
+router = APIRouter()
+
+
+@router.post("/v1/completions")
+async def completions(body: CompletionRequest, request: Request) -> Response:
+    """Continue each prompt `n` times."""
+    model = request.app.state.models.pick(body.model, TextModel)
+    call = _make_call(body, model, request.app.state.settings.max_tokens)
+    call.exchange.submit(model.engine)
+    metrics: Metrics = request.app.state.metrics
+    if body.stream:
+        return EventStream(_stream(call, metrics), call.exchange.cancel)
+    return await unless_gone(request, _whole(call, metrics), call.exchange.cancel)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request on its way: a job per choice."""
+
+    body: CompletionRequest
+    model: TextModel
+    id: str
+    created: int
+    seed: int
+    exchange: Exchange[TextPiece]
+
+    def head(self) -> dict[str, Any]:
+        """What every object of the response begins with."""
+        return {
+            "id": self.id,
+            "object": "text_completion",
+            "created": self.created,
+            "model": self.body.model,
+            "system_fingerprint": self.model.fingerprint,
+            "seed": self.seed,
+        }
+
+    def usage(self) -> dict[str, int]:
+        """Bytes read and written; a prompt counts once, however many choices it has."""
+        read = sum(job.asked for job in self.exchange.jobs[:: self.body.n])
+        written = sum(job.written for job in self.exchange.jobs)
+        return {
+            "prompt_tokens": read,
+            "completion_tokens": written,
+            "total_tokens": read + written,
+        }
+
+
+def _make_call(body: CompletionRequest, model: TextModel, most_tokens: int) -> Call:
+    if body.max_tokens > most_tokens:
+        raise InvalidRequest(
+            f"max_tokens is {body.max_tokens}; it must be at most {most_tokens}", "max_tokens"
+        )
+    prompts = body.prompts()
+    if len(prompts) * body.n > MOST_CHOICES:
+        raise InvalidRequest(
+            f"{len(prompts)} prompts times n = {body.n}; at most {MOST_CHOICES} choices", "n"
+        )
+    start = _start(body, model)
+    exchange: Exchange[TextPiece] = Exchange()
+    for prompt in prompts:
+        spec = CompletionSpec(
+            prompt=prompt,
+            max_tokens=body.max_tokens,
+            sampling=body.sampling(),
+            stops=body.stops(),
+            echo=body.echo,
+            logprobs=body.logprobs,
+            wants_state=body.return_state,
+            streamed=body.stream,
+        )
+        for choice in range(body.n):
+            moment = replace(start, choice=start.choice + choice)
+            exchange.jobs.append(Completion(spec, moment, exchange.sender()))
+    call_id = f"cmpl-{secrets.token_hex(12)}"
+    return Call(body, model, call_id, int(time.time()), start.seed, exchange)
+
+
+def _start(body: CompletionRequest, model: TextModel) -> Moment[TextEdge]:
+    """Where the request begins: its state token's moment, or nowhere yet."""
+    if body.state is None:
+        seed = secrets.randbits(53) if body.seed is None else body.seed
+        return model.beginning(seed)
+    moment: Moment[TextEdge] = model.codec.decode(body.state)
+    return moment if body.seed is None else replace(moment, seed=body.seed, choice=0, drawn=0)
+
+
+async def _whole(call: Call, metrics: Metrics) -> Response:
+    texts = [""] * len(call.exchange.jobs)
+    logprobs: list[list[ByteLogprob]] = [[] for _ in texts]
+    ends: dict[int, TextPiece] = {}
+    async for number, piece in call.exchange.pieces():
+        texts[number] += piece.text
+        logprobs[number] += piece.logprobs
+        if piece.last:
+            ends[number] = piece
+            count(metrics, call.model.name, call.exchange.jobs[number], piece.finish_reason)
+    choices = []
+    for i, text in enumerate(texts):
+        listed = None if call.body.logprobs is None else _logprobs(logprobs[i], 0)
+        choices.append(_choice(call, i, text, listed, ends[i]))
+    return JSONResponse(call.head() | {"choices": choices, "usage": call.usage()})
+
+
+async def _stream(call: Call, metrics: Metrics) -> AsyncGenerator[bytes]:
+    """Server-sent events: one per piece, and the usage if asked for."""
+    head = json.dumps(call.head())[:-1]  # without its closing brace: encoded once, not per event
+    offsets = [0] * len(call.exchange.jobs)
+    async for number, piece in call.exchange.pieces():
+        listed = None
+        if call.body.logprobs is not None:
+            listed = _logprobs(piece.logprobs, offsets[number])
+        offsets[number] += len(piece.text)
+        content = json.dumps(_choice(call, number, piece.text, listed, piece))
+        yield f'data: {head}, "choices": [{content}]}}\n\n'.encode()
+        if piece.last:
+            count(metrics, call.model.name, call.exchange.jobs[number], piece.finish_reason)
+    if call.body.stream_options and call.body.stream_options.include_usage:
+        usage = json.dumps(call.usage())
+        yield f'data: {head}, "choices": [], "usage": {usage}}}\n\n'.encode()
+
+
+def _choice(
+    call: Call, index: int, text: str, logprobs: dict[str, Any] | None, piece: TextPiece
+) -> dict[str, Any]:
+    choice: dict[str, Any] = {
+        "index": index,
+        "text": text,
+        "logprobs": logprobs,
+        "finish_reason": piece.finish_reason,
+    }
+    if piece.moment is not None:
+        choice["state"] = call.model.codec.encode(piece.moment)
+    return choice
+
+
+def _logprobs(entries: Sequence[ByteLogprob], offset: int) -> dict[str, Any]:
+    """OpenAI's four parallel lists. A byte is one character of text or part of one; all bytes of a
+    character share its offset."""
+    tokens = [_token_text(e.token) for e in entries]
+    offsets: list[int] = []
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    for entry in entries:
+        pending = len(decoder.getstate()[0])
+        text = decoder.decode(bytes([entry.token]))
+        left = len(decoder.getstate()[0])
+        if pending and left <= pending and (left or len(text) > 1):
+            offset += 1  # the character before was broken off; this byte begins another
+        offsets.append(offset)
+        if not left:
+            offset += 1
+    return {
+        "tokens": tokens,
+        "token_logprobs": [e.logprob for e in entries],
+        "top_logprobs": [{_token_text(t): p for t, p in e.top} for e in entries],
+        "text_offset": offsets,
+    }
+
+
+def _token_text(token: int) -> str:
+    """ASCII as itself, any other byte in OpenAI's notation for part of a character."""
+    return chr(token) if token < 128 else f"bytes:\\x{token:02x}"

@@ -1,0 +1,112 @@
+"""Requests as they arrive, in the words of the OpenAI completions API, and their checks."""
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+
+from contract.alphabets import VOCABULARY
+from service.text.completion import Sampling
+
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair") from error
+    return text
+
+
+Text = Annotated[str, AfterValidator(_unicode)]
+Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+_MOST_STOPS = 16
+MOST_CHOICES = 128
+
+
+class StreamOptions(BaseModel):
+    """`stream_options` of a request."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    include_usage: bool = False
+
+
+class CompletionRequest(BaseModel):
+    """`POST /v1/completions`. A token is a byte; counts and limits are in bytes.
+
+    `top_k`, `min_p`, `return_state` and `state` go beyond OpenAI's API; options of it that this
+    service does not have are accepted only at the value that means nothing.
+    """
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    model: str
+    prompt: Text | list[Text] | list[Token] | list[list[Token]] = ""
+    max_tokens: Annotated[int, Field(ge=0)] = 16
+    temperature: Annotated[Finite, Field(ge=0, le=2)] = 1.0
+    top_p: Annotated[Finite, Field(gt=0, le=1)] = 1.0
+    top_k: Annotated[int, Field(ge=1)] = VOCABULARY
+    min_p: Annotated[Finite, Field(ge=0, le=1)] = 0.0
+    logit_bias: dict[str, Annotated[Finite, Field(ge=-100, le=100)]] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    stop: Text | list[Text] | None = None
+    echo: bool = False
+    logprobs: Annotated[int, Field(ge=0, le=VOCABULARY)] | None = None
+    stream: bool = False
+    stream_options: StreamOptions | None = None
+    return_state: bool = False
+    state: str | None = None
+    user: str | None = None
+    # Part of OpenAI's API, not of this service.
+    best_of: Literal[1] | None = None
+    frequency_penalty: Literal[0] | None = None
+    presence_penalty: Literal[0] | None = None
+    suffix: Literal[""] | None = None
+
+    @field_validator("frequency_penalty", "presence_penalty", mode="before")
+    @classmethod
+    def _zero(cls, value: object) -> object:
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    @field_validator("logit_bias")
+    @classmethod
+    def _byte_keys(cls, value: dict[str, float] | None) -> dict[str, float] | None:
+        for key in value or {}:
+            if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
+                raise ValueError(f"{key!r} is not a token; tokens are the bytes 0 to 255")
+        return value
+
+    @field_validator("stop")
+    @classmethod
+    def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
+        stops = [value] if isinstance(value, str) else value or []
+        if len(stops) > _MOST_STOPS:
+            raise ValueError(f"{len(stops)} stop strings; at most {_MOST_STOPS}")
+        if not all(stops):
+            raise ValueError("a stop string is empty")
+        return value
+
+    def prompts(self) -> list[bytes]:
+        """The prompts as bytes, one at least."""
+        match self.prompt:
+            case str():
+                return [self.prompt.encode()]
+            case [] | [int(), *_]:
+                return [bytes(self.prompt)]  # type: ignore[arg-type]
+            case _:
+                return [p.encode() if isinstance(p, str) else bytes(p) for p in self.prompt]
+
+    def stops(self) -> tuple[bytes, ...]:
+        """The stop strings as bytes."""
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
+        return tuple(stop.encode() for stop in stops)
+
+    def sampling(self) -> Sampling:
+        """How a byte is chosen."""
+        return Sampling(
+            temperature=self.temperature,
+            top_p=self.top_p,
+            top_k=self.top_k,
+            min_p=self.min_p,
+            logit_bias={int(k): v for k, v in (self.logit_bias or {}).items()},
+        )

@@ -1,0 +1,48 @@
+"""The counter-based uniforms of a request."""
+
+import numpy as np
+import pytest
+
+from contract.noise import UniformStream
+
+
+def test_any_portion_equals_the_whole() -> None:
+    whole = UniformStream(7).take(0, 40)
+    for first in range(40):
+        for count in range(41 - first):
+            assert (UniformStream(7).take(first, count) == whole[first : first + count]).all()
+
+
+def test_portions_of_one_stream_in_any_order_equal_the_whole() -> None:
+    whole, stream = UniformStream(7).take(0, 1000), UniformStream(7)
+    for first, count in [(0, 8), (8, 300), (300, 8), (0, 1), (999, 1), (250, 10), (3, 997)]:
+        assert (stream.take(first, count) == whole[first : first + count]).all()
+
+
+def test_a_portion_far_away_equals_the_whole() -> None:
+    far = 10**12 + 3
+    assert (UniformStream(7).take(far, 9)[5:] == UniformStream(7).take(far + 5, 4)).all()
+
+
+def test_uniforms_fill_the_range_below_one() -> None:
+    uniforms = UniformStream(1).take(0, 200_000)
+    assert uniforms.dtype == np.float32
+    assert 0 <= uniforms.min() < 1e-4
+    assert 1 - 1e-4 < uniforms.max() <= 1 - 2**-24
+    counts = np.bincount((uniforms * 20).astype(int), minlength=20)
+    assert np.abs(counts - 10_000).max() < 500  # five standard deviations
+
+
+def test_uniforms_are_multiples_of_two_to_the_minus_24() -> None:
+    scaled = UniformStream(3).take(0, 10_000).astype(np.float64) * 2**24
+    assert (scaled == np.round(scaled)).all()
+
+
+@pytest.mark.parametrize("other", [(1, 1), (2, 0), (-1, 0), (2**63 - 1, 0), (-(2**63), 0)])
+def test_another_seed_or_choice_is_another_stream(other: tuple[int, int]) -> None:
+    assert (UniformStream(1, 0).take(0, 100) != UniformStream(*other).take(0, 100)).mean() > 0.99
+
+
+def test_negative_seeds_are_seeds_of_their_own() -> None:
+    firsts = {float(UniformStream(seed).take(0, 1)[0]) for seed in range(-50, 50)}
+    assert len(firsts) == 100

@@ -1,0 +1,241 @@
+"""The paper's analysis, both ways: what normalisation leaves alone, and what it does not."""
+
+import copy
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from export.__main__ import main
+from lab.analysis import fisher, growth, invariance, padding
+from lab.analysis.invariance import CHANGES, KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT
+from models.cells import LSTMCell
+
+ENTRIES = {(e.change, e.norm): e for e in invariance.table()}
+
+# Table 1 of the paper, written down a second time: batch, weight, layer.
+PAPER = """
+weight matrix re-scaling    yes yes yes
+weight matrix re-centring   no  no  yes
+weight vector re-scaling    yes yes no
+data set re-scaling         yes no  yes
+data set re-centring        yes no  no
+single case re-scaling      no  no  yes
+"""
+
+
+@pytest.mark.parametrize("line", PAPER.strip().splitlines())
+def test_table_1_is_the_papers(line: str) -> None:
+    *words, batch, weight, layer = line.split()
+    for norm, answer in zip(KINDS, (batch, weight, layer), strict=True):
+        entry = ENTRIES[" ".join(words), norm]
+        if answer == "yes":
+            assert entry.most <= MOST_IF_INVARIANT
+            assert entry.invariant is entry.invariant_in_paper is True
+        else:
+            assert entry.least >= LEAST_IF_NOT
+            assert entry.invariant is entry.invariant_in_paper is False
+
+
+def test_the_bound_is_tight_enough_to_see_epsilon_and_the_weights_large_enough_to_hide_it() -> None:
+    change, _ = CHANGES["data set re-scaling"]
+    for seed in range(5):
+        network = invariance.random_network(seed)
+        a = network.data @ network.weight.T
+        assert min(a.var(0, correction=0).min(), a.var(1, correction=0).min()) > 1e6
+        small = replace(network, weight=network.weight / invariance.WEIGHT_SCALE)
+        for kind in ("batch", "layer"):
+            assert invariance.relative_change(kind, small, change) > 100 * MOST_IF_INVARIANT
+            assert invariance.relative_change(kind, network, change) < MOST_IF_INVARIANT / 100
+
+
+class WithoutCentring(nn.Module):
+    """What a layer norm would be that divides by the size of a and forgets its mean."""
+
+    def __init__(self, features: int) -> None:
+        super().__init__()
+        self.weight, self.bias = (nn.Parameter(torch.ones(features)) for _ in range(2))
+
+    def forward(self, a: Tensor, at: Tensor) -> Tensor:
+        return a / a.square().mean(-1, keepdim=True).sqrt() * self.weight + self.bias
+
+
+def test_the_table_sees_a_layer_norm_that_does_not_centre(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(invariance, "make_norm", lambda _, n, **__: WithoutCentring(n))
+    found = {e.change: e.invariant for e in invariance.table() if e.norm == "layer"}
+    assert found["weight matrix re-centring"] is False
+    assert found["weight matrix re-scaling"] is True
+
+
+def test_the_worked_table_is_normalised_per_row_and_per_column() -> None:
+    worked = padding.worked_table()
+    z = np.array([[7, 5, 4], [2, 3, 4], [1, 2, 3], [7, 5, 6], [3, 3, 4]], float)
+    for found, axis in ((worked.per_row, 1), (worked.per_column, 0)):
+        mean, deviation = z.mean(axis, keepdims=True), z.std(axis, keepdims=True)
+        assert np.abs(found.numpy() - (z - mean) / deviation).max() < 1e-4
+    assert worked.per_row[2].tolist() == pytest.approx([-(1.5**0.5), 0, 1.5**0.5], abs=1e-5)
+
+
+def test_zero_rows_leave_a_rows_layer_norm_alone_and_become_the_bias() -> None:
+    worked = padding.worked_table()
+    assert worked.row_moved_by_padding == 0
+    assert worked.column_moved_by_padding > 1
+    assert torch.equal(worked.padded_row_per_row, worked.bias)
+    assert (worked.padded_row_per_column - worked.bias).abs().min() > 0.5
+
+
+def test_layer_norm_of_a_row_does_not_see_its_neighbours_and_batch_norm_does() -> None:
+    z = torch.tensor(padding.Z, dtype=torch.float64)
+    other = copy.deepcopy(z)
+    other[1:] = torch.randn(4, 3, generator=torch.Generator().manual_seed(0)) * 50
+    assert torch.equal(padding.per_row(z)[0], padding.per_row(other)[0])
+    assert torch.equal(padding.per_row(z)[0], padding.per_row(z[:1])[0])
+    assert (padding.per_column(z)[0] - padding.per_column(other)[0]).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_padded_sentence_attends_and_normalises_as_it_does_alone(seed: int) -> None:
+    sentences = padding.padded_sentences(seed)
+    assert sentences.layer_moved < 1e-14
+    assert sentences.batch_moved > 0.1
+    assert sentences.layer_padding_off_bias == 0
+    assert sentences.finite
+
+
+@pytest.mark.parametrize("kind", fisher.GLM_KINDS)
+def test_the_fisher_information_is_the_curvature_of_the_divergence(kind: fisher.GLMKind) -> None:
+    network = invariance.random_network(1)
+    # Of unit scale, where second differences of a divergence have digits left.
+    network = replace(network, weight=network.weight / invariance.WEIGHT_SCALE)
+    found, f = fisher.fisher(kind, network), fisher.natural_parameters(kind, network)
+    units, inputs = network.weight.shape
+    generator = torch.Generator().manual_seed(2)
+    d = torch.randn(len(found), generator=generator, dtype=torch.float64)
+    weight, gain, bias = d.split([units * inputs, units, units])
+
+    def divergence(size: float) -> float:
+        moved = replace(
+            network,
+            weight=network.weight + size * weight.view(units, inputs),
+            gain=network.gain + size * gain,
+            bias=network.bias + size * bias,
+        )
+        difference = fisher.natural_parameters(kind, moved) - f
+        return ((difference @ fisher.covariance(units)) * difference).sum(-1).mean().item() / 2
+
+    size = 1e-4
+    curvature = (divergence(size) + divergence(-size)) / size**2  # the divergence at 0 is 0
+    assert curvature == pytest.approx((d @ found @ d).item(), rel=1e-5)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_doubling_a_weight_vector_quarters_its_curvature_and_halves_a_steps_length(
+    kind: fisher.GLMKind,
+) -> None:
+    doubling = fisher.doubling(kind)
+    assert doubling.output_change < MOST_IF_INVARIANT
+    assert doubling.squared_length == pytest.approx(1 / 4, abs=1e-9)
+    assert doubling.length == pytest.approx(1 / 2, abs=1e-9)
+    assert doubling.vector_gain == pytest.approx(1 / 2, abs=1e-9)
+    # With another unit's vector: under layer norm that one doubled too.
+    expected = 1 / 4 if kind == "layer" else 1 / 2
+    assert doubling.vector_vector == pytest.approx(expected, abs=1e-9)
+    assert doubling.gain == pytest.approx(1, abs=1e-9)
+    assert doubling.gradient == pytest.approx(1 / 2, abs=1e-9)
+    assert doubling.turn == pytest.approx(1 / 4, abs=1e-4)
+
+
+def test_without_a_norm_doubling_a_weight_vector_lowers_no_curvature() -> None:
+    doubling = fisher.doubling("none")
+    assert doubling.output_change > LEAST_IF_NOT
+    assert doubling.squared_length == pytest.approx(1, abs=1e-9)
+    assert doubling.gradient > 1
+
+
+def test_one_vector_alone_is_not_free_to_grow_under_layer_norm() -> None:
+    network = invariance.random_network(0)
+    one = fisher.weights_scaled("batch", network, 2.0)
+    before, after = (fisher.natural_parameters("layer", n) for n in (network, one))
+    assert (after - before).abs().max() > 0.1
+
+
+def test_along_itself_a_weight_vector_has_no_curvature_where_its_scale_is_free() -> None:
+    network = invariance.random_network(0)
+    for kind in ("batch", "weight"):
+        found = fisher.blocks(kind, network)
+        assert abs(found.along) < 1e-12 * found.vector
+    assert fisher.blocks("none", network).along > 0.1
+
+
+def test_the_gain_learns_alike_at_any_scale_of_the_inputs_under_layer_and_batch_norm() -> None:
+    ratios = {s.norm: s.curvature for s in fisher.input_scales()}
+    assert ratios["layer"] == pytest.approx(1, abs=1e-9)
+    assert ratios["batch"] == pytest.approx(1, abs=1e-9)
+    assert ratios["weight"] == pytest.approx(100, rel=1e-9)
+    assert ratios["none"] == pytest.approx(100, rel=1e-9)
+
+
+def test_normalised_hidden_states_keep_their_size_and_gradients_depend_on_the_gain() -> None:
+    steps = 200
+    curves = {(norm, gain): growth.growth(norm, gain, steps) for norm, gain in growth.RUNS}
+    for curve in curves.values():
+        assert len(curve.hidden) == len(curve.gradient) == steps
+        late = curve.hidden[steps // 2 :]
+        assert late.max() / late.min() < 1.5
+    weight, none = curves["weight", None], curves["none", None]
+    assert torch.allclose(weight.gradient, none.gradient, rtol=1e-4)
+    assert none.gradient[0] < 1e-5
+    for norm in ("layer", "batch"):
+        assert curves[norm, 0.1].gradient[0] > 1e-3
+        assert curves[norm, 1.0].gradient[0] > 10 * curves[norm, 0.1].gradient[0]
+
+
+def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:
+    steps = 3
+    torch.manual_seed(growth._SEED)
+    cell = LSTMCell(growth._INPUTS, growth._UNITS, "none").double()
+    generator = torch.Generator().manual_seed(growth._SEED)
+    shape = (steps, growth._ROWS, growth._INPUTS)
+    projected = cell.project(torch.randn(shape, generator=generator, dtype=torch.float64))
+    direction = torch.randn(growth._UNITS, generator=generator, dtype=torch.float64)
+
+    @torch.no_grad()
+    def losses(h: Tensor, c: Tensor) -> Tensor:
+        for p in projected[1:]:
+            h, c = cell.step(p, (h, c))
+        return h @ direction / direction.norm()  # (B,)
+
+    size, squares = 1e-6, torch.zeros(growth._ROWS, dtype=torch.float64)
+    h, c = cell.step(projected[0], cell.initial_state(growth._ROWS))
+    for nudge in size * torch.eye(growth._UNITS, dtype=torch.float64):
+        for moved in (losses(h + nudge, c), losses(h, c + nudge)):
+            squares += ((moved - losses(h, c)) / size) ** 2
+    curve = growth.growth("none", None, steps)
+    assert curve.gradient[0].item() == pytest.approx(squares.mean().sqrt().item(), rel=1e-4)
+
+
+def test_the_command_prints_the_tables_and_writes_figures_and_plots(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["analyse", "--out", str(tmp_path / "analysis")]) == 0
+    printed = capsys.readouterr().out
+    assert printed.count("invariant") == 10
+    assert printed.count("changes") == 8
+    for name in ("table1.png", "curvature.png", "growth.png"):
+        assert 20_000 < (tmp_path / "analysis" / name).stat().st_size <= 100_000
+    content = json.loads((tmp_path / "analysis" / "analysis.json").read_text())
+    assert len(content["table_1"]) == 18
+    assert len(content["growth"]) == len(growth.RUNS)
+
+
+def test_the_command_fails_when_the_table_is_not_the_papers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(invariance, "make_norm", lambda _, n, **__: WithoutCentring(n))
+    monkeypatch.setattr("export.analyse.growth.RUNS", (("none", None),))
+    assert main(["analyse", "--out", str(tmp_path)]) == 1
+    assert "NOT AS PAPER" in capsys.readouterr().out

@@ -1,0 +1,47 @@
+"""The race of two pens: who reaches whose best, read from training logs."""
+
+import json
+from pathlib import Path
+
+from lab.race import race, read_curve, updates_to_reach
+from training.recipe import read_recipe
+
+
+def _log(folder: Path, losses: list[float]) -> Path:
+    folder.mkdir()
+    rows = [{"update": 10 * (i + 1), "validation_loss": loss} for i, loss in enumerate(losses)]
+    (folder / "log.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+def test_a_curve_is_the_validation_of_every_row(tmp_path: Path) -> None:
+    run = _log(tmp_path / "run", [3.0, 2.0])
+    assert read_curve(run / "log.jsonl") == [(10, 3.0), (20, 2.0)]
+
+
+def test_the_first_update_as_good_counts_not_the_best() -> None:
+    curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
+    assert updates_to_reach(curve, 2.0) == 20
+    assert updates_to_reach(curve, 0.5) is None
+
+
+def test_the_ratio_is_of_updates_to_the_baselines_best(tmp_path: Path) -> None:
+    runs = {
+        "layer": _log(tmp_path / "layer", [3.0, 1.5, 1.2, 1.1]),
+        "none": _log(tmp_path / "none", [4.0, 3.0, 2.0, 1.6, 1.7]),
+    }
+    race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
+    found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
+    assert (found["baseline_best"], found["baseline_updates"]) == (1.6, 40)
+    assert (found["layer_updates"], found["ratio"]) == (20, 0.5)
+    assert (tmp_path / "out" / "pen-contrast.png").stat().st_size > 1000
+
+
+def test_a_race_that_is_not_won_has_no_ratio(tmp_path: Path) -> None:
+    runs = {
+        "layer": _log(tmp_path / "layer", [3.0, 2.5]),
+        "none": _log(tmp_path / "none", [2.0, 1.6]),
+    }
+    race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
+    found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
+    assert found["ratio"] is None

@@ -1,0 +1,144 @@
+"""An engine over a runner that knows beforehand what it will write.
+
+The script says which byte each uniform draws, so a request that asks for the wrong uniforms writes
+the wrong text. The state counts steps, so it tells where a request really stands.
+"""
+
+import queue
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from contract.noise import UniformStream
+from service.artifact import Arrays
+from service.engine.engine import Engine
+from service.engine.runtime import Runner
+from service.metrics import Metrics
+from service.state import Moment
+from service.text.completion import Completion, CompletionSpec, Piece, Sampling
+
+SEED = 11
+_PATIENCE_S = 20.0
+
+
+@dataclass(frozen=True)
+class Run:
+    """One call of the runner."""
+
+    slots: tuple[int, ...]
+    steps: int
+    filtered: bool
+
+
+class ScriptedRunner:
+    """Writes `script`, byte number k for uniform number k of `SEED`; remembers its calls.
+
+    `during` is called in the middle of every run, with the number of runs before it.
+    """
+
+    def __init__(
+        self, script: bytes, width: int = 4, during: Callable[[int], None] = lambda number: None
+    ) -> None:
+        self.width = width
+        self.runs: list[Run] = []
+        self._during = during
+        self._byte = dict(zip(UniformStream(SEED).take(0, len(script)), script, strict=True))
+        self._position = np.zeros(width, np.int64)
+
+    def load(self, slot: int, state: Arrays) -> None:
+        self._position[slot] = state["position"]
+
+    def read(self, slot: int) -> Arrays:
+        return {"position": self._position[slot].copy()}
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        shape = steps["forced"].shape
+        self._during(len(self.runs))
+        self.runs.append(Run(tuple(slots), shape[0], filtered))
+        self._position[list(slots)] += shape[0]
+        tokens = np.zeros(shape, np.int64)
+        for place in np.ndindex(*shape):
+            forced, uniform = steps["force"][place], steps["uniform"][place]
+            tokens[place] = steps["forced"][place] if forced else self._byte[uniform]
+        logits = np.zeros((*shape, 256), np.float32)
+        np.put_along_axis(logits, tokens[..., None], 1.0, axis=-1)
+        return {"next": tokens, "logits": logits}
+
+
+@contextmanager
+def engine(runner: Runner, *, chunk: int = 8, first: int = 3, queue: int = 8) -> Iterator[Engine]:
+    """An engine that has started and is ready."""
+    made = Engine(
+        runner,
+        Metrics().of_engine("scripted"),
+        chunk_steps=chunk,
+        first_chunk_steps=first,
+        queue_size=queue,
+        attest=lambda runner: True,
+        name="scripted",
+    )
+    made.start()
+    while not made.ready:
+        pass
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+class Call:
+    """A completion and the pieces that have come of it."""
+
+    def __init__(self, moment: Moment | None = None, **spec: Any) -> None:
+        usual = {"prompt": b"", "max_tokens": 8, "sampling": Sampling()}
+        start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, b"")
+        self.pieces: queue.Queue[Piece] = queue.Queue()
+        self.job = Completion(CompletionSpec(**usual | spec), moment or start, self.pieces.put)
+
+    def result(self) -> "Result":
+        """All of it, once the last piece has come."""
+        pieces = [self.pieces.get(timeout=_PATIENCE_S)]
+        while not pieces[-1].last:
+            pieces.append(self.pieces.get(timeout=_PATIENCE_S))
+        return Result(pieces, self.job.written)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The pieces of a completion, put together."""
+
+    pieces: list[Piece]
+    written: int
+
+    @property
+    def text(self) -> str:
+        return "".join(piece.text for piece in self.pieces)
+
+    @property
+    def tokens(self) -> bytes:
+        """The bytes that log-probabilities were given for."""
+        return bytes(entry.token for piece in self.pieces for entry in piece.logprobs)
+
+    @property
+    def finish_reason(self) -> str | None:
+        return self.pieces[-1].finish_reason
+
+    @property
+    def moment(self) -> Moment:
+        moment = self.pieces[-1].moment
+        assert moment is not None
+        return moment
+
+
+def complete(script: bytes, moment: Moment | None = None, *, chunk: int = 8, **spec: Any) -> Result:
+    """One completion on an engine of its own."""
+    call = Call(moment, **spec)
+    if call.job.finished_at_once:
+        call.job.finish(call.job.state if call.job.wants_state else None)
+        return call.result()
+    with engine(ScriptedRunner(script), chunk=chunk, first=min(3, chunk)) as started:
+        started.submit([call.job])
+        return call.result()

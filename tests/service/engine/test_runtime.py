@@ -1,0 +1,178 @@
+"""Both runners compute the same bits for the same work, whoever else runs beside it."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.noise import UniformStream
+from service.artifact import Arrays, Artifact, ArtifactError, load_artifact
+from service.engine.runtime import Runner, choose_runtime, make_runner
+from service.text.completion import Sampling
+from tests.service.serving import settings
+
+_STEPS = 40
+_SAMPLINGS = [
+    Sampling(),
+    Sampling(temperature=0.7),
+    Sampling(temperature=1.8, logit_bias={32: -100, 65: 3.5}),
+    Sampling(temperature=0),
+]
+_FILTERED = [
+    Sampling(top_p=0.8),
+    Sampling(top_k=3),
+    Sampling(temperature=0.7, min_p=0.05),
+    Sampling(temperature=1.5, top_p=0.5, top_k=9),
+]
+
+
+@pytest.fixture(scope="module", params=["letters", "noise"])
+def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
+    return load_artifact(artifacts / request.param)
+
+
+Make = Callable[..., Runner]
+
+
+@pytest.fixture(scope="module")
+def make(artifact: Artifact) -> Make:
+    def make(kind: str, slots: int = 8, threads: int = 1) -> Runner:
+        chosen = settings(artifact.folder.parent, runner=kind, slots=slots, threads=threads)
+        return make_runner(artifact, choose_runtime(chosen))
+
+    return make
+
+
+def _steps(rows: Sequence[int], steps: int = _STEPS) -> Arrays:
+    """Per-step inputs of some rows: each reads a few bytes of its own, then writes."""
+    forced = np.array([[97 + (row + t) % 26 for row in rows] for t in range(steps)], np.int64)
+    force = np.array([[t < row for row in rows] for t in range(steps)])
+    uniform = np.stack([UniformStream(row).take(0, steps) for row in rows], axis=1)
+    return {"forced": forced, "force": force, "uniform": uniform}
+
+
+def _row(samplings: Sequence[Sampling]) -> Arrays:
+    rows = [sampling.row() for sampling in samplings]
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
+
+
+def _run(
+    runner: Runner,
+    artifact: Artifact,
+    samplings: Sequence[Sampling],
+    rows: Sequence[int],
+    slots: Sequence[int],
+    *,
+    filtered: bool = False,
+    chunks: Sequence[int] = (_STEPS,),
+) -> Arrays:
+    """Outputs, and after them the state, of rows that start anew in the given slots."""
+    for slot in slots:
+        runner.load(slot, artifact.initial_state())
+    steps, done, outputs = _steps(rows), 0, []
+    for chunk in chunks:
+        part = {name: array[done : done + chunk] for name, array in steps.items()}
+        outputs.append(runner.run(slots, part, _row(samplings), filtered=filtered))
+        done += chunk
+    assert done == _STEPS
+    joined = {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
+    state = [runner.read(slot) for slot in slots]
+    return joined | {f"{n}_after": np.stack([s[n] for s in state])[None] for n in state[0]}
+
+
+def _equal(one: Arrays, other: Arrays) -> bool:
+    assert one.keys() == other.keys()
+    return all((array == other[name]).all() for name, array in one.items())
+
+
+@pytest.mark.parametrize("filtered", [False, True])
+def test_both_runners_give_the_same_bits(artifact: Artifact, make: Make, filtered: bool) -> None:
+    samplings = _SAMPLINGS + _FILTERED if filtered else _SAMPLINGS
+    rows = range(len(samplings))
+    results = [
+        _run(make(kind), artifact, samplings, rows, rows, filtered=filtered)
+        for kind in ("scan", "slots")
+    ]
+    assert _equal(*results)
+    assert results[0]["logits"].shape == (_STEPS, len(samplings), 256)
+    assert len(np.unique(results[0]["next"])) > 10  # it wrote something
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+def test_neutral_options_of_the_sort_change_no_bit(
+    artifact: Artifact, make: Make, kind: str
+) -> None:
+    rows = range(len(_SAMPLINGS))
+    plain, filtered = (
+        _run(make(kind), artifact, _SAMPLINGS, rows, rows, filtered=f) for f in (False, True)
+    )
+    assert _equal(plain, filtered)
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+def test_a_row_keeps_its_bits_whatever_runs_beside_it(
+    artifact: Artifact, make: Make, kind: str
+) -> None:
+    runner = make(kind)
+    samplings = _SAMPLINGS + _FILTERED
+    rows = range(len(samplings))
+    together = _run(runner, artifact, samplings, rows, rows, filtered=True)
+    for row in rows:
+        alone = _run(runner, artifact, [samplings[row]], [row], [7], filtered=True)
+        assert _equal(alone, {name: array[:, row : row + 1] for name, array in together.items()})
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+@pytest.mark.parametrize("chunks", [(1,) * _STEPS, (7, 33), (39, 1), (8, 16, 16)])
+def test_any_chunking_gives_the_same_bits(
+    artifact: Artifact, make: Make, kind: str, chunks: tuple[int, ...]
+) -> None:
+    rows = range(len(_SAMPLINGS))
+    runner = make(kind)
+    whole = _run(runner, artifact, _SAMPLINGS, rows, rows)
+    assert _equal(whole, _run(runner, artifact, _SAMPLINGS, rows, rows, chunks=chunks))
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+def test_slots_and_threads_change_no_bit(artifact: Artifact, make: Make, kind: str) -> None:
+    rows = range(4)
+    usual = _run(make(kind), artifact, _SAMPLINGS, rows, rows)
+    wide = _run(make(kind, slots=33, threads=2), artifact, _SAMPLINGS, rows, [32, 0, 9, 17])
+    assert _equal(usual, wide)
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+def test_what_is_loaded_is_read_back_and_is_a_copy(
+    artifact: Artifact, make: Make, kind: str
+) -> None:
+    runner = make(kind)
+    ports = artifact.manifest.ports.state
+    given = {p.name: np.full(p.shape, 3, p.dtype) for p in ports}
+    runner.load(5, given)
+    for p in ports:
+        given[p.name][...] = 9
+        if p.shape:
+            runner.read(5)[p.name][...] = 9
+        assert (runner.read(5)[p.name] == 3).all()
+        assert (runner.read(4)[p.name] == p.initial).all()
+
+
+def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -> None:
+    runtimes = [
+        choose_runtime(settings(artifacts, runner=kind, slots=slots, threads=slots))
+        for kind, slots in (("scan", 1), ("slots", 8))
+    ]
+    assert runtimes[0].fingerprint == runtimes[1].fingerprint
+    assert runtimes[0].fingerprint.startswith("cpu-ort")
+
+
+def test_cuda_without_a_device_is_refused(artifacts: Path) -> None:
+    if choose_runtime(settings(artifacts, provider="auto")).provider == "cuda":
+        pytest.skip("this machine has CUDA")
+    with pytest.raises(ArtifactError, match="EVENKEEL_PROVIDER is cuda"):
+        choose_runtime(settings(artifacts, provider="cuda"))
+
+
+def test_the_cpu_scans_unless_told_otherwise(artifacts: Path) -> None:
+    assert choose_runtime(settings(artifacts)).runner == "scan"

@@ -1,0 +1,137 @@
+"""A handwriting model proves itself by its mixtures and by the points it would have drawn."""
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from service.artifact import ArtifactError, load_artifact
+from service.attestation import Verdict, attest
+from service.engine.runtime import choose_runtime, make_runner
+from tests.service.altered import copy_of, edit_golden, edit_manifest, perturb, rehash
+from tests.service.serving import running, settings
+from tests.service.writing import InkService
+
+_RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
+
+
+@pytest.fixture
+def copy(inks: Path, tmp_path: Path) -> Path:
+    return copy_of(inks / "scrawl", tmp_path)
+
+
+def _attest(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
+    loaded = load_artifact(artifact)
+    runtime = choose_runtime(settings(artifact.parent, runner=runner, slots=slots))
+    return attest(loaded, make_runner(loaded, runtime))
+
+
+@_RUNNERS
+@pytest.mark.parametrize("slots", [1, 2, 5])
+def test_an_untouched_artifact_proves_itself(inks: Path, runner: str, slots: int) -> None:
+    verdict = _attest(inks / "scrawl", runner, slots)
+    assert verdict.ok, verdict
+    assert 0 < verdict.max_error <= verdict.bound
+    assert verdict.steps == 160 * min(slots, 2)
+
+
+@_RUNNERS
+@pytest.mark.parametrize(
+    ("weight", "place"),
+    [
+        ("first.weight_h", (0, 0)),
+        ("above.cells.0.weight_h", (191, 47)),
+        ("window.parameters_of.weight", (7, 20)),
+        ("readout.weight", (3, 90)),
+    ],
+)
+def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
+    copy: Path, runner: str, weight: str, place: tuple[int, int]
+) -> None:
+    perturb(copy, weight, place, 1e-3)
+    verdict = _attest(copy, runner)
+    assert not verdict.ok
+    assert verdict.max_error > verdict.bound
+    assert "mixture: outside the bound at step" in verdict.detail
+
+
+def test_a_point_drawn_elsewhere_fails_although_the_mixture_agrees(copy: Path) -> None:
+    edit_golden(
+        copy,
+        lambda golden: golden["drawn_float64"][7, 1].__iadd__(1.0),
+        mixture="0.5",
+        drawn="0.5",
+    )
+    verdict = _attest(copy)
+    assert not verdict.ok
+    assert verdict.detail == "drawn: outside the bound at step 7: 1 > 0.5"
+    assert verdict.max_error < 0.5
+
+
+@pytest.mark.parametrize("name", ["mixture_float64", "drawn_float64"])
+def test_golden_values_that_are_not_numbers_fail(copy: Path, name: str) -> None:
+    edit_golden(copy, lambda golden: golden[name].fill(np.nan), mixture="9", drawn="9")
+    verdict = _attest(copy)
+    assert not verdict.ok
+    assert "step 0" in verdict.detail
+
+
+def test_other_noise_draws_other_points(copy: Path) -> None:
+    def swap(golden: dict[str, np.ndarray]) -> None:
+        golden["uniforms"][:] = golden["uniforms"][::-1].copy()
+
+    edit_golden(copy, swap, mixture="0.5", drawn="0.5")
+    assert _attest(copy).detail.startswith("drawn: outside the bound")
+
+
+def test_a_model_with_an_altered_weight_writes_nothing(copy: Path) -> None:
+    perturb(copy, "first.weight_h", (0, 0), 1e-3)
+    with running(settings(copy.parent), ready=False) as started:
+        service = InkService(started.app, started.client)
+        while service.model.verdict is None:
+            pass
+        refused = service.post(text="a")
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
+        assert service.client.get("/v1/styles").status_code == 503
+        with service.client.websocket_connect("/v1/online") as socket:
+            socket.send_json({"model": "scrawl"})
+            socket.receive_json()
+            socket.send_json({"point": [1, 2, 0]})
+            assert socket.receive_json()["error"]["code"] == "not_ready"
+
+
+def test_attested_again_among_other_pages_the_verdict_is_the_same(pen: InkService) -> None:
+    first = pen.client.get("/v1/models/scrawl").json()["attestation"]
+    with ThreadPoolExecutor(7) as pool:
+        others = [pool.submit(pen.post, text="some words " * (1 + i)) for i in range(6)]
+        for _ in range(2):
+            answer = pen.client.post("/v1/models/scrawl/attest")
+            assert (answer.status_code, answer.json()) == (200, first)
+        assert {other.result().status_code for other in others} == {200}
+    assert first["ok"] is True
+
+
+def test_hands_without_their_file_are_refused(copy: Path) -> None:
+    edit_manifest(copy, lambda manifest: manifest["files"].pop("styles.safetensors"))
+    with pytest.raises(ArtifactError, match=r"styles\.safetensors is not among them"):
+        load_artifact(copy)
+
+
+def test_a_manifest_whose_kind_does_not_fit_is_refused(copy: Path) -> None:
+    edit_manifest(copy, lambda manifest: manifest.update(kind="language"))
+    with pytest.raises(ArtifactError, match="do not fit a model of kind language"):
+        load_artifact(copy)
+
+
+def test_every_hand_is_as_the_file_has_it(copy: Path) -> None:
+    artifact = load_artifact(copy)
+    states = artifact.style_states()
+    assert list(states) == ["upright", "hasty"]
+    for state in states.values():
+        assert {n: a.shape for n, a in state.items()} == {
+            p.name: p.shape for p in artifact.manifest.ports.state
+        }
+        assert state["kappa"].min() > -20
+    rehash(copy)
+    assert load_artifact(copy).digest == artifact.digest

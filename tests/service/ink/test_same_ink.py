@@ -1,0 +1,190 @@
+"""The same seeded request gives the same ink alone, in company, streamed, continued, anywhere."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.noise import InkNoise
+from service.artifact import Arrays, Artifact, load_artifact
+from service.engine.runtime import Runtime, ScanRunner
+from service.ink.pen import LinePen, strokes
+from service.ink.schemas import PageOptions
+from tests.service.serving import running, settings
+from tests.service.writing import InkService, Strokes
+
+_WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
+_OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
+# One request per kind of hand; the lines are of many lengths.
+_REQUESTS: list[dict[str, Any]] = [
+    {"text": "an even keel"},
+    {"text": "I\n\na second, longer line (no. 2)", "bias": 0},
+    {"text": "all of it in one hand: " * 4, "style": "upright", "bias": 2.5},
+    {"text": "go on\nas I began", "style": _OWN, "line_height": 31.7, "width": 411},
+]
+_EVERY_REQUEST = pytest.mark.parametrize(
+    "request_", [r | {"seed": 70 + i} for i, r in enumerate(_REQUESTS)], ids=range(len(_REQUESTS))
+)
+
+
+def _neighbours() -> list[dict[str, Any]]:
+    """12 requests of other lengths, some that read strokes first, some that want their state."""
+    return [
+        {
+            "text": "other words " * (1 + 3 * (i % 4)),
+            "seed": i,
+            "bias": [0, 0.5, 3][i % 3],
+            "style": [None, "hasty", _OWN][i % 3],
+            "format": ["json", "svg"][i % 2],
+            "return_state": i % 4 == 0,
+        }
+        for i in range(12)
+    ]
+
+
+@pytest.fixture(scope="module")
+def replica(inks: Path) -> Iterator[InkService]:
+    """A service with the same key, the other runner and other chunks."""
+    chosen = settings(inks, runner="slots", slots=5, chunk_steps=11, first_chunk_steps=2)
+    with running(chosen) as started:
+        yield InkService(started.app, started.client)
+
+
+@_EVERY_REQUEST
+def test_a_repeated_request_gives_the_same_ink(pen: InkService, request_: dict[str, Any]) -> None:
+    ink = pen.strokes(**request_)
+    assert sum(map(len, ink)) > 3
+    assert pen.strokes(**request_) == ink
+    assert pen.strokes(**request_ | {"seed": 1000}) != ink
+
+
+@_EVERY_REQUEST
+def test_runner_slots_and_chunks_change_no_bit(
+    pen: InkService, replica: InkService, request_: dict[str, Any]
+) -> None:
+    here, there = (s.write(**request_, return_state=True) for s in (pen, replica))
+    assert here["lines"] == there["lines"]
+    assert here["state"] == there["state"]
+    assert here["style"] == there["style"]
+
+
+@_EVERY_REQUEST
+def test_twelve_neighbours_change_no_bit(pen: InkService, request_: dict[str, Any]) -> None:
+    alone = pen.strokes(**request_)
+    with ThreadPoolExecutor(16) as pool:
+        neighbours = [pool.submit(pen.post, **n) for n in _neighbours()]
+        among = [pool.submit(pen.strokes, **request_) for _ in range(3)]
+        assert all(future.result() == alone for future in among)
+        assert {future.result().status_code for future in neighbours} == {200}
+
+
+@_EVERY_REQUEST
+def test_a_stream_is_the_whole_ink(pen: InkService, request_: dict[str, Any]) -> None:
+    assert pen.streamed_strokes(**request_) == pen.strokes(**request_)
+
+
+@_EVERY_REQUEST
+def test_a_stream_and_a_whole_answer_end_in_one_state(
+    pen: InkService, request_: dict[str, Any]
+) -> None:
+    whole = pen.write(**request_, return_state=True)
+    last = pen.events(**request_, return_state=True)[-1]
+    assert last == {"usage": whole["usage"], "state": whole["state"]}
+
+
+@pytest.mark.parametrize("hand", [None, "hasty", "lost"])
+def test_lines_written_one_by_one_are_the_page(pen: InkService, hand: str | None) -> None:
+    texts = ["one line", "and", "a third, which is longer"]
+    begin: dict[str, Any] = {"seed": 4, "style": hand, "bias": 0.3}
+    if hand == "lost":  # its window never gets to the text, so its lines end by their length
+        begin = {"state": pen.token(kappa=-1000, seed=4), "bias": 0.3}
+    whole = pen.write(**begin, text="\n".join(texts), return_state=True)
+    options = begin
+    for number, text in enumerate(texts):
+        # Empty lines put it where it stands on the page.
+        part = pen.write(**options, text="\n" * number + text, return_state=True)
+        assert part["lines"][-1] == whole["lines"][number]
+        options = {"state": part["state"], "bias": 0.3}
+    assert part["state"] == whole["state"]
+
+
+def test_a_state_forks_and_rewinds(pen: InkService) -> None:
+    state = pen.write(text="before", seed=1, return_state=True)["state"]
+    one = pen.strokes(text="after", state=state)
+    other = pen.strokes(text="after", state=state, seed=2)
+    assert other != one
+    assert pen.strokes(text="after", state=state) == one
+    assert pen.strokes(text="after", state=state, seed=2) == other
+
+
+def test_a_request_without_a_seed_tells_the_one_it_took(pen: InkService) -> None:
+    one, other = (pen.write(text="chance") for _ in range(2))
+    assert one["lines"] != other["lines"]
+    assert pen.lines(text="chance", seed=one["seed"]) == one["lines"]
+
+
+class _Hand:
+    """A fresh hand that writes line after line with the graph alone, one step a call."""
+
+    def __init__(self, artifact: Artifact, bias: float, seed: int) -> None:
+        assert artifact.manifest.ink is not None
+        self._units = artifact.manifest.ink.units_per_line
+        self._runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
+        self._bias, self._noise, self._drawn = bias, InkNoise(seed), 0
+        self._before, self._height = "", 0.0
+        self._lines = 0
+
+    def write(self, text: str) -> Strokes:
+        """The strokes of the next line, in px."""
+        in_sight = self._before + text
+        offsets, state = self._draw(in_sight, 40 * len(text) + 100)
+        self._drawn += len(offsets)
+        # What was written is forgotten but for its last character, with a space after it.
+        self._runner.load(0, state | {"kappa": state["kappa"] - np.float32(len(in_sight) - 1)})
+        shown = offsets.copy()
+        if self._before:  # its first move is out of the line above
+            shown[0, 0] = min(max(shown[0, 0] - 4, 0), 4)
+            shown[0, 1] += np.float32(self._height)
+        y = offsets[:, 1].astype(np.float64).cumsum()[-60:]
+        lows = [b for a, b, c in zip(y, y[1:], y[2:], strict=False) if b < a and b <= c]
+        self._before, self._height = f"{in_sight[-1]} ", float(y[-1] - np.median(lows))
+        points = LinePen(PageOptions().layout(self._units, 1.0), self._lines).move(shown)
+        self._lines += 1
+        return [stroke.round(2).tolist() for stroke in strokes(points)]
+
+    def _draw(self, text: str, most: int) -> tuple[np.ndarray, Arrays]:
+        """The offsets `(n, 3)` up to the end of the text, and the state after the last."""
+        symbols = np.zeros((1, 64), np.int64)
+        symbols[0, : len(text)] = [ord(c) - 31 for c in text]
+        bias = np.array([self._bias], np.float32)
+        row = {"text": symbols, "length": np.array([len(text)]), "bias": bias}
+        drawn: list[np.ndarray] = []
+        while len(drawn) < most:
+            before = self._runner.read(0)
+            uniform, normal = self._noise.take(self._drawn + len(drawn), 1)
+            steps = {
+                "forced": np.zeros((1, 1, 3), np.float32),
+                "force": np.zeros((1, 1), bool),
+                "uniform": uniform[None],
+                "normal": normal[None],
+            }
+            out = self._runner.run([0], steps, row, filtered=False)
+            if out["ended"][0, 0]:
+                return np.stack(drawn), before
+            drawn.append(out["drawn"][0, 0])
+        return np.stack(drawn), self._runner.read(0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "bias"), [(["keel"], 0.0), (["Why, 12 of them?", "No:", "11, and (a) half"], 1.5)]
+)
+def test_a_page_is_what_the_graph_draws_step_by_step(
+    pen: InkService, inks: Path, texts: list[str], bias: float
+) -> None:
+    hand = _Hand(load_artifact(inks / "scrawl"), bias, seed=9)
+    expected = [hand.write(text) for text in texts]
+    assert pen.strokes(text="\n".join(texts), bias=bias, seed=9) == expected
+    assert pen.strokes(text="\n".join(texts), bias=bias + 0.01, seed=9) != expected

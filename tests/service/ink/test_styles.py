@@ -1,0 +1,196 @@
+"""Hands to write in: those that are stored, those made of strokes, and what is no hand at all."""
+
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from service.engine.runtime import Runtime, ScanRunner
+from service.ink.line import InkLine, InkPiece
+from service.state import Moment, StateCodec
+from tests.artifacts import HANDS, invented_ink
+from tests.service.serving import KEY, Service
+from tests.service.writing import InkService
+
+_BODY = {"text": "a hand\nof my own", "seed": 6}
+
+
+def _strokes(scale: float = 1.0) -> dict[str, Any]:
+    """A row of arches of 12 points each, the pen lifted after every third."""
+    arch = [[6 * i / 11, 8 - 8 * np.sin(np.pi * i / 11)] for i in range(12)]
+    points = [[(x + 7 * n) * scale, y * scale] for n in range(9) for x, y in arch]
+    return {"strokes": [points[:36], points[36:72], points[72:]], "text": "mmm mmm mmm"}
+
+
+def _refusal(response: Any, status: int) -> dict[str, Any]:
+    assert response.status_code == status, response.text
+    return response.json()["error"]
+
+
+def test_stored_hands_are_listed_with_what_they_look_like(ink: InkService) -> None:
+    answer = ink.client.get("/v1/styles").json()
+    assert answer["object"] == "list"
+    assert [style["id"] for style in answer["data"]] == list(HANDS)
+    for style in answer["data"]:
+        assert style.keys() == {
+            "id", "model", "description", "slant_degrees", "size", "speed", "preview",
+        }  # fmt: skip
+        assert style["model"] == "scrawl"
+        assert style["description"] == f"invented, {style['id']}"
+        assert -60 <= style["slant_degrees"] <= 60
+        assert style["size"] > 0 < style["speed"]
+    assert ink.client.get("/v1/styles").json() == answer
+
+
+def test_a_service_without_hands_lists_none(scan: Service) -> None:
+    assert scan.client.get("/v1/styles").json() == {"object": "list", "data": []}
+
+
+def test_a_preview_is_always_the_same_drawing(ink: InkService) -> None:
+    previews = []
+    for style in ink.client.get("/v1/styles").json()["data"]:
+        answer = ink.client.get(style["preview"])
+        assert answer.headers["content-type"].startswith("image/svg+xml")
+        assert any(p.tag.endswith("path") for p in ElementTree.fromstring(answer.content).iter())
+        assert ink.client.get(style["preview"]).content == answer.content
+        previews.append(answer.content)
+    assert len(set(previews)) == len(HANDS)
+
+
+@pytest.mark.parametrize("style", ["nobody", "..%2Fupright", "%F0%9F%A6%8A"])
+def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
+    ink: InkService, style: str
+) -> None:
+    error = _refusal(ink.client.get(f"/v1/styles/{style}/preview.svg"), 404)
+    if "%2F" not in style:
+        assert error["code"] == "style_not_found"
+        assert error["message"].endswith("this service has: upright, hasty")
+
+
+def test_each_hand_writes_its_own_ink(pen: InkService) -> None:
+    hands = [None, *HANDS, _strokes()]
+    inks = [pen.strokes(**_BODY, style=hand) for hand in hands]
+    assert all(inks[i] != inks[j] for i in range(4) for j in range(i))
+    for hand, ink in zip(hands, inks, strict=True):
+        assert pen.strokes(**_BODY, style=hand) == ink
+
+
+def test_a_hand_is_not_its_seed(ink: InkService) -> None:
+    token = ink.write(**_BODY, style=_strokes())["style"]
+    for style in ("upright", token):
+        one, other = (ink.write(**_BODY | {"seed": n}, style=style) for n in (1, 2))
+        assert one["lines"] != other["lines"]
+        assert (one["seed"], other["seed"], one["style"]) == (1, 2, style)
+
+
+def test_a_stored_hand_is_the_state_it_was_stored_as(ink: InkService) -> None:
+    moment = ink.model.styles["hasty"]
+    assert (moment.context, moment.height != 0) == ("d", True)
+    state = ink.model.codec.encode(replace(moment, seed=6))
+    assert ink.strokes(text=_BODY["text"], state=state) == ink.strokes(**_BODY, style="hasty")
+
+
+def test_the_service_reads_ink_into_the_state_that_export_stored(ink: InkService) -> None:
+    """Two programs, one hand: exported with the artifact, and read here as a caller's ink is."""
+    artifact, pieces = ink.model.artifact, list[InkPiece]()
+    for i, hand in enumerate(HANDS):
+        read = invented_ink(hand, i)
+        runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, slots=1))
+        start = Moment(artifact.initial_state(), 0, 0, 0)
+        job = InkLine(read.text, start, artifact.manifest, pieces.append, known=read.offsets)
+        runner.load(0, job.state)
+        row = {name: value[None] for name, value in job.row.items()}
+        done = False
+        while not done:
+            steps = job.inputs(min(10, job.steps_wanted()))
+            inputs = {name: array[:, None] for name, array in steps.items()}
+            outputs = runner.run([0], inputs, row, filtered=False)
+            done = job.accept({name: array[:, 0] for name, array in outputs.items()})
+        job.finish(runner.read(0))
+        found, stored = pieces[-1].moment, ink.model.styles[hand]
+        assert found is not None
+        assert found.context == stored.context == read.text[-1]
+        for name in stored.state.keys() - {"kappa"}:
+            assert found.state[name].tobytes() == stored.state[name].tobytes(), name
+        assert np.array_equal(found.state["kappa"], stored.state["kappa"].clip(-1, 1.5))
+
+
+def test_strokes_become_a_token_that_is_the_same_hand(pen: InkService) -> None:
+    first = pen.write(**_BODY, style=_strokes())
+    assert len(first["style"]) > 500
+    assert pen.write(**_BODY, style=first["style"])["lines"] == first["lines"]
+    assert pen.events(**_BODY, style=_strokes())[0]["style"] == first["style"]
+    made = pen.client.post("/v1/styles", json=_strokes()).json()
+    assert pen.strokes(**_BODY, style=made["style"]) == [line["strokes"] for line in first["lines"]]
+
+
+def test_a_style_of_strokes_is_measured(ink: InkService) -> None:
+    made = ink.client.post("/v1/styles", json=_strokes() | {"model": "scrawl"}).json()
+    assert made.keys() == {"style", "slant_degrees", "size", "speed"}
+    sheared = _strokes()
+    sheared["strokes"] = [[[x - 0.3 * y, y] for x, y in s] for s in sheared["strokes"]]
+    assert ink.client.post("/v1/styles", json=sheared).json()["slant_degrees"] == pytest.approx(
+        made["slant_degrees"] + np.degrees(np.arctan(0.3)), abs=4
+    )
+
+
+def test_a_page_twice_as_large_shows_the_same_hand(ink: InkService) -> None:
+    small, large = (ink.client.post("/v1/styles", json=_strokes(s)).json() for s in (1, 2))
+    assert small == large
+    assert ink.client.post("/v1/styles", json=_strokes(1.3)).json()["size"] == pytest.approx(
+        small["size"]
+    )
+
+
+def test_spaces_around_the_text_of_strokes_say_nothing(ink: InkService) -> None:
+    spaced = _strokes() | {"text": "  mmm \n mmm  mmm "}
+    assert ink.strokes(**_BODY, style=spaced) == ink.strokes(**_BODY, style=_strokes())
+
+
+def test_an_unknown_style_is_refused_by_name_with_those_there_are(ink: InkService) -> None:
+    for name in ("nobody", "x" * 300, "", "\u00fc", "nobody.else"):
+        error = _refusal(ink.post(**_BODY, style=name), 400)
+        assert error["param"] == "style"
+        assert error["message"].endswith("upright, hasty")
+        assert len(error["message"]) < 200
+
+
+def test_a_token_of_another_model_is_a_conflict(ink: InkService) -> None:
+    other = replace(ink.model.artifact, digest="0" * 64)
+    codec = StateCodec(KEY.encode(), other, ink.model.runtime.fingerprint)
+    foreign = codec.encode(ink.model.styles["upright"])
+    begun = ink.client.post(
+        "/v1/completions", json={"model": "letters", "max_tokens": 1, "return_state": True}
+    ).json()
+    for token in (foreign, begun["choices"][0]["state"]):
+        for field in ("style", "state"):
+            error = _refusal(ink.post(text="a", **{field: token}), 409)
+            assert error["code"] == "state_mismatch"
+    state = ink.write(text="a", return_state=True)["state"]
+    refused = ink.client.post("/v1/completions", json={"model": "letters", "state": state})
+    assert _refusal(refused, 409)["code"] == "state_mismatch"
+
+
+def test_a_style_and_a_state_are_one_too_many(ink: InkService) -> None:
+    state = ink.write(text="a", return_state=True)["state"]
+    assert "style" in _refusal(ink.post(text="a", style="upright", state=state), 400)["message"]
+
+
+@pytest.mark.parametrize(
+    ("strokes", "text", "reason"),
+    [
+        ([[[5, 5]]], "dot", "no line in it"),
+        ([[[5, 5], [5, 5]], [[5, 5]]], "dot", "no line in it"),
+        ([[[0, 0], [9, 9]]], "far too long for this", "2 points for 17 characters"),
+        ([[[0, 0], [9, 9]]], "   ", "text is empty"),
+        ([[[0, 0], [9, 9]]], "né", "'é' at 1"),
+    ],
+)
+def test_strokes_that_cannot_be_the_text_are_refused(
+    ink: InkService, strokes: list[Any], text: str, reason: str
+) -> None:
+    style = {"strokes": strokes, "text": text}
+    for response in (ink.post(**_BODY, style=style), ink.client.post("/v1/styles", json=style)):
+        assert reason in _refusal(response, 400)["message"]

@@ -1,0 +1,240 @@
+"""Pen data: every loader against invented files, and the synthetic pen."""
+
+import os
+import shutil
+import tarfile
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from training.ink.command import show
+from training.ink.iam import IamFolder
+from training.ink.line import Line, Tally
+from training.ink.sources import SYNTHETIC, read_lines
+from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
+from training.ink.unipen import UnipenFolder
+
+_FIXTURES = Path(__file__).parent / "pen_fixtures"
+_UNIPEN = _FIXTURES / "unipen"
+_IAM = _FIXTURES / "iam"
+_REAL = Path(os.environ.get("EVENKEEL_DATA", "no-such-folder"), "unipen_r01_v07")
+_REAL_ARCHIVE = _REAL / "unipen_r01v07_cat7_words_cat8_text.tar.xz"
+
+
+def _points(line: Line) -> list[list[list[float]]]:
+    return [stroke.tolist() for stroke in line.strokes]
+
+
+def _by_text(lines: list[Line]) -> dict[str, Line]:
+    assert len({line.text for line in lines}) == len(lines)
+    return {line.text: line for line in lines}
+
+
+@pytest.fixture(scope="module")
+def unipen() -> tuple[dict[str, Line], Tally]:
+    tally = Tally()
+    return _by_text(read_lines(_UNIPEN, tally)), tally
+
+
+def test_a_segment_has_the_strokes_of_its_components(
+    unipen: tuple[dict[str, Line], Tally],
+) -> None:
+    # Columns are Y X T in an included file, and x is twice as fine as y.
+    assert _points(unipen[0]["whole"]) == [[[5, 1], [10, 2], [15, 3]]]
+
+
+def test_offsets_count_points_and_include_the_last(unipen: tuple[dict[str, Line], Tally]) -> None:
+    assert _points(unipen[0]["part"]) == [[[10, 2], [15, 3]], [[20, 4]]]
+
+
+def test_an_empty_component_has_no_number_and_includes_nest(
+    unipen: tuple[dict[str, Line], Tally],
+) -> None:
+    # 0 down, an empty up that is not counted, 1 down, 2 up; 3 from a nested file; 4 down.
+    assert _points(unipen[0]["joined"]) == [[[15, 3]], [[35, 7], [40, 8]], [[45, 9]]]
+
+
+def test_escaped_quotes_are_part_of_the_label(unipen: tuple[dict[str, Line], Tally]) -> None:
+    line = unipen[0]['say "no" twice']
+    assert _points(line) == [[[20, 4], [25, 5]], [[35, 7], [40, 8]]]
+    assert (line.writer, line.source, line.points_per_second) == ("inv/ada", "inv", 80.0)
+
+
+def test_what_cannot_be_read_is_counted_and_named_and_the_rest_loads(
+    unipen: tuple[dict[str, Line], Tally],
+) -> None:
+    lines, tally = unipen
+    assert set(lines) == {"whole", "part", "joined", 'say "no" twice'}
+    assert tally.examples == {
+        "marked BAD by its collector": ["data/7/inv/words.dat#4"],
+        "malformed segment (range outside the file)": ["data/7/inv/words.dat#5"],
+        "malformed segment (no range or label)": ["data/7/inv/words.dat#6"],
+        "unreadable file (include file missing)": ["data/8/inv/nowhere.dat"],
+        "unreadable file (coordinates do not fill their columns)": ["data/8/inv/ragged.dat"],
+        "unreadable file (IndexError)": ["data/8/inv/rateless.dat"],
+        "unreadable file (coordinates are not numbers)": ["data/8/inv/words.dat"],
+    }
+    assert sum(tally.skipped.values()) == 7
+
+
+def test_archives_read_as_the_folders_they_hold(
+    unipen: tuple[dict[str, Line], Tally], tmp_path: Path
+) -> None:
+    with tarfile.open(tmp_path / "unipen_invented.tar.xz", "w:xz") as tar:
+        for part in ("data", "include"):
+            tar.add(_UNIPEN / part, part)
+    lines = _by_text(read_lines(tmp_path, tally := Tally()))
+    assert {t: _points(line) for t, line in lines.items()} == {
+        t: _points(line) for t, line in unipen[0].items()
+    }
+    assert tally.skipped == unipen[1].skipped
+
+
+@pytest.fixture(scope="module")
+def iam() -> tuple[dict[str, Line], Tally]:
+    tally = Tally()
+    return _by_text(read_lines(_IAM, tally)), tally
+
+
+def test_a_whiteboard_stroke_is_even_in_time_and_y_is_up(
+    iam: tuple[dict[str, Line], Tally],
+) -> None:
+    line = iam[0]["the first kite"]
+    slanted, dot = line.strokes
+    expected = [[100, -50], [110, -40], [120, -30], [130, -20], [140, -10]]
+    np.testing.assert_allclose(slanted, expected, rtol=0, atol=1e-3)
+    assert dot.tolist() == [[150, -20]]
+    assert (line.writer, line.source, line.points_per_second) == ("iam/70001", "iam", 100.0)
+
+
+def test_a_stroke_without_a_clock_keeps_its_points(iam: tuple[dict[str, Line], Tally]) -> None:
+    backwards, timeless = [[1, -2], [3, -4], [5, -6]], [[7, -8], [9, -10]]
+    assert _points(iam[0]["rose & fell"]) == [backwards, timeless]
+
+
+def test_whiteboard_lines_that_cannot_be_read_are_counted_and_named(
+    iam: tuple[dict[str, Line], Tally],
+) -> None:
+    assert set(iam[0]) == {"the first kite", "rose & fell"}
+    assert iam[1].examples == {
+        "malformed XML": ["z01-000a-03.xml"],
+        "no strokes": ["z01-000a-04.xml"],
+        "malformed points": ["z01-000a-05.xml"],
+        "no text for the line": ["z01-000a-06.xml", "z01-000b-01.xml"],
+    }
+
+
+def test_a_split_selects_its_forms() -> None:
+    folder = IamFolder(_IAM)
+    assert folder.split("trainset") == folder.split("trainset.txt") == {"z01-000a"}
+    assert len(list(folder.lines(folder.split("trainset"), Tally()))) == 2
+    tally = Tally()
+    assert list(folder.lines(folder.split("testset_v"), tally)) == []
+    assert tally.examples == {
+        "no text for the line": ["z01-000b-01.xml"],
+        "form of the split without strokes": ["z09-999q"],
+    }
+    with pytest.raises(ValueError, match="no split testset_f"):
+        folder.split("testset_f")
+
+
+def test_the_inner_folders_of_an_archive_may_be_missing(tmp_path: Path) -> None:
+    for name in ("lineStrokes", "ascii"):
+        shutil.copytree(_IAM / f"{name}-all" / name, tmp_path / f"{name}-all")
+    lines = read_lines(tmp_path, Tally())
+    assert [line.text for line in lines] == ["the first kite", "rose & fell"]
+    # Without the original recordings a form stands for its writer.
+    assert {line.writer for line in lines} == {"iam/z01-000a"}
+
+
+def test_a_folder_of_no_known_format_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="holds no pen data"):
+        read_lines(tmp_path, Tally())
+    with pytest.raises(ValueError, match="is no folder"):
+        read_lines(tmp_path / "nothing", Tally())
+
+
+def test_the_synthetic_pen_is_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, again = list(synthetic_lines(5, 3)), list(synthetic_lines(5, 3))
+    assert [line.text for line in first] == [line.text for line in again]
+    assert list(map(_points, first)) == list(map(_points, again))
+    assert _points(next(synthetic_lines(1, 3))) == _points(first[0])
+    assert _points(next(synthetic_lines(1, 4))) != _points(first[0])
+    monkeypatch.setattr("export.pens.sources._SYNTHETIC_LINES", 2)
+    assert [line.source for line in read_lines(SYNTHETIC, Tally())] == ["synthetic"] * 2
+
+
+def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
+    generator = np.random.default_rng(0)
+    texts = [random_text(generator) for _ in range(400)]
+    assert set("".join(texts)) == set(CHARACTERS)
+    assert all(1 <= len(text.split(" ")) <= 8 for text in texts)
+
+
+@pytest.mark.parametrize("font", ["futural", "rowmans", "scripts", "cursive"])
+def test_every_character_but_space_leaves_ink(font: str) -> None:
+    generator = np.random.default_rng(0)
+    style = replace(random_style(generator), font=font)
+    for character in CHARACTERS.strip():
+        line = write(character, style, generator)
+        assert line.strokes
+        assert all(np.isfinite(s).all() and len(s) >= 3 for s in line.strokes)
+    assert write(" ", style, generator).strokes == ()
+
+
+def test_synthetic_writing_runs_to_the_right_at_a_human_pace() -> None:
+    lines = list(synthetic_lines(60, 1))
+    characters = [len(line.text.replace(" ", "")) for line in lines]
+    points = [sum(map(len, line.strokes)) for line in lines]
+    assert 24 < np.median(np.divide(points, characters)) < 31
+    for line, count in zip(lines, characters, strict=True):
+        if count >= 8:
+            middles = [stroke[:, 0].mean() for stroke in line.strokes]
+            assert np.corrcoef(middles, range(len(middles)))[0, 1] > 0.95
+
+
+def test_the_synthetic_pen_is_slow_at_its_ends_and_in_curves() -> None:
+    generator = np.random.default_rng(0)
+    style = replace(random_style(generator), font="futural", tremor=0.0, speed=0.5)
+    (bar,) = write("|", style, generator).strokes
+    speeds = np.hypot(*np.diff(bar, axis=0).T)
+    assert max(speeds[0], speeds[-1]) < 0.5 * speeds.max()
+    (letter,) = write("c", style, generator).strokes
+    curved = np.hypot(*np.diff(letter, axis=0).T)
+    assert curved.max() < 0.8 * speeds.max()
+
+
+def test_show_prints_what_was_read_and_draws_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    sheet = tmp_path / "sheet.png"
+    assert show(_UNIPEN, sheet) == 0
+    printed = capsys.readouterr().out
+    assert "4 lines kept" in printed
+    assert "1 marked BAD by its collector: data/7/inv/words.dat#4" in printed
+    (row,) = (row.split() for row in printed.splitlines() if row.startswith("inv "))
+    assert row == ["inv", "4", "1", "27", "0.6"]
+    assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.skipif(
+    not _REAL_ARCHIVE.is_file(),
+    reason="reads real data: set EVENKEEL_DATA to a folder that has unipen_r01_v07",
+)
+def test_real_unipen_loads_whole(tmp_path: Path) -> None:
+    # One small contributor: all the others take a minute.
+    with tarfile.open(_REAL_ARCHIVE) as tar:
+        wanted = [
+            m for m in tar if m.name.removeprefix("./").startswith(("data/8/ceb/", "include/ceb/"))
+        ]
+        tar.extractall(tmp_path, wanted, filter="data")
+    tally = Tally()
+    lines = list(UnipenFolder(tmp_path).lines("8", tally))
+    assert len(lines) == 22
+    assert not tally.skipped
+    assert len({line.writer for line in lines}) == 4
+    for line in lines:
+        points = sum(map(len, line.strokes))
+        assert 10 < points / len(line.text) < 150

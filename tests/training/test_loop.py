@@ -1,0 +1,171 @@
+"""Training: exact resumption, reproducibility, data parallel, and what can go wrong on the way."""
+
+import json
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+
+from export.__main__ import main
+from tests.export.tiny import tiny_recipe
+from training import checkpoint
+from training.loop import CHECKPOINT, LOG, Trainer
+from training.run import carry_out
+
+ROOT = Path(__file__).parents[2]
+
+
+def tensors(run: Path) -> dict[str, torch.Tensor]:
+    return checkpoint.load(run / CHECKPOINT)[0]
+
+
+class Interrupted(Exception):
+    pass
+
+
+def stop_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
+    whole = Trainer._update
+
+    def update(self: Trainer) -> torch.Tensor:
+        if self.progress.update == updates:
+            raise Interrupted
+        return whole(self)
+
+    monkeypatch.setattr(Trainer, "_update", update)
+
+
+def test_training_learns(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / LOG).read_text().splitlines()]
+    assert rows[-1]["validation_loss"] < rows[0]["validation_loss"] < 3.5
+    assert (run / "loss.png").stat().st_size > 5000
+
+
+def test_the_same_seed_gives_the_same_weights_bit_for_bit(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    carry_out(tiny_recipe(corpus), tmp_path / "again", "cpu", Path())
+    first, second = tensors(run), tensors(tmp_path / "again")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_another_seed_gives_other_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
+    carry_out(tiny_recipe(corpus, seed=1), tmp_path / "other", "cpu", Path())
+    name = "best.stack.cells.0.weight_h"
+    assert not torch.equal(tensors(run)[name], tensors(tmp_path / "other")[name])
+
+
+@pytest.mark.parametrize("updates", [1, 37, 130])
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
+    corpus: Path, run: Path, tmp_path: Path, updates: int
+) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, updates)
+        with pytest.raises(Interrupted):
+            carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    first, second = tensors(run), tensors(tmp_path / "tiny")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
+    losses = [[json.loads(r)["validation_loss"] for r in log] for log in logs]
+    assert losses[0] == losses[1]
+
+
+def test_a_run_with_other_settings_is_not_resumed(corpus: Path, run: Path) -> None:
+    with pytest.raises(ValueError, match=r"other settings.*training"):
+        carry_out(tiny_recipe(corpus, learning_rate=0.5), run, "cpu", Path())
+
+
+def test_a_checkpoint_cut_short_is_named(corpus: Path, run: Path, tmp_path: Path) -> None:
+    whole = (run / CHECKPOINT).read_bytes()
+    (tmp_path / CHECKPOINT).write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match=r"checkpoint\.safetensors cannot be read"):
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
+
+
+def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "a.safetensors"
+    checkpoint.save(path, {"w": torch.ones(3)}, {"n": 1})
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
+    try:
+        with pytest.raises(OSError, match=r"could not write .*a\.safetensors"):
+            checkpoint.save(path, {"w": torch.zeros(100_000)}, {"n": 2})
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert checkpoint.load(path)[1] == {"n": 1}
+    assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
+
+
+@pytest.mark.parametrize("size", [0, 1, 100])
+def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], size: int
+) -> None:
+    (tmp_path / "small.txt").write_bytes(b"x" * size)
+    arguments = ["train", "quickstart", "--data", str(tmp_path / "small.txt")]
+    assert main([*arguments, "--out", str(tmp_path / "run")]) == 1
+    message = capsys.readouterr().err
+    assert "holds no bytes" in message if size == 0 else "needs at least" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ["train", "sonnets"],
+            "one of: contrast, handwriting, pen-contrast, quickstart, shakespeare",
+        ),
+        (["train", "quickstart", "--data", "/nowhere.txt"], "no such file or folder"),
+        (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
+        (["train", "quickstart", "--set", "model.units=wide"], "model.units is 'wide'"),
+        (["train", "quickstart", "--set", "units=3"], "must look like"),
+        (["train", "quickstart", "--set", "extra.units=3"], "unknown table extra"),
+        (["convert", "/nowhere", "/tmp/never"], "train it first"),
+        (["verify", "/nowhere"], "not an artifact"),
+    ],
+)
+def test_bad_arguments_are_refused_in_words(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if arguments[0] == "train":
+        arguments = [*arguments, "--out", str(tmp_path)]
+    assert main(arguments) == 1
+    assert message in capsys.readouterr().err
+
+
+def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            "export.train.Trainer._validate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
+        arguments = ["--data", str(corpus), "--set", "batch.rows=8", "--set", "model.units=24"]
+        assert main(["train", "quickstart", *arguments, "--out", str(tmp_path)]) == 130
+    assert checkpoint.load(tmp_path / CHECKPOINT)[1]["progress"]["update"] > 0
+
+
+def test_two_processes_train_what_one_does(corpus: Path, tmp_path: Path) -> None:
+    settings = [
+        "model.units=16",
+        "model.output_dropout=0.0",
+        "batch.rows=4",
+        "batch.steps=20",
+        "training.epochs=0.2",
+    ]
+    common = ["train", "quickstart", "--data", str(corpus), "--device", "cpu"]
+    for setting in settings:
+        common += ["--set", setting]
+    assert main([*common, "--out", str(tmp_path / "one")]) == 0
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    subprocess.run(
+        [*torchrun, "-m", "export", *common, "--out", str(tmp_path / "two")],
+        cwd=ROOT,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    one, two = tensors(tmp_path / "one"), tensors(tmp_path / "two")
+    assert one.keys() == two.keys()
+    for name in one:
+        assert torch.allclose(one[name], two[name], rtol=1e-3, atol=1e-4), name

@@ -1,0 +1,45 @@
+"""Corpora: files, folders, Python's own reference; and how streams are laid out."""
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from models.language import LanguageConfig, LanguageModel
+from training.task import LanguageTask
+from training.text.data import PYTHON_REFERENCE, read_corpus, streams
+
+
+def test_a_folder_is_its_files_in_order_of_name(tmp_path: Path) -> None:
+    (tmp_path / "b.txt").write_text("two")
+    (tmp_path / "a.txt").write_text("one ")
+    assert read_corpus(str(tmp_path)).content == b"one two"
+
+
+def test_the_reference_every_python_carries_is_a_corpus() -> None:
+    corpus = read_corpus(PYTHON_REFERENCE)
+    assert b"assert" in corpus.content
+    assert len(corpus.content) > 300_000
+
+
+def test_streams_are_contiguous_parts_side_by_side() -> None:
+    laid = streams(torch.arange(11, dtype=torch.uint8), 3)
+    assert laid.T.tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_an_epoch_reads_every_stream_in_order_whoever_reads_it(world: int) -> None:
+    model = LanguageModel(LanguageConfig(units=4, embedding=2))
+    text = torch.arange(250, dtype=torch.uint8)
+    columns: dict[int, list[int]] = {}
+    for rank in range(world):
+        task = LanguageTask(model, text, text, 4, 10, seed=3, rank=rank, world=world)
+        for update in range(task.updates_per_epoch):
+            (inputs, targets), anew = task.batch(update)
+            assert anew is (update == 0)
+            assert torch.equal(inputs[1:], targets[:-1])
+            for column in range(inputs.shape[1]):
+                columns.setdefault(rank + world * column, []).extend(inputs[:, column].tolist())
+    assert len(columns) == 4
+    for read in columns.values():
+        assert read == list(range(read[0], read[0] + len(read)))

@@ -1,0 +1,65 @@
+"""What decides a training run, as typed values; `training.recipe` reads them from TOML."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DataConfig:
+    """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
+    `pydoc` for text and `synthetic` for ink."""
+
+    source: str
+    validation_fraction: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0 < self.validation_fraction < 1:
+            raise ValueError(
+                f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchConfig:
+    """`rows` side by side in an update, `steps` of each; kinds with whole rows have no steps."""
+
+    rows: int = 64
+    steps: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainConfig:
+    """How a task is optimised. `time_limit_s` shortens the schedule, so the rate still ends at 0
+    when it is reached; a run that reaches it is not reproducible, and says so in its facts."""
+
+    epochs: float = 16.0
+    learning_rate: float = 3e-3
+    warmup_updates: int = 200
+    weight_decay: float = 0.01
+    clip_norm: float = 1.0
+    average_decay: float = 0.999
+    patience_epochs: int = 8
+    validate_every_epochs: float = 1.0
+    time_limit_s: float | None = None
+    save_every_s: float = 45.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """The kind of a recipe file and its four tables; `model` is the configuration of that kind."""
+
+    kind: str
+    data: DataConfig
+    model: Any
+    batch: BatchConfig = field(default_factory=BatchConfig)
+    training: TrainConfig = field(default_factory=TrainConfig)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a run is carried out: its device, and which of how many processes this is."""
+
+    device: str = "cpu"
+    rank: int = 0
+    world: int = 1

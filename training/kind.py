@@ -1,0 +1,38 @@
+"""What training has to know of a kind of model."""
+
+from typing import Any, Protocol
+
+from torch import nn
+
+from training.config import Place, Recipe
+from training.task import Task
+
+
+class TrainingKind(Protocol):
+    """One kind of model, from a recipe's `[model]` table to a task on data."""
+
+    @property
+    def name(self) -> str:
+        """The kind, as manifests and recipes spell it."""
+        ...
+
+    @property
+    def unit(self) -> str:
+        """What one step is: the loss is in nats per unit."""
+        ...
+
+    @property
+    def config(self) -> type:
+        """The class of the `[model]` table."""
+        ...
+
+    def model(self, hyperparameters: dict[str, Any]) -> nn.Module:
+        """The model of a run as it is served: fresh weights, every dropout rate 0."""
+        ...
+
+    def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
+        """What is trained, and the facts of its data: `name`, `sha256` and how much there is.
+
+        Raises `ValueError` for data that is missing or too small.
+        """
+        ...

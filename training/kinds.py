@@ -1,0 +1,8 @@
+"""The kinds of model that can be trained."""
+
+from contract.kinds import Kinds
+from training.ink.kind import InkTraining
+from training.kind import TrainingKind
+from training.text.kind import TextTraining
+
+KINDS: Kinds[TrainingKind] = Kinds(TextTraining(), InkTraining())

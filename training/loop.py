@@ -1,0 +1,286 @@
+"""One training loop for every model: AdamW, warm-up and cosine, clipping, truncated
+back-propagation with carried state, weight averaging, early stopping, exact resumption.
+
+Run it through `python -m export train`; under `torchrun` it is data parallel.
+"""
+
+import ctypes
+import json
+import math
+import time
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, distributed
+from tqdm import tqdm
+
+from models.cells import State
+from training import checkpoint
+from training.config import TrainConfig
+from training.task import Task
+
+CHECKPOINT = "checkpoint.safetensors"
+LOG = "log.jsonl"
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
+
+
+@dataclass(slots=True)
+class Progress:
+    """Where a run stands; all of it travels in the checkpoint."""
+
+    update: int = 0
+    elapsed_s: float = 0.0
+    best_loss: float = math.inf
+    best_update: int = 0
+
+
+class Trainer:
+    """Runs a task to the end in the folder `run`, from its checkpoint if it has one.
+
+    Averaging is of parameters. Buffers, which are batch norm's running statistics, are validated
+    and kept as they stand: already averages over time, though of the weights being trained.
+    """
+
+    def __init__(self, task: Task, config: TrainConfig, run: Path, facts: dict[str, Any]) -> None:
+        self.task, self.config, self.run_dir = task, config, run
+        self.facts = facts | {"training": asdict(config)}
+        self.progress = Progress()
+        self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
+        self.state = task.initial_state()
+        self.parameters = dict(task.model.named_parameters())
+        self.buffers = dict(task.model.named_buffers())
+        self.average = {n: p.detach().clone() for n, p in self.parameters.items()}
+        self.best = self._averaged_model()
+        self.optimizer = _adamw(self.parameters, config)
+        self.world = distributed.get_world_size() if distributed.is_initialized() else 1
+        self.rank = distributed.get_rank() if self.world > 1 else 0
+        if (run / CHECKPOINT).exists():
+            self._restore()
+        run.mkdir(parents=True, exist_ok=True)
+
+    def run(self) -> dict[str, Tensor]:
+        """Train; return the averaged weights of the best validation."""
+        self.task.model.train()
+        every = max(1, round(self.config.validate_every_epochs * self.task.updates_per_epoch))
+        began = time.monotonic() - self.progress.elapsed_s
+        saved = time.monotonic()
+        bar = tqdm(
+            total=self.total_updates,
+            initial=self.progress.update,
+            desc=self.run_dir.name,
+            unit="update",
+            disable=self.rank > 0,
+            mininterval=1.0,
+        )
+        try:
+            while not self._finished():
+                losses = []
+                # Up to the next validation, which a resumed run has at the same updates.
+                left = every - self.progress.update % every
+                for _ in range(min(left, self.total_updates - self.progress.update)):
+                    losses.append(self._update())
+                    self.progress.elapsed_s = time.monotonic() - began
+                    bar.update()
+                    if time.monotonic() - saved > self.config.save_every_s:
+                        self.save()
+                        saved = time.monotonic()
+                    if self._out_of_time():
+                        break
+                train_loss = torch.stack(losses).mean().item()
+                self._validate(train_loss)
+                bar.set_postfix(train=f"{train_loss:.3f}", best=f"{self.progress.best_loss:.4f}")
+        finally:
+            bar.close()
+            self.save()
+        return self.best
+
+    def save(self) -> None:
+        """Write the checkpoint. In data-parallel training every process takes part."""
+        state = _gather(self.state, self.world)
+        if self.rank > 0:
+            return
+        moments = {}
+        for name, parameter in self.parameters.items():
+            for key, value in self.optimizer.state.get(parameter, {}).items():
+                moments[f"moments.{name}.{key}"] = value
+        tensors = {
+            **checkpoint.prefixed(self.parameters | self.buffers, "model"),
+            **checkpoint.prefixed(self.average, "average"),
+            **checkpoint.prefixed(self.best, "best"),
+            **{f"state.{i}": s for i, s in enumerate(state)},
+            **moments,
+        }
+        facts = self.facts | {"progress": asdict(self.progress)}
+        checkpoint.save(self.run_dir / CHECKPOINT, tensors, facts)
+
+    def _restore(self) -> None:
+        path = self.run_dir / CHECKPOINT
+        tensors, facts = checkpoint.load(path)
+        progress = facts.pop("progress")
+        if facts != self.facts:
+            changed = sorted(
+                k for k in facts.keys() | self.facts.keys() if facts.get(k) != self.facts.get(k)
+            )
+            raise ValueError(
+                f"{path} is of a run with other settings ({', '.join(changed)}); "
+                f"choose another --out or remove it"
+            )
+        self.progress = Progress(**progress)
+        self._forget_rows_after(self.progress.update)
+        device = next(iter(self.parameters.values())).device
+        tensors = {name: t.to(device) for name, t in tensors.items()}
+        self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
+        # In the order of the parameters, whatever the order of the file.
+        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
+        self.average = {name: average[name] for name in self.parameters}
+        self.best = {name: best[name] for name in self.parameters | self.buffers}
+        states = checkpoint.group(tensors, "state")
+        self.state = tuple(states[str(i)][self.rank :: self.world] for i in range(len(states)))
+        for name, parameter in self.parameters.items():
+            moments = checkpoint.group(tensors, f"moments.{name}")
+            if moments:
+                moments["step"] = moments["step"].cpu()
+                self.optimizer.state[parameter] = moments
+
+    def _forget_rows_after(self, update: int) -> None:
+        """The log may be ahead of the checkpoint; what will be done again is not logged twice."""
+        log = self.run_dir / LOG
+        if log.exists() and self.rank == 0:
+            rows = log.read_text().splitlines(keepends=True)
+            log.write_text("".join(r for r in rows if json.loads(r)["update"] <= update))
+
+    def _update(self) -> Tensor:
+        update = self.progress.update
+        # Dropout is a function of seed, update and process, so resuming needs no generator state.
+        torch.manual_seed(hash((self.config.seed, update, self.rank)) & 0x7FFFFFFF)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self._learning_rate()
+        batch, anew = self.task.batch(update)
+        if anew:
+            self.state = self.task.initial_state()
+        loss, state = self.task.loss(batch, self.state)
+        self.optimizer.zero_grad(set_to_none=True)
+        loss.backward()
+        self.state = tuple(s.detach() for s in state)
+        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
+        if self.world > 1:
+            for tensor in (*gradients, *self.buffers.values()):
+                distributed.all_reduce(tensor)
+                tensor /= self.world
+        torch.nn.utils.clip_grads_with_norm_(
+            self.parameters.values(),
+            self.config.clip_norm,
+            torch.nn.utils.get_total_norm(gradients),
+        )
+        self.optimizer.step()
+        self.progress.update += 1
+        # A young average follows closely, so that it forgets the random start.
+        decay = min(self.config.average_decay, (1 + update) / (10 + update))
+        torch._foreach_lerp_(
+            list(self.average.values()),
+            [p.detach() for p in self.parameters.values()],
+            1 - decay,
+        )
+        return loss.detach()
+
+    def _validate(self, train_loss: float) -> None:
+        live = {n: p.detach().clone() for n, p in self.parameters.items()}
+        self._load(self.average)
+        loss = self.task.validate()
+        self._load(live)
+        progress = self.progress
+        if loss < progress.best_loss:
+            progress.best_loss, progress.best_update = loss, progress.update
+            self.best = self._averaged_model()
+        if self.rank == 0:
+            row = {
+                "update": progress.update,
+                "epoch": round(progress.update / self.task.updates_per_epoch, 3),
+                "learning_rate": self._learning_rate(),
+                "train_loss": train_loss,
+                "validation_loss": loss,
+                "elapsed_s": round(progress.elapsed_s, 1),
+            }
+            with (self.run_dir / LOG).open("a") as log:
+                log.write(json.dumps(row) + "\n")
+
+    def _averaged_model(self) -> dict[str, Tensor]:
+        return {n: t.clone() for n, t in (self.average | self.buffers).items()}
+
+    @torch.no_grad()
+    def _load(self, weights: dict[str, Tensor]) -> None:
+        for name, parameter in self.parameters.items():
+            parameter.copy_(weights[name])
+
+    def _fraction_done(self) -> float:
+        done = self.progress.update / self.total_updates
+        limit = self.config.time_limit_s
+        return done if limit is None else max(done, min(1.0, self.progress.elapsed_s / limit))
+
+    def _learning_rate(self) -> float:
+        warmup = min(1.0, (self.progress.update + 1) / max(1, self.config.warmup_updates))
+        return (
+            self.config.learning_rate
+            * warmup
+            * 0.5
+            * (1 + math.cos(math.pi * self._fraction_done()))
+        )
+
+    def _out_of_time(self) -> bool:
+        limit = self.config.time_limit_s
+        return limit is not None and self.progress.elapsed_s >= limit
+
+    def _finished(self) -> bool:
+        progress = self.progress
+        stale = progress.update - progress.best_update
+        patience = self.config.patience_epochs * self.task.updates_per_epoch
+        return progress.update >= self.total_updates or self._out_of_time() or stale > patience
+
+
+def _adamw(parameters: Mapping[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:
+    """Weight decay on matrices only: shrinking a gain or a bias has no meaning under a norm."""
+    groups = [
+        {
+            "params": [p for p in parameters.values() if p.dim() > 1],
+            "weight_decay": config.weight_decay,
+        },
+        {"params": [p for p in parameters.values() if p.dim() <= 1], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.99), foreach=True)
+
+
+def _gather(state: State, world: int) -> State:
+    """The rows of all processes, each having taken `rank::world`."""
+    if world == 1:
+        return state
+    gathered = []
+    for s in state:
+        parts = [torch.empty_like(s) for _ in range(world)]
+        distributed.all_gather(parts, s.contiguous())
+        gathered.append(torch.stack(parts, dim=1).flatten(0, 1))
+    return tuple(gathered)
+
+
+def use_fast_float32() -> None:
+    """Let CPU matrix products take oneDNN's float32 kernels: 2.3 times MKL's speed on an AMD CPU.
+
+    PyTorch reaches them only under a setting that allows bfloat16. Where the CPU has AMX that
+    would really mean bfloat16, so there the default stays.
+    """
+    if not torch.cpu.get_capabilities().get("amx_tile", False):
+        torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed tensors for the next ones.
+
+    An update allocates the same blocks of tens of megabytes each time; mapped anew they are zeroed
+    page by page by the kernel. Does nothing where the library is not glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

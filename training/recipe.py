@@ -1,0 +1,68 @@
+"""A recipe: everything that decides a training run, as a TOML file: its kind and four tables."""
+
+import tomllib
+from collections.abc import Iterable
+from dataclasses import MISSING, fields
+from pathlib import Path
+from typing import Any, TypeVar
+
+from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from training.kinds import KINDS
+
+FOLDER = Path(__file__).with_name("recipes")
+T = TypeVar("T")
+
+
+def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
+    """A recipe by name or path, with `table.key=value` settings laid over it.
+
+    Raises `ValueError` for a table, key or value it does not know.
+    """
+    path = FOLDER / f"{name}.toml"
+    if not path.exists():
+        path = Path(name)
+    if not path.is_file():
+        known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
+        raise ValueError(f"recipe is {name!r}; it must be a file or one of: {known}")
+    tables: dict[str, Any] = tomllib.loads(path.read_text())
+    for setting in settings:
+        place, equals, value = setting.partition("=")
+        table, dot, key = place.partition(".")
+        if not (equals and dot):
+            raise ValueError(f"--set is {setting!r}; it must look like model.units=512")
+        tables.setdefault(table, {})[key] = _value(value)
+    kind = tables.pop("kind", KINDS.default)
+    if kind not in KINDS:
+        raise ValueError(f"{path.name}: kind is {kind!r}; it must be one of: {', '.join(KINDS)}")
+    kinds = {
+        "data": DataConfig,
+        "model": KINDS[kind].config,
+        "batch": BatchConfig,
+        "training": TrainConfig,
+    }
+    if unknown := sorted(tables.keys() - kinds.keys()):
+        raise ValueError(f"{path.name}: unknown table {', '.join(unknown)}")
+    built: dict[str, Any] = {t: _build(kinds[t], tables.get(t, {}), t) for t in kinds}
+    return Recipe(kind=kind, **built)
+
+
+def _value(text: str) -> Any:
+    try:
+        return tomllib.loads(f"value = {text}")["value"]
+    except tomllib.TOMLDecodeError:
+        return text  # a bare word is a string
+
+
+def _build(kind: type[T], content: dict[str, Any], table: str) -> T:
+    known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    if unknown := sorted(content.keys() - known.keys()):
+        raise ValueError(f"[{table}]: unknown key {', '.join(unknown)}")
+    for name, value in content.items():
+        default = known[name].default
+        if default is MISSING or default is None:
+            continue
+        if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
+            content[name] = float(value)
+        elif type(value) is not type(default):
+            raise ValueError(f"{table}.{name} is {value!r}; it must be a {type(default).__name__}")
+    return kind(**content)

@@ -1,0 +1,41 @@
+"""A run: a recipe carried out in a folder, with a checkpoint, a log and a plot to show for it."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import torch
+from torch import distributed
+
+from training.config import Place, Recipe
+from training.curves import plot_losses
+from training.kinds import KINDS
+from training.loop import CHECKPOINT, LOG, Trainer
+
+
+def carry_out(recipe: Recipe, run: Path, device: str, data_folder: Path) -> None:
+    """Train in the folder `run`, or go on with the run that is there.
+
+    A relative data source is looked for in `data_folder` first. Raises `ValueError` for data
+    that is missing or too small, and for a run of other settings.
+    """
+    world = distributed.get_world_size() if distributed.is_initialized() else 1
+    rank = distributed.get_rank() if world > 1 else 0
+    torch.manual_seed(recipe.training.seed)
+    source = data_folder / recipe.data.source
+    name = str(source) if source.exists() else recipe.data.source
+    kind = KINDS[recipe.kind]
+    task, data = kind.task(recipe, name, Place(device=device, rank=rank, world=world))
+    facts = {
+        "kind": recipe.kind,
+        "data": data | {"validation_fraction": recipe.data.validation_fraction},
+        "model": asdict(recipe.model),
+        "batch": asdict(recipe.batch),
+    }
+    trainer = Trainer(task, recipe.training, run, facts)
+    trainer.run()
+    if rank == 0:
+        plot_losses(run / LOG, run / "loss.png", f"{run.name} on {data['name']}", kind.unit)
+        loss = trainer.progress.best_loss
+        print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
+        if task.steps_per_sequence is not None:
+            print(f"that is {loss * task.steps_per_sequence:.1f} nats/sequence")

@@ -1,0 +1,45 @@
+"""What is trained: a task gives the training loop its model, batches, loss and validation.
+
+Shapes: T time, B batch.
+"""
+
+from typing import Protocol
+
+from torch import Tensor, nn
+
+from models.cells import State
+
+Batch = tuple[Tensor, ...]
+
+
+class Task(Protocol):
+    """Everything the loop needs to know. `batch` is a function of the update alone, so a resumed
+    run sees what an uninterrupted one would have seen."""
+
+    updates_per_epoch: int
+
+    @property
+    def steps_per_sequence(self) -> float | None:
+        """From nats per step to nats per sequence, where data comes in sequences; None if not."""
+        ...
+
+    @property
+    def model(self) -> nn.Module:
+        """What is trained."""
+        ...
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        """The batch of an update, and whether the recurrent state starts anew with it."""
+        ...
+
+    def initial_state(self) -> State:
+        """The state of all rows of a batch at the start of a stream."""
+        ...
+
+    def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
+        """Mean loss in nats per step, and the state to carry on."""
+        ...
+
+    def validate(self) -> float:
+        """Nats per step over the validation data, dropout off."""
+        ...

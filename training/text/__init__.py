@@ -1,0 +1,1 @@
+"""Text as training data: corpora of bytes, and the prediction of the next one."""

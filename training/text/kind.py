@@ -1,0 +1,40 @@
+"""Language models as a kind that can be trained."""
+
+from typing import Any
+
+from models.language import LanguageConfig, LanguageModel
+from training.config import Place, Recipe
+from training.task import Task
+from training.text.data import read_corpus
+from training.text.task import LanguageTask
+
+
+class TextTraining:
+    """Bytes of a text, the next one from those before."""
+
+    name = "language"
+    unit = "byte"
+    config = LanguageConfig
+
+    def model(self, hyperparameters: dict[str, Any]) -> LanguageModel:
+        rates = {"input_dropout": 0.0, "recurrent_dropout": 0.0, "output_dropout": 0.0}
+        return LanguageModel(LanguageConfig(**hyperparameters | rates))
+
+    def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
+        corpus = read_corpus(source)
+        train_tokens, validation_tokens = corpus.split(recipe.data.validation_fraction)
+        task = LanguageTask(
+            LanguageModel(recipe.model).to(place.device),
+            train_tokens,
+            validation_tokens,
+            recipe.batch.rows,
+            recipe.batch.steps,
+            recipe.training.seed,
+            place.rank,
+            place.world,
+        )
+        return task, {
+            "name": corpus.name,
+            "sha256": corpus.sha256,
+            "bytes": len(corpus.content),
+        }

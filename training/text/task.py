@@ -1,0 +1,107 @@
+"""Text as a training task: segments of parallel streams, the state carried across.
+
+Shapes: T time, B batch.
+"""
+
+import math
+import random
+from dataclasses import dataclass
+from typing import ClassVar
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from contract.alphabets import START_TOKEN
+from models.cells import State
+from models.language import LanguageModel
+from training.task import Batch
+from training.text.data import require_segments, streams
+
+
+@dataclass
+class LanguageTask:
+    """Next-byte prediction over B parallel streams, segments of T steps, state carried across.
+
+    Every epoch starts at another offset, so segment borders fall elsewhere each time. Under batch
+    norm every segment starts from the zero state, because the statistics are of steps counted from
+    there: carried on, a state would pass the first steps once an epoch. In
+    data-parallel training process `rank` of `world` takes every `world`-th stream.
+    """
+
+    model: LanguageModel
+    train_tokens: Tensor
+    validation_tokens: Tensor
+    batch_size: int
+    steps: int
+    seed: int
+    rank: int = 0
+    world: int = 1
+    steps_per_sequence: ClassVar[None] = None  # a text is one long one
+
+    def __post_init__(self) -> None:
+        require_segments(self.train_tokens, self.batch_size, self.steps, "training")
+        require_segments(self.validation_tokens, 1, 1, "validation")
+        if self.model.config.norm == "batch":
+            self._require_statistics()
+        longest_offset = min(
+            self.steps, len(self.train_tokens) - self.batch_size * (self.steps + 1)
+        )
+        self._longest_offset = max(longest_offset, 0)
+        shortest = (len(self.train_tokens) - self._longest_offset) // self.batch_size
+        self.updates_per_epoch = (shortest - 1) // self.steps
+        self._epoch = -1
+        self._streams = torch.empty(0)
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        epoch, index = divmod(update, self.updates_per_epoch)
+        if epoch != self._epoch:
+            offset = random.Random(f"{self.seed}/{epoch}").randint(0, self._longest_offset)
+            device = self.model.readout.weight.device
+            everyone = streams(self.train_tokens[offset:], self.batch_size)
+            self._streams = everyone[:, self.rank :: self.world].to(device)
+            self._epoch = epoch
+        start = index * self.steps
+        segment = self._streams[start : start + self.steps + 1]
+        anew = index == 0 or self.model.config.norm == "batch"
+        return (segment[:-1], segment[1:]), anew
+
+    def _require_statistics(self) -> None:
+        """Batch norm learns those of every step it keeps, from two rows or more."""
+        longest = self.model.config.longest_step
+        if not 1 <= longest <= self.steps:
+            raise ValueError(
+                f"model.longest_step is {longest}; with batch norm it must be 1 to batch.steps, "
+                f"which is {self.steps}"
+            )
+        if self.batch_size < 2 * self.world:
+            raise ValueError(
+                f"batch.rows is {self.batch_size}; batch norm needs 2 for each of "
+                f"{self.world} processes"
+            )
+
+    def initial_state(self) -> State:
+        return self.model.initial_state(len(range(self.rank, self.batch_size, self.world)))
+
+    def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
+        inputs, targets = batch
+        logits, state = self.model(inputs, state)
+        return F.cross_entropy(logits.flatten(0, 1), targets.flatten()), state
+
+    @torch.no_grad()
+    def validate(self, streams_side_by_side: int = 16) -> float:
+        # As many parallel streams as keep each at least two segments long.
+        width = max(1, min(streams_side_by_side, len(self.validation_tokens) // (2 * self.steps)))
+        targets = streams(self.validation_tokens, width).to(self.model.readout.weight.device)
+        inputs = torch.cat([torch.full_like(targets[:1], START_TOKEN), targets[:-1]])
+        state = self.model.initial_state(width)
+        self.model.eval()
+        total = 0.0
+        for x, y in zip(inputs.split(self.steps), targets.split(self.steps), strict=True):
+            logits, state = self.model(x, state)
+            loss = F.cross_entropy(logits.flatten(0, 1), y.flatten(), reduction="sum")
+            total += loss.item()
+        self.model.train()
+        if not math.isfinite(total):
+            raise ValueError("the validation loss is not finite; lower the learning rate")
+        return total / targets.numel()
