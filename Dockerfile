@@ -25,6 +25,7 @@ COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /app
 # Readable by the service whatever the umask of the checkout, and owned by root.
 COPY --chmod=755 artifacts artifacts
+COPY --chmod=755 contract contract
 COPY --chmod=755 service service
 # The wheels of onnxruntime report to their maker unless told not to.
 ENV ORT_DISABLE_TELEMETRY=1 \

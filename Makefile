@@ -13,7 +13,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity parity-full page-check bench bench-all legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test check parity parity-full page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -54,8 +54,11 @@ peers: $(VENV)
 	@.venv/bin/python -c 'from importlib.metadata import version as v; v("bentoml"), v("litserve"), v("openvino")' \
 		2>/dev/null || $(RUN) pip install -c constraints.txt '.[peers]'
 
+report: $(VENV) ## write docs/measured.md from docs/results
+	$(RUN) lab report
+
 legibility: $(VENV) ## read real and generated handwriting with Tesseract; wants EVENKEEL_DATA
-	$(RUN) bench.legibility $(if $(PENS),--pens $(PENS))
+	$(RUN) lab legibility $(if $(PENS),--pens $(PENS))
 
 docker-check: ## build and start the container, ask it for a completion, take it down
 	@compose='docker compose -p evenkeel-check'; \

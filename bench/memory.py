@@ -1,4 +1,6 @@
-"""Resident memory of the service, and its start: `python -m bench.memory`."""
+"""The section `memory`: resident memory of the service with one and two models and with a queue,
+and how long it takes to start.
+"""
 
 import asyncio
 import re
@@ -6,17 +8,21 @@ import shutil
 import statistics
 import tempfile
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
-from bench.connection import Connection
-from bench.peers.launch import ARTIFACTS, MODEL, launch
-from bench.target import Target
+from aiohttp import ClientSession
+
+from bench.client import ask, connect
+from bench.goal import Goal, judge
+from bench.peers.launch import family, launch
+from bench.rows import OK
+from bench.target import ARTIFACTS, BYTES, MODEL, SERVICE, Target
 
 MODELS = (MODEL, "handwriting")
-WAITING = 1000
-STARTS = 5
+_MIB = 1 << 20
 _SLOTS = 32
 _LONG = 60_000  # bytes: nobody finishes while memory is read
 _PATIENCE_S = 60.0
@@ -50,24 +56,33 @@ class StartRow:
     all_s: tuple[float, ...]
 
 
-def measure(
-    *, waiting: int = WAITING, starts: int = STARTS
-) -> tuple[list[MemoryRow], WaitingRow, StartRow]:
+def measure(full: bool) -> Iterator[tuple[str, Any] | Goal]:
     """One model, two models, the queue, and the start with two models."""
     with tempfile.TemporaryDirectory() as folder:
         one, two = (_copy(Path(folder, str(n)), MODELS[:n]) for n in (1, 2))
         resident = [_resident(one, MODELS[:1]), _resident(two, MODELS)]
-        queue = _queue(one, waiting)
-        times = []
-        for _ in range(starts):
-            with launch("service", artifacts=two) as service:
-                times.append(round(service.ready_s, 3))
-    return resident, queue, StartRow(MODELS, round(statistics.median(times), 3), tuple(times))
+        yield from (("resident", row) for row in resident)
+        yield "waiting", _queue(one, 1000 if full else 200)
+        start = _start(two, 5 if full else 3)
+        yield "start", start
+    yield from goals(resident, start)
+
+
+def goals(resident: Sequence[MemoryRow], start: StartRow) -> Iterator[Goal]:
+    """Of the start, and of the process that holds most."""
+    yield judge(
+        "start to ready, two models", "median of the starts", "at most", 2.0, start.median_s,
+        unit="s",
+    )  # fmt: skip
+    yield judge(
+        "resident memory", "the process with the most models", "at most", 300.0,
+        max(row.resident_mb for row in resident) * 1e6 / _MIB, unit="MiB",
+    )  # fmt: skip
 
 
 def resident_mb(pid: int) -> float:
     """MB resident of a process and everything it started; pages they share count for each."""
-    return sum(_resident_kib(each) for each in _tree(pid)) * 1024 / 1e6
+    return sum(process.memory_info().rss for process in family(pid)) / 1e6
 
 
 def _copy(folder: Path, models: tuple[str, ...]) -> Path:
@@ -77,17 +92,24 @@ def _copy(folder: Path, models: tuple[str, ...]) -> Path:
 
 
 def _resident(artifacts: Path, models: tuple[str, ...]) -> MemoryRow:
-    with launch("service", artifacts=artifacts) as service:
+    with launch(SERVICE, artifacts=artifacts) as service:
         asyncio.run(_ask_once(service))
         return MemoryRow(models, round(resident_mb(service.pid), 1))
 
 
 async def _ask_once(service: Target) -> None:
-    connection = await Connection.open(service.port)
-    answer = await connection.post(service.path, service.body(200, 1, stream=False))
-    connection.close()
-    if answer.status != 200:
-        raise RuntimeError(f"the service answers {answer.status}: {bytes(answer.body)[:200]!r}")
+    async with connect() as session:
+        answer = await ask(session, service, BYTES, 1, streamed=False)
+    if answer.status != OK:
+        raise RuntimeError(f"the service answers {answer.status}")
+
+
+def _start(artifacts: Path, starts: int) -> StartRow:
+    times = []
+    for _ in range(starts):
+        with launch(SERVICE, artifacts=artifacts) as service:
+            times.append(round(service.ready_s, 3))
+    return StartRow(MODELS, round(statistics.median(times), 3), tuple(times))
 
 
 def _queue(artifacts: Path, waiting: int) -> WaitingRow:
@@ -95,80 +117,44 @@ def _queue(artifacts: Path, waiting: int) -> WaitingRow:
         "EVENKEEL_QUEUE_SIZE": str(10 * (waiting + _SLOTS)),
         "EVENKEEL_SLOTS": str(_SLOTS),
     }
-    with launch("service", artifacts=artifacts, settings=settings) as service:
+    with launch(SERVICE, artifacts=artifacts, settings=settings) as service:
         return asyncio.run(_fill(service, waiting))
 
 
 async def _fill(service: Target, waiting: int) -> WaitingRow:
     asked: list[asyncio.Task[object]] = []
-    connections: list[Connection] = []
+    async with connect() as session:
 
-    async def resident_with(queued: int) -> float:
-        while len(asked) < _SLOTS + queued:
-            connection = await Connection.open(service.port)
-            connections.append(connection)
-            body = service.body(_LONG, len(asked), stream=False)
-            asked.append(asyncio.create_task(connection.post(service.path, body)))
-        await _until_waiting(service, queued)
-        await asyncio.sleep(_SETTLE_S)
-        return resident_mb(service.pid)
+        async def resident_with(queued: int) -> float:
+            for seed in range(len(asked), _SLOTS + queued):
+                request = ask(session, service, _LONG, seed, streamed=False)
+                asked.append(asyncio.create_task(request))
+            await _until_waiting(session, service, queued)
+            await asyncio.sleep(_SETTLE_S)
+            return resident_mb(service.pid)
 
-    try:
-        without = await resident_with(0)
-        full = await resident_with(waiting)
-    finally:
-        for connection in connections:
-            connection.close()
-        await asyncio.gather(*asked, return_exceptions=True)
+        try:
+            without, full = await resident_with(0), await resident_with(waiting)
+        finally:
+            for task in asked:
+                task.cancel()
+            await asyncio.gather(*asked, return_exceptions=True)
     return WaitingRow(waiting, round(full, 1), round((full - without) * 1000 / waiting, 2))
 
 
-async def _until_waiting(service: Target, queued: int) -> None:
+async def _until_waiting(session: ClientSession, service: Target, queued: int) -> None:
     deadline_s = time.perf_counter() + _PATIENCE_S
-    while (now := await asyncio.to_thread(_waiting, service.port)) != queued:
+    while (now := await _waiting(session, service)) != queued:
         if time.perf_counter() > deadline_s:
             raise RuntimeError(f"{now} requests wait after {_PATIENCE_S:.0f} s, not {queued}")
         await asyncio.sleep(0.1)
 
 
-def _waiting(port: int) -> int:
+async def _waiting(session: ClientSession, service: Target) -> int:
     """Requests in the queue, by the service's own metrics."""
-    connection = HTTPConnection("127.0.0.1", port, timeout=_PATIENCE_S)
-    try:
-        connection.request("GET", "/metrics")
-        page = connection.getresponse().read().decode()
-    finally:
-        connection.close()
+    async with session.get(service.url("/metrics")) as response:
+        page = await response.text()
     counts = re.findall(r"^\w*requests_waiting\S* (\S+)$", page, re.MULTILINE)
     if not counts:
         raise RuntimeError("/metrics does not say how many requests wait")
     return int(sum(float(count) for count in counts))
-
-
-def _tree(pid: int) -> list[int]:
-    children = [
-        int(child)
-        for task in Path("/proc", str(pid), "task").iterdir()
-        for child in (task / "children").read_text().split()
-    ]
-    return [pid, *(each for child in children for each in _tree(child))]
-
-
-def _resident_kib(pid: int) -> int:
-    status = Path("/proc", str(pid), "status").read_text()
-    return int(status.split("VmRSS:")[1].split()[0])
-
-
-def main() -> None:
-    """Print all rows."""
-    resident, queue, start = measure()
-    for row in resident:
-        print(f"{' and '.join(row.models)}: {row.resident_mb} MB resident")
-    print(
-        f"{queue.waiting} waiting: {queue.resident_mb} MB, {queue.mb_per_1000_waiting} MB for 1000"
-    )
-    print(f"start to ready, {len(start.models)} models: {start.median_s} s (of {start.all_s})")
-
-
-if __name__ == "__main__":
-    main()

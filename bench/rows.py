@@ -4,16 +4,17 @@ Latency and time to first byte count from the moment a request was meant to be s
 the server is charged to every request that it delayed (no coordinated omission).
 """
 
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from typing import Literal
 
-from bench.arrivals import Lengths
+import numpy as np
 
 GOOD_FIRST_BYTE_MS = 50.0
 SAMPLES_FOR_P999 = 10_000
 OK = "200"
+Lengths = Literal["fixed", "mixed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,22 +45,29 @@ class Spread:
 
 
 @dataclass(frozen=True, slots=True)
-class LoadRow:
-    """One measurement of one target.
-
-    `clients` is set in a closed loop, `rate_per_s` (arrivals) in an open one. Spreads are of the
-    requests meant to be sent within the window; rates are of those that ended within it, whenever
-    they began. `goodput_per_s` counts those whose first byte came within 50 ms. `errors` counts
-    failures by status. `client_cores` is the processor time of this driver per second: what it took
-    from the server on a shared machine. No spread is given where nothing was measured.
-    """
+class Load:
+    """What was asked of a target: `clients` in a closed loop, `rate_per_s` (arrivals) in an open
+    one."""
 
     target: str
     loop: str
     clients: int | None
     rate_per_s: float | None
     streamed: bool
-    lengths: str
+    lengths: Lengths
+
+
+@dataclass(frozen=True, slots=True)
+class LoadRow(Load):
+    """One measurement of one target.
+
+    Spreads are of the requests meant to be sent within the window; rates are of those that ended
+    within it, whenever they began. `goodput_per_s` counts those whose first byte came within 50 ms.
+    `errors` counts failures by status. `client_cores` is the processor time of this driver per
+    second: what it took from the server on a shared machine. No spread is given where nothing was
+    measured.
+    """
+
     seconds: float
     requests: int
     errors: dict[str, int]
@@ -79,8 +87,6 @@ class LoadRow:
         for name, spread in (("latency", self.latency_ms), ("first byte", self.first_byte_ms)):
             if spread is not None:
                 parts.append(f"{name} {spread.p50:.1f}/{spread.p90:.1f}/{spread.p99:.1f} ms")
-        if self.gap_ms_per_byte is not None:
-            parts.append(f"gap {self.gap_ms_per_byte.p50:.2f}/{self.gap_ms_per_byte.p99:.2f} ms")
         parts.append(f"{self.bytes_per_s:,.0f} bytes/s, good {self.goodput_per_s:.1f}/s")
         parts.append(f"errors {self.errors or 'none'}, client {self.client_cores:.2f} cores")
         return "; ".join(parts)
@@ -98,30 +104,19 @@ class Window:
         return self.begin_s <= moment_s < self.end_s
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
-    """What was asked of a target, in the words of a row."""
-
-    target: str
-    loop: str
-    clients: int | None
-    rate_per_s: float | None
-    streamed: bool
-    lengths: Lengths
-
-
-def percentile(ordered: Sequence[float], quantile: float) -> float:
-    """The least sample that `quantile` of the sorted samples do not exceed (nearest rank)."""
-    return ordered[max(0, math.ceil(quantile * len(ordered) - 1e-9) - 1)]
+def percentiles(samples: Iterable[float], *parts: float, digits: int) -> list[float]:
+    """By nearest rank: the least sample that so large a part of them does not exceed."""
+    found = np.quantile(np.array(list(samples)), parts, method="inverted_cdf")
+    return [round(float(value), digits) for value in found]
 
 
 def spread(seconds: Iterable[float]) -> Spread | None:
     """Percentiles of samples given in seconds; None if there are none."""
-    ordered = sorted(seconds)
-    if not ordered:
+    ms = [s * 1e3 for s in seconds]
+    if not ms:
         return None
-    p50, p90, p99, p999 = (round(percentile(ordered, q) * 1e3, 3) for q in (0.5, 0.9, 0.99, 0.999))
-    return Spread(p50, p90, p99, p999 if len(ordered) >= SAMPLES_FOR_P999 else None, len(ordered))
+    p50, p90, p99, p999 = percentiles(ms, 0.5, 0.9, 0.99, 0.999, digits=3)
+    return Spread(p50, p90, p99, p999 if len(ms) >= SAMPLES_FOR_P999 else None, len(ms))
 
 
 def summarise(
@@ -134,12 +129,7 @@ def summarise(
     ended = [o for o in outcomes if o.status == OK and window.holds(o.ended_s)]
     good = [o for o in ended if (o.first_byte_s - o.intended_s) * 1e3 <= GOOD_FIRST_BYTE_MS]
     return LoadRow(
-        target=load.target,
-        loop=load.loop,
-        clients=load.clients,
-        rate_per_s=load.rate_per_s,
-        streamed=load.streamed,
-        lengths=load.lengths,
+        *astuple(load),
         seconds=round(seconds, 3),
         requests=len(meant),
         errors=dict(Counter(o.status for o in meant if o.status != OK)),

@@ -6,17 +6,18 @@ all again, so that a slow spell of the machine meets all of them.
 
 import os
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
+from typing import Any
 
-from bench.arrivals import Lengths
-from bench.http import closed_loop, open_loop
+from bench import http
+from bench.goal import Goal, judge
 from bench.in_process import ROWS, InProcess, InProcessRow
-from bench.peers.launch import NAMES, PEERS, launch
-from bench.rows import LoadRow
+from bench.peers.launch import launch
+from bench.rows import Lengths, LoadRow
+from bench.target import PEERS, SERVERS, SERVICE, Target
 
-SERVICE = "service"
 # Given, so that a busy moment at a start does not decide a whole series.
 _SETTINGS = {"EVENKEEL_THREADS": str(os.cpu_count() or 1)}
 ALONE, MANY = 1, 32
@@ -40,45 +41,44 @@ class LoadPlan:
 
 QUICK = LoadPlan((SERVICE, PEERS[0]), seconds=15.0, repeats=1)
 FULL = LoadPlan(
-    NAMES, seconds=8.0, repeats=2, service_clients=(1, 8, 32, 128), shares=(0.5, 0.8, 0.95, 1.2)
-)
+    tuple(SERVERS), seconds=8.0, repeats=2, service_clients=(1, 8, 32, 128),
+    shares=(0.5, 0.8, 0.95, 1.2),
+)  # fmt: skip
 
 
-def measure(plan: LoadPlan) -> Iterator[Measured]:
-    """Rows as they are measured, each with the name of its table."""
+def closed(full: bool, plan: LoadPlan | None = None) -> Iterator[Measured | Goal]:
+    """The section `http`: the service, peers and the session in process, and their goals."""
+    plan = plan or (FULL if full else QUICK)
     here = InProcess()
-    for _ in range(plan.repeats):
-        for name in plan.servers:
-            yield from _headline(name, plan, here)
+    load: list[LoadRow] = []
+    inside: list[InProcessRow] = []
+    for name in plan.servers * plan.repeats:
+        for table, row in _headline(name, plan, here):
+            (load if isinstance(row, LoadRow) else inside).append(row)
+            yield table, row
     yield from _service_alone(plan)
+    yield from goals(load, inside)
 
 
-def measure_open(plan: LoadPlan) -> Iterator[Measured]:
-    """What each server can do with 32 clients; then all of them at each rate, one after the other,
-    so that a slow spell of the machine meets every server at that rate."""
-    closed: list[LoadRow] = []
+def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured]:
+    """The section `open`: what each server can do with 32 clients; then all of them at each rate,
+    one after the other, so that a slow spell of the machine meets every server at that rate."""
+    rows: list[LoadRow] = []
     for name in plan.servers:
         with launch(name, settings=_SETTINGS) as target:
-            streamed = target.modes[-1]
-            closed.append(
-                closed_loop(target, clients=MANY, seconds=plan.open_seconds, streamed=streamed)
-            )
-        yield "load", closed[-1]
-    rates = [share * capacity(SERVICE, closed) for share in plan.shares]
-    for rate in rates:
-        for name in plan.servers:
-            if rate not in offered(capacity(name, closed), rates, plan.shares):
-                continue
+            rows.append(_load(target, plan.open_seconds, clients=MANY))
+        yield "load", rows[-1]
+    rates = [share * capacity(SERVICE, rows) for share in plan.shares]
+    for rate, name in product(rates, plan.servers):
+        if rate in offered(capacity(name, rows), rates, plan.shares):
             # A server of its own for each rate: what an overload leaves behind is nobody else's.
             with launch(name, settings=_SETTINGS) as target:
-                streamed = target.modes[-1]
-                load = {"seconds": plan.open_seconds, "streamed": streamed}
-                yield "load", open_loop(target, rate_per_s=rate, **load)
+                yield "load", _load(target, plan.open_seconds, rate_per_s=rate)
 
 
 def capacity(name: str, rows: Sequence[LoadRow]) -> float:
     """Requests per second with 32 clients, streamed if the server can: the median of repeats."""
-    mine = [r for r in rows if r.target == name and r.loop == "closed" and r.clients == MANY]
+    mine = [r for r in rows if (r.target, r.loop, r.clients) == (name, "closed", MANY)]
     streamed = max(r.streamed for r in mine)
     return statistics.median(r.requests_per_s for r in mine if r.streamed == streamed)
 
@@ -91,21 +91,74 @@ def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list
     return [rate for rate in rates if rate <= most] + beyond
 
 
+def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[Goal]:
+    """Of closed loops of 200 bytes; repeats count by their median."""
+
+    def median(
+        of: Callable[[LoadRow], float | None], name: str = SERVICE, clients: int = MANY,
+        streamed: bool = False,
+    ) -> float | None:  # fmt: skip
+        wanted = name, "closed", clients, streamed, "fixed"
+        values = [
+            of(row) for row in load
+            if (row.target, row.loop, row.clients, row.streamed, row.lengths) == wanted
+        ]  # fmt: skip
+        # A repeat in which nothing succeeded is no reason to count the others alone.
+        known = [value for value in values if value is not None]
+        return statistics.median(known) if known and len(known) == len(values) else None
+
+    def best(name: str) -> float | None:
+        modes = [median(lambda r: r.goodput_per_s, name, streamed=s) for s in (False, True)]
+        return max((mode for mode in modes if mode is not None), default=None)
+
+    def session(rows: int, column: str) -> float | None:
+        values = [getattr(row, column) for row in inside if row.rows == rows]
+        return statistics.median(values) if values else None
+
+    peers = [best(name) for name in PEERS]
+    yield judge(
+        "completion of 200 bytes, one client, p50", "1.25 times the time in process, and 1 ms",
+        "at most", 1.25, median(lambda r: r.latency_ms and r.latency_ms.p50, clients=ALONE),
+        session(ALONE, "ms_median"), plus=1.0, unit="ms",
+    )  # fmt: skip
+    bytes_per_s = median(lambda r: r.bytes_per_s)
+    yield judge(
+        "32 clients, throughput against the plain peer", "5 times FastAPI and a PyTorch loop",
+        "at least", 5.0, bytes_per_s, median(lambda r: r.bytes_per_s, PEERS[0]), unit="bytes/s",
+    )  # fmt: skip
+    yield judge(
+        "32 clients, goodput against the best peer",
+        "1.5 times the best of all peers, each in its better mode", "at least", 1.5, best(SERVICE),
+        None if None in peers else max(p for p in peers if p is not None), unit="requests/s",
+    )  # fmt: skip
+    yield judge(
+        "32 clients, throughput against the session", "0.8 times 32 rows in process",
+        "at least", 0.8, bytes_per_s, session(ROWS, "bytes_per_s"), unit="bytes/s",
+    )  # fmt: skip
+    p50, p99 = (
+        median(lambda r, q=q: r.first_byte_ms and getattr(r.first_byte_ms, q), streamed=True)
+        for q in ("p50", "p99")
+    )
+    yield judge(
+        "32 clients, streamed, first byte, p99", "3 times the p50", "at most", 3.0, p99, p50,
+        unit="ms",
+    )  # fmt: skip
+
+
+def _load(target: Target, seconds: float, **load: Any) -> LoadRow:
+    """Streamed if the server can."""
+    return http.load(target, seconds=seconds, streamed=target.server.modes[-1], **load)
+
+
 def _headline(name: str, plan: LoadPlan, here: InProcess) -> Iterator[Measured]:
     with launch(name, settings=_SETTINGS) as target:
-        if name == SERVICE:
-            yield from _in_process(here)
-        for clients, streamed in product(plan.clients, target.modes):
-            row = closed_loop(target, clients=clients, seconds=plan.seconds, streamed=streamed)
+        # The session right before and right after the service's loads, while that waits idle.
+        sessions = (ALONE, ROWS) if name == SERVICE else ()
+        yield from (("in_process", here.measure(rows)) for rows in sessions)
+        for clients, streamed in product(plan.clients, target.server.modes):
+            row = http.load(target, clients=clients, seconds=plan.seconds, streamed=streamed)
             yield "load", row
-        if name == SERVICE:
-            yield from _in_process(here)
-
-
-def _in_process(here: InProcess) -> Iterator[Measured]:
-    """Right before and right after the service's loads, while it waits idle."""
-    for rows in (ALONE, ROWS):
-        yield "in_process", here.measure(rows)
+        yield from (("in_process", here.measure(rows)) for rows in sessions)
 
 
 def _service_alone(plan: LoadPlan) -> Iterator[Measured]:
@@ -113,10 +166,11 @@ def _service_alone(plan: LoadPlan) -> Iterator[Measured]:
     if not plan.service_clients:
         return
     with launch(SERVICE, settings=_SETTINGS) as target:
-        for clients, lengths, streamed in product(plan.service_clients, _LENGTHS, target.modes):
+        modes = target.server.modes
+        for clients, lengths, streamed in product(plan.service_clients, _LENGTHS, modes):
             if lengths == "fixed" and clients in plan.clients:
                 continue
-            row = closed_loop(
+            row = http.load(
                 target, clients=clients, seconds=plan.seconds, streamed=streamed, lengths=lengths
             )
             yield "load", row

@@ -1,4 +1,4 @@
-"""Characters per second of training on the CPU: `python -m bench.training [--threads N]`.
+"""The section `training`: characters per second on the CPU.
 
 One update of the real training loop (forward, loss, backward, clipping, AdamW, weight averaging) of
 a byte model with one LN-LSTM layer; beside it, in the same run and by turns, the same model with
@@ -6,26 +6,27 @@ a byte model with one LN-LSTM layer; beside it, in the same run and by turns, th
 random bytes: what an update costs does not depend on it.
 """
 
-import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
-from export.results import machine
+from bench.goal import Goal, judge
+from bench.rows import percentiles
+from bench.step import thread_counts
+from contract.alphabets import VOCABULARY
 from models.cells import State
-from models.language import VOCABULARY, LanguageConfig, LanguageModel
+from models.language import LanguageConfig, LanguageModel
 from models.stack import Stack
-from training.loop import TrainConfig, Trainer, keep_freed_memory, use_fast_float32
-from training.task import LanguageTask
+from training.config import TrainConfig
+from training.loop import Trainer, keep_freed_memory, use_fast_float32
+from training.text.task import LanguageTask
 
-BATCH = 64
-STEPS = 64
 # Updates of each side per size, so that each size takes about half a minute on one core.
 ROUNDS = {256: 40, 512: 16, 1024: 6}
 WARM_UP_UPDATES = 2
@@ -33,7 +34,8 @@ WARM_UP_UPDATES = 2
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One size. Rates are medians in characters per second; a ratio is of the two in each round."""
+    """One size. Rates are medians in characters per second; a ratio is of the two in each round,
+    how many times as fast as the other we are."""
 
     units: int
     threads: int
@@ -82,7 +84,25 @@ def models(units: int) -> dict[str, LanguageModel]:
     return sides
 
 
-def measure(units: int, threads: int, rounds: int, batch: int = BATCH, steps: int = STEPS) -> Row:
+def measure(full: bool) -> Iterator[tuple[str, Row] | Goal]:
+    """Every size with every number of threads; on request of a quick run, a third of the rounds."""
+    rows = []
+    for threads in thread_counts():
+        for units, rounds in ROUNDS.items():
+            rows.append(time_updates(units, threads, rounds if full else rounds // 3))
+            yield "training", rows[-1]
+    yield from goals(rows)
+
+
+def goals(rows: Sequence[Row]) -> Iterator[Goal]:
+    """The worst of all sizes and numbers of threads."""
+    yield judge(
+        "training against torch.nn.LSTM", "our characters per second over its, the worst size",
+        "at least", 0.75, min(row.to_lstm_median for row in rows),
+    )  # fmt: skip
+
+
+def time_updates(units: int, threads: int, rounds: int, batch: int = 64, steps: int = 64) -> Row:
     """Time `rounds` updates of each side, by turns."""
     torch.set_num_threads(threads)
     torch.manual_seed(0)
@@ -100,14 +120,9 @@ def measure(units: int, threads: int, rounds: int, batch: int = BATCH, steps: in
                 update()
                 if turn >= WARM_UP_UPDATES:
                     times[name].append(time.perf_counter() - start)
-    rates = [batch * steps / statistics.median(times[n]) for n in ("ours", "lstm", "naive")]
-    return Row(
-        units,
-        threads,
-        *(round(rate, 1) for rate in rates),
-        *_ratios(times["lstm"], times["ours"]),
-        *_ratios(times["naive"], times["ours"]),
-    )
+    rates = [round(batch * steps / statistics.median(taken), 1) for taken in times.values()]
+    ratios = [_ratios(times[peer], times["ours"]) for peer in ("lstm", "naive")]
+    return Row(units, threads, *rates, *ratios[0], *ratios[1])
 
 
 def _updates(model: LanguageModel, batch: int, steps: int, run: Path) -> Callable[[], object]:
@@ -117,30 +132,6 @@ def _updates(model: LanguageModel, batch: int, steps: int, run: Path) -> Callabl
     return Trainer(task, TrainConfig(), run, facts={})._update
 
 
-def _ratios(peer: list[float], ours: list[float]) -> tuple[float, float]:
-    """Median and tenth percentile of how many times as fast as the peer we are."""
-    ratios = sorted(p / o for p, o in zip(peer, ours, strict=True))
-    return round(statistics.median(ratios), 3), round(ratios[len(ratios) // 10], 3)
-
-
-def main() -> None:
-    """Print a row per size."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--units", type=int, nargs="+", default=list(ROUNDS), choices=ROUNDS)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--effort", type=float, default=1.0, help="times the usual updates")
-    options = parser.parse_args()
-    print(", ".join(f"{k} {v}" for k, v in machine().items()))
-    print("characters per second of training, batch 64, 64 steps; ratios are ours to the other")
-    print(f"{'units':>6}{'threads':>8}{'ours':>9}{'nn.LSTM':>9}{'naive':>9}", end="")
-    print(f"{'to nn.LSTM':>12}{'p10':>7}{'to naive':>10}{'p10':>7}")
-    for units in options.units:
-        row = measure(units, options.threads, max(1, round(ROUNDS[units] * options.effort)))
-        *counts, ratio, p10, naive, naive_p10 = asdict(row).values()
-        widths = (6, 8, 9, 9, 9)
-        print("".join(f"{c:{w}.0f}" for c, w in zip(counts, widths, strict=True)), end="")
-        print(f"{ratio:12.3f}{p10:7.3f}{naive:10.3f}{naive_p10:7.3f}", flush=True)
-
-
-if __name__ == "__main__":
-    main()
+def _ratios(peer: list[float], ours: list[float]) -> list[float]:
+    """Median and tenth percentile."""
+    return percentiles((p / o for p, o in zip(peer, ours, strict=True)), 0.5, 0.1, digits=3)

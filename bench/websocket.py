@@ -1,25 +1,24 @@
-"""One byte at a time over `/v1/online`, beside the same step in this process:
-`python -m bench.websocket`.
+"""The section `websocket`: one byte at a time over `/v1/online`, beside the same step in this
+process.
 """
 
-import argparse
 import json
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from websockets.sync.client import ClientConnection, connect
 
-from bench.peers.launch import ARTIFACTS, MODEL, launch
-from bench.rows import SAMPLES_FOR_P999, percentile
+from bench.goal import Goal, judge
+from bench.peers.launch import launch
+from bench.rows import SAMPLES_FOR_P999, percentiles
+from bench.sides import task_of
+from bench.target import ARTIFACTS, MODEL, SERVICE
 from service.artifact import load_artifact
 from service.engine.runtime import Runtime, ScanRunner
 from service.settings import Settings
-from service.text.completion import Sampling
 
-STEPS = 2000
 _PER_TURN = 100
 _WARM_UP = 100
 # The other side's threads spin for a while after their last operator and would be in the way.
@@ -41,29 +40,40 @@ class OnlineRow:
     p999_us: float | None  # of 10,000 steps or more
 
 
-def measure(*, steps: int = STEPS, threads: int = 0, model: str = MODEL) -> list[OnlineRow]:
+def measure(full: bool, steps: int | None = None) -> Iterator[tuple[str, OnlineRow] | Goal]:
     """A round trip over the WebSocket, and a run of one step in this process, by turns.
 
     A round trip is from sending a byte to having received the JSON of all 256 log-probabilities,
-    which is not parsed. `threads` is that of either session; 0 takes all cores.
+    which is not parsed. Either session has all cores.
     """
-    threads = threads or os.cpu_count() or 1
+    steps, threads = steps or (12_000 if full else 2_000), os.cpu_count() or 1
     with (
-        launch("service", settings={"EVENKEEL_THREADS": str(threads)}) as service,
+        launch(SERVICE, settings={"EVENKEEL_THREADS": str(threads)}) as service,
         connect(f"ws://127.0.0.1:{service.port}/v1/online", compression=None, proxy=None) as socket,
     ):
-        sides = {"websocket": _round_trip(socket, model), "in process": _step(model, threads)}
+        sides = {"websocket": _round_trip(socket), "in process": _step(threads)}
         times: dict[str, list[float]] = {way: [] for way in sides}
         for turn in range((_WARM_UP + steps) // _PER_TURN):
             for way, step in sides.items():
                 time.sleep(_SETTLE_S)
                 taken = [_seconds(step, _BYTES[i % len(_BYTES)]) for i in range(_PER_TURN)]
                 times[way] += taken if turn * _PER_TURN >= _WARM_UP else []
-    return [_row(model, way, threads, sorted(taken)) for way, taken in times.items()]
+    rows = [_row(way, threads, taken) for way, taken in times.items()]
+    yield from (("online", row) for row in rows)
+    yield from goals(rows)
 
 
-def _round_trip(socket: ClientConnection, model: str) -> Callable[[int], object]:
-    socket.send(json.dumps({"model": model}))
+def goals(rows: Sequence[OnlineRow]) -> Iterator[Goal]:
+    """What the wire costs."""
+    ms = {row.way: row.p50_us / 1e3 for row in rows}
+    yield judge(
+        "WebSocket step, p50", "the time in process, and 0.25 ms", "at most", 1.0,
+        ms["websocket"], ms["in process"], plus=0.25, unit="ms",
+    )  # fmt: skip
+
+
+def _round_trip(socket: ClientConnection) -> Callable[[int], object]:
+    socket.send(json.dumps({"model": MODEL}))
     opened = json.loads(socket.recv())
     if "error" in opened:
         raise RuntimeError(opened["error"]["message"])
@@ -78,18 +88,16 @@ def _round_trip(socket: ClientConnection, model: str) -> Callable[[int], object]
     return send
 
 
-def _step(model: str, threads: int) -> Callable[[int], object]:
-    artifact = load_artifact(ARTIFACTS / model)
+def _step(threads: int) -> Callable[[int], object]:
+    artifact = load_artifact(ARTIFACTS / MODEL)
     runner = ScanRunner(artifact, Runtime("cpu", "scan", threads, Settings().slots))
-    row = {name: np.stack([value]) for name, value in Sampling().row().items()}
     runner.load(0, artifact.initial_state())
-    ports = artifact.manifest.ports.step
-    inputs = {p.name: np.zeros((1, 1, *p.shape), p.dtype) for p in ports}
-    inputs["force"][:] = True
+    task = task_of(artifact, steps=1)
+    task.columns["force"][:] = True
 
     def run(byte: int) -> object:
-        inputs["forced"][:] = byte
-        return runner.run([0], inputs, row, filtered=False)
+        task.columns["forced"][:] = byte
+        return runner.run([0], task.columns, task.row, filtered=False)
 
     return run
 
@@ -100,23 +108,8 @@ def _seconds(step: Callable[[int], object], byte: int) -> float:
     return time.perf_counter() - began_s
 
 
-def _row(model: str, way: str, threads: int, ordered_s: list[float]) -> OnlineRow:
-    p50, p90, p99, p999 = (
-        round(percentile(ordered_s, q) * 1e6, 1) for q in (0.5, 0.9, 0.99, 0.999)
-    )
-    enough = len(ordered_s) >= SAMPLES_FOR_P999
-    return OnlineRow(model, way, threads, len(ordered_s), p50, p90, p99, p999 if enough else None)
-
-
-def main() -> None:
-    """A quick look."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--steps", type=int, default=STEPS)
-    parser.add_argument("--threads", type=int, default=0)
-    options = parser.parse_args()
-    for row in measure(steps=options.steps, threads=options.threads):
-        print(f"{row.way:12} {row.p50_us:9.1f} {row.p90_us:9.1f} {row.p99_us:9.1f} µs")
-
-
-if __name__ == "__main__":
-    main()
+def _row(way: str, threads: int, seconds: list[float]) -> OnlineRow:
+    us = [s * 1e6 for s in seconds]
+    p50, p90, p99, p999 = percentiles(us, 0.5, 0.9, 0.99, 0.999, digits=1)
+    enough = len(us) >= SAMPLES_FOR_P999
+    return OnlineRow(MODEL, way, threads, len(us), p50, p90, p99, p999 if enough else None)

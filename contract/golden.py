@@ -5,6 +5,7 @@ are of any kind of model: tensors go by the names of the graph's ports.
 Shapes: T steps, R rows.
 """
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -17,7 +18,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
 Arrays = dict[str, NDArray[Any]]
-_TRAINING_ERROR, _BOUND = "training_error", "bound"
+_FACTS = "evenkeel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +83,9 @@ class Golden:
         for group in ("steps", "rows", "truth", "exact"):
             named: Arrays = getattr(self, group)
             tensors |= {f"{group}.{n}": np.ascontiguousarray(a) for n, a in named.items()}
-        facts = {f"{_BOUND}.{name}": repr(bound) for name, bound in self.bounds.items()}
-        save_file(tensors, path, facts | {_TRAINING_ERROR: repr(self.training_error)})
+        # One entry: several would stand in another order every time.
+        facts = {"bounds": self.bounds, "training_error": self.training_error}
+        save_file(tensors, path, {_FACTS: json.dumps(facts)})
 
     @classmethod
     def load(cls, path: Path) -> "Golden":
@@ -91,21 +93,24 @@ class Golden:
         try:
             with safe_open(path, framework="numpy") as file:
                 tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-                facts: dict[str, str] = file.metadata() or {}
+                facts = json.loads((file.metadata() or {})[_FACTS])
+            truth, bounds = _group(tensors, "truth"), facts["bounds"]
+            for name in truth.keys() - bounds.keys():
+                raise KeyError(f"the bound of {name}")
             golden = cls(
                 _group(tensors, "steps"),
                 _group(tensors, "rows"),
                 tensors["filtered"],
-                _group(tensors, "truth"),
-                {n: float(facts[f"{_BOUND}.{n}"]) for n in _group(tensors, "truth")},
+                {name: truth[name] for name in bounds},  # in order: safetensors has its own
+                {name: float(bound) for name, bound in bounds.items()},
                 _group(tensors, "exact"),
-                float(facts[_TRAINING_ERROR]),
+                float(facts["training_error"]),
             )
-        except KeyError as error:
+            golden._check()
+        except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path.name} says nothing of {error}") from error
-        except (OSError, SafetensorError) as error:
+        except (OSError, SafetensorError, ValueError) as error:
             raise ValueError(f"{path.name}: {error}") from error
-        golden._check()
         return golden
 
     def _check(self) -> None:
@@ -117,8 +122,10 @@ class Golden:
         steps, rows = next(iter(self.truth.values())).shape[:2]
         timed = (self.steps, self.truth, self.exact)
         shapes = {array.shape[:2] for group in timed for array in group.values()}
-        counts = {len(array) for array in (self.filtered, *self.rows.values())}
-        if shapes != {(steps, rows)} or counts != {rows} or not steps or not self.plain_rows:
+        counts = {array.shape[:1] for array in (self.filtered, *self.rows.values())}
+        if self.filtered.dtype != bool or self.filtered.ndim != 1:
+            raise ValueError("golden vectors do not say which rows ask for symbols to be left out")
+        if shapes != {(steps, rows)} or counts != {(rows,)} or not steps or not self.plain_rows:
             raise ValueError(f"golden vectors are not all of {steps} steps of {rows} rows")
 
     def judge(self, outputs: Arrays, rows: Sequence[int]) -> Verdict:

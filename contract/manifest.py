@@ -4,6 +4,7 @@ Each kind of model has a subclass of `Manifest` with what it alone has to say.
 """
 
 import hashlib
+import math
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
 
@@ -91,8 +92,8 @@ class Finding(Strict):
 
     @property
     def holds(self) -> bool:
-        """False for NaN too."""
-        return self.value <= self.bound
+        """False for NaN, and for a bound that bounds nothing."""
+        return self.value <= self.bound < math.inf
 
     def line(self) -> str:
         """For the terminal."""

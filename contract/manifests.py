@@ -1,5 +1,6 @@
 """Which class reads the manifest of which kind of model."""
 
+import json
 from pathlib import Path
 
 from contract.ink import InkManifest
@@ -28,4 +29,8 @@ def read_manifest(folder: Path) -> Manifest:
     kind = AnyManifest.model_validate_json(content).kind
     if kind not in MANIFESTS:
         raise ValueError(f"kind is {kind!r}; it must be one of: {', '.join(MANIFESTS)}")
-    return MANIFESTS[kind].model_validate_json(content)
+    manifest = MANIFESTS[kind].model_validate_json(content)
+    # Defaults are for who writes one: a manifest of another kind must not pass for this by them.
+    if missing := manifest.model_dump(exclude_none=True).keys() - json.loads(content).keys():
+        raise ValueError(f"{', '.join(sorted(missing))}: missing from a manifest of kind {kind}")
+    return manifest

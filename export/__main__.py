@@ -9,26 +9,15 @@ import torch
 from torch import distributed
 
 from export.convert import convert, read_artifact
-from training.loop import keep_freed_memory, use_fast_float32
+from export.kinds import KINDS
+from training.command import run as run_command
 from training.recipe import read_recipe
-from training.run import carry_out
-
-DATA_FOLDER = Path(os.environ.get("EVENKEEL_DATA", "data"))
+from training.run import carry_out, data_folder
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0, 1 for a broken bound or bad input, 130 for Ctrl-C."""
-    options = _parser().parse_args(arguments)
-    use_fast_float32()
-    keep_freed_memory()
-    try:
-        return int(options.command(options) or 0)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
-        return 130
+    return run_command(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -65,16 +54,8 @@ def _parser() -> argparse.ArgumentParser:
         command=lambda o: _verify(o.artifact, full=o.full, record=o.record, plot=o.plot)
     )
 
-    pens = commands.add_parser("pens", help="read pen data, say what it holds, draw some of it")
-    pens.add_argument("folder", type=Path, help="IAM-OnDB, UNIPEN, or the word synthetic")
-    pens.add_argument("--plot", type=Path, help="write a contact sheet as a PNG")
-    pens.add_argument("--out", type=Path, help="write the prepared lines as one .npz file")
-    pens.set_defaults(command=_pens)
-
-    styles = commands.add_parser("styles", help="store hands of real writers with an artifact")
-    styles.add_argument("artifact", type=Path)
-    styles.add_argument("--data", default="unipen_r01_v07", help="pen data, or a prepared .npz")
-    styles.set_defaults(command=_styles)
+    for kind in KINDS.values():
+        kind.add_commands(commands)
     return parser
 
 
@@ -92,36 +73,13 @@ def _add_training_options(command: argparse.ArgumentParser) -> None:
     command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
 
 
-def _pens(options: argparse.Namespace) -> int:
-    from training.ink.command import show
-    from training.ink.corpus import read_pens
-    from training.ink.line import Tally
-
-    if options.out is None:
-        return show(options.folder, options.plot)
-    tally = Tally()
-    read_pens(options.folder, tally).save(options.out)
-    print(tally.report())
-    return 0
-
-
-def _styles(options: argparse.Namespace) -> None:
-    from export.ink.styles import add_styles, read_styles
-    from training.ink.corpus import read_pens
-    from training.ink.line import Tally
-
-    source = DATA_FOLDER / options.data
-    corpus = read_pens(source if source.exists() else Path(options.data), Tally())
-    add_styles(options.artifact, corpus, read_styles())
-
-
 def _train(options: argparse.Namespace) -> None:
     settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
     run = options.out or Path("runs", Path(options.recipe).stem)
     if "WORLD_SIZE" in os.environ:
         distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
     try:
-        carry_out(read_recipe(options.recipe, settings), run, options.device, DATA_FOLDER)
+        carry_out(read_recipe(options.recipe, settings), run, options.device, data_folder())
     finally:
         # A group that is left to the interpreter's end can abort the process there.
         if distributed.is_initialized():
@@ -135,7 +93,7 @@ def _verify(
     from export.verify import verify
     from training.curves import plot_errors
 
-    report = verify(artifact, DATA_FOLDER, FULL if full else QUICK)
+    report = verify(artifact, data_folder(), FULL if full else QUICK)
     headlines = {"log-probability", "log-density", "sampling", "bits"}
     for finding in report.findings:
         if not brief or finding.name in headlines or not finding.holds:

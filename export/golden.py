@@ -78,7 +78,7 @@ def draw(
     uniforms, *others = used.values()
     row = {n: t.to(uniforms.dtype) if t.is_floating_point() else t for n, t in row.items()}
     options = [row[p.name] for p in step.row_ports]
-    steps, batch = uniforms.shape
+    steps, batch = uniforms.shape[:2]
     state = step.initial_state(batch)
     unused, free = torch.zeros_like(state[0]), torch.zeros(batch, dtype=torch.bool)
     generator = torch.Generator().manual_seed(seed)
@@ -93,6 +93,24 @@ def draw(
         state = emit(uniforms[t])[: len(step.state_ports)]
         symbols.append(state[0])
     return Sample(torch.stack(symbols), used, row)
+
+
+@torch.no_grad()
+def read(step: Step, sample: Sample) -> dict[str, Tensor]:
+    """The outputs `(T, B, ...)` of a step in PyTorch that reads a sample, by port."""
+    real = step.noise_ports[0].dtype
+    symbols = sample.symbols.to(real) if sample.symbols.is_floating_point() else sample.symbols
+    noise = [sample.noise[p.name].to(real) for p in step.noise_ports]
+    row = [t.to(real) if t.is_floating_point() else t for t in sample.row.values()]
+    state = step.initial_state(symbols.shape[1])
+    force = torch.ones(symbols.shape[1], dtype=torch.bool)
+    columns = []
+    for t in range(len(symbols)):
+        results = step(*state, symbols[t], force, *(n[t] for n in noise), *row)
+        state, outputs = results[: len(state)], results[len(state) :]
+        columns.append(outputs)
+    named = zip(step.output_ports, zip(*columns, strict=True), strict=True)
+    return {port.name: torch.stack(values) for port, values in named}
 
 
 def _clear_of_borders(

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from torch import Tensor, nn
 
-from contract.golden import Golden
-from contract.manifest import EXACT, Variant
+from contract.golden import Arrays, Golden
+from contract.manifest import EXACT, Finding, Variant
 from export.golden import Sample
 from export.graph import Rewrite
 from export.parity.report import Evidence, Report
@@ -35,6 +35,10 @@ class ExportKind(ABC, Generic[M]):
         model: Any = TRAINED[self.name].model(hyperparameters)
         return model  # type: ignore[no-any-return]
 
+    def add_commands(self, commands: Any) -> None:
+        """Add verbs for this kind alone to the command line, an argparse group of commands; each
+        sets `command`, a function of the options."""
+
     def unfit(self, model: M) -> str | None:
         """Why a model of this kind cannot be served, if it cannot."""
         return None
@@ -62,6 +66,11 @@ class ExportKind(ABC, Generic[M]):
     @abstractmethod
     def golden(self, model: M, facts: dict[str, Any], variant: Variant) -> Golden:
         """Golden vectors of `steps` of the training batch, of rows with every option."""
+
+    def compare(self, model: M, sample: Sample, outputs: Arrays, emitted: Any) -> list[Finding]:
+        """The comparisons with training of what any runner put out for a sample and emitted, both
+        `(T, B, ...)`; none, unless a kind has some."""
+        return []
 
     @abstractmethod
     def parity(self, writer: "GraphWriter", evidence: Evidence) -> Report:

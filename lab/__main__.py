@@ -4,28 +4,17 @@ import argparse
 import sys
 from pathlib import Path
 
-from export.__main__ import DATA_FOLDER
-from lab.legibility import report
-from training.loop import keep_freed_memory, use_fast_float32
+from lab.legibility import report as legible
+from training.command import run as run_command
 from training.recipe import read_recipe
-from training.run import carry_out
+from training.run import carry_out, data_folder
 
 RESULTS = Path("docs", "results")
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0, or 1 where a claim does not hold or input is bad."""
-    options = _parser().parse_args(arguments)
-    use_fast_float32()
-    keep_freed_memory()
-    try:
-        return int(options.command(options) or 0)
-    except (ValueError, OSError) as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
-    except KeyboardInterrupt:
-        print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
-        return 130
+    return run_command(_parser(), arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -46,8 +35,10 @@ def _parser() -> argparse.ArgumentParser:
     legibility = commands.add_parser(
         "legibility", help="have Tesseract read real and generated ink; 1 if a goal is missed"
     )
-    report.add_options(legibility)
-    legibility.set_defaults(command=report.run)
+    legible.add_options(legibility)
+    legibility.set_defaults(command=legible.run)
+    report = commands.add_parser("report", help="write docs/measured.md from docs/results")
+    report.set_defaults(command=_report)
     return parser
 
 
@@ -62,7 +53,7 @@ def _norms(options: argparse.Namespace) -> None:
 
     runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
     for norm, run in runs.items():
-        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", DATA_FOLDER)
+        carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", data_folder())
     contrast_twins(runs, read_recipe("contrast"), options.out)
 
 
@@ -73,8 +64,14 @@ def _race(options: argparse.Namespace) -> None:
     runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}
     for norm, run in runs.items():
         recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
-        carry_out(recipe, run, "cpu", DATA_FOLDER)
+        carry_out(recipe, run, "cpu", data_folder())
     race(runs, read_recipe("pen-contrast"), options.out)
+
+
+def _report(options: argparse.Namespace) -> None:
+    from lab.measured.page import write
+
+    print(f"written to {write()}")
 
 
 if __name__ == "__main__":

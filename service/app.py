@@ -37,13 +37,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.settings = settings
     app.state.metrics = metrics
     app.state.models = models
-    app.include_router(status.router)
-    app.include_router(online.router)
-    for kind in KINDS.values():
-        for router in kind.routers:
-            app.include_router(router)
+    routers = [status.router, online.router, *(r for k in KINDS.values() for r in k.routers)]
+    for router in routers:
+        app.include_router(router)
+    app.state.routes = [route for router in routers for route in router.routes]
     app.mount("/static", _Fresh(directory=_WEB), name="static")
-    app.add_api_route("/", _page, include_in_schema=False)
+    app.add_api_route("/", _page, methods=["GET", "HEAD"], include_in_schema=False)
     handle_errors(app)
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
     return app

@@ -59,6 +59,10 @@ def load_artifact(folder: Path) -> Artifact:
         golden = Golden.load(folder / GOLDEN)
     except ValueError as error:
         raise ArtifactError(f"{folder}: {error}") from error
+    for group, ports in (("steps", manifest.ports.step), ("rows", manifest.ports.row)):
+        given = {name: str(array.dtype) for name, array in getattr(golden, group).items()}
+        if given != {port.name: port.dtype for port in ports}:
+            raise ArtifactError(f"{folder}: {GOLDEN}: {group} are not those of the graphs")
     files = json.dumps(manifest.files, sort_keys=True).encode()
     return Artifact(folder, manifest, golden, hashlib.sha256(files).hexdigest())
 

@@ -4,6 +4,7 @@ ServiceError
 ├── InvalidRequest      400  the request breaks a rule; names the parameter
 ├── UnknownModel        404  no model of that name
 ├── UnknownStyle        404  no stored hand of that name
+├── NoSuchRoute         404  a part of OpenAI's API that is not here
 ├── StateMismatch       409  a state token of another model or runtime
 ├── BodyTooLarge        413  the body is over the limit
 ├── Overloaded          503  the queue is full; try again
@@ -45,6 +46,12 @@ class UnknownStyle(ServiceError):
     status = 404
     type = "invalid_request_error"
     code = "style_not_found"
+
+
+class NoSuchRoute(ServiceError):
+    status = 404
+    type = "invalid_request_error"
+    code = "unknown_url"
 
 
 class StateMismatch(ServiceError):

@@ -7,6 +7,7 @@ Run it through `python -m export train`; under `torchrun` it is data parallel.
 import ctypes
 import json
 import math
+import sys
 import time
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -95,6 +96,13 @@ class Trainer:
         finally:
             bar.close()
             self.save()
+        if self.rank == 0 and self.progress.update < self.total_updates and self._out_of_time():
+            print(
+                f"warning: training.time_limit_s ({self.config.time_limit_s:.0f} s) ended the run "
+                f"after {self.progress.update:,} of {self.total_updates:,} updates; with more time "
+                "it would have learned more",
+                file=sys.stderr,
+            )
         return self.best
 
     def save(self) -> None:

@@ -1,5 +1,6 @@
 """A run: a recipe carried out in a folder, with a checkpoint, a log and a plot to show for it."""
 
+import os
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,16 +13,21 @@ from training.kinds import KINDS
 from training.loop import CHECKPOINT, LOG, Trainer
 
 
-def carry_out(recipe: Recipe, run: Path, device: str, data_folder: Path) -> None:
+def data_folder() -> Path:
+    """Where corpora are looked up: `EVENKEEL_DATA`, or `data`."""
+    return Path(os.environ.get("EVENKEEL_DATA", "data"))
+
+
+def carry_out(recipe: Recipe, run: Path, device: str, folder: Path) -> None:
     """Train in the folder `run`, or go on with the run that is there.
 
-    A relative data source is looked for in `data_folder` first. Raises `ValueError` for data
+    A relative data source is looked for in `folder` first. Raises `ValueError` for data
     that is missing or too small, and for a run of other settings.
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
     torch.manual_seed(recipe.training.seed)
-    source = data_folder / recipe.data.source
+    source = folder / recipe.data.source
     name = str(source) if source.exists() else recipe.data.source
     kind = KINDS[recipe.kind]
     task, data = kind.task(recipe, name, Place(device=device, rank=rank, world=world))

@@ -6,19 +6,25 @@ Shapes: T steps, B rows.
 
 import codecs
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 
+from contract.golden import Arrays
+from contract.manifest import Ports
 from contract.noise import UniformStream
-from service.artifact import Arrays, Port, load_artifact
+from export.convert import read_artifact
+from export.parity.served import ServedGraph
 from service.settings import Settings
 from service.text.completion import Sampling
 
+# Where `bench.peers.launch` wants a peer, and of which artifact.
+PORT = int(os.environ.get("PEER_PORT", "8001"))
+ARTIFACT = Path(os.environ.get("PEER_ARTIFACT", "artifacts/shakespeare"))
 MAX_BATCH = 32
 # How long a framework gathers requests before it runs what it has: short against the 30 ms that
 # one completion takes, long against what 16 clients need to send their next request.
@@ -49,77 +55,60 @@ class Request:
         return len(self.prompt) + self.max_tokens
 
 
+def portions(steps: int, first: int, then: int = CHUNK_STEPS) -> Iterator[tuple[int, int]]:
+    """Where the chunks of so many steps begin and end."""
+    return pairwise([0, *range(first, steps, then), steps])
+
+
+def inputs(requests: Sequence[Request], ports: Ports) -> tuple[Arrays, Arrays]:
+    """Of all steps `(T, B, ...)`, the prompts forced, and of all rows `(B, ...)`, neutral."""
+    shape = max(r.steps for r in requests), len(requests)
+    steps = {p.name: np.zeros((*shape, *p.shape), p.dtype) for p in ports.step}
+    for i, request in enumerate(requests):
+        known = len(request.prompt)
+        steps["forced"][:known, i] = np.frombuffer(request.prompt, np.uint8)
+        steps["force"][:known, i] = True
+        uniforms = UniformStream(request.seed).take(0, request.max_tokens)
+        steps["uniform"][known : request.steps, i] = uniforms
+    return steps, {n: np.stack([v] * len(requests)) for n, v in Sampling().row().items()}
+
+
 class BatchWriter:
     """A session on the sequence graph, neutral options, and no state between calls."""
 
-    def __init__(self, artifact: Path, threads: int = THREADS) -> None:
-        loaded = load_artifact(artifact)
-        self._ports = loaded.manifest.ports
-        filters = loaded.manifest.filters
-        options = Sampling().row()
-        self._row = {
-            p.name: _filled(options[p.name], p) for p in self._ports.row if p.name not in filters
-        }
-        settings = ort.SessionOptions()
-        settings.intra_op_num_threads = threads
-        settings.inter_op_num_threads = 1
-        graph = artifact / loaded.manifest.graphs.scan.plain
-        self._session = ort.InferenceSession(graph, settings, providers=["CPUExecutionProvider"])
+    def __init__(self, artifact: Path = ARTIFACT) -> None:
+        manifest = read_artifact(artifact)
+        self._ports = manifest.ports
+        graph = artifact / manifest.graphs.scan.plain
+        self._graph = ServedGraph(graph, manifest.ports, scan=True, threads=THREADS)
 
     def whole(self, requests: Sequence[Request]) -> list[str]:
         """The text of each request, all of a batch in one run."""
-        inputs = self._inputs(requests)
-        (written,) = self._session.run(["next"], self._state(len(requests)) | inputs)
-        return [
-            written[len(r.prompt) : r.steps, i].astype(np.uint8).tobytes().decode(errors="replace")
-            for i, r in enumerate(requests)
-        ]
+        longest = max(r.steps for r in requests)
+        (texts,) = self._run(requests, [(0, longest)])
+        return texts
 
     def pieces(self, requests: Sequence[Request]) -> Iterator[list[str]]:
         """What each request gets after each chunk; nothing for one whose text is over."""
-        inputs = self._inputs(requests)
-        state = self._state(len(requests))
-        names = [f"{name}_after" for name in state]
+        first = FIRST_CHUNK_STEPS + min(len(r.prompt) for r in requests)
+        return self._run(requests, portions(max(r.steps for r in requests), first))
+
+    def _run(
+        self, requests: Sequence[Request], borders: Iterable[tuple[int, int]]
+    ) -> Iterator[list[str]]:
+        steps, row = inputs(requests, self._ports)
+        state = self._graph.initial_state(len(requests))
         decoders = [codecs.getincrementaldecoder("utf-8")("replace") for _ in requests]
-        steps = max(r.steps for r in requests)
-        start, length = 0, FIRST_CHUNK_STEPS + min(len(r.prompt) for r in requests)
-        per_step = {port.name for port in self._ports.step}
-        while start < steps:
-            end = min(steps, start + length)
-            chunk = {n: a[start:end] if n in per_step else a for n, a in inputs.items()}
-            written, *after = self._session.run(["next", *names], state | chunk)
-            state = dict(zip(state, after, strict=True))
+        for start, end in borders:
+            chunk = {name: array[start:end] for name, array in steps.items()}
+            state, outputs = self._graph.run(state, chunk, row)
             yield [
-                decoder.decode(_part(written[:, i], request, start), end >= request.steps)
+                decoder.decode(_part(outputs["next"][:, i], request, start), end >= request.steps)
                 for i, (request, decoder) in enumerate(zip(requests, decoders, strict=True))
             ]
-            start, length = end, CHUNK_STEPS
-
-    def _state(self, rows: int) -> Arrays:
-        return {p.name: np.full((rows, *p.shape), p.initial, p.dtype) for p in self._ports.state}
-
-    def _inputs(self, requests: Sequence[Request]) -> Arrays:
-        """Of all steps `(T, B, ...)` and all rows `(B, ...)`."""
-        shape = max(r.steps for r in requests), len(requests)
-        inputs = {p.name: np.zeros((*shape, *p.shape), p.dtype) for p in self._ports.step}
-        for i, request in enumerate(requests):
-            known = len(request.prompt)
-            inputs["forced"][:known, i] = np.frombuffer(request.prompt, np.uint8)
-            inputs["force"][:known, i] = True
-            uniforms = UniformStream(request.seed).take(0, request.max_tokens)
-            inputs["uniform"][known : request.steps, i] = uniforms.reshape(
-                -1, *inputs["uniform"].shape[2:]
-            )
-        rows = len(requests)
-        row = {name: np.repeat(value[None], rows, axis=0) for name, value in self._row.items()}
-        return inputs | row
 
 
-def _filled(value: Any, port: Port) -> Any:
-    return np.asarray(value, port.dtype).reshape(port.shape)
-
-
-def _part(column: Any, request: Request, start: int) -> bytes:
+def _part(column: np.ndarray, request: Request, start: int) -> bytes:
     """Generated bytes of a chunk that begins with step `start`, up to the end of the request."""
     part = column[max(0, len(request.prompt) - start) : max(0, request.steps - start)]
     return bytes(part.astype(np.uint8))

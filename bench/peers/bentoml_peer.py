@@ -5,8 +5,6 @@ so a request and its answer come wrapped in a list, and nothing can be streamed:
 the whole answer. The artifact is that of the environment variable `PEER_ARTIFACT`.
 """
 
-import os
-from pathlib import Path
 from typing import Any
 
 import bentoml
@@ -23,15 +21,12 @@ class Peer:
     """One worker process with one session."""
 
     def __init__(self) -> None:
-        artifact = os.environ.get("PEER_ARTIFACT", "artifacts/shakespeare")
-        self._writer = BatchWriter(Path(artifact))
+        self._writer = BatchWriter()
 
     @bentoml.api(
-        route="/v1/completions",
-        batchable=True,
-        max_batch_size=MAX_BATCH,
+        route="/v1/completions", batchable=True, max_batch_size=MAX_BATCH,
         max_latency_ms=_MAX_LATENCY_MS,
-    )
+    )  # fmt: skip
     def complete(self, requests: list[dict[str, Any]]) -> list[dict[str, str]]:
         """The texts of a batch."""
         texts = self._writer.whole([Request.read(request) for request in requests])

@@ -1,19 +1,18 @@
-"""LitServe with its own batching: `python -m bench.peers.litserve_peer --port 8001`.
+"""LitServe with its own batching: `PEER_PORT=8001 python -m bench.peers.litserve_peer`.
 
 `POST /v1/completions`. One worker process runs batches of at most 32 whole completions, gathered
 for 5 ms. An API of LitServe either streams or does not, so `--stream` decides for the process;
 streamed batches go out chunk by chunk, and every response stays open until the batch has ended.
 """
 
-import argparse
 import json
+import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import litserve
 
-from bench.peers.batch import MAX_BATCH, THREADS, WINDOW_S, BatchWriter, Request
+from bench.peers.batch import MAX_BATCH, PORT, WINDOW_S, BatchWriter, Request
 
 _TIME_LIMIT_S = 120
 
@@ -21,18 +20,13 @@ _TIME_LIMIT_S = 120
 class Whole(litserve.LitAPI):
     """Answers `{"text"}` when the batch is done."""
 
-    def __init__(self, artifact: Path, threads: int, **options: Any) -> None:
+    def __init__(self, **options: Any) -> None:
         super().__init__(
-            max_batch_size=MAX_BATCH,
-            batch_timeout=WINDOW_S,
-            api_path="/v1/completions",
-            **options,
+            max_batch_size=MAX_BATCH, batch_timeout=WINDOW_S, api_path="/v1/completions", **options
         )
-        self._artifact = artifact
-        self._threads = threads
 
     def setup(self, device: str) -> None:
-        self._writer = BatchWriter(self._artifact, self._threads)
+        self._writer = BatchWriter()
 
     def decode_request(self, request: dict[str, Any]) -> Request:
         return Request.read(request)
@@ -62,24 +56,17 @@ def _event(text: str) -> str:
     return f"data: {json.dumps({'text': text})}\n\n"
 
 
-def main() -> None:
+def main(*, streamed: bool) -> None:
     """Serve until told to stop."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=8001)
-    parser.add_argument("--artifact", type=Path, default=Path("artifacts", "shakespeare"))
-    parser.add_argument("--threads", type=int, default=THREADS)
-    parser.add_argument("--stream", action="store_true")
-    options = parser.parse_args()
-    kind = Streamed if options.stream else Whole
-    api = kind(options.artifact, options.threads, stream=options.stream)
+    api = (Streamed if streamed else Whole)(stream=streamed)
     server = litserve.LitServer(
         api, accelerator="cpu", devices=1, workers_per_device=1, timeout=_TIME_LIMIT_S
     )
     server.run(
-        host="127.0.0.1", port=options.port, num_api_servers=1, log_level="error",
+        host="127.0.0.1", port=PORT, num_api_servers=1, log_level="error",
         generate_client_file=False,
     )  # fmt: skip
 
 
 if __name__ == "__main__":
-    main()
+    main(streamed="--stream" in sys.argv)

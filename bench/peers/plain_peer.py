@@ -1,11 +1,10 @@
 """FastAPI and a PyTorch loop, as one would write it on a first day:
-`python -m bench.peers.plain_peer --port 8001`.
+`PEER_PORT=8001 python -m bench.peers.plain_peer`.
 
 `POST /v1/completions`, whole or streamed. No batching. One model on all cores is used by one
 request at a time: a whole answer keeps the lock, a stream gives it to others between its events.
 """
 
-import argparse
 import codecs
 import json
 import threading
@@ -19,15 +18,13 @@ import uvicorn
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel
+from torch import Tensor
 
-from bench.peers.batch import CHUNK_STEPS, FIRST_CHUNK_STEPS, THREADS
+from bench.peers.batch import ARTIFACT, FIRST_CHUNK_STEPS, PORT, THREADS, portions
 from contract.noise import UniformStream
 from export.convert import load_model, read_artifact
-from export.text.golden import default_options, initial_state
+from export.text.golden import options
 from models.generation import LanguageStep
-from models.language import LanguageModel
-
-Tensors = tuple[torch.Tensor, ...]
 
 
 class Body(BaseModel):
@@ -44,48 +41,35 @@ class Writer:
 
     def __init__(self, artifact: Path) -> None:
         model = load_model(artifact, read_artifact(artifact)).eval()
-        assert isinstance(model, LanguageModel)
         self._step = LanguageStep(model, filtered=False)
-        self._options = default_options(self._step, 1)
-        self._carried = len(self._step.state_ports)
+        row = options(({},))
+        self._row = [row[port.name] for port in self._step.row_ports]
 
     def pieces(self, body: Body, lock: Any) -> Iterator[str]:
         """The text in portions as long as the service's, the lock held during each."""
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         uniforms = torch.from_numpy(UniformStream(body.seed).take(0, body.max_tokens))
-        state = initial_state(self._step, 1)
+        prompt = torch.tensor(list(body.prompt.encode()))
         with lock:
-            state = self._read(state, body.prompt.encode())
-        start, length = 0, FIRST_CHUNK_STEPS
-        while start < body.max_tokens:
-            end = min(body.max_tokens, start + length)
+            state = self._step.initial_state(1)
+            state, _ = self._run(state, prompt, torch.zeros(len(prompt)), force=True)
+        for start, end in portions(body.max_tokens, FIRST_CHUNK_STEPS):
+            part = uniforms[start:end]
             with lock:
-                state, written = self._write(state, uniforms[start:end])
+                state, written = self._run(state, torch.zeros_like(part).long(), part, force=False)
             yield decoder.decode(written, end == body.max_tokens)
-            start, length = end, CHUNK_STEPS
 
     @torch.inference_mode()
-    def _read(self, state: Tensors, prompt: bytes) -> Tensors:
-        yes, unused = torch.ones(1, dtype=torch.bool), torch.zeros(1)
-        for byte in prompt:
-            state = self._next(state, torch.tensor([byte]), yes, unused)
-        return state
-
-    @torch.inference_mode()
-    def _write(self, state: Tensors, uniforms: torch.Tensor) -> tuple[Tensors, bytes]:
-        no, unused = torch.zeros(1, dtype=torch.bool), torch.zeros(1, dtype=torch.int64)
-        written = bytearray()
-        for uniform in uniforms:
-            state = self._next(state, unused, no, uniform)
+    def _run(
+        self, state: tuple[Tensor, ...], forced: Tensor, uniforms: Tensor, *, force: bool
+    ) -> tuple[tuple[Tensor, ...], bytes]:
+        """Steps whose bytes are `forced (T,)`, or drawn by `uniforms (T,)`."""
+        forces, written = torch.tensor([force]), bytearray()
+        for byte, uniform in zip(forced.split(1), uniforms.split(1), strict=True):
+            results = self._step(*state, byte, forces, uniform, *self._row)
+            state = tuple(results[: len(state)])
             written.append(int(state[0]))
         return state, bytes(written)
-
-    def _next(
-        self, state: Tensors, forced: torch.Tensor, force: torch.Tensor, uniform: torch.Tensor
-    ) -> Tensors:
-        shape = (1, *self._step.step_ports[2].shape)
-        results = self._step(*state, forced, force, uniform.reshape(shape), *self._options)
-        return tuple(results[: self._carried])
 
 
 def create_app(artifact: Path) -> FastAPI:
@@ -100,14 +84,12 @@ def create_app(artifact: Path) -> FastAPI:
     @app.post("/v1/completions")
     def complete(body: Body) -> Response:
         if body.stream:
-            return StreamingResponse(_events(writer.pieces(body, lock)), 200, None, _EVENTS)
+            events = _events(writer.pieces(body, lock))
+            return StreamingResponse(events, media_type="text/event-stream")
         with lock:
             return JSONResponse({"text": "".join(writer.pieces(body, nullcontext()))})
 
     return app
-
-
-_EVENTS = "text/event-stream"
 
 
 def _events(pieces: Iterator[str]) -> Iterator[str]:
@@ -116,16 +98,6 @@ def _events(pieces: Iterator[str]) -> Iterator[str]:
     yield "data: [DONE]\n\n"
 
 
-def main() -> None:
-    """Serve until told to stop."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--port", type=int, default=8001)
-    parser.add_argument("--artifact", type=Path, default=Path("artifacts", "shakespeare"))
-    parser.add_argument("--threads", type=int, default=THREADS)
-    options = parser.parse_args()
-    torch.set_num_threads(options.threads)
-    uvicorn.run(create_app(options.artifact), port=options.port, log_level="error")
-
-
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(THREADS)
+    uvicorn.run(create_app(ARTIFACT), port=PORT, log_level="error")

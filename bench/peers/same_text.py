@@ -7,9 +7,10 @@ import sys
 from collections.abc import Iterable
 from itertools import takewhile
 
-from bench.connection import Connection
-from bench.peers.launch import PEERS, launch
-from bench.target import Target
+from bench.client import ask, connect
+from bench.peers.launch import launch
+from bench.rows import OK
+from bench.target import PEERS, SERVICE, Target
 
 # Lengths in bytes by seed, asked for all at once, so that batches hold requests of many lengths.
 CASES = {1: 200, 2: 200, 3: 16, 4: 137, 5: 200, 6: 400, 7: 90, -1: 200}
@@ -27,14 +28,15 @@ def same_text(service: Target, peer: Target) -> int:
     """
     expected = asyncio.run(_texts(service, streamed=False))
     compared = 0
-    for streamed in peer.modes * _ROUNDS:
+    for streamed in peer.server.modes * _ROUNDS:
         for seed, text in asyncio.run(_texts(peer, streamed=streamed)).items():
-            _compare(peer.name, seed, expected[seed], text)
+            compare(peer.name, seed, expected[seed], text)
             compared += 1
     return compared
 
 
-def _compare(name: str, seed: int, expected: str, text: str) -> None:
+def compare(name: str, seed: int, expected: str, text: str) -> None:
+    """Raises `AssertionError` if the peer of that name may not write this text."""
     pairs = zip(expected, text, strict=False)
     common = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
     if text == expected or (name == "plain" and common >= PLAIN_PREFIX_CHARACTERS):
@@ -46,25 +48,17 @@ def _compare(name: str, seed: int, expected: str, text: str) -> None:
 
 
 async def _texts(target: Target, *, streamed: bool) -> dict[int, str]:
-    async def ask(seed: int, length: int) -> str:
-        connection = await Connection.open(target.port)
-        try:
-            answer = await connection.post(target.path, target.body(length, seed, stream=streamed))
-        finally:
-            connection.close()
-        if answer.status != 200:
-            raise AssertionError(f"{target.name}: {answer.status} {bytes(answer.body)[:200]!r}")
-        if streamed:
-            return "".join(text for _, text in answer.events())
-        return target.text(bytes(answer.body))
-
-    texts = await asyncio.gather(*(ask(seed, length) for seed, length in CASES.items()))
-    return dict(zip(CASES, texts, strict=True))
+    async with connect() as session:
+        asked = (ask(session, target, n, seed, streamed=streamed) for seed, n in CASES.items())
+        answers = await asyncio.gather(*asked)
+    if failed := {answer.status for answer in answers} - {OK}:
+        raise AssertionError(f"{target.name} answers {failed}")
+    return {seed: answer.text for seed, answer in zip(CASES, answers, strict=True)}
 
 
 def main(names: Iterable[str]) -> None:
     """Check the peers of these names."""
-    with launch("service") as service:
+    with launch(SERVICE) as service:
         for name in names:
             with launch(name) as peer:
                 print(f"{name}: the same text {same_text(service, peer)} times")

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.golden import Arrays, Golden
 from contract.noise import InkNoise
-from export.golden import BOUND_FACTOR, MARGIN, Sample, draw
+from export.golden import BOUND_FACTOR, MARGIN, Sample, draw, read
 from models import mixture
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingModel, Text
@@ -25,8 +25,9 @@ _POINTS = 160
 # How neat each golden row is, from the distribution as learned on.
 _BIASES = (0.0, 0.5, 1.0, 2.0)
 _SAMPLE_BIAS = 0.5
-# Invented, and too long to be over before the vectors are.
+# Invented. The first is over long before the vectors are, the others never are.
 _TEXTS = (
+    "A keel",
     "Zoe quickly mixed 75% of the vinegar & oil",
     "Why, a king's jury of 12 sat by the river!",
     "Pack my box with five dozen liquor jugs #8",
@@ -99,6 +100,7 @@ def golden(model: HandwritingModel, facts: dict[str, Any]) -> Golden:
 
     float32, float64 = in_batches(model), in_batches(copy.deepcopy(model).double())
     points = drawn_from(float64, drawn)
+    wide = read(HandwritingStep(copy.deepcopy(model).double()), drawn)
     kept = slice(len(_BIASES))
     error = (float32.double() - float64).abs()
     moved = (drawn_from(float32, drawn) - points).abs()
@@ -112,6 +114,6 @@ def golden(model: HandwritingModel, facts: dict[str, Any]) -> Golden:
             "mixture": BOUND_FACTOR * error.max().item(),
             "drawn": BOUND_FACTOR * moved.max().item(),
         },
-        exact={},
+        exact={name: wide[name][:, kept].numpy() for name in ("character", "ended")},
         training_error=error[:, kept].max().item(),
     )

@@ -14,6 +14,7 @@ from onnx import TensorProto, helper
 
 from contract.manifest import Finding
 from export.graph import OPSET
+from export.parity.served import session_options
 
 WIDTHS = (1, 3, 7, 17, 31, 33, 65, 129, 257, 513)
 BATCHES = (2, 3, 5, 8, 17, 33, 65)
@@ -39,12 +40,12 @@ class OperatorBits:
     rows: int
 
 
-def compare_operator(operator: str, seed: int = 0) -> OperatorBits:
+def compare_operator(operator: str, seed: int = 0, *, prepacking: bool = True) -> OperatorBits:
     """Run one operator at every width and batch, and each row of it alone."""
     random = np.random.default_rng(seed)
     differing = total = 0
     for width in WIDTHS:
-        run = _session(operator, width, random)
+        run = _session(operator, width, random, prepacking)
         x = random.normal(0, 2, (max(BATCHES), width)).astype(np.float32)
         if operator in ("Sqrt", "Log"):
             x = np.abs(x) + np.float32(1e-3)
@@ -78,7 +79,7 @@ def operators() -> tuple[list[Finding], list[OperatorBits]]:
 
 
 def _session(
-    operator: str, width: int, random: np.random.Generator
+    operator: str, width: int, random: np.random.Generator, prepacking: bool
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
     constants: dict[str, NDArray[np.generic]] = {}
     attributes: dict[str, Any] = {}
@@ -112,7 +113,10 @@ def _session(
         ],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
-    session = ort.InferenceSession(model.SerializeToString(), providers=["CPUExecutionProvider"])
+    options = session_options(prepacking=prepacking)
+    session = ort.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
 
     def run(x: NDArray[np.float32]) -> NDArray[np.float32]:
         result: NDArray[np.float32] = session.run(["y"], {"x": np.ascontiguousarray(x)})[0]

@@ -3,6 +3,7 @@
 Shapes: T steps, B rows. numpy arrays come from onnxruntime, tensors from PyTorch.
 """
 
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Protocol
@@ -41,10 +42,7 @@ class ServedGraph:
         threads: int = 0,
         prepacking: bool = True,
     ) -> None:
-        options = ort.SessionOptions()
-        options.intra_op_num_threads = threads
-        if not prepacking:
-            options.add_session_config_entry("session.disable_prepacking", "1")
+        options = session_options(threads=threads, prepacking=prepacking)
         self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
         self._scan = scan
         self._outputs = [o.name for o in self._session.get_outputs()]
@@ -52,6 +50,7 @@ class ServedGraph:
         self._state = {p.name: p for p in ports.state}
         self._real = "float64" if "tensor(double)" in taken.values() else "float32"
         self.row_names = [p.name for p in ports.row if p.name in taken]
+        self.single = all(math.prod(p.shape) == 1 for p in ports.state)  # of one unit
 
     def initial_state(self, batch: int) -> Arrays:
         """The state before the first step, B rows of it."""
@@ -76,6 +75,15 @@ class ServedGraph:
         named = dict(zip(self._outputs, results, strict=True))
         after = {name: named.pop(f"{name}_after") for name in state}
         return after, named
+
+
+def session_options(*, threads: int = 0, prepacking: bool = True) -> ort.SessionOptions:
+    """Of a session on the CPU; 0 threads is one per core."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    if not prepacking:
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    return options
 
 
 def read(graph: Graph, sample: Sample) -> Arrays:

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import Tensor
 
-from contract.golden import Golden
-from contract.manifest import EXACT, Variant
+from contract.golden import Arrays, Golden
+from contract.manifest import EXACT, Finding, Variant
 from export.golden import Sample
 from export.graph import Rewrite
 from export.kind import ExportKind
@@ -55,6 +55,11 @@ class TextExport(ExportKind[LanguageModel]):
 
     def golden(self, model: LanguageModel, facts: dict[str, Any], variant: Variant) -> Golden:
         return golden.golden(model, facts, variant)
+
+    def compare(
+        self, model: LanguageModel, sample: Sample, outputs: Arrays, emitted: Any
+    ) -> list[Finding]:
+        return parity.compare(model, sample, outputs["logits"], emitted, len(emitted))[0]
 
     def parity(self, writer: GraphWriter, evidence: Evidence) -> Report:
         return parity.report(writer, evidence)

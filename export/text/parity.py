@@ -1,7 +1,7 @@
 """The parity report of a language model. Shapes: T steps, B rows, R rows of mixed work."""
 
 import copy
-import os
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from export.text.numbers import log_probability, sampling, score
 from export.variant import GraphWriter
 from models.language import LanguageModel
 from models.quantized import QuantizedLanguageModel
+from training.files import files_below
 from training.text.data import PYTHON_REFERENCE, Corpus, read_corpus, streams
 
 
@@ -106,14 +107,16 @@ def _find(data: dict[str, Any], folder: Path | None) -> Corpus | None:
 
 
 def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
-    """Files as long as the corpus, and folders whose files are so together."""
-    sizes: dict[str, int] = {}
-    for path, folders, names in os.walk(folder or os.devnull, topdown=False):
-        files = {name: os.stat(Path(path, name)).st_size for name in names}
-        sizes[path] = sum(files.values()) + sum(sizes.get(str(Path(path, f)), 0) for f in folders)
-        yield from (str(Path(path, n)) for n in sorted(names) if files[n] == data["bytes"])
-        if sizes[path] == data["bytes"] and len(names) + len(folders) > 1:
-            yield path
+    """Files as long as the corpus, then folders whose files are so together."""
+    if folder is None:
+        return
+    sizes: Counter[Path] = Counter()
+    for file in files_below(folder):
+        for place in (file, *file.parents):
+            sizes[place] += file.stat().st_size
+            if place == folder:
+                break
+    yield from (str(place) for place in sizes if sizes[place] == data["bytes"])
 
 
 def _quantized(writer: GraphWriter, evidence: Evidence) -> Report:

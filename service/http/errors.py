@@ -1,11 +1,13 @@
 """Every error as an OpenAI error body: one handler for each way an error can arise."""
 
 import logging
+from http import HTTPStatus
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from service.errors import BodyTooLarge, InvalidRequest, ServiceError
 
@@ -40,6 +42,8 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     given = repr(first["input"])
     given = given if len(given) <= 80 else f"{given[:77]}..."
     match first["type"]:
+        case _ if not _is_json(request):
+            field, message = None, "the body is not JSON: set content-type: application/json"
         case "missing" if field is None:
             message = "the request body is empty; it must be a JSON object"
         case "json_invalid":
@@ -59,12 +63,30 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     return await _service_error(request, InvalidRequest(message, field))
 
 
+def _is_json(request: Request) -> bool:
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return kind == "application/json" or kind.endswith("+json")
+
+
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kind = BodyTooLarge if error.status_code == BodyTooLarge.status else InvalidRequest
     wrapped = kind(str(error.detail))
     wrapped.status = error.status_code
-    return await _service_error(request, wrapped)
+    answer = await _service_error(request, wrapped)
+    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        answer.headers["Allow"] = ", ".join(_allowed(request, error))
+    return answer
+
+
+def _allowed(request: Request, error: HTTPException) -> list[str]:
+    """The methods of every route of this path; the error knows those of the first."""
+    methods = set((error.headers or {}).get("Allow", "GET, HEAD").split(", "))
+    for route in request.app.state.routes:
+        match, _ = route.matches(request.scope)
+        if match is not Match.NONE:
+            methods |= getattr(route, "methods", None) or set()
+    return sorted(methods)
 
 
 async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:

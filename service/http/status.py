@@ -11,12 +11,14 @@ from service.models import Models
 router = APIRouter()
 
 
+@router.head("/livez", include_in_schema=False, response_class=PlainTextResponse)
 @router.get("/livez", response_class=PlainTextResponse)
 async def livez() -> str:
     """The process answers."""
     return "ok"
 
 
+@router.head("/readyz", include_in_schema=False)
 @router.get("/readyz", response_class=PlainTextResponse)
 async def readyz(request: Request) -> PlainTextResponse:
     """200 once every model has replayed its golden vectors here and agreed, else 503."""
@@ -25,6 +27,7 @@ async def readyz(request: Request) -> PlainTextResponse:
     return PlainTextResponse("not ready", status_code=503, headers={"Retry-After": "2"})
 
 
+@router.head("/health", include_in_schema=False)
 @router.get("/health")
 async def health(request: Request) -> JSONResponse:
     """Each model's verdict, with the status of `/readyz`."""

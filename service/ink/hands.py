@@ -71,7 +71,7 @@ def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarra
 
     Raises `InvalidRequest` for ink that cannot be the text: none, or far too little.
     """
-    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
+    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
     line = measure_strokes(paths, text)
     if line is None or np.ptp(np.concatenate(paths), axis=0).max() < _LEAST_PX:
         raise InvalidRequest("style.strokes has no line in it", "style")

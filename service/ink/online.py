@@ -5,41 +5,38 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from contract.alphabets import LONGEST_TEXT
 from contract.golden import Arrays
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
+from service.http.fields import FLOAT32, RequestBody, Seed
 from service.ink import hands
 from service.ink.line import SPACE_UNITS, InkEdge, encode, row_of
 from service.ink.model import InkModel
-from service.ink.schemas import Coordinate, Finite, Place, StrokesWithText
+from service.ink.schemas import Coordinate, Place, StrokesWithText
 from service.online import MOST_STEPS, Online
 from service.state import Moment
 
 _HEAVIEST = 6  # Gaussians of a mixture that are shown; the others weigh next to nothing
 
 
-class InkOpening(BaseModel):
+class InkOpening(RequestBody):
     """The first message to a handwriting model: the page and the hand."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     model: str
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    seed: Seed | None = None
     text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
-    bias: Annotated[Finite, Field(ge=0, le=5)] = 0.0
+    bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
-    line_height: Annotated[Finite, Field(ge=16, le=400)] = 64.0
+    line_height: Annotated[float, Field(ge=16, le=400), FLOAT32] = 64.0
     origin: Place | None = None
 
 
-class _Sent(BaseModel):
+class _Sent(RequestBody):
     """Any message after it: a pen point, or how many steps to write."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
     write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None

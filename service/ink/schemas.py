@@ -2,26 +2,24 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
+from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
 from service.ink.layout import Layout
 
 Format = Literal["svg", "json", "inkml", "png"]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
-Coordinate = Annotated[Finite, Field(ge=-1e6, le=1e6)]
+Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
 _MOST_STROKES, _MOST_POINTS = 200, 8000
 
 
-class StrokesWithText(BaseModel):
+class StrokesWithText(RequestBody):
     """A person's strokes in px, y down, and what they say."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     strokes: Annotated[list[Annotated[list[Place], Field(min_length=1)]], Field(min_length=1)]
-    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT)]
+    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)]
 
     @model_validator(mode="after")
     def _not_too_much(self) -> "StrokesWithText":
@@ -40,14 +38,12 @@ class StyleRequest(StrokesWithText):
     model: str | None = None
 
 
-class PageOptions(BaseModel):
+class PageOptions(RequestBody):
     """The page that is written on; lengths in px."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    width: Annotated[int, Field(ge=160, le=4096)] = 800
-    line_height: Annotated[Finite, Field(ge=16, le=400)] = 64.0
-    stroke_width: Annotated[Finite, Field(ge=0.25, le=40)] = 2.0
+    width: Annotated[int, Field(ge=160, le=4096), WHOLE] = 800
+    line_height: Annotated[float, Field(ge=16, le=400), FLOAT32] = 64.0
+    stroke_width: Annotated[float, Field(ge=0.25, le=40), FLOAT32] = 2.0
     color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
 
     def layout(self, units_per_line: float, units_per_character: float) -> Layout:
@@ -66,9 +62,9 @@ class HandwritingRequest(PageOptions):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
-    text: Annotated[str, Field(min_length=1, max_length=2000)]
-    bias: Annotated[Finite, Field(ge=0, le=5)] = 1.0
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    text: Annotated[Text, Field(min_length=1, max_length=2000)]
+    bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
+    seed: Seed | None = None
     style: str | StrokesWithText | None = None
     state: str | None = None
     format: Format | None = None

@@ -1,7 +1,7 @@
 """Language models as a kind that is served."""
 
 from service.kind import ServiceKind
-from service.text import routes
+from service.text import routes, tokenizer
 from service.text.completion import TextEdge
 from service.text.model import TextModel
 from service.text.online import TextOpening, follow
@@ -10,7 +10,7 @@ TEXT = ServiceKind(
     name="language",
     model=TextModel,
     edge=TextEdge,
-    routers=(routes.router,),
+    routers=(routes.router, tokenizer.router),
     opening=TextOpening,
     follow=follow,
 )

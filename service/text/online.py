@@ -4,11 +4,12 @@ import secrets
 from typing import Annotated, Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.errors import InvalidRequest
+from service.http.fields import RequestBody, Seed
 from service.online import MOST_STEPS, Online
 from service.text.completion import Sampling
 from service.text.model import TextModel
@@ -16,19 +17,15 @@ from service.text.model import TextModel
 _Byte = Annotated[int, Field(ge=0, le=255)]
 
 
-class TextOpening(BaseModel):
+class TextOpening(RequestBody):
     """The first message to a language model."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     model: str
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    seed: Seed | None = None
 
 
-class _Sent(BaseModel):
+class _Sent(RequestBody):
     """Any message after it: bytes, or how many steps to write."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     bytes: Annotated[list[_Byte], Field(min_length=1, max_length=MOST_STEPS)] | None = None
     write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None

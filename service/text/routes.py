@@ -1,6 +1,5 @@
 """`POST /v1/completions`: OpenAI's completions, where a token is a byte, streamed or whole."""
 
-import codecs
 import json
 import secrets
 import time
@@ -11,7 +10,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from service.errors import InvalidRequest
+from service.errors import InvalidRequest, NoSuchRoute
 from service.http.answers import EventStream, Exchange, count, unless_gone
 from service.metrics import Metrics
 from service.state import Moment
@@ -23,6 +22,7 @@ from service.text.completion import (
     TextPiece,
 )
 from service.text.model import TextModel
+from service.text.offsets import TextOffsets
 from service.text.schemas import MOST_CHOICES, CompletionRequest
 
 router = APIRouter()
@@ -38,6 +38,12 @@ async def completions(body: CompletionRequest, request: Request) -> Response:
     if body.stream:
         return EventStream(_stream(call, metrics), call.exchange.cancel)
     return await unless_gone(request, _whole(call, metrics), call.exchange.cancel)
+
+
+@router.post("/v1/chat/completions", include_in_schema=False)
+async def chat() -> Response:
+    """These models go on with a text; nobody taught them to answer."""
+    raise NoSuchRoute("these models have no chat; POST /v1/completions continues a prompt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +67,11 @@ class Call:
             "system_fingerprint": self.model.fingerprint,
             "seed": self.seed,
         }
+
+    def offsets(self, number: int) -> TextOffsets:
+        """Of the bytes of one job, from its first on."""
+        job = self.exchange.jobs[number]
+        return TextOffsets(job.moment.edge.undecided, between=job.asked > 0)
 
     def usage(self) -> dict[str, int]:
         """Bytes read and written; a prompt counts once, however many choices it has."""
@@ -124,7 +135,7 @@ async def _whole(call: Call, metrics: Metrics) -> Response:
             count(metrics, call.model.name, call.exchange.jobs[number], piece.finish_reason)
     choices = []
     for i, text in enumerate(texts):
-        listed = None if call.body.logprobs is None else _logprobs(logprobs[i], 0)
+        listed = None if call.body.logprobs is None else _logprobs(logprobs[i], call.offsets(i))
         choices.append(_choice(call, i, text, listed, ends[i]))
     return JSONResponse(call.head() | {"choices": choices, "usage": call.usage()})
 
@@ -132,12 +143,11 @@ async def _whole(call: Call, metrics: Metrics) -> Response:
 async def _stream(call: Call, metrics: Metrics) -> AsyncGenerator[bytes]:
     """Server-sent events: one per piece, and the usage if asked for."""
     head = json.dumps(call.head())[:-1]  # without its closing brace: encoded once, not per event
-    offsets = [0] * len(call.exchange.jobs)
+    offsets = [call.offsets(number) for number in range(len(call.exchange.jobs))]
     async for number, piece in call.exchange.pieces():
         listed = None
         if call.body.logprobs is not None:
             listed = _logprobs(piece.logprobs, offsets[number])
-        offsets[number] += len(piece.text)
         content = json.dumps(_choice(call, number, piece.text, listed, piece))
         yield f'data: {head}, "choices": [{content}]}}\n\n'.encode()
         if piece.last:
@@ -161,26 +171,13 @@ def _choice(
     return choice
 
 
-def _logprobs(entries: Sequence[ByteLogprob], offset: int) -> dict[str, Any]:
-    """OpenAI's four parallel lists. A byte is one character of text or part of one; all bytes of a
-    character share its offset."""
-    tokens = [_token_text(e.token) for e in entries]
-    offsets: list[int] = []
-    decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    for entry in entries:
-        pending = len(decoder.getstate()[0])
-        text = decoder.decode(bytes([entry.token]))
-        left = len(decoder.getstate()[0])
-        if pending and left <= pending and (left or len(text) > 1):
-            offset += 1  # the character before was broken off; this byte begins another
-        offsets.append(offset)
-        if not left:
-            offset += 1
+def _logprobs(entries: Sequence[ByteLogprob], offsets: TextOffsets) -> dict[str, Any]:
+    """OpenAI's four parallel lists. A byte is one character of text or part of one."""
     return {
-        "tokens": tokens,
+        "tokens": [_token_text(e.token) for e in entries],
         "token_logprobs": [e.logprob for e in entries],
         "top_logprobs": [{_token_text(t): p for t, p in e.top} for e in entries],
-        "text_offset": offsets,
+        "text_offset": [offsets.of(e.token) for e in entries],
     }
 
 

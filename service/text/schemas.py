@@ -2,61 +2,51 @@
 
 from typing import Annotated, Literal
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator
+from pydantic import Field, field_validator
 
 from contract.alphabets import VOCABULARY
+from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
 from service.text.completion import Sampling
 
-
-def _unicode(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"character {error.start} is half of a surrogate pair") from error
-    return text
-
-
-Text = Annotated[str, AfterValidator(_unicode)]
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
 _MOST_STOPS = 16
 MOST_CHOICES = 128
 
 
-class StreamOptions(BaseModel):
-    """`stream_options` of a request."""
+class StreamOptions(RequestBody):
+    """`stream_options` of a request; events are as long as what they say, obfuscated or not."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
     include_usage: bool = False
+    include_obfuscation: bool = False
 
 
-class CompletionRequest(BaseModel):
+class CompletionRequest(RequestBody):
     """`POST /v1/completions`. A token is a byte; counts and limits are in bytes.
 
     `top_k`, `min_p`, `return_state` and `state` go beyond OpenAI's API; options of it that this
     service does not have are accepted only at the value that means nothing.
     """
 
-    model_config = ConfigDict(extra="forbid", strict=True)
-
     model: str
     prompt: Text | list[Text] | list[Token] | list[list[Token]] = ""
-    max_tokens: Annotated[int, Field(ge=0)] = 16
-    temperature: Annotated[Finite, Field(ge=0, le=2)] = 1.0
-    top_p: Annotated[Finite, Field(gt=0, le=1)] = 1.0
-    top_k: Annotated[int, Field(ge=1)] = VOCABULARY
-    min_p: Annotated[Finite, Field(ge=0, le=1)] = 0.0
-    logit_bias: dict[str, Annotated[Finite, Field(ge=-100, le=100)]] | None = None
-    n: Annotated[int, Field(ge=1, le=MOST_CHOICES)] = 1
-    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)] | None = None
+    max_tokens: Annotated[int, Field(ge=0), WHOLE] = 16
+    temperature: Annotated[float, Field(ge=0, le=2), FLOAT32] = 1.0
+    top_p: Annotated[float, Field(gt=0, le=1), FLOAT32] = 1.0
+    top_k: Annotated[int, Field(ge=1), WHOLE] = VOCABULARY
+    min_p: Annotated[float, Field(ge=0, le=1), FLOAT32] = 0.0
+    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100), FLOAT32]] | None = None
+    n: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] = 1
+    seed: Seed | None = None
     stop: Text | list[Text] | None = None
     echo: bool = False
-    logprobs: Annotated[int, Field(ge=0, le=VOCABULARY)] | None = None
+    logprobs: Annotated[int, Field(ge=0, le=VOCABULARY), WHOLE] | None = None
     stream: bool = False
     stream_options: StreamOptions | None = None
     return_state: bool = False
     state: str | None = None
+    # For the caller's own records: read, and forgotten.
     user: str | None = None
+    metadata: dict[str, str] | None = None
     # Part of OpenAI's API, not of this service.
     best_of: Literal[1] | None = None
     frequency_penalty: Literal[0] | None = None
@@ -82,8 +72,6 @@ class CompletionRequest(BaseModel):
         stops = [value] if isinstance(value, str) else value or []
         if len(stops) > _MOST_STOPS:
             raise ValueError(f"{len(stops)} stop strings; at most {_MOST_STOPS}")
-        if not all(stops):
-            raise ValueError("a stop string is empty")
         return value
 
     def prompts(self) -> list[bytes]:
@@ -97,9 +85,9 @@ class CompletionRequest(BaseModel):
                 return [p.encode() if isinstance(p, str) else bytes(p) for p in self.prompt]
 
     def stops(self) -> tuple[bytes, ...]:
-        """The stop strings as bytes."""
+        """The stop strings as bytes; an empty one stops nothing."""
         stops = [self.stop] if isinstance(self.stop, str) else self.stop or []
-        return tuple(stop.encode() for stop in stops)
+        return tuple(stop.encode() for stop in stops if stop)
 
     def sampling(self) -> Sampling:
         """How a byte is chosen."""

@@ -48,6 +48,7 @@ function facts(model) {
   const normed = norm === "none" ? "no norm" : `${norm} norm`;
   const said = {
     network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters`,
+    "native LayerNormalization nodes": whole(model.layer_normalizations),
     "trained on": model.provenance.data.name,
     runtime: model.runtime,
     digest: model.digest,
@@ -67,7 +68,10 @@ function card(model) {
   const findings = model.parity?.length
     ? table(model)
     : make("p", { className: "hint" }, "This artifact carries no parity report.");
-  const element = make("article", {}, head, verdict, facts(model), findings);
+  const doubt = model.unproved
+    ? [make("p", { className: "verdict bad" }, `Served without proof: ${model.unproved}.`)]
+    : [];
+  const element = make("article", {}, head, verdict, ...doubt, facts(model), findings);
   element.setAttribute("aria-labelledby", title.id);
   button.setAttribute("aria-describedby", title.id);
   onPress(button, () => checkNow(model.id, verdict, button));

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.peers.same_text import PLAIN_PREFIX_CHARACTERS, _compare
+from bench.peers.same_text import PLAIN_PREFIX_CHARACTERS, compare
 
 _TEXT = "".join(map(chr, range(32, 127)))
 
@@ -10,7 +10,7 @@ _TEXT = "".join(map(chr, range(32, 127)))
 def test_the_same_text_passes() -> None:
     """Nothing is raised for any peer."""
     for name in ("plain", "litserve", "bentoml"):
-        _compare(name, 1, _TEXT, _TEXT)
+        compare(name, 1, _TEXT, _TEXT)
 
 
 @pytest.mark.parametrize(
@@ -19,12 +19,12 @@ def test_the_same_text_passes() -> None:
 def test_a_peer_on_the_same_graph_may_not_differ_anywhere(other: str) -> None:
     """A byte less, a byte more, nothing at all, another byte."""
     with pytest.raises(AssertionError, match="litserve, seed 1"):
-        _compare("litserve", 1, _TEXT, other)
+        compare("litserve", 1, _TEXT, other)
 
 
 def test_pytorch_may_part_late_but_not_early() -> None:
     """Its rounding may move one draw in a long while."""
     late, early = PLAIN_PREFIX_CHARACTERS, PLAIN_PREFIX_CHARACTERS - 1
-    _compare("plain", 1, _TEXT, _TEXT[:late] + "\n" + _TEXT[late + 1 :])
+    compare("plain", 1, _TEXT, _TEXT[:late] + "\n" + _TEXT[late + 1 :])
     with pytest.raises(AssertionError, match=f"after {early} characters"):
-        _compare("plain", 1, _TEXT, _TEXT[:early] + "\n" + _TEXT[early + 1 :])
+        compare("plain", 1, _TEXT, _TEXT[:early] + "\n" + _TEXT[early + 1 :])

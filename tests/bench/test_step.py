@@ -3,29 +3,28 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
-from bench import floor
+from bench import floor, line, step
+from bench.goal import Goal
+from bench.sides import BUILDERS, STEPS, Side, absent, task_of
 from bench.step import (
-    BYTES,
     FULL,
     QUICK,
     Plan,
     agreed_steps,
     compare,
-    lines,
+    compare_sides,
     measure,
     orders,
     random_artifact,
-    task_of,
     verified,
 )
-from bench.step_peers import BUILDERS, Side, Task, absent
-from lab.legibility import ink
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
 
@@ -33,14 +32,6 @@ from service.artifact import Artifact, load_artifact
 @pytest.fixture(scope="module")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     return random_artifact(tmp_path_factory.mktemp("step") / "lstm-16", 16)
-
-
-@pytest.fixture
-def one_thread() -> object:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 class Clock:
@@ -66,7 +57,6 @@ def writes(values: np.ndarray) -> Callable[[], np.ndarray]:
     return lambda: values
 
 
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.parametrize("name", ["served", "loop", "eager", "torchscript"])
 def test_a_side_writes_the_bytes_that_are_served(tiny: Artifact, name: str) -> None:
     task = task_of(tiny)
@@ -76,7 +66,6 @@ def test_a_side_writes_the_bytes_that_are_served(tiny: Artifact, name: str) -> N
     assert len(set(sides[name].run().tolist())) > 50  # and no side repeats one byte
 
 
-@pytest.mark.usefixtures("one_thread")
 @pytest.mark.skipif(bool(absent(["openvino"])), reason="OpenVINO is not installed")
 def test_openvino_writes_the_bytes_that_are_served(tiny: Artifact) -> None:
     task = task_of(tiny)
@@ -84,18 +73,17 @@ def test_openvino_writes_the_bytes_that_are_served(tiny: Artifact) -> None:
     assert "parts from served" not in verified(task, sides)["openvino"].note
 
 
-@pytest.mark.usefixtures("one_thread")
-@pytest.mark.skipif(not ink.ARTIFACT.exists(), reason="no pen is shipped")
-def test_the_pens_sides_write_the_points_that_are_served() -> None:
-    task = task_of(load_artifact(ink.ARTIFACT))
-    sides = {name: BUILDERS[name](task, 1) for name in ("served", "loop", "eager")}
-    found = verified(task, sides)
-    assert all("parts from served" not in side.note for side in found.values())
+@pytest.mark.parametrize("name", ["loop", "eager", "torchscript"])
+def test_a_side_writes_the_points_that_are_served(inks: Path, name: str) -> None:
+    task = task_of(load_artifact(inks / "scrawl"))
+    sides = {side: BUILDERS[side](task, 1) for side in ("served", name)}
+    assert task.tolerance > 0
+    assert "parts from served" not in verified(task, sides)[name].note
 
 
 def test_a_side_that_writes_other_bytes_fails_the_comparison(tiny: Artifact) -> None:
     task = task_of(tiny)
-    same = np.zeros(BYTES, np.int64)
+    same = np.zeros(STEPS, np.int64)
     early = same.copy()
     early[50] = 1
     sides = {"served": Side(writes(same)), "other": Side(writes(early))}
@@ -106,14 +94,14 @@ def test_a_side_that_writes_other_bytes_fails_the_comparison(tiny: Artifact) -> 
 
 
 def test_a_side_that_writes_fewer_bytes_fails_the_comparison(tiny: Artifact) -> None:
-    same = np.zeros(BYTES, np.int64)
+    same = np.zeros(STEPS, np.int64)
     sides = {"served": Side(writes(same)), "short": Side(writes(same[1:]))}
     with pytest.raises(AssertionError, match="199"):
         verified(task_of(tiny), sides)
 
 
 def test_a_byte_that_rounding_moved_late_is_told(tiny: Artifact) -> None:
-    same = np.zeros(BYTES, np.int64)
+    same = np.zeros(STEPS, np.int64)
     late = same.copy()
     late[150:] = 1
     sides = {"served": Side(writes(same)), "other": Side(writes(late), "a note")}
@@ -122,7 +110,7 @@ def test_a_byte_that_rounding_moved_late_is_told(tiny: Artifact) -> None:
 
 
 def test_a_variant_may_write_other_bytes_but_as_many(tiny: Artifact) -> None:
-    same = np.zeros(BYTES, np.int64)
+    same = np.zeros(STEPS, np.int64)
     variant = Side(writes(same + 1), check="length")
     found = verified(task_of(tiny), {"served": Side(writes(same)), "folded": variant})
     assert found["folded"].note == "parts from served at step 0"
@@ -158,7 +146,7 @@ def test_ratios_are_of_the_same_round() -> None:
     assert served.us_median == 16 / 200 * 1e6
     assert served.us_p99 == 256 / 200 * 1e6
     assert {r.rounds for r in rows} == {9}  # a multiple of three sides
-    assert len(list(lines(rows))) == 4
+    assert "2.00 floors" in served.line()
 
 
 def test_without_the_floor_nothing_is_said_of_it() -> None:
@@ -207,21 +195,38 @@ def test_the_floor_reads_the_whole_buffer_at_every_step(monkeypatch: pytest.Monk
     assert read == [1000] * 7
 
 
-@pytest.mark.usefixtures("one_thread")
 def test_a_measurement_has_a_row_per_side_and_variant(tiny: Artifact) -> None:
-    rows = measure(tiny, 1, 2, ["floor", "served"], {"folded": tiny})
+    rows = compare_sides(tiny, 1, 2, ["floor", "served"], {"folded": tiny})
     assert [r.side for r in rows] == ["served", "floor", "folded"]
     assert all(r.us_median > 0 and r.model == "lstm-16" for r in rows)
 
 
-def test_an_input_is_in_the_shape_of_its_port(tiny: Artifact) -> None:
-    task = Task(tiny, 3, {"uniform": np.arange(3, dtype=np.float32)}, {}, "next")
-    ports = [p for p in tiny.manifest.ports.step if p.name == "uniform"]
-    flat = [p.model_copy(update={"shape": ()}) for p in ports]
-    deep = [p.model_copy(update={"shape": (1,)}) for p in ports]
-    assert task.columns(flat)["uniform"].shape == (3, 1)
-    assert task.columns(deep)["uniform"].shape == (3, 1, 1)
-    assert task.row(tiny.manifest.ports.row)["logit_bias"].shape == (1, 256)
+def test_a_section_has_rows_and_goals(monkeypatch: pytest.MonkeyPatch, inks: Path) -> None:
+    """A random model and the shipped ones, each side by side."""
+    monkeypatch.setattr(step, "ARTIFACTS", inks)
+    monkeypatch.setattr(step, "SHIPPED", ("scrawl", "missing"))
+    monkeypatch.setattr(step, "SETTLE_S", 0.0)
+    monkeypatch.setattr(step, "thread_counts", lambda: [1])
+    monkeypatch.setattr(line, "ARTIFACT", inks / "scrawl")
+    found = list(measure(False, Plan((16,), ("served", "floor"), rounds=2)))
+    goals = [each for each in found if isinstance(each, Goal)]
+    tables = [each for each in found if not isinstance(each, Goal)]
+    assert [(name, row.model, row.side) for name, row in tables[:-1]] == [
+        ("step", model, side) for model in ("lstm-16", "scrawl") for side in ("served", "floor")
+    ]
+    name, written = tables[-1]
+    assert (name, written.characters) == ("line", 30)
+    assert written.ms_median > 0 < written.points
+    assert len(goals) == 8
+
+
+def test_a_task_is_drawn_freely_with_one_row(tiny: Artifact) -> None:
+    task = task_of(tiny, steps=3)
+    assert (task.steps, task.writes, task.tolerance) == (3, "next", 0.0)
+    assert not task.columns["force"].any()
+    shapes = {name: array.shape for name, array in task.columns.items()}
+    assert shapes == {"forced": (3, 1), "force": (3, 1), "uniform": (3, 1)}
+    assert task.row["logit_bias"].shape == (1, 256)
 
 
 def test_every_plan_names_sides_that_exist() -> None:

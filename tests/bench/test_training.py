@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from bench.training import Row, measure, models
+from bench.training import Row, models, time_updates
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_the_peer_differs_from_us_in_its_norm_and_biases_alone() -> None:
 
 def test_a_measurement_gives_a_row() -> None:
     """Every side trains, and ratios agree with rates."""
-    row = measure(16, 1, rounds=3, batch=4, steps=5)
+    row = time_updates(16, 1, rounds=3, batch=4, steps=5)
     assert isinstance(row, Row)
     assert min(row.ours_per_s, row.lstm_per_s, row.naive_per_s) > 0
     assert 0 < row.to_lstm_p10 <= row.to_lstm_median

@@ -3,6 +3,8 @@
 The planted artifact is the tiny one with its graphs changed; PyTorch still reads the right weights.
 """
 
+import copy
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -12,16 +14,21 @@ import numpy as np
 import onnx
 import onnx_ir as ir
 import pytest
-from export.parity.finding import Finding
-from export.text.sampling import sampling
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.numpy import load_file
 
-from export import convert, variant
-from export.text import numbers
-from export.text.golden import draw
-from export.verify import Served
+from contract.manifest import Finding
+from export import variant
+from export.convert import load_model, read_artifact
+from export.kinds import KINDS
+from export.parity import numbers
+from export.parity.report import Served
+from export.parity.served import follow, read
+from export.text.golden import sample, training_logits
+from export.text.numbers import score
+from export.text.parity import compare
+from export.variant import GraphWriter
 
 Mutation = Callable[[onnx.GraphProto], None]
 CELL = "stack.cells.0"
@@ -92,15 +99,13 @@ def whole(artifact: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def report(artifact: Path) -> dict[str, Finding]:
     """The findings that compare PyTorch with the served graphs, over a small sample."""
-    manifest = convert.read_manifest(artifact)
-    model = convert.load_model(artifact, manifest)
-    served = Served(artifact, manifest)
-    sample = draw(model, 60, 8, seed=5)
-    tokens, uniforms = sample.tokens.numpy(), sample.uniforms.numpy()
-    logits, draws = numbers.serve_one_by_one(served.step, tokens, uniforms)
-    findings, _ = numbers.rounding(model, tokens, logits)
-    findings.append(sampling(draws, tokens, uniforms, logits))
-    findings.append(numbers.score("text", model, served.scan, sample.tokens.T.flatten(), 8))
+    manifest = read_artifact(artifact)
+    model, served = load_model(artifact, manifest), Served(artifact, manifest)
+    drawn = sample(model, 60, 8, seed=5)
+    outputs, draws = follow(served.step, drawn)
+    findings, _ = compare(model, drawn, outputs["logits"], draws, 60)
+    trained, logits = training_logits(model, drawn).numpy(), read(served.scan, drawn)["logits"]
+    findings.append(score("scan", drawn.symbols.numpy(), trained, logits))
     return {f.name: f for f in findings}
 
 
@@ -120,25 +125,31 @@ def test_a_planted_defect_turns_its_bound_red(whole: Path, tmp_path: Path, defec
         path.write_bytes(proto.SerializeToString())
     findings = report(mutant)
     assert not findings[bound].holds, findings
-    assert not findings["score, text"].holds or defect == "another epsilon", findings
+    for name in ("score, sampled text", "score, scan"):
+        assert not findings[name].holds or defect == "another epsilon", findings
 
 
 def test_a_state_that_is_not_reset_turns_the_sampling_red(whole: Path, tmp_path: Path) -> None:
     mutant = tmp_path / "tiny"
     shutil.copytree(whole, mutant)
-    manifest = convert.read_manifest(mutant)
+    manifest = json.loads((mutant / "manifest.json").read_text())
     for port in manifest["ports"]["state"][1:]:
         port["initial"] = 1  # what an earlier request might have left
-    convert.write_json(mutant / "manifest.json", manifest)
+    (mutant / "manifest.json").write_text(json.dumps(manifest))
     findings = report(mutant)
     assert not findings["sampling"].holds, findings
     assert not findings["log-probability"].holds, findings
 
 
 def test_a_wrong_epsilon_is_structure_not_rounding(artifact: Path) -> None:
-    manifest = convert.read_manifest(artifact)
-    model = convert.load_model(artifact, manifest)
-    assert numbers.structure(model, manifest, 200, seed=1).holds
+    model = copy.deepcopy(load_model(artifact, read_artifact(artifact))).double()
+    drawn = sample(model, 60, 2, seed=1)
+
+    def structure() -> Finding:
+        writer = GraphWriter(KINDS["language"], model)
+        return numbers.structure(writer, drawn, training_logits, "logits")
+
+    assert structure().holds
     with pytest.MonkeyPatch.context() as patch:
         exact = variant.export_graph
 
@@ -150,4 +161,4 @@ def test_a_wrong_epsilon_is_structure_not_rounding(artifact: Path) -> None:
             return graph
 
         patch.setattr(variant, "export_graph", wrong)
-        assert not numbers.structure(model, manifest, 200, seed=1).holds
+        assert not structure().holds

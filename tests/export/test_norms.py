@@ -10,22 +10,23 @@ import pytest
 import torch
 from safetensors.torch import load_file, save_file
 
-from export.convert import convert, load_model, read_manifest
+from contract.golden import Golden
+from export.convert import convert, load_model, read_artifact
+from export.golden import Sample
 from export.graph import ConversionError, check_graph, export_graph
-from export.text.golden import default_options, golden_logits, initial_state, training_logits
+from export.text.golden import golden_logits, options, training_logits
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runtime, make_runner
-from tests.export.tiny import tiny_recipe
-from tests.training.test_loop import Interrupted, stop_after
+from tests.training.tiny import Interrupted, stop_after, tiny_recipe
 from training import checkpoint
-from training.loop import CHECKPOINT, TrainConfig, _adamw
-from training.recipe import Recipe
+from training.config import Recipe, TrainConfig
+from training.loop import CHECKPOINT, _adamw
 from training.run import carry_out
-from training.task import LanguageTask
+from training.text.task import LanguageTask
 
 # Shorter than a segment, so that training and the golden vectors both pass it.
 LONGEST = 7
@@ -107,10 +108,10 @@ def test_every_cell_is_served_as_pytorch_evaluates_it_past_the_longest_step_too(
     ir.save(graph, tmp_path / "step.onnx")
     session = ort.InferenceSession(tmp_path / "step.onnx", providers=["CPUExecutionProvider"])
     names = [p.name for p in (*step.state_ports, *step.step_ports, *step.row_ports)]
-    state = initial_state(step, 2)
+    state, row = step.initial_state(2), options(({}, {}))
     for t in range(LONGEST + 3):
         given = (torch.tensor([t, 255 - t]), torch.tensor([True, True]), torch.zeros(2))
-        inputs = (*state, *given, *default_options(step, 2))
+        inputs = (*state, *given, *(row[p.name] for p in step.row_ports))
         feeds = {n: i.numpy() for n, i in zip(names, inputs, strict=True)}
         with torch.no_grad():
             expected = step(*inputs)
@@ -139,41 +140,46 @@ def test_the_artifact_attests_on_both_runners(artifact: Path) -> None:
 
 
 def test_the_manifest_says_what_is_served(artifact: Path, norm: str) -> None:
-    manifest = read_manifest(artifact)
-    provenance, ports = manifest["provenance"], manifest["ports"]["state"]
-    counts = {p["name"]: (p["dtype"], p["shape"], p["initial"]) for p in ports}
-    assert manifest["hyperparameters"]["norm"] == norm
-    assert manifest["layer_normalizations"] == 0
+    manifest = read_artifact(artifact)
+    provenance = manifest.provenance
+    counts = {p.name: (p.dtype, p.shape, p.initial) for p in manifest.ports.state}
+    assert manifest.hyperparameters["norm"] == norm
+    assert manifest.layer_normalizations == 0
     if norm == "batch":
         assert provenance["golden_mode"] == "evaluation"
         assert (
             provenance["past_longest_step"] == "after 7 steps, the statistics of the last of them"
         )
-        assert manifest["hyperparameters"]["longest_step"] == LONGEST
-        assert counts["step"] == ("int64", [], 0)
+        assert manifest.hyperparameters["longest_step"] == LONGEST
+        assert counts["step"] == ("int64", (), 0)
     else:
         assert provenance["golden_mode"] == "training"
         assert "past_longest_step" not in provenance
         assert "step" not in counts
 
 
+def golden_bytes(artifact: Path) -> Sample:
+    """The bytes `(T, R)` of the golden vectors, as something to read."""
+    golden = Golden.load(artifact / "golden.safetensors")
+    return Sample(torch.from_numpy(golden.exact["next"]), {}, {})
+
+
 def test_the_golden_truth_is_the_served_mode_of_the_very_file(artifact: Path) -> None:
-    manifest = read_manifest(artifact)
-    model = load_model(artifact, manifest)
-    file, golden = (load_file(artifact / f) for f in ("model.safetensors", "golden.safetensors"))
+    model = load_model(artifact, read_artifact(artifact))
+    file = load_file(artifact / "model.safetensors")
     assert model.state_dict().keys() == file.keys()
     assert all(torch.equal(tensor, file[name]) for name, tensor in model.state_dict().items())
-    logits = golden_logits(model, golden["tokens"])
-    assert torch.allclose(logits, golden["logits_float32"], rtol=0, atol=1e-5)
+    truth = torch.from_numpy(Golden.load(artifact / "golden.safetensors").truth["logits"])
+    logits = golden_logits(model.double(), golden_bytes(artifact))
+    assert torch.allclose(logits, truth, rtol=0, atol=1e-12)
 
 
 def test_training_mode_is_served_bit_for_bit_unless_the_batch_is_in_it(
     artifact: Path, norm: str
 ) -> None:
-    model = load_model(artifact, read_manifest(artifact))
-    tokens = load_file(artifact / "golden.safetensors")["tokens"]
-    served = golden_logits(model, tokens)
-    trained = training_logits(model, tokens)
+    model = load_model(artifact, read_artifact(artifact))
+    served = golden_logits(model, golden_bytes(artifact))
+    trained = training_logits(model, golden_bytes(artifact))
     assert torch.equal(trained, served) is (norm == "weight")
     if norm == "batch":
         assert (trained - served).abs().max() > 0.1

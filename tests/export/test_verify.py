@@ -1,83 +1,187 @@
 """The parity report: it holds for what was converted, and breaks when something else is served."""
 
-import json
 import shutil
 from pathlib import Path
 
-import numpy as np
-import onnx
 import pytest
-from export.parity.finding import Finding
-from onnx import numpy_helper
-from safetensors.numpy import load_file
 
+from contract.manifest import Finding
 from export.__main__ import main
-from export.convert import read_manifest, sha256, write_json
+from export.convert import load_model, read_artifact
+from export.parity import bits
+from export.parity.report import Evidence, Extent, Report, Served
+from export.parity.served import ServedGraph, follow
+from export.text.golden import sample
+from export.text.parity import compare, make_work, validation_text
 from export.verify import verify
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runtime, ScanRunner
+from tests.export.changed import with_served_weight_changed
+from tests.export.single import write_single
+from tests.training.tiny import TEXT
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "artifacts" / "shakespeare"
+SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
+_MATRIX = "stack.cells.0.weight_h"
 
 
-def with_served_weight_changed(artifact: Path, folder: Path) -> Path:
-    """A copy whose graphs read one element of the recurrent matrix 1e-3 larger than PyTorch."""
-    shutil.copytree(artifact, folder)
-    name = "stack.cells.0.weight_h"
-    changed = load_file(folder / "model.safetensors")[name].copy()
-    row, column = np.unravel_index(np.abs(changed).argmax(), changed.shape)
-    changed[row, column] += 1e-3
-    for path in folder.glob("*.onnx"):
-        proto = onnx.load(path, load_external_data=False)
-        (place,) = (i for i, t in enumerate(proto.graph.initializer) if t.name == name)
-        proto.graph.initializer[place].CopyFrom(numpy_helper.from_array(changed, name))
-        path.write_bytes(proto.SerializeToString())
-    manifest = read_manifest(folder)
-    manifest["files"] = {file: sha256(folder / file) for file in manifest["files"]}
-    write_json(folder / "manifest.json", manifest)
-    return folder
+@pytest.fixture(scope="module")
+def report(artifact: Path, corpus: Path) -> Report:
+    return verify(artifact, corpus.parent, SMALL)
 
 
-def test_what_was_converted_keeps_every_bound(
-    artifact: Path, corpus: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report = verify(artifact, corpus.parent)
-    assert [f.name for f in report.findings] == [
+def named(report: Report) -> dict[str, Finding]:
+    return {finding.name: finding for finding in report.findings}
+
+
+def test_what_was_converted_keeps_every_bound(report: Report) -> None:
+    assert list(named(report)) == [
         "structure", "rounding", "log-probability", "sampling", "score, sampled text",
         "score, validation text", "bits", "bits, control", "operators", "operators, control",
     ]  # fmt: skip
     assert report.holds, report.findings
-    before = read_manifest(artifact)
+    assert report.notes == []
+
+
+def test_the_command_prints_the_report_and_records_it_when_asked(
+    artifact: Path, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    folder = tmp_path / "tiny"
+    shutil.copytree(artifact, folder)
+    monkeypatch.setattr("export.verify.verify", lambda *_: report)
+    before = (folder / "manifest.json").read_bytes()
+    assert main(["verify", str(folder)]) == 0
+    assert (folder / "manifest.json").read_bytes() == before
+    assert main(["verify", str(folder), "--record"]) == 0
+    printed = capsys.readouterr().out
+    assert printed == "".join(f"{f.line()}\n" for f in report.findings) * 2
+    assert "FAIL" not in printed
+    assert read_artifact(folder).parity == tuple(report.findings)
+    assert read_artifact(folder).doubt is None
+
+
+def test_without_the_corpus_a_note_says_that_it_is_not_compared(
+    artifact: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    # As long as the corpus, and not it.
+    (tmp_path / "other.txt").write_text(TEXT[::-1])
+    (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
+    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
+    monkeypatch.setattr("export.parity.report.QUICK", SMALL)
     assert main(["verify", str(artifact)]) == 0
-    assert read_manifest(artifact) == before
-    assert main(["verify", str(artifact), "--record"]) == 0
-    assert "FAIL" not in capsys.readouterr().out
-    parity = json.loads((artifact / "manifest.json").read_text())["parity"]
-    assert all(row["holds"] for row in parity)
+    printed = capsys.readouterr().out
+    assert "score, sampled text" in printed
+    assert "score, validation text" not in printed
+    missing = f"not compared: the validation text; {corpus.name} is not in"
+    assert f"{missing} {tmp_path}\n" in printed
+    manifest = read_artifact(artifact)
+    evidence = Evidence(manifest, Served(artifact, manifest), SMALL, None)
+    assert validation_text(evidence) == (None, [f"{missing} no data folder"])
 
 
-def test_without_the_corpus_the_report_says_what_it_used(artifact: Path, tmp_path: Path) -> None:
-    names = [f.name for f in verify(artifact, tmp_path).findings]
-    assert "score, sampled text" in names
-    assert "score, validation text" not in names
+@pytest.fixture(scope="module")
+def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One unit, one row in a batch, and a corpus that is a folder in a folder."""
+    return write_single(tmp_path_factory.mktemp("single"))
 
 
-@pytest.mark.parametrize("which", ["tiny", "shakespeare"])
-def test_one_changed_element_of_the_served_matrix_breaks_the_report_and_the_replay(
-    artifact: Path, tmp_path: Path, which: str, capsys: pytest.CaptureFixture[str]
+def test_a_model_of_one_row_and_one_unit_trained_on_a_folder_is_proved(single: Path) -> None:
+    report = verify(single / "artifact", single / "data", SMALL)
+    assert report.holds, report.findings
+    assert report.notes == []
+    findings = named(report)
+    assert "score, validation text" in findings
+    assert "served, batch 1" in findings["rounding"].detail
+    assert findings["bits, control"].detail.startswith("one unit has no sums that could differ")
+
+
+def test_the_corpus_is_not_found_in_a_folder_with_a_file_more(single: Path, tmp_path: Path) -> None:
+    artifact, manifest = single / "artifact", read_artifact(single / "artifact")
+    shutil.copytree(single / "data" / "sheep", tmp_path / "sheep")
+    evidence = Evidence(manifest, Served(artifact, manifest), SMALL, tmp_path)
+    text, notes = validation_text(evidence)
+    assert text is not None
+    assert notes == []
+    last = b"".join(f.read_bytes() for f in sorted((tmp_path / "sheep").rglob("*.txt")))[-400:]
+    assert bytes(text.symbols[:, 0].tolist()) == last  # a row alone, a tenth of 4000 bytes
+    (tmp_path / "sheep" / "c.txt").write_text("one more")
+    text, notes = validation_text(evidence)
+    assert text is None
+    assert len(notes) == 1
+
+
+def controlled(artifact: Path, *, prepacking: bool) -> Finding:
+    manifest = read_artifact(artifact)
+    served = Served(artifact, manifest)
+    model = load_model(artifact, manifest)
+    work = make_work(sample(model, 8, bits.LARGEST_BATCH, 1), 1)
+    return bits.control(served.graph("scan", "filtered", prepacking=prepacking), work)
+
+
+def test_the_control_of_one_unit_sees_what_onnxruntime_does(
+    single: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original = artifact if which == "tiny" else SHIPPED
-    changed = with_served_weight_changed(original, tmp_path / which)
+    assert controlled(single / "artifact", prepacking=False).holds
+    compared = bits.operators.compare_operator
+    # As if there were nothing left that prepacking changes.
+    monkeypatch.setattr(bits.operators, "compare_operator", lambda name, prepacking: compared(name))
+    assert not controlled(single / "artifact", prepacking=False).holds
+
+
+def test_the_control_of_more_units_is_of_the_graph_itself(artifact: Path) -> None:
+    assert controlled(artifact, prepacking=False).holds
+    blind = controlled(artifact, prepacking=True)
+    assert not blind.holds
+    assert "it has no power" in blind.detail
+
+
+def test_a_row_that_depends_on_its_place_turns_the_bits_red(artifact: Path) -> None:
+    manifest = read_artifact(artifact)
+    served, model = Served(artifact, manifest), load_model(artifact, manifest)
+    work = make_work(sample(model, 8, bits.LARGEST_BATCH, 1), 1)
+    alone = served.graph("scan", "filtered")
+    unpacked = served.graph("scan", "filtered", prepacking=False)
+    comparison = bits.compare_everything(alone, [unpacked], work, 1)
+    assert not bits.bits(comparison).holds
+
+
+def attested(folder: Path) -> bool:
+    checked = load_artifact(folder)
+    runtime = Runtime("cpu", "scan", threads=1, slots=4)
+    return attest(checked, ScanRunner(checked, runtime)).ok
+
+
+def test_one_changed_element_of_the_served_matrix_breaks_the_report_and_the_replay(
+    artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
+    monkeypatch.setattr("export.parity.report.QUICK", SMALL)
+    changed = with_served_weight_changed(artifact, tmp_path / "tiny", _MATRIX, 1e-3)
     assert main(["verify", str(changed)]) == 1
     assert "FAIL log-probability" in capsys.readouterr().out
-    runtime = Runtime("cpu", "scan", threads=1, slots=4)
-    for folder, expected in ((original, True), (changed, False)):
-        checked = load_artifact(folder)
-        verdict = attest(checked, ScanRunner(checked, runtime))
-        assert verdict.ok is expected, verdict
+    assert attested(artifact)
+    assert not attested(changed)
+
+
+def test_one_changed_element_of_the_shipped_model_is_seen_as_well(tmp_path: Path) -> None:
+    changed = with_served_weight_changed(SHIPPED, tmp_path / "shakespeare", _MATRIX, 1e-3)
+    manifest = read_artifact(SHIPPED)
+    model = load_model(SHIPPED, manifest)
+    drawn = sample(model, 60, 4, seed=1)
+    for folder, expected in ((SHIPPED, True), (changed, False)):
+        path = folder / manifest.graphs.step.plain
+        graph = ServedGraph(path, manifest.ports, scan=False, threads=1)
+        outputs, draws = follow(graph, drawn)
+        findings, _ = compare(model, drawn, outputs["logits"], draws, 60)
+        held = {f.name: f.holds for f in findings}
+        assert held["log-probability"] is held["rounding"] is expected, findings
+        assert attested(folder) is expected
 
 
 def test_nothing_served_passes_by_being_not_a_number() -> None:
-    assert not Finding("x", float("nan"), 1.0, "").holds
+    assert not Finding(name="x", value=float("nan"), bound=1.0, detail="").holds

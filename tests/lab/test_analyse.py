@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from export.__main__ import main
+from lab.__main__ import main
 from lab.analysis import fisher, growth, invariance, padding
 from lab.analysis.invariance import CHANGES, KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT
 from models.cells import LSTMCell
@@ -221,7 +221,7 @@ def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:
 def test_the_command_prints_the_tables_and_writes_figures_and_plots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["analyse", "--out", str(tmp_path / "analysis")]) == 0
+    assert main(["analysis", "--out", str(tmp_path / "analysis")]) == 0
     printed = capsys.readouterr().out
     assert printed.count("invariant") == 10
     assert printed.count("changes") == 8
@@ -236,6 +236,6 @@ def test_the_command_fails_when_the_table_is_not_the_papers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(invariance, "make_norm", lambda _, n, **__: WithoutCentring(n))
-    monkeypatch.setattr("export.analyse.growth.RUNS", (("none", None),))
-    assert main(["analyse", "--out", str(tmp_path)]) == 1
+    monkeypatch.setattr("lab.analyse.growth.RUNS", (("none", None),))
+    assert main(["analysis", "--out", str(tmp_path)]) == 1
     assert "NOT AS PAPER" in capsys.readouterr().out

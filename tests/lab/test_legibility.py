@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.alphabets import ALPHABET
 from lab.legibility import held_out
 from lab.legibility import report as legibility
 from lab.legibility.reading import (
@@ -29,7 +30,6 @@ from lab.legibility.report import Goal, judge, others, tidiness_goals
 from lab.legibility.scribbles import Extent, bounds, extent, tidiness
 from lab.legibility.sentences import LONGEST, sentences
 from lab.legibility.write_ink import Written
-from models.handwriting import ALPHABET
 from training.ink.prepare import Ink
 from training.ink.synthetic import Style, write
 

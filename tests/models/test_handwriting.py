@@ -7,17 +7,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from contract.alphabets import END, WINDOW_SYMBOLS, encode
+from contract.mixture import outputs_of
 from models.generation import HandwritingStep
-from models.handwriting import (
-    ALPHABET,
-    END,
-    LONGEST_TEXT,
-    HandwritingConfig,
-    HandwritingModel,
-    Text,
-    encode,
-)
-from models.mixture import log_density, outputs_of
+from models.handwriting import HandwritingConfig, HandwritingModel, Text
+from models.mixture import log_density
 from models.norms import LayerNorm
 
 SYNTHESIS = HandwritingConfig(units=16, mixtures=3, window=2, embedding=5)
@@ -103,7 +97,7 @@ def test_more_padding_changes_nothing_but_rounding() -> None:
     model = make(SYNTHESIS)
     narrow, wide = (
         model(points(), texts(*LINES, width=w), model.initial_state(_ROWS))[0]
-        for w in (11, LONGEST_TEXT)
+        for w in (11, WINDOW_SYMBOLS)
     )
     assert (narrow - wide).abs().max() <= 1e-12
 
@@ -214,19 +208,6 @@ def test_too_few_layers_are_refused(window: int, layers: int, least: int) -> Non
     HandwritingConfig(window=window, layers=least)
 
 
-def test_characters_are_numbered_from_one_in_order() -> None:
-    assert encode(" !~") == [1, 2, 95]
-    assert encode(ALPHABET) == list(range(1, 96))
-    assert encode("") == []
-
-
-@pytest.mark.parametrize("character", ["é", "\n", "\t", "\x7f", "\x00", "—", "\ud800"])
-def test_a_character_outside_the_alphabet_is_named(character: str) -> None:
-    with pytest.raises(ValueError, match="is not in the alphabet") as refusal:
-        encode(f"ab{character}c")
-    assert repr(character) in str(refusal.value)
-
-
 @pytest.mark.parametrize(
     ("centre", "pen_up", "ended"),
     [
@@ -245,7 +226,7 @@ def test_a_text_is_over_where_the_window_is_past_it_and_the_pen_is_up(
     state = dict(zip([p.name for p in step.state_ports], model_state(step), strict=True))
     state["kappa"] = torch.full_like(state["kappa"], centre)
     state["point"] = torch.tensor([[0.0, 0.0, pen_up]])
-    text = texts("abc", width=LONGEST_TEXT)
+    text = texts("abc", width=WINDOW_SYMBOLS)
     unused = torch.zeros(1, 3), torch.zeros(1, dtype=torch.bool), torch.full((1,), 0.5)
     results = step(*state.values(), *unused, torch.zeros(1, 2), torch.zeros(1), *text)
     named = dict(zip([p.name for p in step.output_ports], results[len(state) :], strict=True))

@@ -8,7 +8,8 @@ import torch
 from torch import Tensor
 from torch.distributions import Bernoulli, Categorical, MixtureSameFamily, MultivariateNormal
 
-from models.mixture import LOG_SIGMA, STEEPEST_TILT, log_density, outputs_of, sample
+from contract.mixture import LOG_SIGMA, STEEPEST_TILT, outputs_of
+from models.mixture import log_density, sample
 
 M = 4
 _DRAWS = 20_000

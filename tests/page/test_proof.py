@@ -17,6 +17,7 @@ def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> 
             assert "Attested on this machine" in said
             assert model["digest"] in said
             assert model["runtime"] in said
+            assert ("Served without proof" in said) == (model["unproved"] is not None)
             findings = model["parity"] or []
             rows = card.locator("tbody tr")
             assert rows.count() == len(findings)

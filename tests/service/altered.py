@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 
@@ -49,17 +50,32 @@ def perturb(artifact: Path, tensor: str, place: tuple[int, ...], by: float) -> N
     rehash(artifact)
 
 
+def perturb_graph(artifact: Path, graph: str, tensor: str, place: tuple[int, ...]) -> None:
+    """Change one element of a weight in one graph alone, hashes recomputed."""
+    import onnx  # here, because only a few tests need it
+
+    model = onnx.load(artifact / graph, load_external_data=False)
+    (weight,) = (i for i in model.graph.initializer if i.name == tensor)
+    where = {entry.key: entry.value for entry in weight.external_data}
+    content = (artifact / where["location"]).read_bytes()[int(where["offset"]) :]
+    values = np.frombuffer(content[: int(where["length"])], np.float32).reshape(weight.dims).copy()
+    values[place] += 1e-3
+    weight.CopyFrom(onnx.numpy_helper.from_array(values, tensor))
+    onnx.save(model, artifact / graph)
+    rehash(artifact)
+
+
 def edit_golden(
     artifact: Path,
-    edit: Callable[[dict[str, np.ndarray]], None],
-    bound: str = "",
-    **bounds: str,
+    edit: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,
+    **bounds: float | str,
 ) -> None:
-    """Let `edit` change the golden tensors, and set their bound, or `bounds` by output; hashes
-    recomputed."""
+    """Let `edit` change the golden tensors, and set `bounds` by output; hashes recomputed."""
     path = artifact / "golden.safetensors"
+    with safe_open(path, framework="numpy") as file:
+        facts = json.loads(file.metadata()["evenkeel"])
     tensors = load_file(path)
     edit(tensors)
-    named = {f"bound.{name}": value for name, value in bounds.items()}
-    save_file(tensors, path, named or {"bound": bound})
+    facts["bounds"] |= bounds
+    save_file(tensors, path, {"evenkeel": json.dumps(facts)})
     rehash(artifact)

@@ -1,18 +1,24 @@
 """A model proves itself on the provider in use before anybody is served from it."""
 
+import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from contract.golden import Verdict
 from service.artifact import load_artifact
-from service.attestation import Verdict, attest
+from service.attestation import attest, attest_in_queue
+from service.engine.engine import Engine
 from service.engine.runtime import choose_runtime, make_runner
-from tests.service.altered import copy_of, edit_golden, perturb
+from service.metrics import Metrics
+from tests.service.altered import copy_of, edit_golden, perturb, perturb_graph
 from tests.service.serving import Service, eventually, running, settings
 
 _WEIGHT = "stack.cells.0.weight_h"
+_RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
+_FILTERED = {"scan": "model-filtered.onnx", "slots": "step-filtered.onnx"}
 
 
 @pytest.fixture
@@ -26,7 +32,7 @@ def _attest(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
     return attest(loaded, make_runner(loaded, runtime))
 
 
-@pytest.mark.parametrize("runner", ["scan", "slots"])
+@_RUNNERS
 @pytest.mark.parametrize("name", ["letters", "noise"])
 @pytest.mark.parametrize("slots", [1, 2, 5])
 def test_an_untouched_artifact_proves_itself(
@@ -35,10 +41,12 @@ def test_an_untouched_artifact_proves_itself(
     verdict = _attest(artifacts / name, runner, slots)
     assert verdict.ok
     assert 0 < verdict.max_error <= verdict.bound
-    assert verdict.steps == 50 * min(slots, 2)
+    assert 0 < verdict.training_error < verdict.bound
+    # Four rows that the plain graph can run, and all eight on the one with every option.
+    assert verdict.steps == 50 * (4 + 8)
 
 
-@pytest.mark.parametrize("runner", ["scan", "slots"])
+@_RUNNERS
 @pytest.mark.parametrize("place", [(0, 0), (70, 31), (191, 47)])
 def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     copy: Path, runner: str, place: tuple[int, int]
@@ -52,27 +60,54 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
 
 
 def test_the_verdict_names_the_first_step_that_differs(copy: Path) -> None:
-    edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
+    edit_golden(copy, lambda golden: golden["truth.logits"][7, 1].__iadd__(1.0), logits=0.5)
     verdict = _attest(copy)
     assert not verdict.ok
     assert verdict.detail == "logits: outside the bound at step 7: 1 > 0.5"
     assert verdict.max_error == pytest.approx(1.0, abs=1e-4)
 
 
-def test_a_byte_drawn_differently_fails_even_within_the_bound(copy: Path) -> None:
+@_RUNNERS
+@pytest.mark.parametrize("row", range(8))
+def test_a_byte_drawn_differently_by_any_row_fails_even_within_the_bound(
+    copy: Path, runner: str, row: int
+) -> None:
     def edit(golden: dict[str, np.ndarray]) -> None:
-        golden["tokens"][9, 0] ^= 1
+        golden["exact.next"][9, row] ^= 1
 
-    edit_golden(copy, edit, "1.0")
-    verdict = _attest(copy)
+    edit_golden(copy, edit, logits=1.0)
+    verdict = _attest(copy, runner)
     assert not verdict.ok
-    assert verdict.detail == "next differs from the golden bytes at step 9"
+    assert verdict.detail == "next differs from the golden one at step 9"
+
+
+@_RUNNERS
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [
+        ("letters", "inverse_temperature"),
+        ("letters", "logit_bias"),
+        ("letters", "log_min_p"),  # to `noise` no byte is much less probable than another
+        ("noise", "top_k"),  # `letters` writes few bytes beyond the twelve most probable
+        ("letters", "top_p"),
+    ],
+)
+def test_every_option_is_one_that_golden_rows_were_drawn_with(
+    artifacts: Path, tmp_path: Path, runner: str, name: str, option: str
+) -> None:
+    def edit(golden: dict[str, np.ndarray]) -> None:
+        golden[f"rows.{option}"][:] = golden[f"rows.{option}"][0]  # which is neutral
+
+    copy = copy_of(artifacts / name, tmp_path)
+    edit_golden(copy, edit, logits=1e9)
+    assert _attest(copy, runner).detail.startswith("next differs from the golden one at step")
 
 
 def test_golden_values_that_are_not_numbers_fail(copy: Path) -> None:
-    edit_golden(copy, lambda golden: golden["logits_float64"].fill(np.nan), "1.0")
+    edit_golden(copy, lambda golden: golden["truth.logits"].fill(np.nan), logits=1.0)
     verdict = _attest(copy)
     assert not verdict.ok
+    assert verdict.describe()["max_error"] is None
     assert "step 0" in verdict.detail
 
 
@@ -104,14 +139,59 @@ def test_one_altered_model_does_not_stop_another(artifacts: Path, copy: Path) ->
         assert service.post(model="noise").status_code == 200
 
 
-def test_golden_vectors_that_cannot_be_read_leave_the_model_not_ready(
-    copy: Path, caplog: pytest.LogCaptureFixture
+@_RUNNERS
+@pytest.mark.parametrize("place", [(0, 0), (191, 47)])
+def test_a_weight_off_in_the_filtered_graph_alone_fails(
+    copy: Path, runner: str, place: tuple[int, int]
 ) -> None:
-    edit_golden(copy, lambda golden: None, "not a number")
-    with running(settings(copy.parent), ready=False) as service:
-        assert eventually(lambda: "golden.safetensors: could not convert" in caplog.text)
+    perturb_graph(copy, _FILTERED[runner], _WEIGHT, place)
+    verdict = _attest(copy, runner)
+    assert not verdict.ok
+    assert verdict.max_error > verdict.bound
+    assert "logits: outside the bound at step" in verdict.detail
+    other = "slots" if runner == "scan" else "scan"
+    assert _attest(copy, other).ok  # whose own graphs are as they were
+
+
+@_RUNNERS
+def test_a_service_whose_filtered_graph_alone_is_altered_is_never_ready(
+    copy: Path, runner: str
+) -> None:
+    perturb_graph(copy, _FILTERED[runner], _WEIGHT, (0, 0))
+    with running(settings(copy.parent, runner=runner), ready=False) as service:
+        models = service.app.state.models
+        assert eventually(lambda: models["letters"].verdict is not None)
         assert service.client.get("/readyz").status_code == 503
+        attestation = service.client.get("/v1/models/letters").json()["attestation"]
+        assert attestation["ok"] is False
         assert service.post(max_tokens=1).status_code == 503
+
+
+@_RUNNERS
+def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runner: str) -> None:
+    def in_queue() -> Verdict:
+        loaded = load_artifact(copy)
+        engine = Engine(
+            make_runner(loaded, choose_runtime(settings(copy.parent, runner=runner))),
+            Metrics().of_engine("letters"),
+            chunk_steps=7,
+            first_chunk_steps=3,
+            queue_size=9,
+            attest=lambda runner: True,
+            name="letters",
+        )
+        engine.start()
+        try:
+            assert eventually(lambda: engine.ready)
+            return asyncio.run(attest_in_queue(loaded, engine))
+        finally:
+            engine.stop()
+
+    assert in_queue() == _attest(copy, runner)
+    perturb_graph(copy, _FILTERED[runner], _WEIGHT, (0, 0))
+    verdict = in_queue()
+    assert not verdict.ok
+    assert verdict == _attest(copy, runner, slots=8)
 
 
 @pytest.mark.parametrize("name", ["letters", "noise"])
@@ -135,7 +215,9 @@ def test_attested_again_among_other_requests_the_verdict_is_the_same(
 def test_a_model_that_no_longer_agrees_stops_being_ready(copy: Path) -> None:
     with running(settings(copy.parent)) as service:
         assert service.post(max_tokens=1).status_code == 200
-        edit_golden(copy, lambda golden: golden["logits_float64"][7, 1].__iadd__(1.0), "0.5")
+        golden = service.app.state.models["letters"].artifact.golden
+        golden.truth["logits"][7, 1] += 1.0
+        golden.bounds["logits"] = 0.5
         verdict = service.client.post("/v1/models/letters/attest").json()
         assert verdict["ok"] is False
         assert verdict["detail"] == "logits: outside the bound at step 7: 1 > 0.5"

@@ -13,7 +13,10 @@ import pytest
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[2]
-_BLOCKED = ["torch", "onnx", "onnx_ir", "onnxscript", "models", "export", "matplotlib", "tqdm"]
+_BLOCKED = [
+    *("torch", "onnx", "onnx_ir", "onnxscript", "matplotlib", "tqdm"),
+    *("models", "training", "export", "lab"),
+]
 _REFUSE = f"""
 import sys
 
@@ -64,7 +67,8 @@ from starlette.testclient import TestClient
 from service.app import create_app
 from service.settings import Settings
 
-with TestClient(create_app(Settings(artifacts=Path({str(artifacts)!r}), provider="cpu"))) as client:
+settings = Settings(artifacts=Path({str(artifacts)!r}), provider="cpu", allow_unproved=True)
+with TestClient(create_app(settings)) as client:
     while client.get("/readyz").status_code != 200:
         pass
     print(client.post("/v1/completions", json={{"model": "letters"}}).status_code)
@@ -89,6 +93,7 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_SLOTS", "0"),
         ("EVENKEEL_RUNNER", "fast"),
         ("EVENKEEL_STATE_KEY", "short"),
+        ("EVENKEEL_ALLOW_UNPROVED", "maybe"),
     ],
 )
 def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None:
@@ -117,7 +122,10 @@ def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     process = _start(
-        EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_PORT=str(port), EVENKEEL_PROVIDER="cpu"
+        EVENKEEL_ARTIFACTS=str(artifacts),
+        EVENKEEL_PORT=str(port),
+        EVENKEEL_PROVIDER="cpu",
+        EVENKEEL_ALLOW_UNPROVED="1",
     )
 
     def ready() -> bool:

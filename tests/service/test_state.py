@@ -10,6 +10,7 @@ import pytest
 from service.artifact import Artifact, load_artifact
 from service.errors import InvalidRequest, StateMismatch
 from service.state import Moment, StateCodec
+from service.text.completion import TextEdge
 
 _KEY = b"sixteen bytes ok"
 
@@ -20,20 +21,20 @@ def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
 
 
 @pytest.fixture
-def codec(artifact: Artifact) -> StateCodec:
-    return StateCodec(_KEY, artifact, "here")
+def codec(artifact: Artifact) -> StateCodec[TextEdge]:
+    return StateCodec(_KEY, artifact, "here", TextEdge)
 
 
-def _moment(artifact: Artifact) -> Moment:
+def _moment(artifact: Artifact) -> Moment[TextEdge]:
     generator = np.random.default_rng(5)
     state = {
         p.name: generator.normal(size=p.shape).astype(p.dtype) * 100
         for p in artifact.manifest.ports.state
     }
-    return Moment(state, -(2**63), 127, 10**9, b"\xe2\x82END")
+    return Moment(state, -(2**63), 127, 10**9, TextEdge(undecided=b"\xe2\x82END"))
 
 
-def test_a_moment_survives_its_token(codec: StateCodec, artifact: Artifact) -> None:
+def test_a_moment_survives_its_token(codec: StateCodec[TextEdge], artifact: Artifact) -> None:
     moment = _moment(artifact)
     again = codec.decode(codec.encode(moment))
     assert again.state.keys() == moment.state.keys()
@@ -43,13 +44,17 @@ def test_a_moment_survives_its_token(codec: StateCodec, artifact: Artifact) -> N
     assert replace(again, state={}) == replace(moment, state={})
 
 
-def test_a_token_is_a_few_kilobytes_of_url_safe_text(codec: StateCodec, artifact: Artifact) -> None:
+def test_a_token_is_a_few_kilobytes_of_url_safe_text(
+    codec: StateCodec[TextEdge], artifact: Artifact
+) -> None:
     token = codec.encode(_moment(artifact))
     assert len(token) < 4096
     assert set(token) <= set(string.ascii_letters + string.digits + "-_=.")
 
 
-def test_a_token_cut_short_anywhere_is_refused(codec: StateCodec, artifact: Artifact) -> None:
+def test_a_token_cut_short_anywhere_is_refused(
+    codec: StateCodec[TextEdge], artifact: Artifact
+) -> None:
     token = codec.encode(_moment(artifact))
     for size in range(len(token)):
         with pytest.raises(InvalidRequest):
@@ -57,7 +62,7 @@ def test_a_token_cut_short_anywhere_is_refused(codec: StateCodec, artifact: Arti
 
 
 def test_a_token_with_one_character_changed_is_refused(
-    codec: StateCodec, artifact: Artifact
+    codec: StateCodec[TextEdge], artifact: Artifact
 ) -> None:
     token = codec.encode(_moment(artifact))
     for place in range(len(token)):
@@ -66,7 +71,7 @@ def test_a_token_with_one_character_changed_is_refused(
             codec.decode(token[:place] + other + token[place + 1 :])
 
 
-def test_a_token_has_one_spelling(codec: StateCodec, artifact: Artifact) -> None:
+def test_a_token_has_one_spelling(codec: StateCodec[TextEdge], artifact: Artifact) -> None:
     # The last character of the signature carries four bits; the other two must not be free.
     token = codec.encode(_moment(artifact))
     for other in set(string.ascii_letters + string.digits + "-_") - {token[-1]}:
@@ -75,34 +80,36 @@ def test_a_token_has_one_spelling(codec: StateCodec, artifact: Artifact) -> None
 
 
 @pytest.mark.parametrize("token", ["", ".", "a", "a.b", "é.b", "\ud800", "a." * 50, " ", "\x00"])
-def test_what_never_was_a_token_is_refused(codec: StateCodec, token: str) -> None:
+def test_what_never_was_a_token_is_refused(codec: StateCodec[TextEdge], token: str) -> None:
     with pytest.raises(InvalidRequest) as caught:
         codec.decode(token)
     assert (caught.value.status, caught.value.param) == (400, "state")
 
 
 def test_a_token_signed_with_another_key_is_refused(artifact: Artifact) -> None:
-    token = StateCodec(b"another key, 16+", artifact, "here").encode(_moment(artifact))
+    token = StateCodec(b"another key, 16+", artifact, "here", TextEdge).encode(_moment(artifact))
     with pytest.raises(InvalidRequest):
-        StateCodec(_KEY, artifact, "here").decode(token)
+        StateCodec(_KEY, artifact, "here", TextEdge).decode(token)
 
 
 def test_a_token_of_another_runtime_does_not_match(artifact: Artifact) -> None:
-    token = StateCodec(_KEY, artifact, "elsewhere").encode(_moment(artifact))
+    token = StateCodec(_KEY, artifact, "elsewhere", TextEdge).encode(_moment(artifact))
     with pytest.raises(StateMismatch, match="another runtime: elsewhere") as caught:
-        StateCodec(_KEY, artifact, "here").decode(token)
+        StateCodec(_KEY, artifact, "here", TextEdge).decode(token)
     assert (caught.value.status, caught.value.param) == (409, "state")
 
 
-def test_a_token_of_another_model_does_not_match(codec: StateCodec, artifact: Artifact) -> None:
+def test_a_token_of_another_model_does_not_match(
+    codec: StateCodec[TextEdge], artifact: Artifact
+) -> None:
     other = replace(artifact, digest="0" * 64)
-    token = StateCodec(_KEY, other, "here").encode(_moment(artifact))
+    token = StateCodec(_KEY, other, "here", TextEdge).encode(_moment(artifact))
     with pytest.raises(StateMismatch, match="another model: 000") as caught:
         codec.decode(token)
     assert caught.value.status == 409
 
 
-def test_decoded_state_is_the_holders_own(codec: StateCodec, artifact: Artifact) -> None:
+def test_decoded_state_is_the_holders_own(codec: StateCodec[TextEdge], artifact: Artifact) -> None:
     state = codec.decode(codec.encode(_moment(artifact))).state
     for array in state.values():
         assert array.flags.writeable

@@ -12,7 +12,8 @@ import pytest
 from starlette.testclient import WebSocketTestSession
 from starlette.websockets import WebSocketDisconnect
 
-from service.models import ServedModel
+from service.ink.line import InkEdge
+from service.ink.model import InkModel
 from service.state import Moment
 from tests.service.serving import Service
 
@@ -64,7 +65,7 @@ class InkService(Service):
         return [[stroke for stroke in strokes if stroke] for strokes in lines]
 
     @property
-    def model(self) -> ServedModel:
+    def model(self) -> InkModel:
         """The model `scrawl`."""
         return self.app.state.models["scrawl"]
 
@@ -74,7 +75,7 @@ class InkService(Service):
         state = self.model.artifact.initial_state()
         for name in changes.keys() & state.keys():
             state[name] = np.full_like(state[name], changes.pop(name))
-        return self.model.codec.encode(replace(Moment(state, 0, 0, 0), **changes))
+        return self.model.codec.encode(replace(Moment(state, 0, 0, 0, InkEdge()), **changes))
 
 
 class Session:

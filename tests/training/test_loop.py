@@ -10,31 +10,12 @@ import pytest
 import torch
 
 from export.__main__ import main
-from tests.export.tiny import tiny_recipe
+from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
 from training import checkpoint
-from training.loop import CHECKPOINT, LOG, Trainer
+from training.loop import CHECKPOINT, LOG
 from training.run import carry_out
 
 ROOT = Path(__file__).parents[2]
-
-
-def tensors(run: Path) -> dict[str, torch.Tensor]:
-    return checkpoint.load(run / CHECKPOINT)[0]
-
-
-class Interrupted(Exception):
-    pass
-
-
-def stop_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
-    whole = Trainer._update
-
-    def update(self: Trainer) -> torch.Tensor:
-        if self.progress.update == updates:
-            raise Interrupted
-        return whole(self)
-
-    monkeypatch.setattr(Trainer, "_update", update)
 
 
 def test_training_learns(run: Path) -> None:
@@ -138,7 +119,7 @@ def test_bad_arguments_are_refused_in_words(
 def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
-            "export.train.Trainer._validate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+            "training.loop.Trainer._validate", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
         )
         arguments = ["--data", str(corpus), "--set", "batch.rows=8", "--set", "model.units=24"]
         assert main(["train", "quickstart", *arguments, "--out", str(tmp_path)]) == 130

@@ -12,11 +12,14 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
+from training.files import files_below, folders_below
 from training.ink.line import Line, Stroke, Tally
 
 _SOURCE = "iam"
 _POINTS_PER_SECOND = 100.0
 _TEXT_MARK = "CSR:"
+# Stands in the text for a word that was struck through: nobody wrote this character.
+_CROSSED_OUT = "#"
 # Nobody holds the pen down for so long: the clock jumped within the stroke.
 _LONGEST_STROKE_S = 30.0
 
@@ -33,13 +36,13 @@ class IamFolder:
         strokes = _below(folder, "lineStrokes")
         if strokes is None:
             raise ValueError(f"{folder} has no folder lineStrokes, so it is not IAM-OnDB")
-        self._line_files = sorted(strokes.rglob("*.xml"))
+        self._line_files = files_below(strokes, "*.xml")
         texts = _below(folder, "ascii")
-        self._text_files = {f.stem: f for f in texts.rglob("*.txt")} if texts else {}
+        self._text_files = {f.stem: f for f in files_below(texts, "*.txt")} if texts else {}
         originals = _below(folder, "original")
         self._original_files = {
             f.parent.name + f.stem.removeprefix("strokes"): f
-            for f in (originals.rglob("strokes*.xml") if originals else ())
+            for f in (files_below(originals, "strokes*.xml") if originals else ())
         }
         self._texts = cache(self._read_texts)
         self._writer = cache(self._read_writer)
@@ -47,7 +50,7 @@ class IamFolder:
     def split(self, name: str) -> frozenset[str]:
         """The form ids of a split such as `trainset` or `testset_f`."""
         name = name.removesuffix(".txt")
-        file = next(iter(sorted(self._folder.rglob(f"{name}.txt"))), None)
+        file = next(iter(files_below(self._folder, f"{name}.txt")), None)
         if file is None:
             raise ValueError(f"{self._folder} has no split {name}: there is no file {name}.txt")
         return frozenset(file.read_text("utf-8", errors="replace").split())
@@ -73,6 +76,8 @@ class IamFolder:
         texts = self._texts(form)
         if not number.isdecimal() or not 1 <= int(number) <= len(texts):
             raise _Unusable("no text for the line")
+        if _CROSSED_OUT in texts[int(number) - 1]:
+            raise _Unusable("a word crossed out")
         strokes = _strokes(file)
         if not strokes:
             raise _Unusable("no strokes")
@@ -108,9 +113,8 @@ def _below(folder: Path, name: str) -> Path | None:
     for pattern in (name, f"{name}-all"):
         if folder.name == pattern:
             return folder
-        for path in sorted(folder.rglob(pattern)):
-            if path.is_dir():
-                return path
+        for path in folders_below(folder, pattern):
+            return path
     return None
 
 

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from training.files import folders_below
 from training.ink.iam import IamFolder
 from training.ink.line import Line, Tally
 from training.ink.synthetic import synthetic_lines
@@ -40,4 +41,4 @@ def _is_unipen(folder: Path) -> bool:
 
 
 def _is_iam(folder: Path) -> bool:
-    return any(path.is_dir() for path in folder.rglob("lineStrokes*"))
+    return bool(folders_below(folder, "lineStrokes*"))

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from training.files import files_below
 from training.ink.line import Line, Stroke, Tally
 
 _KEYWORD = re.compile(r"^\.([A-Z_]+)[ \t]*", re.MULTILINE)
@@ -66,8 +67,8 @@ class UnipenFolder:
         prefix = f"data/{category}/"
         if self._members:
             return sorted(name for name in self._members if name.startswith(prefix))
-        files = (self._folder / prefix).rglob("*")
-        return sorted(str(f.relative_to(self._folder)) for f in files if f.is_file())
+        files = files_below(self._folder / prefix)
+        return sorted(str(file.relative_to(self._folder)) for file in files)
 
     def lines(self, category: str, tally: Tally) -> Iterator[Line]:
         """Every labelled word or text of a category; what cannot be read is counted in `tally`."""

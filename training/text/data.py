@@ -10,6 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from training.files import files_below
+
 # The corpus every Python carries: its own language reference.
 PYTHON_REFERENCE = "pydoc"
 
@@ -45,7 +47,7 @@ def read_corpus(source: str) -> Corpus:
     path = Path(source)
     if not path.exists():
         raise ValueError(f"--data is {source!r}: no such file or folder")
-    files = sorted(p for p in path.rglob("*") if p.is_file()) if path.is_dir() else [path]
+    files = files_below(path) if path.is_dir() else [path]
     content = b"".join(p.read_bytes() for p in files)
     if not content:
         raise ValueError(f"--data is {source!r}: it holds no bytes")

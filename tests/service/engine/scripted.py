@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from contract.golden import Arrays
 from contract.noise import UniformStream
-from service.artifact import Arrays
 from service.engine.engine import Engine
 from service.engine.runtime import Runner
 from service.metrics import Metrics
 from service.state import Moment
-from service.text.completion import Completion, CompletionSpec, Piece, Sampling
+from service.text.completion import Completion, CompletionSpec, Sampling, TextEdge, TextPiece
 
 SEED = 11
 _PATIENCE_S = 20.0
@@ -92,10 +92,10 @@ def engine(runner: Runner, *, chunk: int = 8, first: int = 3, queue: int = 8) ->
 class Call:
     """A completion and the pieces that have come of it."""
 
-    def __init__(self, moment: Moment | None = None, **spec: Any) -> None:
+    def __init__(self, moment: Moment[TextEdge] | None = None, **spec: Any) -> None:
         usual = {"prompt": b"", "max_tokens": 8, "sampling": Sampling()}
-        start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, b"")
-        self.pieces: queue.Queue[Piece] = queue.Queue()
+        start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, TextEdge())
+        self.pieces: queue.Queue[TextPiece] = queue.Queue()
         self.job = Completion(CompletionSpec(**usual | spec), moment or start, self.pieces.put)
 
     def result(self) -> "Result":
@@ -110,7 +110,7 @@ class Call:
 class Result:
     """The pieces of a completion, put together."""
 
-    pieces: list[Piece]
+    pieces: list[TextPiece]
     written: int
 
     @property
@@ -127,13 +127,15 @@ class Result:
         return self.pieces[-1].finish_reason
 
     @property
-    def moment(self) -> Moment:
+    def moment(self) -> Moment[TextEdge]:
         moment = self.pieces[-1].moment
         assert moment is not None
         return moment
 
 
-def complete(script: bytes, moment: Moment | None = None, *, chunk: int = 8, **spec: Any) -> Result:
+def complete(
+    script: bytes, moment: Moment[TextEdge] | None = None, *, chunk: int = 8, **spec: Any
+) -> Result:
     """One completion on an engine of its own."""
     call = Call(moment, **spec)
     if call.job.finished_at_once:

@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.golden import Arrays
 from contract.noise import UniformStream
-from service.artifact import Arrays, Artifact, ArtifactError, load_artifact
+from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine.runtime import Runner, choose_runtime, make_runner
 from service.text.completion import Sampling
 from tests.service.serving import settings

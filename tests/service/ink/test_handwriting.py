@@ -159,16 +159,16 @@ def test_the_only_model_need_not_be_named(ink: InkService, scan: Service) -> Non
     assert ink.lines(text="a", seed=1, model="scrawl") == ink.lines(text="a", seed=1)
     refused = scan.client.post("/v1/handwriting", json={"text": "a"})
     assert refused.status_code == 404
-    assert refused.json()["error"]["message"].endswith("the handwriting models here: none")
+    assert refused.json()["error"]["message"].endswith("those that can do this: none")
 
 
 def test_neither_kind_of_model_does_the_others_work(ink: InkService) -> None:
     refused = ink.post(text="a", model="letters")
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
-    assert "'letters' is a language model" in refused.json()["error"]["message"]
+    assert "'letters' is of kind language, which cannot" in refused.json()["error"]["message"]
     refused = ink.client.post("/v1/completions", json={"model": "scrawl", "prompt": "a"})
     assert (refused.status_code, refused.json()["error"]["param"]) == (400, "model")
-    assert "'scrawl' writes ink" in refused.json()["error"]["message"]
+    assert "'scrawl' is of kind handwriting, which cannot" in refused.json()["error"]["message"]
 
 
 def test_what_was_written_is_counted(pen: InkService) -> None:

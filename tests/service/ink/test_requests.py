@@ -55,7 +55,6 @@ _WRONG = [
     ({"bias": float("nan")}, "bias"),
     ({"bias": float("inf")}, "bias"),
     ({"bias": "1"}, "bias"),
-    ({"bias": None}, "bias"),
     ({"bias": True}, "bias"),
     ({"seed": 2**63}, "seed"),
     ({"seed": -(2**63) - 1}, "seed"),

@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.golden import Arrays
+from contract.ink import InkManifest
 from contract.noise import InkNoise
-from service.artifact import Arrays, Artifact, load_artifact
+from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runtime, ScanRunner
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import PageOptions
@@ -130,7 +132,7 @@ class _Hand:
     """A fresh hand that writes line after line with the graph alone, one step a call."""
 
     def __init__(self, artifact: Artifact, bias: float, seed: int) -> None:
-        assert artifact.manifest.ink is not None
+        assert isinstance(artifact.manifest, InkManifest)
         self._units = artifact.manifest.ink.units_per_line
         self._runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
         self._bias, self._noise, self._drawn = bias, InkNoise(seed), 0

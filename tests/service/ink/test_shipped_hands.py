@@ -7,38 +7,41 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from service.artifact import Artifact, load_artifact
+from service.artifact import load_artifact
 from service.engine.runtime import Runtime, ScanRunner
-from service.ink.line import InkLine, InkPiece
+from service.ink.line import InkEdge, InkLine, InkPiece
 from service.ink.measure import measure
-from service.models import stored_styles
-from service.state import Moment
+from service.ink.model import InkModel
+from service.state import Moment, StateCodec
 
 FOLDER = Path(__file__).parents[2] / "artifacts" / "handwriting"
 TEXT = "the quick brown fox jumps over the dog"
 SEEDS = range(8)
 # Two hands are told apart by a measure whose means differ by so many times its own scatter.
 APART = 1.5
+_RUNTIME = Runtime("cpu", "scan", 1, slots=len(SEEDS))
 
 pytestmark = pytest.mark.skipif(not FOLDER.exists(), reason="artifacts/handwriting is not there")
 
 
 @pytest.fixture(scope="module")
-def pen() -> Artifact:
-    return load_artifact(FOLDER)
+def pen() -> InkModel:
+    artifact = load_artifact(FOLDER)
+    codec = StateCodec(b"no token is made", artifact, "here", InkEdge)
+    return InkModel(artifact, _RUNTIME, codec, allow_unproved=False)
 
 
 @pytest.fixture(scope="module")
-def hands(pen: Artifact) -> dict[str, np.ndarray]:
+def hands(pen: InkModel) -> dict[str, np.ndarray]:
     """Slant, size and speed of every stored hand, a row for each seed."""
-    runner = ScanRunner(pen, Runtime("cpu", "scan", 1, slots=len(SEEDS)))
+    runner = ScanRunner(pen.artifact, _RUNTIME)
     return {
         name: np.array([looks(ink) for ink in write(runner, pen, moment)])
-        for name, moment in stored_styles(pen).items()
+        for name, moment in pen.styles.items()
     }
 
 
-def write(runner: ScanRunner, pen: Artifact, moment: Moment) -> list[np.ndarray]:
+def write(runner: ScanRunner, pen: InkModel, moment: Moment[InkEdge]) -> list[np.ndarray]:
     """The same text once for every seed, side by side, in one hand."""
     pieces: list[list[InkPiece]] = [[] for _ in SEEDS]
     lines = [
@@ -84,7 +87,7 @@ def test_a_hand_does_not_differ_from_itself(hands: dict[str, np.ndarray]) -> Non
         assert (np.abs(halves[0].mean(0) - halves[1].mean(0)) / scatter).max() < 2 * APART
 
 
-def test_a_stored_hand_is_state_and_no_ink(pen: Artifact) -> None:
+def test_a_stored_hand_is_state_and_no_ink(pen: InkModel) -> None:
     shapes = {p.name: p.shape for p in pen.manifest.ports.state}
-    for states in pen.style_states().values():
-        assert {name: array.shape for name, array in states.items()} == shapes
+    for moment in pen.styles.values():
+        assert {name: array.shape for name, array in moment.state.items()} == shapes

@@ -7,9 +7,10 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from service.engine.runtime import Runtime, ScanRunner
-from service.ink.line import InkLine, InkPiece
-from service.state import Moment, StateCodec
+from service.ink import hands
+from service.ink.line import InkEdge
+from service.ink.schemas import StrokesWithText
+from service.state import StateCodec
 from tests.artifacts import HANDS, invented_ink
 from tests.service.serving import KEY, Service
 from tests.service.writing import InkService
@@ -87,31 +88,23 @@ def test_a_hand_is_not_its_seed(ink: InkService) -> None:
 
 def test_a_stored_hand_is_the_state_it_was_stored_as(ink: InkService) -> None:
     moment = ink.model.styles["hasty"]
-    assert (moment.context, moment.height != 0) == ("d", True)
+    assert (moment.edge.context, moment.edge.height != 0) == ("d", True)
     state = ink.model.codec.encode(replace(moment, seed=6))
     assert ink.strokes(text=_BODY["text"], state=state) == ink.strokes(**_BODY, style="hasty")
 
 
-def test_the_service_reads_ink_into_the_state_that_export_stored(ink: InkService) -> None:
+def test_the_service_reads_ink_into_the_state_that_export_stored(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Two programs, one hand: exported with the artifact, and read here as a caller's ink is."""
-    artifact, pieces = ink.model.artifact, list[InkPiece]()
+    assert ink.client.portal is not None
     for i, hand in enumerate(HANDS):
         read = invented_ink(hand, i)
-        runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, slots=1))
-        start = Moment(artifact.initial_state(), 0, 0, 0)
-        job = InkLine(read.text, start, artifact.manifest, pieces.append, known=read.offsets)
-        runner.load(0, job.state)
-        row = {name: value[None] for name, value in job.row.items()}
-        done = False
-        while not done:
-            steps = job.inputs(min(10, job.steps_wanted()))
-            inputs = {name: array[:, None] for name, array in steps.items()}
-            outputs = runner.run([0], inputs, row, filtered=False)
-            done = job.accept({name: array[:, 0] for name, array in outputs.items()})
-        job.finish(runner.read(0))
-        found, stored = pieces[-1].moment, ink.model.styles[hand]
-        assert found is not None
-        assert found.context == stored.context == read.text[-1]
+        monkeypatch.setattr(hands, "offsets_of", lambda strokes, text, ink=read: ink.offsets)
+        body = StrokesWithText(strokes=[[[0.0, 0.0]]], text=read.text)
+        found, _ = ink.client.portal.call(hands.read_strokes, ink.model, body)
+        stored = ink.model.styles[hand]
+        assert found.edge.context == stored.edge.context == read.text[-1]
         for name in stored.state.keys() - {"kappa"}:
             assert found.state[name].tobytes() == stored.state[name].tobytes(), name
         assert np.array_equal(found.state["kappa"], stored.state["kappa"].clip(-1, 1.5))
@@ -159,7 +152,7 @@ def test_an_unknown_style_is_refused_by_name_with_those_there_are(ink: InkServic
 
 def test_a_token_of_another_model_is_a_conflict(ink: InkService) -> None:
     other = replace(ink.model.artifact, digest="0" * 64)
-    codec = StateCodec(KEY.encode(), other, ink.model.runtime.fingerprint)
+    codec = StateCodec(KEY.encode(), other, ink.model.runtime.fingerprint, InkEdge)
     foreign = codec.encode(ink.model.styles["upright"])
     begun = ink.client.post(
         "/v1/completions", json={"model": "letters", "max_tokens": 1, "return_state": True}
@@ -183,7 +176,7 @@ def test_a_style_and_a_state_are_one_too_many(ink: InkService) -> None:
     [
         ([[[5, 5]]], "dot", "no line in it"),
         ([[[5, 5], [5, 5]], [[5, 5]]], "dot", "no line in it"),
-        ([[[0, 0], [9, 9]]], "far too long for this", "2 points for 17 characters"),
+        ([[[0, 0], [9, 9]]], "far too long for this", "0.1 points a character that move"),
         ([[[0, 0], [9, 9]]], "   ", "text is empty"),
         ([[[0, 0], [9, 9]]], "né", "'é' at 1"),
     ],

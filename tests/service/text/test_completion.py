@@ -94,7 +94,7 @@ def test_any_chain_of_continuations_gives_the_whole_text(seed: int) -> None:
 def test_a_stop_string_among_the_bytes_of_a_token_leaves_the_rest_of_them() -> None:
     script = b"x-ababab"
     first = complete(script, max_tokens=5, stops=(b"abac",), wants_state=True)
-    assert (first.text, first.moment.undecided) == ("x-", b"aba")
+    assert (first.text, first.moment.edge.undecided) == ("x-", b"aba")
     second = complete(script, first.moment, max_tokens=0, stops=(b"b",), wants_state=True)
     assert (second.text, second.finish_reason) == ("a", "stop")
     assert complete(script, second.moment, max_tokens=3).text == "babab"
@@ -109,7 +109,7 @@ def test_a_prompt_is_read_and_not_repeated() -> None:
 def test_a_prompt_after_an_unfinished_character_shows_it_as_broken() -> None:
     script = "a€b".encode()
     first = complete(script, max_tokens=2, wants_state=True)
-    assert (first.text, first.moment.undecided) == ("a", b"\xe2")
+    assert (first.text, first.moment.edge.undecided) == ("a", b"\xe2")
     rest = complete(script, first.moment, prompt=b"?", max_tokens=3)
     assert rest.text == _text(b"\xe2") + _text(script[2:])
 

@@ -16,7 +16,7 @@ from training.ink.sources import SYNTHETIC, read_lines
 from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
 from training.ink.unipen import UnipenFolder
 
-_FIXTURES = Path(__file__).parent / "pen_fixtures"
+_FIXTURES = Path(__file__).parent / "fixtures"
 _UNIPEN = _FIXTURES / "unipen"
 _IAM = _FIXTURES / "iam"
 _REAL = Path(os.environ.get("EVENKEEL_DATA", "no-such-folder"), "unipen_r01_v07")
@@ -162,7 +162,7 @@ def test_the_synthetic_pen_is_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert list(map(_points, first)) == list(map(_points, again))
     assert _points(next(synthetic_lines(1, 3))) == _points(first[0])
     assert _points(next(synthetic_lines(1, 4))) != _points(first[0])
-    monkeypatch.setattr("export.pens.sources._SYNTHETIC_LINES", 2)
+    monkeypatch.setattr("training.ink.sources._SYNTHETIC_LINES", 2)
     assert [line.source for line in read_lines(SYNTHETIC, Tally())] == ["synthetic"] * 2
 
 

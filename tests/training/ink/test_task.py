@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 import torch
 
-from models.handwriting import HandwritingConfig, HandwritingModel, encode
-from tests.training.test_loop import Interrupted, stop_after, tensors
+from contract.alphabets import LONGEST_TEXT, encode
+from models.handwriting import HandwritingConfig, HandwritingModel
+from tests.training.tiny import Interrupted, stop_after, tensors
+from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
 from training.ink.corpus import PenBatch, PenCorpus, Rows, collate, join, read_pens, with_end
 from training.ink.line import Tally
-from training.ink.prepare import LONGEST_INK, LONGEST_TEXT, Ink, prepare
+from training.ink.prepare import LONGEST_INK, Ink, prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.task import PenTask, point_losses
-from training.loop import CHECKPOINT, LOG, TrainConfig
-from training.recipe import BatchConfig, DataConfig, Recipe, read_recipe
+from training.loop import CHECKPOINT, LOG
+from training.recipe import read_recipe
 from training.run import carry_out
 
 TINY = HandwritingConfig(units=16, mixtures=3, window=2, embedding=5)
@@ -213,6 +215,7 @@ def test_without_ink_on_both_sides_there_is_no_task(corpus: PenCorpus) -> None:
 
 def recipe(source: Path) -> Recipe:
     return Recipe(
+        kind="handwriting",
         data=DataConfig(source=str(source), validation_fraction=0.2),
         model=TINY,
         batch=BatchConfig(rows=_ROWS),

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from models.language import LanguageConfig, LanguageModel
-from training.task import LanguageTask
 from training.text.data import PYTHON_REFERENCE, read_corpus, streams
+from training.text.task import LanguageTask
 
 
 def test_a_folder_is_its_files_in_order_of_name(tmp_path: Path) -> None:

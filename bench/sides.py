@@ -1,17 +1,16 @@
-"""What stands beside the served model in `bench.step`: the same steps of the same weights, run by
+"""The sides `bench.step` compares: the served runner, and the same steps of the same weights by
 other means.
 
 A `Task` is what every side has to write. A side is built from it, its inputs laid out beforehand,
-and returns what it wrote, `(T, ...)` for T steps. Text and ink differ in their ports alone, so one
-builder serves both.
+and returns what it wrote, `(T, ...)` for T steps. Kinds of model differ in their ports alone, so
+one builder serves all.
 """
 
 import importlib.util
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import cycle
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -19,15 +18,16 @@ import torch
 from torch import Tensor, nn
 
 from bench import floor
-from export.convert import load_model, read_artifact
-from export.text.golden import initial_state
-from export.variant import Model, make_step
-from models.generation import Port as TorchPort
-from service.artifact import Arrays, Artifact, Port
+from export.convert import load_model
+from export.kinds import KINDS
+from service.artifact import Arrays, Artifact
 from service.engine.runtime import Runtime, ScanRunner
 from service.settings import Settings
 
 CHUNK_STEPS: int = Settings.model_fields["chunk_steps"].default
+STEPS = 200
+# Numbers feed back, so rounding grows along a line of ink; a pixel is a quarter of its unit.
+_SAME = 1e-2
 Write = Callable[[], np.ndarray]
 Step = Callable[..., tuple[Tensor, ...]]
 Check = Literal["same", "length", "nothing"]
@@ -35,34 +35,32 @@ Check = Literal["same", "length", "nothing"]
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """`steps` steps of a model from its beginning, alone in its batch.
+    """T steps of a model from its beginning, alone in its batch: inputs `columns (T, 1, ...)`,
+    nothing forced, and row options `row (1, ...)`, by port.
 
-    `noise (T, ...)` and `options` are named as the ports they fill; a port of neither kind has
-    zeros: nothing is forced. Sides agree on a step where what they `write` is within `tolerance`.
+    Sides agree on a step where what they `write` is within `tolerance`.
     """
 
     artifact: Artifact
-    steps: int
-    noise: Arrays
-    options: Arrays
+    columns: Arrays
+    row: Arrays
     writes: str
-    tolerance: float = 0.0
+    tolerance: float
 
-    def columns(self, ports: Iterable[Port | TorchPort]) -> Arrays:
-        """What enters at each step, `(T, 1, ...)` in the shape of its port."""
-        return {p.name: self._filled(p, self.noise, (self.steps, 1)) for p in ports}
+    @property
+    def steps(self) -> int:
+        """T."""
+        return len(self.columns["force"])
 
-    def row(self, ports: Iterable[Port | TorchPort]) -> Arrays:
-        """The options of the row, `(1, ...)` in the shape of their ports."""
-        return {p.name: self._filled(p, self.options, (1,)) for p in ports}
 
-    def _filled(
-        self, port: Port | TorchPort, values: Mapping[str, np.ndarray], leading: tuple[int, ...]
-    ) -> np.ndarray:
-        shape = (*leading, *port.shape)
-        if port.name in values:
-            return values[port.name].reshape(shape)
-        return np.zeros(shape, str(port.dtype).removeprefix("torch."))
+def task_of(artifact: Artifact, steps: int = STEPS) -> Task:
+    """What a sample of the model draws with; its first output is what it writes."""
+    manifest = artifact.manifest
+    model = load_model(artifact.folder, manifest)
+    sample = KINDS[manifest.kind].sample(model, steps, 1, seed=1)
+    writes = manifest.ports.output[0]
+    tolerance = _SAME if writes.dtype == "float32" else 0.0
+    return Task(artifact, sample.drawn(), sample.rows(), writes.name, tolerance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +78,15 @@ class Side:
 
 def served(task: Task, threads: int) -> Side:
     """This project's runner, in chunks of 32 steps."""
-    ports = task.artifact.manifest.ports
     runner = ScanRunner(task.artifact, Runtime("cpu", "scan", threads, slots=1))
-    columns, row = task.columns(ports.step), task.row(ports.row)
     chunks = [
-        {name: column[first : first + CHUNK_STEPS] for name, column in columns.items()}
+        {name: column[first : first + CHUNK_STEPS] for name, column in task.columns.items()}
         for first in range(0, task.steps, CHUNK_STEPS)
     ]
 
     def write() -> np.ndarray:
         runner.load(0, task.artifact.initial_state())
-        parts = [runner.run([0], chunk, row, filtered=False)[task.writes] for chunk in chunks]
+        parts = [runner.run([0], chunk, task.row, filtered=False)[task.writes] for chunk in chunks]
         return np.concatenate(parts)[:, 0]
 
     return Side(write, f"chunks of {CHUNK_STEPS} steps")
@@ -101,10 +97,9 @@ def loop(task: Task, threads: int) -> Side:
     manifest = task.artifact.manifest
     path = task.artifact.folder / manifest.graphs.step.plain
     session = Runtime("cpu", "slots", threads, slots=1).session(path)
-    inputs = {i.name for i in session.get_inputs()}
-    row = {n: value for n, value in task.row(manifest.ports.row).items() if n in inputs}
-    columns = task.columns(manifest.ports.step)
-    feeds = [row | {n: c[t] for n, c in columns.items()} for t in range(task.steps)]
+    taken = {i.name for i in session.get_inputs()}
+    row = {name: value for name, value in task.row.items() if name in taken}
+    feeds = [row | {name: c[t] for name, c in task.columns.items()} for t in range(task.steps)]
     carried = [p.name for p in manifest.ports.state]
     wanted = [*(f"{name}_after" for name in carried), task.writes]
 
@@ -154,35 +149,17 @@ def openvino(task: Task, threads: int) -> Side:
 
     Two requests in turn: what one puts out as its state is, in place, the state the other takes.
     """
-    import openvino as ov
-
-    manifest = task.artifact.manifest
-    core = ov.Core()
-    # Where the processor can, OpenVINO would round to bfloat16 and write something else.
-    settings = {
-        "PERFORMANCE_HINT": "LATENCY",
-        "INFERENCE_NUM_THREADS": threads,
-        "INFERENCE_PRECISION_HINT": "f32",
-    }
-    model = core.read_model(task.artifact.folder / manifest.graphs.step.plain)
-    ports = {p.name: p for p in (*manifest.ports.state, *manifest.ports.step, *manifest.ports.row)}
-    names = [i.get_any_name() for i in model.inputs]
-    model.reshape({name: [1, *ports[name].shape] for name in names})
-    program = core.compile_model(model, "CPU", settings)
-    requests = [program.create_infer_request() for _ in range(2)]
-    carried = [p.name for p in manifest.ports.state]
+    requests = _openvino_requests(task, threads)
+    carried = [p.name for p in task.artifact.manifest.ports.state]
     for this, other in (requests, requests[::-1]):
         for name in carried:
             other.set_tensor(name, this.get_tensor(f"{name}_after"))
-        for name, value in task.row(manifest.ports.row).items():
-            if name in names:
-                this.get_tensor(name).data[:] = value
-    columns = task.columns(manifest.ports.step)
     feeds = [
-        [(r.get_tensor(name).data, column) for name, column in columns.items()] for r in requests
+        [(request.get_tensor(name).data, column) for name, column in task.columns.items()]
+        for request in requests
     ]
     first = {name: requests[0].get_tensor(name).data for name in carried}
-    outputs = [r.get_tensor(task.writes).data for r in requests]
+    outputs = [request.get_tensor(task.writes).data for request in requests]
 
     def write() -> np.ndarray:
         for name, value in task.artifact.initial_state().items():
@@ -200,9 +177,35 @@ def openvino(task: Task, threads: int) -> Side:
     return Side(write, "LATENCY hint, float32, batch 1, sampler in the graph")
 
 
+def _openvino_requests(task: Task, threads: int) -> list[Any]:
+    """Two of the same program, the row's options already in them."""
+    import openvino as ov
+
+    manifest = task.artifact.manifest
+    core = ov.Core()
+    # Where the processor can, OpenVINO would round to bfloat16 and write something else.
+    settings = {
+        "PERFORMANCE_HINT": "LATENCY",
+        "INFERENCE_NUM_THREADS": threads,
+        "INFERENCE_PRECISION_HINT": "f32",
+    }
+    model = core.read_model(task.artifact.folder / manifest.graphs.step.plain)
+    ports = {p.name: p for p in (*manifest.ports.state, *manifest.ports.step, *manifest.ports.row)}
+    names = [i.get_any_name() for i in model.inputs]
+    model.reshape({name: [1, *ports[name].shape] for name in names})
+    program = core.compile_model(model, "CPU", settings)
+    requests = [program.create_infer_request() for _ in range(2)]
+    for request in requests:
+        for name, value in task.row.items():
+            if name in names:
+                request.get_tensor(name).data[:] = value
+    return requests
+
+
 def weights_read(task: Task, threads: int) -> Side:
     """The weights of a step read once, as often as there are steps (`bench.floor`)."""
-    size_bytes = floor.weight_bytes(_load(task.artifact.folder))
+    model = load_model(task.artifact.folder, task.artifact.manifest)
+    size_bytes = floor.weight_bytes(model)
     reader, run = floor.reads(size_bytes, task.steps)
     return Side(run, f"{size_bytes / 1e6:.2f} MB of weights, torch.{reader}", "nothing")
 
@@ -225,18 +228,15 @@ def absent(sides: Iterable[str]) -> dict[str, str]:
     return {}
 
 
-def _load(folder: Path) -> Model:
-    return load_model(folder, read_artifact(folder)).eval()
-
-
 def _torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], Step]) -> Write:
-    step = make_step(_load(task.artifact.folder), filtered=False).eval()
-    columns = {n: torch.from_numpy(c) for n, c in task.columns(step.step_ports).items()}
-    row = [torch.from_numpy(value) for value in task.row(step.row_ports).values()]
-    inputs = [[*(c[t] for c in columns.values()), *row] for t in range(task.steps)]
-    start = initial_state(step, 1)
+    manifest = task.artifact.manifest
+    model = load_model(task.artifact.folder, manifest).eval()
+    step = KINDS[manifest.kind].step(model, filtered=False).eval()
+    columns = [torch.from_numpy(task.columns[p.name]) for p in step.step_ports]
+    row = [torch.from_numpy(task.row[p.name]) for p in step.row_ports]
+    inputs = [(*values, *row) for values in zip(*columns, strict=True)]
+    start = step.initial_state(1)
     carried = len(start)
-    written_at = carried + [p.name for p in step.output_ports].index(task.writes)
     with torch.inference_mode():
         call = prepare(step, (*start, *inputs[0]))
 
@@ -246,7 +246,7 @@ def _torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], S
         for values in inputs:
             results = call(*state, *values)
             state = results[:carried]
-            written.append(results[written_at])
+            written.append(results[carried])  # the first output
         return torch.cat(written).numpy()
 
     return write

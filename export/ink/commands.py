@@ -1,0 +1,43 @@
+"""Verbs of the command line for ink: `pens` looks at data, `styles` stores hands."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from training.run import data_folder
+
+
+def add_commands(commands: Any) -> None:
+    """Add both to an argparse group of commands."""
+    pens = commands.add_parser("pens", help="read pen data, say what it holds, draw some of it")
+    pens.add_argument("folder", type=Path, help="IAM-OnDB, UNIPEN, or the word synthetic")
+    pens.add_argument("--plot", type=Path, help="write a contact sheet as a PNG")
+    pens.add_argument("--out", type=Path, help="write the prepared lines as one .npz file")
+    pens.set_defaults(command=_pens)
+    styles = commands.add_parser("styles", help="store hands of real writers with an artifact")
+    styles.add_argument("artifact", type=Path)
+    styles.add_argument("--data", default="unipen_r01_v07", help="pen data, or a prepared .npz")
+    styles.set_defaults(command=_styles)
+
+
+def _pens(options: argparse.Namespace) -> int:
+    from training.ink.command import show
+    from training.ink.corpus import read_pens
+    from training.ink.line import Tally
+
+    if options.out is None:
+        return show(options.folder, options.plot)
+    tally = Tally()
+    read_pens(options.folder, tally).save(options.out)
+    print(tally.report())
+    return 0
+
+
+def _styles(options: argparse.Namespace) -> None:
+    from export.ink.styles import add_styles, read_styles
+    from training.ink.corpus import read_pens
+    from training.ink.line import Tally
+
+    source = data_folder() / options.data
+    corpus = read_pens(source if source.exists() else Path(options.data), Tally())
+    add_styles(options.artifact, corpus, read_styles())

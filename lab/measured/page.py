@@ -1,0 +1,144 @@
+"""`python -m lab report`: write docs/measured.md from docs/results and the shipped manifests.
+
+Every figure of its tables is read from a file; the words around them are here.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from contract.manifest import MANIFEST, Finding, Manifest
+from contract.manifests import read_manifest
+from lab.measured import proof, speed
+from lab.measured.table import Json, section, table, told
+
+PAGE = Path("docs", "measured.md")
+RESULTS = Path("docs", "results")
+_FULL = ("step", "http", "websocket", "memory", "training")
+
+
+def write(root: Path = Path()) -> Path:
+    """Write the page of the project in `root`; its path. Raises `OSError` for a missing result."""
+    (root / PAGE).write_text(page(root))
+    return root / PAGE
+
+
+def page(root: Path) -> str:
+    """The page as it should stand."""
+    results = root / RESULTS
+    bench = {name: _read(results / "bench" / f"{name}.json") for name in (*_FULL, "open")}
+    shipped = measured_artifacts(root / "artifacts", bench["step"])
+    race, legibility = _read(results / "pen-contrast.json"), _read(results / "legibility.json")
+    parts = [
+        section(
+            "# Measured",
+            "Written by `make report` from [docs/results](results/) and the manifests in "
+            "`artifacts/`; do not edit. Each part names its command, hardware and versions. "
+            "`docs/results` keeps what a run measured; a figure is as good as the quiet of the "
+            "machine it was taken on, and ratios are better than times.",
+        ),
+        section("## In six rows", headlines(shipped, bench, race, legibility), _TERMS),
+        proof.models(shipped.values()),
+        proof.parity(shipped.values()),
+        proof.norms(_read(results / "contrast.json")),
+        proof.race(race),
+        proof.analysis(_read(results / "analysis" / "analysis.json")),
+        proof.legibility(legibility),
+        speed.step(bench["step"]),
+        speed.http(bench["http"]),
+        speed.arrivals(bench["open"]),
+        speed.websocket(bench["websocket"]),
+        speed.memory(bench["memory"]),
+        speed.training(bench["training"]),
+        speed.goals([bench[name] for name in _FULL], _read(results / "bench.json").values()),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+_TERMS = (
+    "A row-step is one step of one request. Weights are prepacked when onnxruntime lays them out "
+    "for its kernels at load. p50 and p99 are percentiles. The character error rate is the edits "
+    "that turn what was read into what was meant, over the characters of the latter. An update is "
+    "one step of the optimiser."
+)
+
+
+def measured_artifacts(folder: Path, step: Json) -> dict[str, Manifest]:
+    """The manifests of the artifacts whose speed was measured: what is shipped, by name."""
+    names = dict.fromkeys(row["model"] for row in step["rows"]["step"])
+    return {n: read_manifest(folder / n) for n in names if (folder / n / MANIFEST).exists()}
+
+
+def headlines(
+    shipped: Mapping[str, Manifest], bench: Mapping[str, Json], race: Json, legibility: Json
+) -> str:
+    """The six rows that README shows as well."""
+    text = shipped[bench["http"]["rows"]["in_process"][0]["model"]]
+    found = {finding.name: finding for finding in text.parity or ()}
+    score, control = found["score, validation text"], found["bits, control"]
+    threads, sides = _lstm(bench["step"])
+    first = {name: _first_byte(bench["http"], name) for name in ("service", "litserve-stream")}
+    eager, compiled = (told(sides[name]["ratio_median"]) for name in ("eager", "compile"))
+    rows = [
+        (
+            f"bytes of `{text.name}` drawn with the same randomness that differ from training's",
+            f"{told(found['sampling'].value)} of {_counts(found['sampling'])[0]}",
+            f"bits per byte, trained and served: {told(score.value)} apart",
+        ),
+        (
+            "bytes of results that other requests, chunks or threads change",
+            f"{told(found['bits'].value)} in {_counts(found['bits'])[0]} row-steps",
+            f"{_counts(control)[0]} in {_counts(control)[1]} without prepacked weights",
+        ),
+        (
+            f"one byte of an LSTM of 512 units at batch 1, sampling included, {threads} threads",
+            f"{told(sides['served']['us_median'])} µs",
+            f"PyTorch eager {eager} times as long, `torch.compile` {compiled}",
+        ),
+        (
+            "32 clients, streamed: first byte, p50 and p99",
+            f"{first['service']} ms",
+            f"LitServe {first['litserve-stream']} ms",
+        ),
+        (
+            f"character error rate of Tesseract on {legibility['generated']['lines']} generated "
+            "lines of handwriting",
+            told(legibility["generated"]["cer"]),
+            f"{told(legibility['real']['cer'])} on people's ink of the same texts",
+        ),
+        (
+            "updates a pen with layer norm takes to the best loss of one without",
+            told(race["layer_updates"]),
+            f"{told(race['baseline_updates'])} without",
+        ),
+    ]
+    return table(("what", "measured", "beside it"), rows)
+
+
+def _lstm(content: Json) -> tuple[int, dict[str, Json]]:
+    """The rows of 512 units on the most threads that were measured, by side."""
+    rows = [r for r in content["rows"]["step"] if r["model"] == "lstm-512"]
+    threads = max(r["threads"] for r in rows)
+    return threads, {r["side"]: r for r in rows if r["threads"] == threads}
+
+
+def _first_byte(content: Json, target: str) -> str:
+    """p50 and p99 in ms of 32 streaming clients, the medians of repeats."""
+    rows = [
+        r["first_byte_ms"]
+        for r in content["rows"]["load"]
+        if (r["target"], r["clients"], r["streamed"], r["lengths"]) == (target, 32, True, "fixed")
+    ]
+    return " and ".join(told(median(r[q] for r in rows)) for q in ("p50", "p99"))
+
+
+def _counts(finding: Finding) -> Sequence[str]:
+    """The whole numbers a finding's detail begins with: of how many, over how many."""
+    return re.findall(r"\d[\d,]*", finding.detail)
+
+
+def _read(path: Path) -> Any:
+    return json.loads(path.read_text())

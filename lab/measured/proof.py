@@ -1,0 +1,182 @@
+"""What was measured of the models themselves: parity, what layer norm does, legibility."""
+
+import math
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from contract.manifest import Manifest
+from lab.measured.table import Json, kept, section, source, table, told
+
+
+def models(shipped: Iterable[Manifest]) -> str:
+    """What is shipped, and how it was trained."""
+    head = (
+        "model",
+        "parameters",
+        "layer norms a step",
+        "bytes of state",
+        "trained on",
+        "updates",
+        "validation loss, nats a step",
+    )
+    rows = [
+        (
+            f"`{m.name}`",
+            told(m.parameters),
+            told(m.layer_normalizations),
+            told(bytes_of_state(m)),
+            m.provenance["data"]["name"],
+            told(m.provenance["updates"]),
+            f"{m.provenance['validation_loss']:.4f}",
+        )
+        for m in shipped
+    ]
+    return section(
+        "## Models",
+        "From the manifests in `artifacts/`. A step is a byte of text or a point of a pen. The "
+        "state is all a model remembers of one text or line.",
+        table(head, rows),
+    )
+
+
+def bytes_of_state(manifest: Manifest) -> int:
+    """Of one row, whatever it has read."""
+    sizes = [math.prod(p.shape) * np.dtype(p.dtype).itemsize for p in manifest.ports.state]
+    return sum(sizes)
+
+
+def parity(shipped: Iterable[Manifest]) -> str:
+    """The parity reports as the manifests have them."""
+    return section(
+        "## Parity",
+        "`.venv/bin/python -m export verify --record artifacts/NAME`, with `--full` for the large "
+        "counts. The versions are those its graphs were made with. "
+        "[exactness.md](exactness.md) says what each check is.",
+        *_reports(shipped),
+    )
+
+
+def _reports(shipped: Iterable[Manifest]) -> Iterator[str]:
+    for manifest in shipped:
+        trained = manifest.provenance
+        versions = trained.get("converted_with", trained["versions"])
+        yield f"### `{manifest.name}`"
+        yield ", ".join(f"{name} {version}" for name, version in versions.items()) + "."
+        rows = [
+            (f.name, told(f.value), told(f.bound), "yes" if f.holds else "**no**", f.detail)
+            for f in manifest.parity or ()
+        ]
+        yield table(("check", "measured", "at most", "holds", "of what"), rows)
+
+
+def norms(content: Json) -> str:
+    """Twins that differ in their norm alone."""
+    columns = ("training", "served", "training_small_batch", "training_longer", "served_longer")
+    twins = [(t["norm"], *(f"{t[c]:.4f}" for c in columns)) for t in content["twins"]]
+    moved = [
+        (p["network"], p["norm"], told(p["after_50"], 2), told(p["after_200"], 2))
+        for p in content["perturbations"]
+    ]
+    units, batch = content["recipe"]["model"]["units"], content["recipe"]["batch"]
+    return section(
+        "## Norms",
+        source(content),
+        f"Four LSTMs of {units} units, trained alike on Python's language reference, batches of "
+        f"{batch['rows']} rows of {batch['steps']} steps, from the same seed. Nats per byte on "
+        f"{told(content['validation_bytes'])} bytes, every segment from the zero state.",
+        table(
+            (
+                "norm",
+                "training mode",
+                "served",
+                "training mode, batch of 4",
+                "training mode, 3 times as long",
+                "served, 3 times as long",
+            ),
+            twins,
+        ),
+        "What a change of 1e-14 in every state of a float64 network has become in the output:",
+        table(("network", "norm", "after 50 steps", "after 200"), moved),
+    )
+
+
+def race(content: Json) -> str:
+    """How much sooner layer norm gets there."""
+    curves, aim = content["curves"], content["baseline_best"]
+    reached = {"none": content["baseline_updates"], "layer": content["layer_updates"]}
+    rows = [
+        (norm, f"{min(loss for _, loss in curves[norm]):.4f}", told(updates))
+        for norm, updates in reached.items()
+    ]
+    return section(
+        "## Race of two pens",
+        source(content),
+        f"Two pens trained alike, {content['recipe']['batch']['rows']} lines an update, one "
+        f"without normalisation. With layer norm it takes **{told(content['ratio'], 2)}** times "
+        "the updates to the other's best validation loss.",
+        table(("norm", "best, nats a point", f"updates to {aim:.4f}"), rows),
+        "![Validation loss of both](results/pen-contrast.png)",
+    )
+
+
+def legibility(content: Json) -> str:
+    """What an outside reader makes of the ink."""
+    inks = {
+        "real": "people's",
+        "generated": "the model's, of the same texts",
+        "wrong": "the model's, of another text",
+        "invented": "the model's, of invented sentences",
+    }
+    rows = [
+        (
+            label,
+            told(content[name]["lines"]),
+            told(content[name]["characters"]),
+            told(content[name]["edits"]),
+            told(content[name]["cer"]),
+        )
+        for name, label in inks.items()
+    ]
+    wanted = [(g["name"], told(g["value"]), _bound(g), kept(g["met"])) for g in content["goals"]]
+    reader, sentences = content["reader"], content["sentences"]
+    return section(
+        "## Legibility",
+        source(content),
+        f"`{content['model']['name']}` at bias {told(content['bias'])}, read by Tesseract "
+        f"{reader['tesseract']}.",
+        table(("ink", "lines", "characters", "edits", "character error rate"), rows),
+        f"{content['texts_in_training']} of the {content['real']['lines']} texts were also written "
+        f"by training writers. Of {sentences['lines']} invented sentences {sentences['ended']} end "
+        f"by the end-of-text rule and {sentences['scribbled']} scribble off.",
+        table(("goal", "measured", "wanted", "reached"), wanted),
+    )
+
+
+def _bound(goal: Json) -> str:
+    return f"at {'least' if goal['at_least'] else 'most'} {told(goal['bound'])}"
+
+
+def analysis(content: Json) -> str:
+    """The paper's table 1, computed."""
+    entries = content["table_1"]
+    kinds = tuple(dict.fromkeys(e["norm"] for e in entries))
+    changes = dict.fromkeys(e["change"] for e in entries)
+    found = {(e["change"], e["norm"]): _invariance(e) for e in entries}
+    rows = [(change, *(found[change, kind] for kind in kinds)) for change in changes]
+    return section(
+        "## The paper's table 1",
+        source(content | {"command": "python -m lab analysis"}),
+        "Relative change of the output of random float64 networks: the largest where the paper "
+        "says it is invariant, the smallest where it says it is not. Padding, Fisher "
+        "information and growth over 2,000 steps are in [results/analysis](results/analysis/).",
+        table(("change", *(f"{kind} norm" for kind in kinds)), rows),
+    )
+
+
+def _invariance(entry: Json) -> str:
+    if entry["invariant"] is not entry["invariant_in_paper"]:
+        return "**not as in the paper**"
+    if entry["invariant"]:
+        return f"invariant, {told(entry['most'], 1)}"
+    return f"changes, {told(entry['least'], 1)}"

@@ -1,0 +1,83 @@
+"""Requests of every kind of model as they arrive: what they have in common, and their fields."""
+
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    model_validator,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core import CoreSchema
+
+_INTEGERS_OF_FLOATS = 2.0**53
+# What rounds to the least normal float32 or more, and what rounds past the largest: half a step
+# below either. Of smaller numbers few digits are left, and some kernels take them for 0.
+_LEAST, _TOO_LARGE = 2.0**-126 - 2.0**-150, 2.0**128 - 2.0**103
+
+
+class RequestBody(BaseModel):
+    """Unknown fields are errors, types are taken as they are, and null means the default."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _null_is_the_default(cls, given: Any) -> Any:
+        if isinstance(given, dict):
+            return {name: value for name, value in given.items() if value is not None}
+        return given
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, schema: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> JsonSchemaValue:
+        told = handler.resolve_ref_schema(handler(schema))
+        for name, field in told["properties"].items():
+            if name not in told.get("required", ()):
+                told["properties"][name] = _or_null(field)
+        return told
+
+
+def _or_null(field: JsonSchemaValue) -> JsonSchemaValue:
+    """The schema of a field that may be null, whose type does not say so yet."""
+    if {"type": "null"} in field.get("anyOf", ()):
+        return field
+    about = {name: field[name] for name in ("title", "default") if name in field}
+    rule = {name: value for name, value in field.items() if name not in about}
+    choices = rule["anyOf"] if rule.keys() == {"anyOf"} else [rule]
+    return {"anyOf": [*choices, {"type": "null"}], **about}
+
+
+def _in_float32(value: float) -> float:
+    """The graphs compute in float32: there it has to be a normal number, and 0 only if it is 0."""
+    if value and not _LEAST <= abs(value) < _TOO_LARGE:
+        raise ValueError("float32 has no such number")
+    return value
+
+
+def _whole(value: Any) -> Any:
+    """Some clients write their integers as 1328.0."""
+    if isinstance(value, float) and value.is_integer() and abs(value) <= _INTEGERS_OF_FLOATS:
+        return int(value)
+    return value
+
+
+def _unicode(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise ValueError(f"character {error.start} is half of a surrogate pair") from error
+    return text
+
+
+# The last of an annotation: the limits before them are then part of the schema.
+FLOAT32 = AfterValidator(_in_float32)
+WHOLE = BeforeValidator(_whole)
+
+Text = Annotated[str, AfterValidator(_unicode)]
+Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]

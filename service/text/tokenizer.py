@@ -1,0 +1,48 @@
+"""`/tokenize` and `/detokenize`, where a token is a byte: what lm-eval asks a server for before it
+scores, in the words of vLLM.
+"""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter
+from pydantic import Field
+
+from contract.alphabets import START_TOKEN
+from service.http.fields import RequestBody, Text
+from service.text.schemas import Token
+
+router = APIRouter()
+
+
+class TokenizeRequest(RequestBody):
+    """`POST /tokenize`. No token is special, so `add_special_tokens` adds none."""
+
+    model: str | None = None
+    prompt: Text
+    add_special_tokens: bool = True
+
+
+class DetokenizeRequest(RequestBody):
+    """`POST /detokenize`."""
+
+    model: str | None = None
+    tokens: Annotated[list[Token], Field(max_length=1 << 20)]
+
+
+@router.get("/tokenizer_info")
+async def tokenizer_info() -> dict[str, Any]:
+    """What stands before a text, and that nothing marks its end."""
+    return {"tokenizer_class": "bytes", "bos_token": chr(START_TOKEN), "eos_token": None}
+
+
+@router.post("/tokenize")
+async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
+    """The UTF-8 bytes of a text."""
+    tokens = list(body.prompt.encode())
+    return {"count": len(tokens), "tokens": tokens}
+
+
+@router.post("/detokenize")
+async def detokenize(body: DetokenizeRequest) -> dict[str, str]:
+    """The text of bytes; what is not UTF-8 becomes U+FFFD."""
+    return {"prompt": bytes(body.tokens).decode("utf-8", "replace")}

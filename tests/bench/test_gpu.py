@@ -1,0 +1,90 @@
+"""The GPU report, rehearsed on the CPU: it holds for a good runner and tells a bad one."""
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from bench import gpu, gpu_step
+from bench.step import random_artifact
+from contract.golden import Arrays
+from contract.manifest import Finding
+from service.artifact import load_artifact
+from service.engine.runtime import Runtime, SlotRunner
+
+_RUNTIME = Runtime("cpu", "slots", threads=1, slots=3)
+
+
+def broken(findings: Iterable[Finding]) -> set[str]:
+    """How rms errors of such small models compare is luck."""
+    return {finding.name for finding in findings if not finding.holds} - {"rounding"}
+
+
+@pytest.mark.parametrize(
+    ("name", "compared"), [("letters", "log-probability"), ("scrawl", "log-density")]
+)
+def test_every_kind_is_compared_over_a_runner(inks: Path, name: str, compared: str) -> None:
+    artifact = load_artifact(inks / name)
+    findings = gpu.check(artifact, SlotRunner(artifact, _RUNTIME), steps=40)
+    assert {"rounding", compared, "sampling", "neighbours"} <= {f.name for f in findings}
+    assert broken(findings) == set()
+
+
+class Nosy(SlotRunner):
+    """Rows see how many others run."""
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        outputs = super().run(slots, steps, row, filtered=filtered)
+        return outputs | {"logits": outputs["logits"] + np.float32(1e-6) * (len(slots) - 1)}
+
+
+class Wrong(SlotRunner):
+    """What it computes is off, however many rows run."""
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        outputs = super().run(slots, steps, row, filtered=filtered)
+        return outputs | {"logits": outputs["logits"] * np.float32(1.001)}
+
+
+@pytest.mark.parametrize(
+    ("runner", "found"),
+    [(Nosy, {"neighbours"}), (Wrong, {"log-probability", "score, sampled text"})],
+)
+def test_a_runner_that_does_something_else_is_found(
+    inks: Path, runner: type[SlotRunner], found: set[str]
+) -> None:
+    artifact = load_artifact(inks / "letters")
+    assert broken(gpu.check(artifact, runner(artifact, _RUNTIME), steps=40)) == found
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0])
+def test_the_report_says_what_was_found(
+    inks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+) -> None:
+    finding = Finding(name="bits", value=value, bound=0.0, detail="as told")
+    monkeypatch.setattr(gpu, "check", lambda artifact, runner, steps: [finding])
+    monkeypatch.setenv("EVENKEEL_ARTIFACTS", str(inks))
+    monkeypatch.setenv("EVENKEEL_SLOTS", "2")
+    assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == int(value)
+    report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
+    assert [model["model"] for model in report["models"]] == ["letters", "scrawl"]
+    for model in report["models"]:
+        assert model["attestation"]["ok"]
+        assert [f["holds"] for f in model["parity"]] == [value == 0.0]
+
+
+def test_without_a_gpu_it_fails(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
+    assert gpu.main([]) == 1
+    assert "no CUDA device" in capsys.readouterr().err
+
+
+def test_steps_are_timed_without_a_gpu_too(tmp_path: Path) -> None:
+    artifact = random_artifact(tmp_path / "tiny", 16)
+    rows = list(gpu_step.measure(artifact, 2, 3, "cpu"))
+    assert [row.side for row in rows] == ["served", "eager", "nn.LSTM"]
+    assert all(row.p50_us > 0 and row.kernels is None for row in rows)

@@ -1,0 +1,141 @@
+"""A manifest is read as it was written, by the class of its kind."""
+
+import hashlib
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from contract.alphabets import ALPHABET
+from contract.ink import InkManifest, StyleEntry
+from contract.manifest import EXACT, Finding, Graphs, Manifest, Port, Ports, Runners, Variant
+from contract.manifests import read_manifest
+from contract.text import TextManifest
+
+_GRAPHS = Graphs(plain="model.onnx", filtered="model-filtered.onnx")
+_FACTS: dict[str, Any] = {
+    "name": "small",
+    "hyperparameters": {"units": 3},
+    "graphs": Runners(scan=_GRAPHS, step=Graphs(plain="step.onnx")),
+    "ports": Ports(
+        state=(Port(name="token", dtype="int64", shape=(), initial=10.0),),
+        step=(),
+        row=(Port(name="log_min_p", dtype="float32", shape=(), initial=-math.inf),),
+        output=(),
+    ),
+    "filters": ("log_min_p",),
+    "layer_normalizations": 1,
+    "parameters": 9,
+    "provenance": {"data": {"name": "none"}},
+    "files": {"model.onnx": "00"},
+}
+_PARITY = (
+    Finding(name="bits", value=0.0, bound=0.0, detail="equal"),
+    Finding(name="numbers", value=math.nan, bound=1.0, detail="no number"),
+    Finding(name="growth", value=math.inf, bound=1.0, detail="too large"),
+)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        TextManifest(**_FACTS),
+        TextManifest(**_FACTS, parity=_PARITY, variant=Variant(folded=True)),
+        InkManifest(**_FACTS),
+        InkManifest(
+            **_FACTS,
+            styles=(StyleEntry(id="a", description="b", context="c", height=-0.5),),
+        ),
+    ],
+    ids=["text", "text with a report", "ink", "ink with a hand"],
+)
+def test_what_is_written_is_read(tmp_path: Path, written: Manifest) -> None:
+    written.write(tmp_path)
+    read = read_manifest(tmp_path)
+    assert type(read) is type(written)
+    assert read.model_dump_json() == written.model_dump_json()  # in which a NaN equals a NaN
+    assert (tmp_path / "manifest.json").read_text().endswith("}\n")
+    assert read.doubt == written.doubt
+
+
+def test_a_manifest_always_says_its_variant_and_its_format(tmp_path: Path) -> None:
+    TextManifest(**_FACTS).write(tmp_path)
+    content = json.loads((tmp_path / "manifest.json").read_text())
+    assert content["format_version"] == 2
+    assert content["variant"] == {"folded": False, "quantized": False}
+    assert "parity" not in content
+
+
+def test_each_kind_has_its_alphabet() -> None:
+    assert TextManifest(**_FACTS).alphabet.model_dump() == {"kind": "bytes"}
+    alphabet = InkManifest(**_FACTS).alphabet
+    assert (alphabet.kind, alphabet.characters, alphabet.end) == ("characters", ALPHABET, 0)
+    assert alphabet.longest_text == 63
+
+
+def test_a_kind_nobody_knows_is_named_with_those_there_are(tmp_path: Path) -> None:
+    TextManifest(**_FACTS).write(tmp_path)
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"language"', '"music"'))
+    with pytest.raises(ValueError, match="kind is 'music'; it must be one of: language, handwr"):
+        read_manifest(tmp_path)
+
+
+@pytest.mark.parametrize("manifest", [TextManifest, InkManifest])
+def test_a_key_of_another_kind_is_refused(manifest: type[Manifest]) -> None:
+    own = {"ink", "styles"} & manifest.model_fields.keys()
+    for key in {"ink", "styles", "surprise"} - own:
+        with pytest.raises(ValidationError, match=key):
+            manifest(**_FACTS, **{key: []})
+
+
+@pytest.mark.parametrize(
+    ("value", "bound", "holds"),
+    [
+        (0.0, 0.0, True),
+        (1.0, 1.0, True),
+        (1.1, 1.0, False),
+        (math.nan, 1.0, False),
+        (0.0, math.nan, False),
+        (math.inf, 1.0, False),
+        (-1.0, 0.0, True),
+    ],
+)
+def test_a_finding_holds_at_most_at_its_bound(value: float, bound: float, holds: bool) -> None:
+    finding = Finding(name="it", value=value, bound=bound, detail="there")
+    assert finding.holds is holds
+    assert finding.describe()["holds"] is holds
+    assert finding.line().startswith("ok   it: " if holds else "FAIL it: ")
+
+
+def test_a_finding_that_is_no_number_has_a_word_in_json() -> None:
+    described = Finding(name="it", value=math.nan, bound=1.0, detail="").describe()
+    assert json.loads(json.dumps(described, allow_nan=False))["value"] is None
+
+
+def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
+    (tmp_path / "a.bin").write_bytes(b"some bytes")
+    before = TextManifest(**_FACTS)
+    after = before.with_file(tmp_path / "a.bin", name="other")
+    assert after.files == {
+        "a.bin": hashlib.sha256(b"some bytes").hexdigest(),
+        "model.onnx": "00",
+    }
+    assert list(after.files) == sorted(after.files)
+    assert (after.name, before.name, before.files) == ("other", "small", {"model.onnx": "00"})
+
+
+def test_graphs_are_listed_by_runner_and_options() -> None:
+    graphs = TextManifest(**_FACTS).graphs
+    assert graphs.files() == ["model.onnx", "model-filtered.onnx", "step.onnx"]
+    assert graphs.step.files() == {"plain": "step.onnx"}
+
+
+@pytest.mark.parametrize("folded", [False, True])
+@pytest.mark.parametrize("quantized", [False, True])
+def test_a_variant_is_exact_if_nothing_was_changed(folded: bool, quantized: bool) -> None:
+    variant = Variant(folded=folded, quantized=quantized)
+    assert variant.exact == (variant == EXACT) == (not folded and not quantized)

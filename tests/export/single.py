@@ -1,0 +1,22 @@
+"""The smallest artifact there is: a model of one unit that was trained a row at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from export.convert import convert
+from models.language import LanguageConfig
+from tests.training.tiny import TEXT, tiny_recipe
+from training.run import carry_out
+
+
+def write_single(folder: Path) -> Path:
+    """`artifact`, `run` and `data` in `folder`; the corpus is the folder `data/sheep`."""
+    corpus = folder / "data" / "sheep"
+    (corpus / "more").mkdir(parents=True)
+    (corpus / "a.txt").write_text(TEXT[:2000])
+    (corpus / "more" / "b.txt").write_text(TEXT[2000:4000])
+    recipe = tiny_recipe(corpus, rows=1, epochs=0.2)
+    recipe = replace(recipe, model=LanguageConfig(cell="rnn", units=1, embedding=4))
+    carry_out(recipe, folder / "run", "cpu", Path())
+    convert(folder / "run", folder / "artifact")
+    return folder

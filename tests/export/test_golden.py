@@ -1,0 +1,119 @@
+"""Golden vectors: what is in them is what the options mean, and nothing less passes as a replay."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.golden import Arrays, Golden
+from contract.text import GREEDY, NEUTRAL
+from export.golden import MARGIN
+from tests.export.sampler import draw, drawn_again
+
+OPTIONS = tuple(NEUTRAL)
+
+
+@pytest.fixture(scope="module")
+def golden(artifact: Path) -> Golden:
+    return Golden.load(artifact / "golden.safetensors")
+
+
+def asked(golden: Golden, row: int) -> set[str]:
+    """The options of a row that are not neutral."""
+    inputs = golden.row_inputs(row)
+    return {name for name in OPTIONS if np.any(inputs[name] != np.float32(NEUTRAL[name]))}
+
+
+def test_every_option_is_asked_for_by_some_row_and_some_rows_ask_for_none(golden: Golden) -> None:
+    rows = [asked(golden, row) for row in golden.all_rows]
+    assert set.union(*rows) == set(OPTIONS)
+    assert set() in rows
+    temperatures = golden.rows["inverse_temperature"]
+    assert (temperatures == np.float32(GREEDY)).any()
+    assert (temperatures > 1).any()
+    assert (temperatures < 1).any()
+    assert (golden.rows["logit_bias"] > 0).any()
+    assert (golden.rows["logit_bias"] < 0).any()
+
+
+def test_the_rows_that_leave_bytes_out_say_so(golden: Golden) -> None:
+    filters = {"log_min_p", "top_k", "top_p"}
+    assert golden.filtered.tolist() == [bool(asked(golden, r) & filters) for r in golden.all_rows]
+    assert golden.plain_rows
+    assert golden.filtered.any()
+
+
+def test_every_row_holds_what_its_options_draw_from_its_logits(golden: Golden) -> None:
+    for row in golden.all_rows:
+        np.testing.assert_array_equal(golden.exact["next"][:, row], drawn_again(golden, row))
+
+
+def test_every_option_decides_some_byte(golden: Golden) -> None:
+    for option in OPTIONS:
+        rows = [row for row in golden.all_rows if option in asked(golden, row)]
+        drawn = golden.exact["next"]
+        assert any((drawn[:, r] != drawn_again(golden, r, option)).any() for r in rows), option
+
+
+def test_no_draw_lies_near_a_border(golden: Golden) -> None:
+    for row in golden.plain_rows:
+        inputs = golden.row_inputs(row)
+        for t, byte in enumerate(golden.exact["next"][:, row]):
+            uniform = golden.steps["uniform"][t, row]
+            near = (uniform - 0.9 * MARGIN, uniform + 0.9 * MARGIN)
+            for moved in np.clip(near, 1e-7, 1 - 1e-7):
+                temperature = 1 / inputs["inverse_temperature"]
+                logits = golden.truth["logits"][t, row]
+                assert draw(logits, moved, temperature, inputs["logit_bias"]) == byte
+
+
+def replayed(golden: Golden) -> Arrays:
+    """What a perfect replay of every row puts out."""
+    return {
+        "logits": golden.truth["logits"].astype(np.float32),
+        "next": golden.exact["next"].copy(),
+    }
+
+
+def accepted(golden: Golden, outputs: Arrays) -> bool:
+    """Whether a replay is judged ok; one that has not the shape of the vectors may raise."""
+    try:
+        return golden.judge(outputs, golden.all_rows).ok
+    except ValueError:
+        return False
+
+
+def test_a_perfect_replay_is_accepted(golden: Golden) -> None:
+    assert accepted(golden, replayed(golden))
+
+
+def test_a_replay_without_its_last_step_or_row_is_not_accepted(golden: Golden) -> None:
+    assert not accepted(golden, {n: a[:-1] for n, a in replayed(golden).items()})
+    assert not accepted(golden, {n: a[:, :-1] for n, a in replayed(golden).items()})
+    for name in ("logits", "next"):
+        whole = replayed(golden)
+        assert not accepted(golden, whole | {name: whole[name][:-1]})
+
+
+def test_a_replay_that_differs_in_the_last_byte_alone_is_not_accepted(golden: Golden) -> None:
+    outputs = replayed(golden)
+    outputs["next"][-1, -1] ^= 1
+    verdict = golden.judge(outputs, golden.all_rows)
+    assert not verdict.ok
+    assert verdict.detail == f"next differs from the golden one at step {len(outputs['next']) - 1}"
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 0.0])
+def test_a_replay_off_in_the_last_logit_of_the_last_row_alone_is_not_accepted(
+    golden: Golden, value: float
+) -> None:
+    outputs = replayed(golden)
+    outputs["logits"][-1, -1, -1] = value
+    assert not accepted(golden, outputs)
+
+
+def test_a_logit_is_accepted_up_to_its_bound_and_no_further(golden: Golden) -> None:
+    for factor, expected in ((0.9, True), (1.1, False)):
+        outputs = replayed(golden) | {"logits": golden.truth["logits"].copy()}
+        outputs["logits"][-1, -1, -1] += factor * golden.bounds["logits"]
+        assert accepted(golden, outputs) is expected

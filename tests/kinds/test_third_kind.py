@@ -1,0 +1,102 @@
+"""A third kind goes from training to `/v1/online` by registering its objects, and no more."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from export.convert import convert, read_artifact
+from export.parity.report import Report
+from export.verify import verify
+from tests.kinds import waves
+from tests.kinds.waves.model import WaveConfig
+from tests.service.serving import Service, running, settings
+from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from training.run import carry_out
+
+
+@pytest.fixture(scope="module")
+def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Trained and converted like any other."""
+    waves.register()
+    folder = tmp_path_factory.mktemp("waves")
+    recipe = Recipe(
+        kind="waves",
+        data=DataConfig(source="sines"),
+        model=WaveConfig(),
+        batch=BatchConfig(rows=8, steps=40),
+        training=TrainConfig(epochs=2, learning_rate=1e-2, warmup_updates=5, average_decay=0.9),
+    )
+    carry_out(recipe, folder / "run", "cpu", Path())
+    convert(folder / "run", folder / "artifacts" / "sines")
+    return folder / "artifacts" / "sines"
+
+
+@pytest.fixture(scope="module")
+def report(artifact: Path) -> Report:
+    """The parity report, recorded in the manifest as `verify --record` does."""
+    found = verify(artifact, None)
+    manifest = read_artifact(artifact)
+    manifest.model_copy(update={"parity": tuple(found.findings)}).write(artifact)
+    return found
+
+
+@pytest.fixture(scope="module", params=["scan", "slots"])
+def service(request: pytest.FixtureRequest, artifact: Path, report: Report) -> Iterator[Service]:
+    with running(settings(artifact.parent, runner=request.param, allow_unproved=False)) as started:
+        yield started
+
+
+def test_it_learns(artifact: Path) -> None:
+    assert read_artifact(artifact).provenance["validation_loss"] < 0.0
+
+
+def test_its_manifest_is_of_its_own_class(artifact: Path) -> None:
+    manifest = read_artifact(artifact)
+    assert isinstance(manifest, waves.WaveManifest)
+    assert manifest.unit == "volt"
+    assert manifest.layer_normalizations == 3
+
+
+def test_every_bound_holds(report: Report) -> None:
+    assert [f.line() for f in report.findings if not f.holds] == []
+    assert {"structure", "rounding", "bits", "bits, control"} <= {f.name for f in report.findings}
+
+
+def test_it_is_attested_and_ready(service: Service) -> None:
+    entry = service.client.get("/v1/models/sines").json()
+    assert entry["kind"] == "waves"
+    assert entry["attestation"]["ok"]
+    assert service.client.post("/v1/models/sines/attest").json()["ok"]
+
+
+def test_what_it_writes_online_it_reads_the_same(service: Service) -> None:
+    with service.client.websocket_connect("/v1/online") as socket:
+        socket.send_json({"model": "sines", "seed": 5})
+        assert socket.receive_json()["kind"] == "waves"
+        socket.send_json({"write": 30})
+        written = socket.receive_json()["values"]
+    assert np.ptp(written) > 1
+    with service.client.websocket_connect("/v1/online") as socket:
+        socket.send_json({"model": "sines", "seed": 6, "scale": 0.0})
+        socket.receive_json()
+        socket.send_json({"values": written[:20]})
+        mean = socket.receive_json()["gaussian"][0]
+        socket.send_json({"write": 1})
+        assert socket.receive_json()["values"] == [mean]
+
+
+def test_a_completion_of_it_is_refused(service: Service) -> None:
+    answer = service.client.post("/v1/completions", json={"model": "sines", "prompt": "a"})
+    assert answer.status_code == 400
+    assert "of kind waves" in answer.json()["error"]["message"]
+
+
+def test_unregistered_it_is_unknown(artifact: Path) -> None:
+    code = "import sys; from service.artifact import load_artifact; from pathlib import Path\n"
+    code += "load_artifact(Path(sys.argv[1]))"
+    run = subprocess.run([sys.executable, "-c", code, artifact], capture_output=True, text=True)
+    assert "kind is 'waves'; it must be one of: language, handwriting" in run.stderr

@@ -1,0 +1,1 @@
+"""Tests of the engine: what it does with jobs, and what runs them."""

@@ -1,0 +1,1 @@
+"""Tests of handwriting models as they are served."""

@@ -1,0 +1,156 @@
+"""A handwriting model followed point by point, against the graph run over all of it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.golden import Arrays
+from contract.noise import InkNoise
+from service.artifact import load_artifact
+from service.engine.runtime import Runtime, ScanRunner
+from tests.service.writing import InkService, online
+
+_PX_PER_UNIT = 64 / 14
+_TEXT = "keel over"
+
+
+def _points(count: int = 25, seed: int = 3) -> list[list[float]]:
+    """Points `[x, y, up]` of a page, in quarters of a px."""
+    random = np.random.default_rng(seed)
+    places = (random.normal((2, 0), 8, (count, 2)).cumsum(0) * 4).round() / 4 + 100
+    return [[x, y, float(i % 6 == 5)] for i, (x, y) in enumerate(places.tolist())]
+
+
+def _all_at_once(inks: Path, points: list[list[float]], scale: float, bias: float = 0) -> Arrays:
+    """What the graph puts out at each step when it reads all points, the first at the origin."""
+    artifact = load_artifact(inks / "scrawl")
+    runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
+    places = np.array(points)
+    offsets = np.diff(places[:, :2], axis=0, prepend=places[:1, :2]) / (scale, -scale)
+    steps = len(points) + 1
+    forced = np.zeros((steps, 1, 3), np.float32)
+    forced[:-1, 0] = np.concatenate([offsets, places[:, 2:]], axis=1)
+    uniforms, normals = InkNoise(7).take(0, steps)
+    text = np.zeros((1, 64), np.int64)
+    text[0, : len(_TEXT)] = [ord(c) - 31 for c in _TEXT]
+    row = {"text": text, "length": np.array([len(_TEXT)]), "bias": np.full(1, bias, np.float32)}
+    step = {
+        "forced": forced,
+        "force": np.arange(steps)[:, None] < steps - 1,
+        "uniform": uniforms[:, None],
+        "normal": normals[:, None],
+    }
+    return {n: a[:, 0] for n, a in runner.run([0], step, row, filtered=False).items()}
+
+
+def _gaussians(raw: np.ndarray) -> dict[str, np.ndarray]:
+    """A plain reading of raw outputs (Graves 2013, eq. 18-22), in units with y up."""
+    weight, x, y, sx, sy, tilt = raw[1:].astype(np.float64).reshape(6, 4)
+    weight = np.exp(weight) / np.exp(weight).sum()
+    sigma = np.exp(np.stack([sx, sy], 1))
+    return {"weight": weight, "mean": np.stack([x, y], 1), "sigma": sigma, "rho": np.tanh(tilt)}
+
+
+def test_ink_sent_point_by_point_is_the_graph_over_all_points(pen: InkService, inks: Path) -> None:
+    points = _points()
+    outputs = _all_at_once(inks, points, _PX_PER_UNIT)
+    with online(pen, model="scrawl", text=_TEXT, seed=7) as session:
+        answers = [session.ask(point=point) for point in points]
+    assert [answer["step"] for answer in answers] == list(range(2, len(points) + 2))
+    assert len({answer["character"] for answer in answers}) > 2
+    for i, answer in enumerate(answers):
+        truth = _gaussians(outputs["mixture"][i + 1])
+        order = np.argsort(-truth["weight"])
+        page = np.array([_PX_PER_UNIT, -_PX_PER_UNIT])
+        assert answer["character"] == outputs["character"][i + 1]
+        pen_up = 1 / (1 + np.exp(-float(outputs["mixture"][i + 1, 0])))
+        assert answer["pen_up"] == pytest.approx(pen_up, abs=1e-6)
+        for found, m in zip(answer["mixture"], order, strict=True):
+            assert found["weight"] == pytest.approx(truth["weight"][m], abs=1e-6)
+            mean = np.array(points[i][:2]) + truth["mean"][m] * page
+            assert found["mean"] == pytest.approx(mean.tolist(), abs=0.005 + 1e-4)
+            sigma = truth["sigma"][m] * _PX_PER_UNIT
+            assert found["sigma"] == pytest.approx(sigma.tolist(), abs=0.0005 + 1e-5)
+            assert found["rho"] == pytest.approx(-truth["rho"][m], abs=1e-6)
+
+
+def test_other_points_have_another_mixture(ink: InkService) -> None:
+    with online(ink, model="scrawl", text=_TEXT) as session:
+        one = [session.ask(point=point) for point in ([0, 0, 0], [9, 9, 0])][-1]
+    with online(ink, model="scrawl", text=_TEXT) as session:
+        other = [session.ask(point=point) for point in ([0, 0, 0], [9, 9, 1])][-1]
+    assert other["mixture"] != one["mixture"]
+
+
+def test_ink_that_is_written_is_what_the_graph_draws(pen: InkService, inks: Path) -> None:
+    points = _points(6)
+    outputs = _all_at_once(inks, points, _PX_PER_UNIT, bias=0.5)
+    with online(pen, model="scrawl", text=_TEXT, seed=7, bias=0.5) as session:
+        for point in points:
+            session.ask(point=point)
+        ((x, y, up),) = session.ask(write=1)["points"]
+    dx, dy, drawn_up = outputs["drawn"][-1].tolist()
+    assert (x - points[-1][0]) / _PX_PER_UNIT == pytest.approx(dx, abs=0.002)
+    assert (points[-1][1] - y) / _PX_PER_UNIT == pytest.approx(dy, abs=0.002)
+    assert up == drawn_up
+
+
+@pytest.mark.parametrize("portions", [(400,), (1, 2, 397), (20, 5, 375)])
+def test_a_text_written_online_is_a_line_of_a_page(
+    pen: InkService, portions: tuple[int, ...]
+) -> None:
+    body = {"text": _TEXT, "seed": 4, "bias": 0.5}
+    events = pen.events(**body)
+    whole = [point for event in events for point in event.get("points", [])]
+    origin = [32, 32 + 0.7 * 64]
+    written: list[list[float]] = []
+    with online(pen, model="scrawl", **body, origin=origin) as session:
+        for count in portions:
+            answer = session.ask(write=count)
+            assert len(answer["points"]) == count or answer["ended"]
+            written += answer["points"]
+    assert answer["ended"]
+    assert [up for *_, up in written] == [up for *_, up in whole]
+    # A page's pen keeps to the line by moving up and down; what goes across is the model's.
+    assert np.abs(np.subtract([p[0] for p in written], [p[0] for p in whole])).max() <= 0.02
+
+
+def test_a_page_twice_as_large_shows_the_same_twice_as_large(ink: InkService) -> None:
+    answers = []
+    for scale in (1, 2):
+        opening = {"model": "scrawl", "text": _TEXT, "line_height": 32 * scale, "seed": 7}
+        with online(ink, **opening, origin=[90 * scale, 110 * scale]) as session:
+            for x, y, up in _points():
+                answer = session.ask(point=[x * scale, y * scale, up])
+            wrote = session.ask(write=9)
+            answers.append((answer, wrote))
+    (small, wrote_small), (large, wrote_large) = answers
+    assert small["pen_up"] == large["pen_up"]
+    for one, two in zip(small["mixture"], large["mixture"], strict=True):
+        assert (one["weight"], one["rho"]) == (two["weight"], two["rho"])
+        assert two["mean"] == pytest.approx([2 * c for c in one["mean"]], abs=0.016)
+        assert two["sigma"] == pytest.approx([2 * c for c in one["sigma"]], abs=0.0016)
+    for point, twice in zip(wrote_small["points"], wrote_large["points"], strict=True):
+        assert twice[:2] == pytest.approx([2 * c for c in point[:2]], abs=0.016)
+
+
+def test_where_the_page_lies_does_not_matter(ink: InkService) -> None:
+    answers = []
+    for moved in (0, 512):
+        with online(ink, model="scrawl", text=_TEXT, seed=7) as session:
+            for x, y, up in _points(9):
+                answer = session.ask(point=[x + moved, y - moved, up])
+        answers.append(answer)
+    here, there = answers
+    assert here["pen_up"] == there["pen_up"]
+    for one, other in zip(here["mixture"], there["mixture"], strict=True):
+        assert other["mean"] == pytest.approx([one["mean"][0] + 512, one["mean"][1] - 512])
+
+
+def test_a_hand_can_be_followed(ink: InkService) -> None:
+    answers = []
+    for style in (None, "upright", "hasty"):
+        with online(ink, model="scrawl", text="a word", style=style) as session:
+            answers.append(session.ask(point=[5, 5, 0])["mixture"])
+    assert answers[0] != answers[1] != answers[2] != answers[0]

@@ -1,0 +1,267 @@
+"""The documents tell of everything there is, and of nothing that is gone."""
+
+import argparse
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import APIRouter
+from pydantic import BaseModel
+
+import service
+from contract.manifests import read_manifest
+from export.__main__ import _parser as export_parser
+from lab.__main__ import _parser as lab_parser
+from lab.measured import page
+from service.settings import Settings
+from service.state import Edge
+
+_ROOT = Path(__file__).parents[1]
+_PAGES = sorted([_ROOT / "README.md", _ROOT / "CHANGELOG.md", *(_ROOT / "docs").glob("*.md")])
+_CODE = ("contract", "models", "training", "export", "service", "lab", "bench")
+_FOLDERS = (*_CODE, "tests", "docs")
+_PARSERS = {"export": export_parser, "lab": lab_parser}
+# Which part of docs/api.md tells of a request, or of all that a module of the service checks.
+_TOLD_IN = {
+    "StyleRequest": "/v1/styles",
+    "service.text.schemas": "POST /v1/completions",
+    "service.text.tokenizer": "Tokens",
+    "service.ink.schemas": "POST /v1/handwriting",
+    "service.text.online": "/v1/online",
+    "service.ink.online": "/v1/online",
+    "service.http.online": "/v1/online",
+}
+
+
+def _text(name: str) -> str:
+    return (_ROOT / name).read_text()
+
+
+def _every_page() -> str:
+    return "\n".join(path.read_text() for path in _PAGES)
+
+
+def _code(text: str) -> str:
+    """What stands in a document as code, in blocks or within a line, a line each."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.S | re.M)
+    rest = re.sub(r"^```.*?^```", "", text, flags=re.S | re.M)
+    return "\n".join([*blocks, *re.findall(r"`([^`]+)`", rest)])
+
+
+def _part(text: str, heading: str) -> str:
+    """A second-level part of a document by its heading."""
+    return dict(re.findall(r"^## `?(.*?)`?\n(.*?)(?=^## |\Z)", text, re.S | re.M))[heading]
+
+
+def _rows(text: str) -> list[list[str]]:
+    """The cells of every line of every table; an escaped `|` ends none."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    return [[c.strip() for c in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
+
+
+def _service_modules() -> Iterator[object]:
+    for module in pkgutil.walk_packages(service.__path__, "service."):
+        yield importlib.import_module(module.name)
+
+
+def _routes() -> set[str]:
+    """Method and path of every route that a router of the service has; names of parameters do not
+    count."""
+    routers = [r for m in _service_modules() for r in vars(m).values() if isinstance(r, APIRouter)]
+    found = set()
+    for route in (route for router in routers for route in router.routes):
+        for method in (getattr(route, "methods", None) or {"WEBSOCKET"}) - {"HEAD"}:
+            found.add(f"{method} {re.sub('{.*?}', '{}', route.path)}")
+    return found
+
+
+def _requests() -> dict[str, set[str]]:
+    """The fields of all requests that a part of docs/api.md has to tell of."""
+    fields: dict[str, set[str]] = {}
+    for module in _service_modules():
+        for model in vars(module).values():
+            if _is_request(model) and model.__module__ == module.__name__:
+                part = _TOLD_IN.get(model.__name__) or _TOLD_IN.get(module.__name__)
+                assert part, f"which part of docs/api.md tells of {model}?"
+                fields.setdefault(part, set()).update(model.model_fields)
+    return fields
+
+
+def _is_request(found: object) -> bool:
+    """Of the pydantic classes of the service all but settings and what tokens hold."""
+    if not inspect.isclass(found) or not issubclass(found, BaseModel):
+        return False
+    return bool(found.model_fields) and not issubclass(found, (Edge, Settings))
+
+
+def _fields_told(part: str) -> set[str]:
+    """What stands in the first column of the tables of fields."""
+    told: set[str] = set()
+    inside = False
+    for first, *_ in _rows(_part(_text("docs/api.md"), part)):
+        inside = first == "field" or (inside and first != "route")
+        told |= set(re.findall(r"`(\w+)`", first)) if inside else set()
+    return told
+
+
+def _verbs(command: str) -> set[str]:
+    actions = _PARSERS[command]()._actions
+    choices = [a.choices for a in actions if isinstance(a, argparse._SubParsersAction)]
+    return set(choices[0])
+
+
+def _targets() -> set[str]:
+    return set(re.findall(r"^([a-z-]+):.*## ", _text("Makefile"), re.M))
+
+
+def test_every_setting_stands_with_its_default_and_meaning() -> None:
+    expected = []
+    for name, info in Settings.model_fields.items():
+        default = "none" if info.default is None else f"`{info.default}`"
+        expected.append([f"`EVENKEEL_{name.upper()}`", default, info.description])
+    part = _part(_text("docs/commands.md"), "Settings of the service")
+    assert _rows(part)[2:] == expected
+
+
+def test_every_route_is_told_and_none_that_is_gone() -> None:
+    told = set()
+    for method, path in re.findall(r"`(GET|POST) (/[^`]*)`", _text("docs/api.md")):
+        told.add(f"{method} {re.sub('{.*?}', '{}', path)}")
+    assert "WEBSOCKET /v1/online" in _routes()
+    assert told == _routes() - {"WEBSOCKET /v1/online"} | {"GET /"}
+
+
+def test_no_document_tells_of_a_path_that_is_gone() -> None:
+    paths = {route.partition(" ")[2] for route in _routes()}
+    told = re.findall(r"/v1/[\w/{}.]*[\w}]", _code(_every_page()))
+    assert len(told) > 10
+    assert {re.sub("{.*?}", "{}", path) for path in told} <= paths
+
+
+@pytest.mark.parametrize("part", sorted(set(_TOLD_IN.values())))
+def test_every_field_of_a_request_is_told_and_none_that_is_gone(part: str) -> None:
+    told, fields = _fields_told(part), _requests()[part]
+    keys = set(re.findall(r'"(\w+)"', _part(_text("docs/api.md"), part)))  # of a field's own fields
+    assert told <= fields
+    assert fields <= told | keys
+
+
+@pytest.mark.parametrize("command", sorted(_PARSERS))
+def test_every_verb_is_told_and_none_that_is_gone(command: str) -> None:
+    table = set(re.findall(rf"\| `\S+ -m {command} (\w+)", _text("docs/commands.md")))
+    assert table == _verbs(command)
+    anywhere = re.findall(rf"-m {command} ([a-z]\S*)", _every_page())
+    assert {verb.rstrip("`,.);") for verb in anywhere} <= _verbs(command)
+
+
+def test_every_make_target_is_told_and_none_that_is_gone() -> None:
+    table = set(re.findall(r"^\| `make ([a-z-]+)`", _text("docs/commands.md"), re.M))
+    assert table == _targets()
+    anywhere = re.findall(r"(?:^|[ (])make ([a-z][a-z-]+)", _code(_every_page()), re.M)
+    assert set(anywhere) <= _targets()
+
+
+def test_every_variable_told_is_read_somewhere() -> None:
+    files = [*_ROOT.glob("docker-compose*.yml"), *(p for f in _CODE for p in _paths(f, "py"))]
+    read = {f"EVENKEEL_{name.upper()}" for name in Settings.model_fields}
+    read |= set(re.findall(r"EVENKEEL_[A-Z_]+", "\n".join(path.read_text() for path in files)))
+    assert set(re.findall(r"EVENKEEL_[A-Z_]*[A-Z]", _every_page())) <= read
+
+
+def _paths(folder: str, suffix: str) -> Iterator[Path]:
+    return (_ROOT / folder).rglob(f"*.{suffix}")
+
+
+def test_every_module_that_is_to_be_run_exists() -> None:
+    modules = re.findall(r"python -m ([\w.]+)", _every_page())
+    assert "export" in modules
+    for module in modules:
+        path = _ROOT / module.replace(".", "/")
+        assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+
+
+@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
+def test_every_file_named_exists(path: Path) -> None:
+    place = rf"(?:^|[ (])((?:{'|'.join(_FOLDERS)})/[\w./*-]*)"
+    named = re.findall(place, _code(path.read_text()), re.M)
+    gone = [name for name in named if not list(_ROOT.glob(name.rstrip("/.")))]
+    assert gone == []
+
+
+@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
+def test_every_link_leads_somewhere(path: Path) -> None:
+    assert _dead_links(path.read_text(), path) == []
+
+
+def _dead_links(text: str, path: Path) -> list[str]:
+    links = re.findall(r"\]\(([^)\s]+)\)", text)
+    return [link for link in links if "://" not in link and not _leads(link, path)]
+
+
+def _leads(link: str, path: Path) -> bool:
+    name, _, anchor = link.partition("#")
+    target = path.parent / name if name else path
+    return target.exists() and (not anchor or anchor in _anchors(target.read_text()))
+
+
+def _anchors(text: str) -> set[str]:
+    """The headings as links spell them."""
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", h.lower()).replace(" ", "-") for h in headings}
+
+
+@pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
+def test_every_table_has_as_many_cells_in_each_row(path: Path) -> None:
+    assert _ragged(path.read_text()) == []
+
+
+def _ragged(text: str) -> list[str]:
+    """The rows of tables with more or fewer cells than the row above."""
+    found, above = [], 0
+    for line in text.splitlines():
+        cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+        if above and cells and cells != above:
+            found.append(line)
+        above = cells
+    return found
+
+
+def test_the_page_of_results_is_what_the_results_say() -> None:
+    assert _text("docs/measured.md") == page.page(_ROOT), "run `make report`"
+
+
+def test_a_changed_result_changes_the_page(tmp_path: Path) -> None:
+    for name in ("docs/results", "artifacts"):
+        for path in (_ROOT / name).rglob("*.json"):
+            (tmp_path / path.relative_to(_ROOT).parent).mkdir(parents=True, exist_ok=True)
+            (tmp_path / path.relative_to(_ROOT)).write_text(path.read_text())
+    assert page.page(tmp_path) == page.page(_ROOT)
+    step = tmp_path / "docs/results/bench/step.json"
+    step.write_text(step.read_text().replace('"us_median": 62.9', '"us_median": 63.1'))
+    assert page.page(tmp_path) != page.page(_ROOT)
+
+
+def test_readme_shows_the_six_rows_and_no_figure_of_its_own() -> None:
+    readme, measured = _text("README.md"), _text("docs/measured.md")
+    table = next(part for part in measured.split("\n\n") if part.startswith("| what | measured"))
+    assert len(table.splitlines()) == 2 + 6
+    assert table in readme
+    figures = [bold for bold in re.findall(r"\*\*(.*?)\*\*", readme) if re.search(r"\d", bold)]
+    assert len(figures) >= 4
+    told = "".join(_part(measured, part) for part in ("In six rows", "Models", "Goals"))
+    assert [figure for figure in figures if figure not in told] == []
+
+
+def test_readme_has_the_checksum_of_the_text_shakespeare_learned() -> None:
+    manifest = read_manifest(_ROOT / "artifacts" / "shakespeare")
+    assert manifest.provenance["data"]["sha256"] in _text("README.md")
+
+
+def test_a_broken_table_and_a_dead_link_are_found() -> None:
+    assert _ragged("| a | b |\n|---|---|\n| 1 | 2 \\| 3 |\n| max |x| | 2 |") == ["| max |x| | 2 |"]
+    links = "[a](docs/api.md) [b](docs/gone.md) [c](docs/api.md#the-rest) [d](docs/api.md#gone)"
+    assert _dead_links(links, _ROOT / "README.md") == ["docs/gone.md", "docs/api.md#gone"]
