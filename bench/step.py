@@ -59,7 +59,7 @@ class StepRow:
         floor = "" if self.over_floor_median is None else f"{self.over_floor_median:6.2f} floors"
         return (
             f"{self.model:13}{self.threads} threads {self.side:12}{self.us_median:7.1f} µs, p99"
-            f"{self.us_p99:7.1f};{self.ratio_median:6.2f} times served ({self.ratio_p10:.2f} to "
+            f"{self.us_p99:9.1f};{self.ratio_median:6.2f} times served ({self.ratio_p10:.2f} to "
             f"{self.ratio_p99:.2f}) {floor}  {self.note}"
         )
 

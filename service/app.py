@@ -10,6 +10,7 @@ from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from service.http import online, status
+from service.http.described import ANYWHERE, DescribedApp
 from service.http.errors import handle_errors
 from service.http.limits import BodyLimit
 from service.kinds import KINDS
@@ -33,7 +34,9 @@ def create_app(settings: Settings) -> FastAPI:
         models.stop()
 
     # The interactive pages of FastAPI load scripts from elsewhere; the schema itself stays.
-    app = FastAPI(title="Evenkeel", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = DescribedApp(
+        title="Evenkeel", lifespan=lifespan, docs_url=None, redoc_url=None, responses=ANYWHERE
+    )
     app.state.settings = settings
     app.state.metrics = metrics
     app.state.models = models

@@ -7,6 +7,7 @@ ServiceError
 ├── NoSuchRoute         404  a part of OpenAI's API that is not here
 ├── StateMismatch       409  a state token of another model or runtime
 ├── BodyTooLarge        413  the body is over the limit
+├── EngineFault         500  the model failed at its work; another try may succeed
 ├── Overloaded          503  the queue is full; try again
 └── NotReady            503  the model has not proved itself
 """
@@ -70,6 +71,12 @@ class Overloaded(ServiceError):
     status = 503
     code = "overloaded"
     retry_after_s = 1
+
+
+class EngineFault(ServiceError):
+    """The model failed while it worked on a request; the next one finds a new runner."""
+
+    code = "engine_fault"
 
 
 class NotReady(ServiceError):

@@ -16,6 +16,7 @@ class EngineMetrics:
     waiting: Gauge
     rows_per_run: Histogram
     steps: Counter
+    faults: Counter
 
 
 class Metrics:
@@ -32,6 +33,7 @@ class Metrics:
         self.waiting = make(Gauge, "requests_waiting", "Requests in the queue", model)
         self.rows = make(Histogram, "rows_per_run", "Rows of one chunk", model, buckets=_ROWS)
         self.steps = make(Counter, "steps", "Row-steps computed, prompts included", model)
+        self.faults = make(Counter, "engine_faults", "Runs that failed", model)
         self.tokens_in = make(Counter, "prompt_tokens", "Bytes of prompts", model)
         self.tokens_out = make(Counter, "generation_tokens", "Bytes generated", model)
         self.finished = make(Counter, "requests_finished", "Requests ended", ("model", "reason"))
@@ -64,4 +66,5 @@ class Metrics:
             self.waiting.labels(model),
             self.rows.labels(model),
             self.steps.labels(model),
+            self.faults.labels(model),
         )

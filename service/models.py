@@ -3,6 +3,7 @@
 import logging
 import secrets
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from contract.golden import Verdict
@@ -87,6 +88,7 @@ class ServedModel:
         """The entry of `/health`."""
         return {
             "ready": self.engine.ready,
+            "stalled_s": round(self.engine.stalled_s, 3),
             "threads": self.runtime.threads,
             "unproved": self.doubt,
             "attestation": self.verdict.describe() if self.verdict else None,
@@ -147,6 +149,7 @@ class Models:
                 queue_size=settings.queue_size,
                 attest=model.attest,
                 name=name,
+                another=partial(make_runner, artifact, chosen),
             )
             self._models[name] = model
 

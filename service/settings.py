@@ -41,6 +41,9 @@ class Settings(BaseSettings):
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"
     )
+    stall_timeout_s: float = Field(
+        30.0, gt=0, description="seconds a run may take before /livez says that it is stuck"
+    )
     allow_unproved: bool = Field(
         False, description="serve models whose parity report is missing or red all the same"
     )

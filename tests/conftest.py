@@ -1,11 +1,15 @@
 """What several folders of tests share."""
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from filelock import FileLock
+
+Write = Callable[[Path], Path]
 
 
 @contextmanager
@@ -22,24 +26,40 @@ def _one_thread() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def artifacts(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """An artifact of `tests.artifacts` by its name: made by whichever worker asks first."""
+    root = tmp_path_factory.getbasetemp()
+    root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
+
+    def made(name: str) -> Path:
+        with FileLock(root / f"{name}.lock"):
+            folder = root / "made" / name
+            if not folder.exists():
+                (root / f"making-{name}").mkdir()
+                with _one_thread():
+                    from tests import artifacts
+
+                    write: Write = getattr(artifacts, f"write_{name}")
+                    folder.parent.mkdir(exist_ok=True)
+                    write(root / f"making-{name}").rename(folder)
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="session")
+def artifacts(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the artifacts `letters` and `noise`; nobody may change it."""
     folder = tmp_path_factory.mktemp("artifacts")
-    with _one_thread():
-        from tests.artifacts import write_letters, write_noise
-
-        write_letters(folder)
-        write_noise(folder)
+    for name in ("letters", "noise"):
+        shutil.copytree(made_once(name), folder / name)
     return folder
 
 
 @pytest.fixture(scope="session")
-def inks(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def inks(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the artifacts `letters` and `scrawl`; nobody may change it."""
     folder = tmp_path_factory.mktemp("inks")
-    shutil.copytree(artifacts / "letters", folder / "letters")
-    with _one_thread():
-        from tests.artifacts import write_scrawl
-
-        write_scrawl(folder)
+    for name in ("letters", "scrawl"):
+        shutil.copytree(made_once(name), folder / name)
     return folder

@@ -7,16 +7,22 @@ role, not text or ink.
 
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from contract.golden import Arrays
 from service.engine.jobs import GivenSteps, Job, length
 from service.engine.runtime import Runner, stack_rows
-from service.errors import NotReady, Overloaded, ServiceError
+from service.errors import EngineFault, NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
 
 log = logging.getLogger(__name__)
+
+# So many runs that fail one after the other are no accident: the model stops being ready.
+MOST_FAILURES = 3
 
 
 class Replay(GivenSteps):
@@ -58,8 +64,11 @@ class Engine:
         queue_size: int,
         attest: Callable[[Runner], bool],
         name: str,
+        another: Callable[[], Runner] | None = None,
     ) -> None:
+        """`another` makes a runner in the place of one whose run failed; None keeps that one."""
         self._runner = runner
+        self._another = another
         self._metrics = metrics
         self._chunk_steps = chunk_steps
         self._first_chunk_steps = first_chunk_steps
@@ -70,6 +79,8 @@ class Engine:
         self._row: Arrays = {}  # of the jobs in the slots; empty when those have changed
         self._wake = threading.Condition()
         self._stopping = False
+        self._failures = 0  # runs that failed since the last that did not
+        self._working_since_s: float | None = None
         self.ready = False
         self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
 
@@ -83,6 +94,12 @@ class Engine:
             self._stopping = True
             self._wake.notify()
         self._thread.join()
+
+    @property
+    def stalled_s(self) -> float:
+        """For how long the run under way has been at it; 0 between runs."""
+        since_s = self._working_since_s
+        return 0.0 if since_s is None else time.monotonic() - since_s
 
     def submit(self, jobs: Sequence[Job]) -> None:
         """Queue all jobs or none. Raises `Overloaded` when they do not fit, `NotReady` before."""
@@ -99,12 +116,12 @@ class Engine:
         try:
             self.ready = self._attest(self._runner)
             while self._admit():
-                self._run_chunk()
+                self._try_chunk()
         except Exception:  # whatever it was, no caller may be left waiting for ever
             log.exception("the engine of a model failed")
         finally:
             self.ready = False
-            self._end_all(NotReady("the service is stopping"))
+            self._end_all(NotReady("the model has stopped"))
 
     def _admit(self) -> bool:
         """Fill free slots from the queue; wait if there is nothing to do. False to stop."""
@@ -123,6 +140,27 @@ class Engine:
                 self._wake.wait()
             return False
 
+    def _try_chunk(self) -> None:
+        """A run that fails ends its rows; those that wait go on, on a runner that is attested."""
+        self._working_since_s = time.monotonic()
+        try:
+            self._run_chunk()
+            self._failures = 0
+        except Exception as error:
+            log.exception("a run of %s failed", self._thread.name)
+            self._failures += 1
+            self._metrics.faults.inc()
+            self._fail_rows(EngineFault(f"the run of the model failed: {type(error).__name__}"))
+            if self._failures >= MOST_FAILURES:
+                raise
+            if self._another is not None:
+                self._runner = self._another()
+                self.ready = self._attest(self._runner)
+                if not self.ready:
+                    raise RuntimeError("a new runner was not attested") from error
+        finally:
+            self._working_since_s = None
+
     def _run_chunk(self) -> None:
         slots = sorted(self._slots)
         jobs = [self._slots[slot] for slot in slots]
@@ -135,6 +173,7 @@ class Engine:
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
         filtered = any(job.filtered for job in jobs)
         outputs = self._runner.run(slots, steps_in, self._row, filtered=filtered)
+        _require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
         for column, (slot, job) in enumerate(zip(slots, jobs, strict=True)):
@@ -173,6 +212,12 @@ class Engine:
         del self._slots[slot]
         self._row = {}
 
+    def _fail_rows(self, error: ServiceError) -> None:
+        for slot, job in list(self._slots.items()):
+            self._retire(slot)
+            job.fail(error)
+            job.publish()
+
     def _end_all(self, error: ServiceError) -> None:
         with self._wake:
             self._stopping = True
@@ -181,3 +226,10 @@ class Engine:
                 job.publish()
             self._slots.clear()
             self._waiting.clear()
+
+
+def _require_numbers(outputs: Arrays) -> None:
+    """Raise `ArithmeticError` for a NaN or an infinity, of which no answer can be made."""
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ArithmeticError(f"{name} is not finite")

@@ -47,10 +47,10 @@ def _or_null(field: JsonSchemaValue) -> JsonSchemaValue:
     """The schema of a field that may be null, whose type does not say so yet."""
     if {"type": "null"} in field.get("anyOf", ()):
         return field
-    about = {name: field[name] for name in ("title", "default") if name in field}
-    rule = {name: value for name, value in field.items() if name not in about}
-    choices = rule["anyOf"] if rule.keys() == {"anyOf"} else [rule]
-    return {"anyOf": [*choices, {"type": "null"}], **about}
+    rule = {name: value for name, value in field.items() if name not in ("title", "default")}
+    choices = rule.pop("anyOf", None) or [rule.copy()]
+    about = {name: value for name, value in field.items() if name in ("title", "default")}
+    return {"anyOf": [*choices, {"type": "null"}]} | about
 
 
 def _in_float32(value: float) -> float:

@@ -8,7 +8,10 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from service.errors import InvalidRequest, StateMismatch, UnknownModel
 from service.http.answers import EventStream, event, unless_gone
+from service.http.described import BINARY, BUSY, TEXT, Responses, fails
+from service.ink.described import Drawn
 from service.ink.inkml import to_inkml
 from service.ink.model import InkModel
 from service.ink.page import Page, Portion, make_page
@@ -18,7 +21,23 @@ from service.ink.schemas import HandwritingRequest
 router = APIRouter()
 
 
-@router.post("/v1/handwriting")
+_HEADERS = {
+    "X-Evenkeel-Seed": {"description": "not with JSON", "schema": {"type": "integer"}},
+    "X-Evenkeel-Fingerprint": {"description": "not with JSON", "schema": {"type": "string"}},
+}
+_KINDS = {
+    "image/svg+xml": TEXT,
+    "image/png": BINARY,
+    "application/inkml+xml": TEXT,
+    "text/event-stream": TEXT,
+}
+_ANSWERS: Responses = {
+    200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS},
+    **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
+}
+
+
+@router.post("/v1/handwriting", responses=_ANSWERS)
 async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     """Write a text by hand."""
     model = request.app.state.models.pick(body.model, InkModel)

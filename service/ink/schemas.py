@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, JsonValue, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
@@ -11,6 +11,7 @@ from service.ink.layout import Layout
 Format = Literal["svg", "json", "inkml", "png"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
+_PRINTABLE: dict[str, JsonValue] = {"pattern": r"^([ -~\n]|\r\n)*$"}
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
 _MOST_STROKES, _MOST_POINTS = 200, 8000
 
@@ -62,7 +63,7 @@ class HandwritingRequest(PageOptions):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
-    text: Annotated[Text, Field(min_length=1, max_length=2000)]
+    text: Annotated[Text, Field(min_length=1, max_length=2000, json_schema_extra=_PRINTABLE)]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
     seed: Seed | None = None
     style: str | StrokesWithText | None = None

@@ -7,8 +7,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from contract.ink import StyleEntry
-from service.errors import UnknownStyle
+from service.errors import InvalidRequest, UnknownModel, UnknownStyle
+from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
+from service.ink.described import Made, StoredList
 from service.ink.model import InkModel
 from service.ink.page import make_page
 from service.ink.schemas import HandwritingRequest, StyleRequest
@@ -20,9 +22,12 @@ _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED = 1
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
+_LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
+_DRAWING: Responses = {200: {"content": {"image/svg+xml": TEXT}}, **fails(UnknownStyle, *BUSY)}
+_MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, *BUSY)}
 
 
-@router.get("/v1/styles")
+@router.get("/v1/styles", responses=_LIST)
 async def list_styles(request: Request) -> dict[str, Any]:
     """All stored hands of all handwriting models."""
     models: Models = request.app.state.models
@@ -31,7 +36,7 @@ async def list_styles(request: Request) -> dict[str, Any]:
     return {"object": "list", "data": entries}
 
 
-@router.get("/v1/styles/{style}/preview.svg")
+@router.get("/v1/styles/{style}/preview.svg", response_class=Response, responses=_DRAWING)
 async def preview(request: Request, style: str) -> Response:
     """A few words in a stored hand, always the same."""
     model = _model_of(request.app.state.models, style)
@@ -49,7 +54,7 @@ async def preview(request: Request, style: str) -> Response:
     return Response(page.svg(), 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
 
 
-@router.post("/v1/styles")
+@router.post("/v1/styles", responses=_MADE)
 async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
     """A hand made from strokes, as a token to use as `style`; nothing is kept here."""
     model = request.app.state.models.pick(body.model, InkModel)

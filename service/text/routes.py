@@ -10,8 +10,9 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from service.errors import InvalidRequest, NoSuchRoute
+from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
 from service.http.answers import EventStream, Exchange, count, unless_gone
+from service.http.described import BUSY, TEXT, Responses, fails
 from service.metrics import Metrics
 from service.state import Moment
 from service.text.completion import (
@@ -21,6 +22,7 @@ from service.text.completion import (
     TextEdge,
     TextPiece,
 )
+from service.text.described import Completed
 from service.text.model import TextModel
 from service.text.offsets import TextOffsets
 from service.text.schemas import MOST_CHOICES, CompletionRequest
@@ -28,7 +30,13 @@ from service.text.schemas import MOST_CHOICES, CompletionRequest
 router = APIRouter()
 
 
-@router.post("/v1/completions")
+_ANSWERS: Responses = {
+    200: {"model": Completed, "content": {"text/event-stream": TEXT}},
+    **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
+}
+
+
+@router.post("/v1/completions", responses=_ANSWERS)
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue each prompt `n` times."""
     model = request.app.state.models.pick(body.model, TextModel)

@@ -11,6 +11,7 @@ from service.text.completion import Sampling
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MOST_STOPS = 16
 MOST_CHOICES = 128
+_TOKEN_IN_DIGITS = "^0*([0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"
 
 
 class StreamOptions(RequestBody):
@@ -34,10 +35,13 @@ class CompletionRequest(RequestBody):
     top_p: Annotated[float, Field(gt=0, le=1), FLOAT32] = 1.0
     top_k: Annotated[int, Field(ge=1), WHOLE] = VOCABULARY
     min_p: Annotated[float, Field(ge=0, le=1), FLOAT32] = 0.0
-    logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100), FLOAT32]] | None = None
+    logit_bias: Annotated[
+        dict[str, Annotated[float, Field(ge=-100, le=100), FLOAT32]] | None,
+        Field(json_schema_extra={"propertyNames": {"pattern": _TOKEN_IN_DIGITS}}),
+    ] = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] = 1
     seed: Seed | None = None
-    stop: Text | list[Text] | None = None
+    stop: Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None = None
     echo: bool = False
     logprobs: Annotated[int, Field(ge=0, le=VOCABULARY), WHOLE] | None = None
     stream: bool = False
@@ -64,14 +68,6 @@ class CompletionRequest(RequestBody):
         for key in value or {}:
             if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
                 raise ValueError(f"{key!r} is not a token; tokens are the bytes 0 to 255")
-        return value
-
-    @field_validator("stop")
-    @classmethod
-    def _stops(cls, value: str | list[str] | None) -> str | list[str] | None:
-        stops = [value] if isinstance(value, str) else value or []
-        if len(stops) > _MOST_STOPS:
-            raise ValueError(f"{len(stops)} stop strings; at most {_MOST_STOPS}")
         return value
 
     def prompts(self) -> list[bytes]:

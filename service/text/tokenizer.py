@@ -8,7 +8,10 @@ from fastapi import APIRouter
 from pydantic import Field
 
 from contract.alphabets import START_TOKEN
+from service.errors import InvalidRequest
+from service.http.described import Responses, fails
 from service.http.fields import RequestBody, Text
+from service.text.described import TokenizerInfo, Tokens
 from service.text.schemas import Token
 
 router = APIRouter()
@@ -29,20 +32,23 @@ class DetokenizeRequest(RequestBody):
     tokens: Annotated[list[Token], Field(max_length=1 << 20)]
 
 
-@router.get("/tokenizer_info")
+_TOKENS: Responses = {200: {"model": Tokens}, **fails(InvalidRequest)}
+
+
+@router.get("/tokenizer_info", responses={200: {"model": TokenizerInfo}})
 async def tokenizer_info() -> dict[str, Any]:
     """What stands before a text, and that nothing marks its end."""
     return {"tokenizer_class": "bytes", "bos_token": chr(START_TOKEN), "eos_token": None}
 
 
-@router.post("/tokenize")
+@router.post("/tokenize", responses=_TOKENS)
 async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
     """The UTF-8 bytes of a text."""
     tokens = list(body.prompt.encode())
     return {"count": len(tokens), "tokens": tokens}
 
 
-@router.post("/detokenize")
+@router.post("/detokenize", responses=fails(InvalidRequest))
 async def detokenize(body: DetokenizeRequest) -> dict[str, str]:
     """The text of bytes; what is not UTF-8 becomes U+FFFD."""
     return {"prompt": bytes(body.tokens).decode("utf-8", "replace")}

@@ -6,14 +6,16 @@ import sys
 from bench.memory import resident_mb
 from bench.peers.launch import family
 
-_SLEEPS = "import sys; sys.stdin.read()"
+_CHILD = "import sys; print(flush=True); sys.stdin.read()"
 _PARENT = f"""
 import subprocess, sys
+pipes = {{"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}}
 block = bytearray(30_000_000)
-child = subprocess.Popen([sys.executable, "-c", {_SLEEPS!r}], stdin=subprocess.PIPE)
-print("ready", flush=True)
-sys.stdin.read()
-child.communicate()
+with subprocess.Popen([sys.executable, "-c", {_CHILD!r}], **pipes) as child:
+    child.stdout.readline()
+    print(flush=True)
+    sys.stdin.read()
+    child.communicate()
 """
 
 

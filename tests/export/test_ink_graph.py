@@ -1,6 +1,7 @@
 """The exported graphs of handwriting networks, their golden vectors, and the parity report."""
 
 import copy
+from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -24,7 +25,7 @@ from export.verify import verify
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel
 from service.artifact import load_artifact
-from tests.artifacts import HANDS, SCRAWL, write_scrawl
+from tests.artifacts import HANDS, SCRAWL
 from tests.export.changed import with_served_weight_changed
 from training import checkpoint
 from training.loop import CHECKPOINT
@@ -35,8 +36,8 @@ _FORMS = pytest.mark.parametrize("form", ["scan", "step"])
 
 
 @pytest.fixture(scope="module")
-def scrawl(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_scrawl(tmp_path_factory.mktemp("ink"))
+def scrawl(made_once: Callable[[str], Path]) -> Path:
+    return made_once("scrawl")
 
 
 @pytest.fixture(scope="module")

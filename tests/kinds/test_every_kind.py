@@ -22,7 +22,6 @@ from service.engine.runtime import Runtime, make_runner, stack_rows
 from service.errors import InvalidRequest, StateMismatch
 from service.kinds import KINDS as SERVED
 from service.state import Moment
-from tests.artifacts import write_letters, write_scrawl
 from tests.kinds import waves
 from tests.kinds.waves.made import write_sines
 from tests.service.altered import rehash
@@ -34,11 +33,13 @@ _LAST = 33  # a row beyond one register, and not the last of its batch
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(inks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The artifacts of the project's kinds, and one of the kind that only the tests know."""
     waves.register()
     made = tmp_path_factory.mktemp("kinds")
-    for write in (write_letters, write_scrawl, write_sines):
-        write(made)
+    for name in ("letters", "scrawl"):
+        shutil.copytree(inks / name, made / name)
+    write_sines(made)
     return made
 
 

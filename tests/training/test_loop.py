@@ -32,13 +32,15 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
-def test_another_seed_gives_other_weights(corpus: Path, run: Path, tmp_path: Path) -> None:
-    carry_out(tiny_recipe(corpus, seed=1), tmp_path / "other", "cpu", Path())
+def test_another_seed_gives_other_weights(corpus: Path, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        recipe = tiny_recipe(corpus, epochs=0.05, seed=seed)
+        carry_out(recipe, tmp_path / str(seed), "cpu", Path())
     name = "best.stack.cells.0.weight_h"
-    assert not torch.equal(tensors(run)[name], tensors(tmp_path / "other")[name])
+    assert not torch.equal(tensors(tmp_path / "0")[name], tensors(tmp_path / "1")[name])
 
 
-@pytest.mark.parametrize("updates", [1, 37, 130])
+@pytest.mark.parametrize("updates", [1, 130])
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     corpus: Path, run: Path, tmp_path: Path, updates: int
 ) -> None:

@@ -1,0 +1,58 @@
+"""Conversion: which weights of a run become an artifact, and what is said of them."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from export.convert import convert, read_artifact, read_source
+from tests.training.tiny import tensors
+from training import checkpoint
+from training.loop import CHECKPOINT
+
+
+def test_an_artifact_has_the_best_averaged_weights(run: Path, artifact: Path) -> None:
+    weights = load_file(artifact / "model.safetensors")
+    best, raw = (checkpoint.group(tensors(run), group) for group in ("best", "model"))
+    assert weights.keys() == best.keys()
+    assert all(torch.equal(weights[name], best[name]) for name in best)
+    assert not any(torch.equal(weights[name], raw[name]) for name in raw)
+    facts = checkpoint.load(run / CHECKPOINT)[1]
+    provenance = read_artifact(artifact).provenance
+    assert provenance["updates"] == facts["progress"]["best_update"]
+    assert provenance["validation_loss"] == facts["progress"]["best_loss"]
+    assert provenance["data"] == facts["data"]
+
+
+def test_neither_the_last_average_nor_the_raw_weights_are_looked_at(
+    run: Path, tmp_path: Path
+) -> None:
+    content, facts = checkpoint.load(run / CHECKPOINT)
+    spoilt = {n: t * torch.nan if n.startswith(("model.", "average.")) else t
+              for n, t in content.items()}  # fmt: skip
+    checkpoint.save(tmp_path / CHECKPOINT, spoilt, facts)
+    model, _ = read_source(tmp_path)
+    best = checkpoint.group(content, "best")
+    assert all(torch.equal(t, best[name]) for name, t in model.state_dict().items())
+
+
+def test_a_conversion_that_fails_leaves_the_old_artifact(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tiny").mkdir()
+    (tmp_path / "tiny" / "old").write_text("as it was")
+
+    def fails(*_: object) -> None:
+        raise ValueError("no space left")
+
+    monkeypatch.setattr("export.convert.write_artifact", fails)
+    with pytest.raises(ValueError, match="no space left"):
+        convert(run, tmp_path / "tiny")
+    assert [p.name for p in tmp_path.iterdir()] == ["tiny"]
+    assert (tmp_path / "tiny" / "old").read_text() == "as it was"
+
+
+def test_an_artifact_may_be_read_by_anyone(artifact: Path) -> None:
+    assert artifact.stat().st_mode & 0o777 == 0o755
+    assert {p.stat().st_mode & 0o777 for p in artifact.iterdir()} == {0o644}

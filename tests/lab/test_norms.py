@@ -1,0 +1,71 @@
+"""The twins: which weights are measured, in which mode, over how much of the text."""
+
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from lab.norms import LONGER, load_twin, loss, measure, perturb_fresh
+from models.language import LanguageConfig, LanguageModel
+from training import checkpoint
+from training.loop import CHECKPOINT
+
+_STEPS, _ROWS = 6, 4
+_TEXT = torch.arange(300, dtype=torch.int64).remainder(251).to(torch.uint8)
+
+
+def twin(norm: str) -> LanguageModel:
+    """Running statistics and gains that differ from feature to feature."""
+    torch.manual_seed(0)
+    config = LanguageConfig(norm=norm, units=8, embedding=4, longest_step=_STEPS)
+    model = LanguageModel(config)
+    for tensor in (*model.parameters(), *model.buffers()):
+        tensor.data += 0.2 * torch.rand_like(tensor)
+    return model
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_a_twin_has_the_best_averaged_weights(tmp_path: Path, norm: str) -> None:
+    best, last = twin(norm).state_dict(), LanguageModel(twin(norm).config).state_dict()
+    tensors = checkpoint.prefixed(last, "model") | checkpoint.prefixed(best, "best")
+    tensors |= checkpoint.prefixed({n: t + 1 for n, t in best.items()}, "average")
+    facts = {"model": asdict(twin(norm).config)}
+    checkpoint.save(tmp_path / CHECKPOINT, tensors, facts)
+    loaded = load_twin(tmp_path).state_dict()
+    assert loaded.keys() == best.keys()
+    assert all(torch.equal(loaded[name], best[name]) for name in best)
+
+
+def test_a_loss_is_of_whole_segments_from_the_zero_state() -> None:
+    model = twin("layer").eval()
+    per_row = len(_TEXT) // _ROWS
+    nats = []
+    for row in range(_ROWS):
+        text = _TEXT[row * per_row : (row + 1) * per_row].long()
+        for start in range(0, per_row - _STEPS + 1, _STEPS):
+            state, byte = model.initial_state(1), torch.tensor([10])
+            for target in text[start : start + _STEPS]:
+                with torch.no_grad():
+                    logits, state = model.step(byte, state)
+                nats.append(F.cross_entropy(logits[0], target).item())
+                byte = target[None]
+    expected = sum(nats) / len(nats)
+    assert loss(model, _TEXT, _ROWS, _STEPS, training=True) == pytest.approx(expected, abs=1e-5)
+
+
+def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
+    layer = measure("layer", twin("layer"), _TEXT, _ROWS * 2, _STEPS)
+    assert layer.training == layer.served
+    assert layer.training_longer == layer.served_longer
+    batch = measure("batch", twin("batch"), _TEXT, _ROWS * 2, _STEPS)
+    assert abs(batch.training - batch.served) > 1e-4
+    assert abs(batch.training - batch.training_small_batch) > 1e-4
+    longer = loss(twin("batch"), _TEXT, _ROWS * 2, LONGER * _STEPS, training=True)
+    assert batch.training_longer == longer
+
+
+def test_without_a_norm_a_fresh_cell_forgets_a_perturbation() -> None:
+    found = perturb_fresh("lstm", "none", units=16)
+    assert 0 <= found.after_200 <= found.after_50 < 1e-13

@@ -1,0 +1,28 @@
+"""Ink of the laboratory: a text, its seed and its place decide it, nobody beside it."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.legibility.write_ink import write
+
+_SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
+
+
+def test_the_same_text_at_the_same_place_is_the_same_ink_in_any_company() -> None:
+    (alone,) = write(_SHIPPED, ["at"], bias=1.0, seed=1)
+    first, other = write(_SHIPPED, ["at", "it is"], bias=1.0, seed=1)
+    assert first.offsets.tobytes() == alone.offsets.tobytes()
+    assert first.ended
+    assert len(other.offsets) > len(first.offsets) > 5
+    (another,) = write(_SHIPPED, ["at"], bias=1.0, seed=2)
+    assert another.offsets.tobytes() != alone.offsets.tobytes()
+    assert np.isfinite(first.offsets).all()
+    assert set(np.unique(first.offsets[:, 2])) <= {0.0, 1.0}
+
+
+@pytest.mark.parametrize("text", ["", "x" * 64])
+def test_a_text_that_does_not_fit_the_window_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="1 to 63 fit"):
+        write(_SHIPPED, [text], bias=1.0, seed=1)

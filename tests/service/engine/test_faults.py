@@ -1,0 +1,192 @@
+"""A run that fails ends its rows and nobody else's; a model that keeps failing is not ready."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.golden import Arrays
+from service.engine.engine import MOST_FAILURES, Engine
+from service.engine.runtime import Runner
+from service.errors import EngineFault, NotReady
+from service.metrics import Metrics
+from tests.service.engine.scripted import Call, ScriptedRunner
+from tests.service.serving import Service, eventually, running, settings
+
+_SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
+
+
+class _Failing(ScriptedRunner):
+    """Fails at the runs whose numbers are given, or puts out what `spoil` makes of its logits."""
+
+    def __init__(self, *numbers: int, spoil: float | None = None) -> None:
+        super().__init__(_SCRIPT)
+        self._numbers, self._spoil = numbers, spoil
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        number = len(self.runs)
+        outputs = super().run(slots, steps, row, filtered=filtered)
+        if number in self._numbers:
+            if self._spoil is None:
+                raise OSError("the device fell off the bus")
+            outputs["logits"][0, 0, 65] = self._spoil
+        return outputs
+
+
+def _engine(
+    runner: Runner,
+    another: Callable[[], Runner] | None = None,
+    attest: Callable[[Runner], bool] = lambda runner: True,
+    metrics: Metrics | None = None,
+) -> Engine:
+    made = Engine(
+        runner,
+        (metrics or Metrics()).of_engine("scripted"),
+        chunk_steps=8,
+        first_chunk_steps=3,
+        queue_size=8,
+        attest=attest,
+        name="scripted",
+        another=another,
+    )
+    made.start()
+    assert eventually(lambda: made.ready)
+    return made
+
+
+@pytest.mark.parametrize("spoil", [None, np.nan, np.inf])
+def test_the_rows_of_a_run_that_fails_end_and_the_next_are_served(spoil: float | None) -> None:
+    metrics, fresh = Metrics(), ScriptedRunner(_SCRIPT)
+    engine = _engine(_Failing(1, spoil=spoil), lambda: fresh, metrics=metrics)
+    try:
+        calls = [Call(max_tokens=20) for _ in range(3)]
+        engine.submit([call.job for call in calls])
+        for call in calls:
+            assert isinstance(call.result().pieces[-1].error, EngineFault)
+        after = Call(max_tokens=20)
+        engine.submit([after.job])
+        assert after.result().text == _SCRIPT[:20].decode()
+        assert engine.ready
+        assert fresh.runs
+    finally:
+        engine.stop()
+    found = metrics.registry.get_sample_value
+    assert found("evenkeel_engine_faults_total", {"model": "scripted"}) == 1
+
+
+def test_what_waits_while_a_run_fails_is_served_whole() -> None:
+    engine = _engine(_Failing(1), lambda: ScriptedRunner(_SCRIPT))
+    try:
+        calls = [Call(max_tokens=20) for _ in range(7)]  # of which four run at once
+        engine.submit([call.job for call in calls])
+        results = [call.result() for call in calls]
+        failed = [r.pieces[-1].error is not None for r in results]
+        assert failed == [True] * 4 + [False] * 3
+        assert {r.text for r in results[4:]} == {_SCRIPT[:20].decode()}
+    finally:
+        engine.stop()
+
+
+def test_a_new_runner_is_attested_before_it_serves() -> None:
+    asked: list[Runner] = []
+    first, second = _Failing(0), ScriptedRunner(_SCRIPT)
+
+    def attest(runner: Runner) -> bool:
+        asked.append(runner)
+        return runner is first
+
+    engine = _engine(first, lambda: second, attest)
+    try:
+        calls = [Call() for _ in range(6)]
+        engine.submit([call.job for call in calls])
+        errors = [call.result().pieces[-1].error for call in calls]
+        assert [type(e) for e in errors] == [EngineFault] * 4 + [NotReady] * 2
+        assert asked == [first, second]
+        assert second.runs == []
+        assert not engine.ready
+        with pytest.raises(NotReady):
+            engine.submit([Call().job])
+    finally:
+        engine.stop()
+
+
+def test_failures_in_a_row_make_it_not_ready_and_others_between_do_not() -> None:
+    runners = iter([_Failing(0) for _ in range(MOST_FAILURES + 5)])
+    engine = _engine(next(runners), lambda: next(runners))
+    try:
+        for number in range(MOST_FAILURES):
+            assert engine.ready
+            call = Call()
+            engine.submit([call.job])
+            assert isinstance(call.result().pieces[-1].error, EngineFault), number
+        assert eventually(lambda: not engine.ready)
+    finally:
+        engine.stop()
+    engine = _engine(_Failing(*range(1, 40, 3)), another=None)
+    try:
+        for _ in range(3 * MOST_FAILURES):  # one run in three fails
+            call = Call(max_tokens=8)
+            engine.submit([call.job])
+            call.result()
+        assert engine.ready
+    finally:
+        engine.stop()
+
+
+def test_a_run_that_hangs_shows_and_ends() -> None:
+    hold, held = threading.Event(), threading.Event()
+
+    def wait(number: int) -> None:
+        held.set()
+        hold.wait(20)
+
+    engine = _engine(ScriptedRunner(_SCRIPT, during=wait))
+    try:
+        assert engine.stalled_s == 0
+        call = Call()
+        engine.submit([call.job])
+        assert held.wait(20)
+        assert eventually(lambda: engine.stalled_s > 0.05)
+        hold.set()
+        call.result()
+        assert eventually(lambda: engine.stalled_s == 0)
+    finally:
+        hold.set()
+        engine.stop()
+
+
+@pytest.fixture
+def hung(artifacts: Path) -> Iterator[Service]:
+    with running(settings(artifacts, stall_timeout_s=0.2)) as service:
+        yield service
+
+
+def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
+    model = hung.app.state.models["letters"]
+    assert hung.client.get("/livez").status_code == 200
+    hold, runner = threading.Event(), model.engine._runner
+    run = runner.run
+    runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
+    try:
+        thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
+        thread.start()
+        assert eventually(lambda: hung.client.get("/livez").status_code == 503)
+        assert hung.client.get("/livez").text == "stuck: letters"
+        assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 0.2
+    finally:
+        hold.set()
+    thread.join(20)
+    assert eventually(lambda: hung.client.get("/livez").status_code == 200)
+
+
+def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path) -> None:
+    with running(settings(artifacts)) as service:
+        engine = service.app.state.models["letters"].engine
+        engine._runner.run = None  # not callable: the next run raises
+        answer = service.post(max_tokens=5)
+        assert answer.status_code == 500
+        assert answer.json()["error"]["code"] == "engine_fault"
+        assert service.post(max_tokens=5).status_code == 200
+        assert service.client.get("/readyz").status_code == 200

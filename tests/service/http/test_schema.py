@@ -1,0 +1,120 @@
+"""`/openapi.json` is true: whatever schemathesis makes of it, right or wrong, is answered as it says.
+
+`make fuzz` makes more of it.
+"""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import hypothesis
+import pytest
+import schemathesis
+from schemathesis.checks import CHECKS
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service.http import status
+from service.http.described import ANYWHERE, DescribedApp
+from service.kinds import KINDS
+from tests.service.serving import Service, running, settings
+
+_EXAMPLES = int(os.environ.get("EVENKEEL_FUZZ", "25"))  # of each route
+# The rules no schema can state, and one that schemathesis computes in too few digits.
+_MORE_THAN_A_SCHEMA_SAYS = re.compile(
+    "|".join([
+        r"Input should be less than 9223372036854775808$",
+        r"is \[?\d+\.0.*: Input should be a valid integer$",  # a token is never written so
+        r"float32 has no such number$",
+        r"^max_tokens is \d+; it must be at most 64$",
+        r"; at most 128 choices$",
+        r"^(state is not|style is .* it must be) a token of this service",
+        r"^model .* is of kind .*, which cannot do this$",
+        r"this model writes printable ASCII$",
+        r"^text has nothing but spaces$",
+        r"^text has .*a page of .* px; at most",
+        r"^style.text is empty$",
+        r"^style.strokes has ",
+        r"\d points; at most 200 of 8000$",
+        r"^stream sends json, not ",
+        r"^return_state needs format json",
+        r"^style and state are both the hand",
+    ])
+)  # fmt: skip
+
+
+class _Service:
+    """An application like that of the service, without any model until one is running."""
+
+    def __init__(self) -> None:
+        app = DescribedApp(title="Evenkeel", responses=ANYWHERE)
+        for router in (status.router, *(r for kind in KINDS.values() for r in kind.routers)):
+            app.include_router(router)
+        self.app: ASGIApp = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":  # which is the business of whoever runs it
+            await self.app(scope, receive, send)
+
+
+_SERVICE = _Service()
+_SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", _SERVICE)
+
+
+@pytest.fixture(scope="module")
+def served(inks: Path) -> Iterator[Service]:
+    with running(settings(inks, runner="scan", max_tokens=64)) as service:
+        _SERVICE.app = service.app
+        yield service
+
+
+def _name_what_there_is(case: schemathesis.Case) -> None:
+    """Most names that are made up belong to nobody, and nothing more is looked at."""
+    if case.meta is None or not case.meta.generation.mode.is_positive:
+        return
+    if case.path_parameters.get("name"):
+        case.path_parameters["name"] = "letters"
+    if case.path_parameters.get("style"):
+        case.path_parameters["style"] = "upright"
+    if isinstance(case.body, dict):
+        model = "letters" if "completions" in case.path else "scrawl"
+        given = {"model": model, "state": None}
+        case.body |= {name: value for name, value in given.items() if case.body.get(name)}
+
+
+def _breaks_a_rule_beyond_the_schema(response: Any) -> bool:
+    if response.status_code != 400:
+        return False
+    return bool(_MORE_THAN_A_SCHEMA_SAYS.search(response.json()["error"]["message"]))
+
+
+@_SCHEMA.parametrize()
+@hypothesis.settings(
+    max_examples=_EXAMPLES,
+    deadline=None,
+    derandomize=_EXAMPLES < 100,
+    database=None,
+    suppress_health_check=list(hypothesis.HealthCheck),
+)
+@_SCHEMA.given(known=hypothesis.strategies.booleans())
+def test_every_answer_is_one_that_the_schema_tells_of(
+    case: schemathesis.Case, served: Service, known: bool
+) -> None:
+    if known:
+        _name_what_there_is(case)
+    response = case.call()
+    checks = [CHECKS.get_one("positive_data_acceptance")]
+    case.validate_response(
+        response, excluded_checks=checks if _breaks_a_rule_beyond_the_schema(response) else []
+    )
+
+
+def test_the_schema_is_that_of_the_service(served: Service) -> None:
+    assert served.client.get("/openapi.json").json() == _SCHEMA.raw_schema
+
+
+def test_no_route_answers_422(served: Service) -> None:
+    document = served.client.get("/openapi.json").text
+    assert "422" not in document
+    assert "HTTPValidationError" not in document

@@ -1,0 +1,64 @@
+"""A language task: what is trained on, what is validated on, and that the two never meet."""
+
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional as F
+
+from contract.alphabets import START_TOKEN
+from models.language import LanguageConfig, LanguageModel
+from training.config import BatchConfig, DataConfig, Place, Recipe
+from training.kinds import KINDS
+from training.text.data import Corpus
+from training.text.task import LanguageTask
+
+_FRACTION = 0.1
+# The first nine tenths are bytes under 100, the rest bytes from 200 on.
+_CONTENT = bytes(i % 100 for i in range(4500)) + bytes(200 + i % 50 for i in range(500))
+
+
+@pytest.mark.parametrize("world", [1, 2])
+def test_no_byte_of_the_validation_part_is_ever_trained_on(tmp_path: Path, world: int) -> None:
+    (tmp_path / "text").write_bytes(_CONTENT)
+    recipe = Recipe(
+        kind="language",
+        data=DataConfig(source="text", validation_fraction=_FRACTION),
+        model=LanguageConfig(units=4, embedding=2),
+        batch=BatchConfig(rows=3, steps=10),
+    )
+    for rank in range(world):
+        place = Place(rank=rank, world=world)
+        task, facts = KINDS["language"].task(recipe, str(tmp_path / "text"), place)
+        assert isinstance(task, LanguageTask)
+        assert facts["bytes"] == len(_CONTENT)
+        for update in range(4 * task.updates_per_epoch):
+            (inputs, targets), _ = task.batch(update)
+            assert max(inputs.max(), targets.max()) < 100
+        assert bytes(task.validation_tokens) == _CONTENT[4500:]
+
+
+def test_a_split_is_the_text_once_its_end_to_validate() -> None:
+    for fraction in (0.04, 0.1, 1 / 3, 0.999):
+        train, validation = Corpus("text", _CONTENT).split(fraction)
+        assert bytes(train) + bytes(validation) == _CONTENT
+        assert len(validation) == pytest.approx(fraction * len(_CONTENT), abs=1)
+
+
+def test_the_validation_loss_is_of_every_byte_that_fills_a_stream_given_those_before() -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(LanguageConfig(units=6, embedding=4, output_dropout=0.5))
+    train, validation = Corpus("text", _CONTENT).split(_FRACTION)
+    task = LanguageTask(model, train, validation, 3, 40, seed=0)
+    width = len(validation) // (2 * 40)
+    per_row = len(validation) // width
+    nats = []
+    model.eval()
+    for row in validation[: width * per_row].view(width, per_row).long():
+        inputs = torch.cat([torch.tensor([START_TOKEN]), row[:-1]])
+        with torch.no_grad():
+            logits, _ = model(inputs[:, None], model.initial_state(1))
+        nats.append(F.cross_entropy(logits[:, 0], row).item())
+    model.train()
+    assert task.validate() == pytest.approx(sum(nats) / width, abs=1e-5)
+    assert model.training
