@@ -72,8 +72,11 @@ def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarra
     Raises `InvalidRequest` for ink that cannot be the text: none, or far too little.
     """
     paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
-    line = measure_strokes(paths, text)
-    if line is None or np.ptp(np.concatenate(paths), axis=0).max() < _LEAST_PX:
+    # Before anything is fitted to it, which so little ink so far from the origin would not bear.
+    line = None
+    if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
+        line = measure_strokes(paths, text)
+    if line is None:
         raise InvalidRequest("style.strokes has no line in it", "style")
     if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:
         raise InvalidRequest(

@@ -33,10 +33,11 @@ target_delimiter: ""
 metric_list:
   - metric: acc
 """
+# Spaces stand before the ends: lm-eval counts one at the end of a beginning with what follows.
 _QUESTIONS = [
     {"begin": "Zoë paid €5 for a", "ends": [" café", " naïve fox 🦊"], "right": 0},
     {"begin": "It rained; the river", "ends": [" rose", " owl", "é"], "right": 0},
-    {"begin": "«Très bon!» said the ", "ends": ["straße", "owl 🦉"], "right": 1},
+    {"begin": "«Très bon!» said the", "ends": [" straße", " owl 🦉"], "right": 1},
 ]
 
 
