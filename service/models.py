@@ -132,6 +132,7 @@ class Models:
         if settings.state_key is None:
             log.info("EVENKEEL_STATE_KEY is not set: state tokens last until the service stops")
         runtime = choose_runtime(settings)
+        self.stopping = False
         self._models: dict[str, ServedModel] = {}
         for name, artifact in load_artifacts(settings.artifacts).items():
             if runtime.provider == "cpu" and runtime.threads == 0:
@@ -165,8 +166,8 @@ class Models:
 
     @property
     def ready(self) -> bool:
-        """Whether every model has proved itself."""
-        return all(model.engine.ready for model in self._models.values())
+        """Whether every model has proved itself, and the service means to stay."""
+        return not self.stopping and all(model.engine.ready for model in self._models.values())
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter(self._models.values())

@@ -41,6 +41,12 @@ class Settings(BaseSettings):
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"
     )
+    shutdown_delay_s: float = Field(
+        0.0,
+        ge=0,
+        description="seconds of accepting on after SIGTERM, not ready any more, until "
+        "load balancers have noticed",
+    )
     stall_timeout_s: float = Field(
         30.0, gt=0, description="seconds a run may take before /livez says that it is stuck"
     )

@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 # So many runs that fail one after the other are no accident: the model stops being ready.
 MOST_FAILURES = 3
+_PATIENCE_S = 5.0  # with a run that was under way when the service stopped
 
 
 class Replay(GivenSteps):
@@ -89,11 +90,13 @@ class Engine:
         self._thread.start()
 
     def stop(self) -> None:
-        """End every job with an error and wait for the thread."""
+        """End every job with an error and wait for the thread, if it is not stuck in a run."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
-        self._thread.join()
+        self._thread.join(_PATIENCE_S)
+        if self._thread.is_alive():
+            self._end_all(NotReady("the model is stuck"))
 
     @property
     def stalled_s(self) -> float:

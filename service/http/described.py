@@ -13,6 +13,13 @@ from service.errors import BodyTooLarge, NotReady, Overloaded, ServiceError
 Responses = dict[int | str, dict[str, Any]]
 TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 BINARY: dict[str, Any] = {}
+EVENTS: dict[str, Any] = {
+    "itemSchema": {
+        "type": "object",
+        "properties": {"data": {"type": "string", "description": "JSON; of the last one [DONE]"}},
+        "required": ["data"],
+    }
+}
 _COMPONENTS = "#/components/schemas/{model}"
 EXACTLY = ConfigDict(extra="forbid")  # of an answer: it has these fields and no other
 

@@ -28,9 +28,10 @@ class RequestBody(BaseModel):
     @model_validator(mode="before")
     @classmethod
     def _null_is_the_default(cls, given: Any) -> Any:
-        if isinstance(given, dict):
-            return {name: value for name, value in given.items() if value is not None}
-        return given
+        if not isinstance(given, dict):
+            return given
+        defaults = cls.model_fields.keys()  # what is unknown stays an error
+        return {n: value for n, value in given.items() if value is not None or n not in defaults}
 
     @classmethod
     def __get_pydantic_json_schema__(

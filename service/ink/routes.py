@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse, Response
 
 from service.errors import InvalidRequest, StateMismatch, UnknownModel
 from service.http.answers import EventStream, event, unless_gone
-from service.http.described import BINARY, BUSY, TEXT, Responses, fails
+from service.http.described import BINARY, BUSY, EVENTS, TEXT, Responses, fails
 from service.ink.described import Drawn
 from service.ink.inkml import to_inkml
 from service.ink.model import InkModel
@@ -29,7 +29,7 @@ _KINDS = {
     "image/svg+xml": TEXT,
     "image/png": BINARY,
     "application/inkml+xml": TEXT,
-    "text/event-stream": TEXT,
+    "text/event-stream": EVENTS,
 }
 _ANSWERS: Responses = {
     200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS},

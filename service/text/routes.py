@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, Response
 
 from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
 from service.http.answers import EventStream, Exchange, count, unless_gone
-from service.http.described import BUSY, TEXT, Responses, fails
+from service.http.described import BUSY, EVENTS, Responses, fails
 from service.metrics import Metrics
 from service.state import Moment
 from service.text.completion import (
@@ -31,7 +31,7 @@ router = APIRouter()
 
 
 _ANSWERS: Responses = {
-    200: {"model": Completed, "content": {"text/event-stream": TEXT}},
+    200: {"model": Completed, "content": {"text/event-stream": EVENTS}},
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
 }
 

@@ -1,0 +1,98 @@
+"""A wrong method is told the right ones, a wrong path where to go, and a body without a type what
+to say about itself."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.app import create_app
+from tests.service.serving import Service, settings
+from tests.service.writing import InkService
+
+_PROBES = ("/", "/livez", "/readyz", "/health")
+
+
+@pytest.mark.parametrize("path", _PROBES)
+def test_head_is_get_without_the_body(scan: Service, path: str) -> None:
+    got, asked = scan.client.get(path), scan.client.head(path)
+    assert asked.status_code == got.status_code == 200
+    assert asked.headers["content-type"] == got.headers["content-type"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("GET", "/v1/completions", "POST"),
+        ("GET", "/v1/chat/completions", "POST"),
+        ("DELETE", "/v1/models", "GET"),
+        ("PUT", "/v1/models/letters", "GET"),
+        ("GET", "/v1/models/letters/attest", "POST"),
+        ("PUT", "/v1/styles", "GET, POST"),
+        ("POST", "/v1/styles/upright/preview.svg", "GET"),
+        ("HEAD", "/v1/handwriting", "POST"),
+        ("POST", "/livez", "GET, HEAD"),
+        ("DELETE", "/readyz", "GET, HEAD"),
+        ("PATCH", "/health", "GET, HEAD"),
+        ("POST", "/metrics", "GET"),
+        ("POST", "/", "GET, HEAD"),
+        ("POST", "/openapi.json", "GET, HEAD"),
+        ("POST", "/static/index.html", "GET, HEAD"),
+        ("POST", "/tokenizer_info", "GET"),
+        ("GET", "/tokenize", "POST"),
+        ("OPTIONS", "/detokenize", "POST"),
+    ],
+)
+def test_a_405_has_the_methods_that_would_do(
+    ink: InkService, method: str, path: str, allowed: str
+) -> None:
+    answer = ink.client.request(method, path)
+    assert answer.status_code == 405
+    assert answer.headers["allow"] == allowed
+    if method != "HEAD":
+        assert answer.json()["error"]["type"] == "invalid_request_error"
+
+
+@pytest.mark.parametrize("body", [{}, {"model": "letters", "messages": []}])
+def test_chat_says_where_to_go(scan: Service, body: dict[str, Any]) -> None:
+    answer = scan.client.post("/v1/chat/completions", json=body)
+    assert answer.status_code == 404
+    error = answer.json()["error"]
+    assert error["code"] == "unknown_url"
+    assert "/v1/completions" in error["message"]
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/handwriting", "/v1/styles", "/tokenize"])
+@pytest.mark.parametrize(
+    "headers",
+    [{}, {"content-type": "application/x-www-form-urlencoded"}, {"content-type": "text/plain"}],
+    ids=str,
+)
+def test_a_body_without_its_type_is_told_to_set_it(
+    ink: InkService, path: str, headers: dict[str, str]
+) -> None:
+    """As `curl -d '{...}'` sends it."""
+    answer = ink.client.post(path, content=b'{"model": "letters", "text": "a"}', headers=headers)
+    assert answer.status_code == 400
+    assert "set content-type: application/json" in answer.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "application/json; charset=utf-8", "Application/JSON"]
+)
+def test_json_by_any_of_its_names_is_read(scan: Service, kind: str) -> None:
+    content = b'{"model": "letters", "max_tokens": 1}'
+    answer = scan.client.post("/v1/completions", content=content, headers={"content-type": kind})
+    assert answer.status_code == 200
+
+
+def test_a_service_that_is_not_ready_says_when_to_ask_again(inks: Path) -> None:
+    from starlette.testclient import TestClient
+
+    client = TestClient(create_app(settings(inks)))  # its models never start
+    for method in ("GET", "HEAD"):
+        for path in ("/readyz", "/health"):
+            answer = client.request(method, path)
+            assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+    answer = client.post("/v1/completions", json={"model": "letters"})
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")

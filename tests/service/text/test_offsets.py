@@ -1,0 +1,189 @@
+"""`text_offset` says where in the returned text each byte lies, however the text comes and whatever
+was undecided before it.
+
+The oracle reads the returned text and tokens alone: it puts all bytes together and decodes them at
+once, which no piece of the service does.
+"""
+
+import itertools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.serving import Service, running, settings
+
+_LONG = "Zoë paid €5 for a café crème 🦉🦊 "  # more bytes than a first chunk
+_BROKEN = [0xE2, 0x82, 0x41, 0xF0, 0x9F, 0xA6, 0xFF, 0x80, 0xC3, 0xA9, 0xC3]
+
+
+@pytest.fixture(scope="module", params=[(1, 1), (3, 2), (32, 8)], ids=str)
+def chunked(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[Service]:
+    """Services that run so many steps at a time, and before the first byte."""
+    steps, first = request.param
+    chosen = settings(artifacts, runner="scan", chunk_steps=steps, first_chunk_steps=first)
+    with running(chosen) as service:
+        yield service
+
+
+def _byte(token: str) -> int:
+    """The byte that a token's text stands for."""
+    if token.startswith("bytes:\\x"):
+        return int(token.removeprefix("bytes:\\x"), 16)
+    return ord(token)
+
+
+def _offsets(data: bytes) -> list[int]:
+    """The character that each byte of a text is part of, from how `bytes.decode` cuts it: a byte
+    begins a character if decoding what comes before it and the rest apart changes nothing."""
+    whole = data.decode("utf-8", "replace")
+    starts = [
+        i
+        for i in range(len(data))
+        if data[:i].decode("utf-8", "replace") + data[i:].decode("utf-8", "replace") == whole
+    ]
+    found = []
+    for i in range(len(data)):
+        start = max(s for s in starts if s <= i)
+        found.append(len(data[:start].decode("utf-8", "replace")))
+    return found
+
+
+def _check(choice: dict[str, Any], before: bytes = b"", *, more: bool = False) -> None:
+    """Offsets of a choice whose text begins with the bytes `before` its own; `more` may follow."""
+    logprobs = choice["logprobs"]
+    whole = before + bytes(map(_byte, logprobs["tokens"]))
+    text = whole.decode("utf-8", "replace")
+    if choice["finish_reason"] == "length" and not more:
+        assert choice["text"] == text
+    else:  # what is undecided, or begins a stop string, is not part of the text
+        assert text.startswith(choice["text"])
+    assert logprobs["text_offset"] == _offsets(whole)[len(before) :]
+
+
+def _undecided(choice: dict[str, Any], before: bytes = b"") -> bytes:
+    """The bytes of a choice that its text does not show yet."""
+    data = before + bytes(map(_byte, choice["logprobs"]["tokens"]))
+    shown = [
+        n for n in range(len(data) + 1) if data[:n].decode("utf-8", "replace") == choice["text"]
+    ]
+    return data[max(shown) :]
+
+
+def _joined(events: list[dict[str, Any]]) -> dict[str, Any]:
+    """The choice that a stream adds up to."""
+    choices = [event["choices"][0] for event in events]
+    names = ("tokens", "token_logprobs", "top_logprobs", "text_offset")
+    parts = {n: [c["logprobs"][n] for c in choices] for n in names}
+    return {
+        "text": "".join(choice["text"] for choice in choices),
+        "logprobs": {n: list(itertools.chain(*lists)) for n, lists in parts.items()},
+        "finish_reason": choices[-1]["finish_reason"],
+        "state": choices[-1].get("state"),
+    }
+
+
+def _both(service: Service, **body: Any) -> dict[str, Any]:
+    """A choice with its log-probabilities, the same whole and streamed."""
+    body = {"logprobs": 1, "seed": 4} | body
+    whole, streamed = service.choice(**body), _joined(service.events(**body))
+    for name in ("text", "logprobs", "finish_reason"):
+        assert streamed[name] == whole[name], name
+    return whole
+
+
+def test_the_oracle_knows_characters() -> None:
+    assert _offsets("aé€🦊b".encode()) == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4]
+    assert _offsets(b"\xe2\x82A\xff\x80\xc3\xa9\xf0\x9f") == [0, 0, 1, 2, 3, 4, 4, 5, 5]
+
+
+@pytest.mark.parametrize("model", ["letters", "noise"])
+@pytest.mark.parametrize("prompt", ["", "é", _LONG * 3, _BROKEN, _BROKEN * 5], ids=ascii)
+@pytest.mark.parametrize("echo", [True, False])
+def test_offsets_are_those_of_the_characters(
+    chunked: Service, model: str, prompt: Any, echo: bool
+) -> None:
+    read = len(prompt.encode() if isinstance(prompt, str) else prompt)
+    for count in (0, 1, 2, 3, 40):
+        body = {"model": model, "prompt": prompt, "max_tokens": count, "echo": echo, "seed": count}
+        choice = _both(chunked, **body, temperature=1.5)
+        assert len(choice["logprobs"]["tokens"]) == count + read * echo
+        _check(choice)
+
+
+@pytest.mark.parametrize("between", ["", "é", _LONG * 2, _BROKEN], ids=ascii)
+@pytest.mark.parametrize("echo", [True, False])
+@pytest.mark.parametrize(
+    ("first", "undecided"),
+    [
+        ({"prompt": "Zoë paid", "max_tokens": 2}, "€".encode()[:1]),
+        ({"prompt": "Zoë paid", "max_tokens": 3}, "€".encode()[:2]),
+        ({"prompt": "Zoë paid €5 for a", "max_tokens": 4, "stop": ["café?"]}, b"caf"),
+        ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café?"]}, b"caf\xc3"),
+        ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café crème"]}, b"caf\xc3"),
+        ({"prompt": "Zoë paid €5 for", "max_tokens": 3, "stop": ["a café"]}, b"a "),
+        ({"model": "noise", "max_tokens": 12, "temperature": 1, "seed": 3}, None),
+        ({"model": "noise", "max_tokens": 13, "temperature": 1, "seed": 5}, None),
+    ],
+    ids=ascii,
+)
+def test_offsets_go_on_after_a_state(
+    chunked: Service, first: dict[str, Any], undecided: bytes | None, between: Any, echo: bool
+) -> None:
+    body = {"temperature": 0, "logprobs": 1} | first
+    begun = chunked.choice(**body, return_state=True)
+    _check(begun, more=True)
+    before = _undecided(begun)
+    assert undecided is None or before == undecided
+    more = {"prompt": between, "echo": echo, "state": begun["state"], "max_tokens": 30}
+    choice = _both(chunked, **body | more | {"seed": None})
+    if not between:
+        _check(choice, before)
+        return
+    # A prompt comes between: what was undecided can only be what it looks like now.
+    shown = before.decode("utf-8", "replace")
+    assert choice["text"].startswith(shown)
+    own = choice["logprobs"] | {
+        "text_offset": [offset - len(shown) for offset in choice["logprobs"]["text_offset"]]
+    }
+    _check(choice | {"text": choice["text"].removeprefix(shown), "logprobs": own})
+
+
+def test_any_cut_of_a_text_keeps_the_offsets_of_the_whole(chunked: Service) -> None:
+    for model, stop in itertools.product(("letters", "noise"), ([], ["\x7f\x7f", "owl!", "é €"])):
+        body = {"model": model, "prompt": "", "logprobs": 0, "temperature": 1.3, "stop": stop}
+        whole = chunked.choice(**body, seed=7, max_tokens=24)
+        _check(whole)
+        for cut in range(1, 24):
+            begun = chunked.choice(**body, seed=7, max_tokens=cut, return_state=True)
+            rest = _both(
+                chunked, **body | {"seed": None}, state=begun["state"], max_tokens=24 - cut
+            )
+            assert begun["text"] + rest["text"] == whole["text"]
+            offsets = [n + len(begun["text"]) for n in rest["logprobs"]["text_offset"]]
+            assert begun["logprobs"]["text_offset"] + offsets == whole["logprobs"]["text_offset"]
+
+
+@pytest.mark.parametrize("model", ["letters", "noise"])
+def test_bytes_of_a_stop_string_have_no_offset_and_move_none(chunked: Service, model: str) -> None:
+    body = {"model": model, "prompt": _LONG, "echo": True, "max_tokens": 60, "temperature": 1.2}
+    plain = _both(chunked, **body)
+    written = plain["text"].removeprefix(_LONG)
+    stops = {c for c in written if c != "\ufffd"}
+    assert len(stops) > 3
+    for stop in sorted(stops):
+        choice = _both(chunked, **body, stop=[stop, "\x7f" + stop])
+        assert choice["finish_reason"] == "stop"
+        assert choice["text"] == _LONG + written.partition(stop)[0]
+        _check(choice)
+        count = len(choice["logprobs"]["tokens"])
+        for name, values in choice["logprobs"].items():
+            assert values == plain["logprobs"][name][:count], name
+
+
+def test_a_wrong_offset_is_found(chunked: Service) -> None:
+    choice = chunked.choice(prompt="é€", echo=True, logprobs=0, max_tokens=3)
+    choice["logprobs"]["text_offset"][-1] += 1
+    with pytest.raises(AssertionError):
+        _check(choice)
