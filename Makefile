@@ -74,6 +74,12 @@ docker-probe: ## ask a running service for a completion and a line of ink; fails
 	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
 		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
 
+# Of each route, as many requests as this that schemathesis makes up.
+EXAMPLES ?= 2000
+.PHONY: fuzz
+fuzz: $(VENV)
+	EVENKEEL_FUZZ=$(EXAMPLES) $(RUN) pytest tests/service/http/test_schema.py
+
 gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
@@ -86,7 +92,7 @@ gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m pytest tests/service
 
 clean: ## remove what make made, except artifacts and training runs
-	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache
+	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 .venv/.stamp: ROLES = cpu,train,bench,test

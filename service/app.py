@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from service.http import online, status
 from service.http.described import ANYWHERE, DescribedApp
 from service.http.errors import handle_errors
+from service.http.guard import Guard, hosts_of
 from service.http.limits import BodyLimit
 from service.kinds import KINDS
 from service.metrics import Metrics
@@ -48,6 +50,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.add_api_route("/", _page, methods=["GET", "HEAD"], include_in_schema=False)
     handle_errors(app)
     app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
+    if settings.allowed_origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=settings.allowed_origins, allow_headers=["*"]
+        )
+    hosts = hosts_of(settings.host, settings.allowed_hosts)
+    app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
     return app
 
 

@@ -2,6 +2,7 @@
 
 ServiceError
 ├── InvalidRequest      400  the request breaks a rule; names the parameter
+├── Forbidden           403  a host or an origin that is not this service's
 ├── UnknownModel        404  no model of that name
 ├── UnknownStyle        404  no stored hand of that name
 ├── NoSuchRoute         404  a part of OpenAI's API that is not here
@@ -35,6 +36,12 @@ class ServiceError(Exception):
 class InvalidRequest(ServiceError):
     status = 400
     type = "invalid_request_error"
+
+
+class Forbidden(ServiceError):
+    status = 403
+    type = "invalid_request_error"
+    code = "forbidden"
 
 
 class UnknownModel(ServiceError):

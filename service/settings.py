@@ -41,6 +41,14 @@ class Settings(BaseSettings):
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"
     )
+    allowed_hosts: tuple[str, ...] = Field(
+        (),
+        description="host names to answer to, as a JSON list; none means any, or those of the "
+        "loopback interface for a service that listens there",
+    )
+    allowed_origins: tuple[str, ...] = Field(
+        (), description="origins whose pages may use the service too, as a JSON list"
+    )
     shutdown_delay_s: float = Field(
         0.0,
         ge=0,

@@ -15,10 +15,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from export.convert import write_artifact
+from export.convert import convert, write_artifact
 from export.ink.styles import StyleChoice, add_styles
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
+from tests.training.tiny import write_corpus, write_run
 from training.ink.corpus import PenCorpus
 from training.ink.prepare import Ink
 from training.text.task import LanguageTask
@@ -81,6 +82,14 @@ def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Pa
         PenCorpus("invented", [invented_ink(hand, i) for i, hand in enumerate(HANDS)]),
         choices,
     )
+    return path
+
+
+def write_tiny(folder: Path) -> Path:
+    """The folder `tiny`, made as a user makes it: a text in `data`, a run and an artifact."""
+    path = folder / "tiny"
+    (path / "data").mkdir(parents=True)
+    convert(write_run(write_corpus(path / "data"), path / "run"), path / "artifact" / "tiny")
     return path
 
 

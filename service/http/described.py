@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import ConfigDict, TypeAdapter
 
-from service.errors import BodyTooLarge, NotReady, Overloaded, ServiceError
+from service.errors import BodyTooLarge, EngineFault, NotReady, Overloaded, ServiceError
 
 Responses = dict[int | str, dict[str, Any]]
 TEXT: dict[str, Any] = {"schema": {"type": "string"}}
@@ -75,7 +75,7 @@ RETRY_AFTER: dict[str, Any] = {
 }
 # Of any route, and of one that has work for a model.
 ANYWHERE = fails(BodyTooLarge, ServiceError)
-BUSY = (Overloaded, NotReady)
+BUSY = (Overloaded, NotReady, EngineFault)
 
 
 class DescribedApp(FastAPI):

@@ -1,6 +1,6 @@
-"""A run of the tiny recipe and its artifact, made once."""
+"""The tiny text, its run and its artifact, made once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
 
@@ -8,31 +8,33 @@ import pytest
 import torch
 
 from export.parity import operators
-from tests.training.tiny import write_corpus, write_run
 
 # Two threads that wait for each other at every tiny operation are slower than one.
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_corpus(tmp_path_factory.mktemp("corpus"))
+def tiny(made_once: Callable[[str], Path]) -> Path:
+    """A text, a run on it and its artifact; nobody may change any of it."""
+    return made_once("tiny")
 
 
 @pytest.fixture(scope="session")
-def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A finished run of the tiny recipe; nobody may change it."""
-    return write_run(corpus, tmp_path_factory.mktemp("run"))
+def corpus(tiny: Path) -> Path:
+    """The text, the only file of its folder."""
+    return tiny / "data" / "sheep.txt"
 
 
 @pytest.fixture(scope="session")
-def artifact(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The artifact of that run; nobody may change it."""
-    from export.convert import convert
+def run(tiny: Path) -> Path:
+    """A finished run of the tiny recipe."""
+    return tiny / "run" / "tiny"
 
-    folder = tmp_path_factory.mktemp("artifacts") / "tiny"
-    convert(run, folder)
-    return folder
+
+@pytest.fixture(scope="session")
+def artifact(tiny: Path) -> Path:
+    """The artifact of that run."""
+    return tiny / "artifact" / "tiny"
 
 
 @pytest.fixture(scope="session", autouse=True)

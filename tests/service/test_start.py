@@ -68,7 +68,7 @@ from service.app import create_app
 from service.settings import Settings
 
 settings = Settings(artifacts=Path({str(artifacts)!r}), provider="cpu", allow_unproved=True)
-with TestClient(create_app(settings)) as client:
+with TestClient(create_app(settings), base_url="http://localhost") as client:
     while client.get("/readyz").status_code != 200:
         pass
     print(client.post("/v1/completions", json={{"model": "letters"}}).status_code)

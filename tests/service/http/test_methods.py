@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from starlette.testclient import TestClient
 
 from service.app import create_app
 from tests.service.serving import Service, settings
@@ -87,8 +88,6 @@ def test_json_by_any_of_its_names_is_read(scan: Service, kind: str) -> None:
 
 
 def test_a_service_that_is_not_ready_says_when_to_ask_again(inks: Path) -> None:
-    from starlette.testclient import TestClient
-
     client = TestClient(create_app(settings(inks)))  # its models never start
     for method in ("GET", "HEAD"):
         for path in ("/readyz", "/health"):

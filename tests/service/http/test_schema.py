@@ -1,4 +1,5 @@
-"""`/openapi.json` is true: whatever schemathesis makes of it, right or wrong, is answered as it says.
+"""`/openapi.json` is true: whatever schemathesis makes of it, right or wrong, is answered as it
+says.
 
 `make fuzz` makes more of it.
 """
@@ -21,11 +22,11 @@ from service.kinds import KINDS
 from tests.service.serving import Service, running, settings
 
 _EXAMPLES = int(os.environ.get("EVENKEEL_FUZZ", "25"))  # of each route
+_TOKENS = {"prompt", "tokens"}
 # The rules no schema can state, and one that schemathesis computes in too few digits.
 _MORE_THAN_A_SCHEMA_SAYS = re.compile(
     "|".join([
         r"Input should be less than 9223372036854775808$",
-        r"^(prompt|tokens) is .*\b\d+\.0\b.*: Input should be a valid ",  # a token is never written so
         r"float32 has no such number$",
         r"^max_tokens is \d+; it must be at most 64$",
         r"; at most 128 choices$",
@@ -69,10 +70,15 @@ def served(inks: Path) -> Iterator[Service]:
         yield service
 
 
+def _whole(body: Any) -> Any:
+    """The same with 65 for 65.0, which no schema can tell apart: tokens have no point."""
+    if isinstance(body, list):
+        return [_whole(value) for value in body]
+    return int(body) if isinstance(body, float) and body.is_integer() else body
+
+
 def _name_what_there_is(case: schemathesis.Case) -> None:
     """Most names that are made up belong to nobody, and nothing more is looked at."""
-    if case.meta is None or not case.meta.generation.mode.is_positive:
-        return
     if case.path_parameters.get("name"):
         case.path_parameters["name"] = "letters"
     if case.path_parameters.get("style"):
@@ -101,8 +107,12 @@ def _breaks_a_rule_beyond_the_schema(response: Any) -> bool:
 def test_every_answer_is_one_that_the_schema_tells_of(
     case: schemathesis.Case, served: Service, known: bool
 ) -> None:
-    if known:
-        _name_what_there_is(case)
+    if case.meta is not None and case.meta.generation.mode.is_positive:
+        if known:
+            _name_what_there_is(case)
+        if isinstance(case.body, dict):
+            tokens = {name: _whole(case.body[name]) for name in _TOKENS & case.body.keys()}
+            case.body |= tokens
     response = case.call()
     checks = [CHECKS.get_one("positive_data_acceptance")]
     case.validate_response(

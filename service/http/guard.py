@@ -1,0 +1,95 @@
+"""Who may ask, by the headers a browser cannot forge, and what a browser may do with an answer.
+
+A page of another site must not use the service of whoever visits it: its `Origin` is not the host
+that is asked. A name that was made to point here must not either: a service on the loopback
+interface answers to the names of that alone.
+"""
+
+from collections.abc import Iterable
+from ipaddress import ip_address
+from urllib.parse import urlsplit
+
+from fastapi.responses import JSONResponse
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import Forbidden
+
+_SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
+_LOOPBACK = ("localhost", "127.0.0.1", "::1")
+_POLICY = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
+    "connect-src 'self' ws: wss:; object-src 'none'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+def hosts_of(address: str, named: Iterable[str]) -> frozenset[str]:
+    """The host names answered to: those named, or those of the loopback interface for a service
+    that listens there; empty for any."""
+    chosen = frozenset(name.lower() for name in named)
+    if chosen:
+        return frozenset() if "*" in chosen else chosen
+    return frozenset(_LOOPBACK) if _is_loopback(address) else frozenset()
+
+
+class Guard:
+    """Refuses foreign hosts and origins, and says to browsers what answers are not for.
+
+    `hosts` are names without a port, empty for any; `origins` may ask from elsewhere.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: frozenset[str], origins: frozenset[str]) -> None:
+        self._app, self._hosts, self._origins = app, hosts, origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        error = self._refusal(scope)
+        if error is None:
+            await self._app(scope, receive, _with_policy(send))
+        elif scope["type"] == "http":
+            answer = JSONResponse(error.body(), error.status)
+            await answer(scope, receive, _with_policy(send))
+        else:
+            await send({"type": "websocket.close", "code": 1008, "reason": error.message})
+
+    def _refusal(self, scope: Scope) -> Forbidden | None:
+        headers = Headers(scope=scope)
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if self._hosts and _name(host) not in self._hosts:
+            return Forbidden(f"this service is not {host!r}; EVENKEEL_ALLOWED_HOSTS names hosts")
+        asks_only = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
+        if asks_only or origin is None or origin in self._origins:
+            return None
+        if urlsplit(origin).netloc.lower() == host.lower():
+            return None
+        return Forbidden(f"{origin!r} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
+
+
+def _with_policy(send: Send) -> Send:
+    async def guarded(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).update(_POLICY)
+        await send(message)
+
+    return guarded
+
+
+def _name(host: str) -> str:
+    """A Host header without its port."""
+    try:
+        return (urlsplit(f"//{host}").hostname or "").lower()
+    except ValueError:
+        return ""
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ip_address(address).is_loopback
+    except ValueError:
+        return address.lower() == "localhost"

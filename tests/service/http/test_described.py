@@ -1,0 +1,156 @@
+"""Statuses, content types and headers that a made-up request never meets are in `/openapi.json` as
+they are answered."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from service.app import create_app
+from service.errors import EngineFault, ServiceError
+from service.http.described import fails
+from tests.service.serving import settings
+from tests.service.writing import InkService
+
+_STROKES = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
+_BODIES: dict[str, dict[str, Any]] = {
+    "/v1/completions": {"model": "letters", "max_tokens": 2, "seed": 1},
+    "/v1/handwriting": {"text": "a", "seed": 1},
+    "/v1/styles": _STROKES,
+    "/tokenize": {"prompt": "a"},
+    "/detokenize": {"tokens": [65]},
+    "/v1/models/{name}/attest": {},
+}
+
+
+def _operations(document: dict[str, Any]) -> list[tuple[str, str]]:
+    return [(method, path) for path, methods in document["paths"].items() for method in methods]
+
+
+def _ask(client: Any, method: str, path: str, **changes: Any) -> Any:
+    place = path.format(name="letters", style="upright")
+    body = _BODIES[path] | changes if method == "post" else None
+    return client.request(method.upper(), place, json=body)
+
+
+def _check(document: dict[str, Any], method: str, path: str, answer: Any) -> None:
+    """The answer is one that the document tells of."""
+    responses = document["paths"][path][method]["responses"]
+    assert str(answer.status_code) in responses, (method, path, answer.status_code)
+    told = responses[str(answer.status_code)]
+    assert answer.headers["content-type"].partition(";")[0] in told["content"]
+    for name, header in told.get("headers", {}).items():
+        assert name in answer.headers or not header.get("required")
+    extra = {name for name in answer.headers if name.startswith(("x-evenkeel", "retry-"))}
+    assert extra <= {name.lower() for name in told.get("headers", {})}
+
+
+@pytest.fixture(scope="module")
+def document(ink: InkService) -> dict[str, Any]:
+    return dict(ink.client.get("/openapi.json").json())
+
+
+def test_success_is_told_of_every_route(ink: InkService, document: dict[str, Any]) -> None:
+    for method, path in _operations(document):
+        answer = _ask(ink.client, method, path)
+        assert answer.status_code == 200, answer.text
+        _check(document, method, path, answer)
+
+
+@pytest.mark.parametrize(
+    ("path", "option", "kind"),
+    [
+        ("/v1/completions", {"stream": True}, "text/event-stream"),
+        ("/v1/handwriting", {"stream": True}, "text/event-stream"),
+        ("/v1/handwriting", {"format": "svg"}, "image/svg+xml"),
+        ("/v1/handwriting", {"format": "png"}, "image/png"),
+        ("/v1/handwriting", {"format": "inkml"}, "application/inkml+xml"),
+        ("/v1/handwriting", {"format": "json", "return_state": True}, "application/json"),
+    ],
+)
+def test_every_kind_of_content_is_told(
+    ink: InkService, document: dict[str, Any], path: str, option: dict[str, Any], kind: str
+) -> None:
+    answer = _ask(ink.client, "post", path, **option)
+    assert answer.headers["content-type"].partition(";")[0] == kind
+    _check(document, "post", path, answer)
+
+
+def test_every_refusal_is_told(ink: InkService, document: dict[str, Any]) -> None:
+    state = _ask(ink.client, "post", "/v1/completions", return_state=True).json()
+    foreign = state["choices"][0]["state"]
+    mine = _ask(ink.client, "post", "/v1/handwriting", format="json", return_state=True).json()
+    for path, change, status in (
+        ("/v1/completions", {"state": mine["state"]}, 409),
+        ("/v1/handwriting", {"state": foreign}, 409),
+        ("/v1/handwriting", {"style": foreign}, 409),
+        ("/v1/completions", {"model": "nobody"}, 404),
+        ("/v1/handwriting", {"model": "nobody"}, 404),
+        ("/v1/styles", {"model": "nobody"}, 404),
+        *((path, {"surprise": 1}, 400) for path in _BODIES if "{" not in path),
+        *((path, {"surprise": "x" * 2**20}, 413) for path in _BODIES),
+    ):
+        answer = _ask(ink.client, "post", path, **change)
+        assert answer.status_code == status, (path, answer.text)
+        _check(document, "post", path, answer)
+
+
+def test_routes_with_names_tell_of_names_that_nobody_has(
+    ink: InkService, document: dict[str, Any]
+) -> None:
+    for method, path in _operations(document):
+        if "{" in path:
+            answer = ink.client.request(method.upper(), path.format(name="nobody", style="nobody"))
+            assert answer.status_code == 404
+            _check(document, method, path, answer)
+
+
+def test_a_model_that_is_not_ready_is_told_of_every_route_that_needs_one(
+    inks: Path, document: dict[str, Any]
+) -> None:
+    client = TestClient(create_app(settings(inks)))  # its models never start
+    unready = set()
+    for method, path in _operations(document):
+        answer = _ask(client, method, path)
+        _check(document, method, path, answer)
+        if answer.status_code == 503:
+            unready.add(path)
+    told = {
+        path
+        for m, path in _operations(document)
+        if "503" in document["paths"][path][m]["responses"]
+    }
+    assert unready == told - {"/livez"}  # which is about a model that is stuck
+
+
+def test_a_failure_is_told_of_every_route(document: dict[str, Any]) -> None:
+    for method, path in _operations(document):
+        responses = document["paths"][path][method]["responses"]
+        for status in ("413", "500"):
+            schema = responses[status]["content"]["application/json"]["schema"]
+            assert schema == {"$ref": "#/components/schemas/ErrorBody"}
+
+
+def test_errors_of_one_status_share_its_description() -> None:
+    assert fails(ServiceError, EngineFault).keys() == {500}
+    assert "engine_fault" in fails(ServiceError, EngineFault)[500]["description"]
+    assert "headers" not in fails(EngineFault)[500]
+
+
+def test_null_is_a_value_of_every_field_that_has_a_default(document: dict[str, Any]) -> None:
+    schemas = document["components"]["schemas"]
+    for name in ("CompletionRequest", "HandwritingRequest", "StreamOptions", "StyleRequest"):
+        schema = schemas[name]
+        assert schema["additionalProperties"] is False
+        for field, told in schema["properties"].items():
+            nullable = {"type": "null"} in told.get("anyOf", [])
+            assert nullable == (field not in schema.get("required", [])), (name, field)
+
+
+def test_limits_of_numbers_are_in_the_schema(document: dict[str, Any]) -> None:
+    fields = document["components"]["schemas"]["CompletionRequest"]["properties"]
+    number = {"type": "number", "minimum": 0.0, "maximum": 2.0}
+    assert fields["temperature"]["anyOf"] == [number, {"type": "null"}]
+    assert {"type": "integer", "minimum": 0.0} in fields["max_tokens"]["anyOf"]
+    assert fields["stop"]["anyOf"][1]["maxItems"] == 16

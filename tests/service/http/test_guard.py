@@ -1,0 +1,102 @@
+"""A page of another site cannot use the service, and browsers are told what answers are not for."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from starlette.websockets import WebSocketDisconnect
+
+from service.http.guard import hosts_of
+from tests.service.serving import Service, running, settings
+
+_MINE, _FOREIGN = "http://testserver", "https://evil.example"
+_BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
+_PATHS = ["/", "/livez", "/v1/models", "/static/page.js", "/nowhere"]
+
+
+@pytest.fixture(scope="module")
+def friendly(artifacts: Path) -> Iterator[Service]:
+    """A service that another origin may use, known by two names."""
+    chosen = settings(
+        artifacts,
+        allowed_origins=("https://friend.example",),
+        allowed_hosts=("testserver", "keel.example"),
+    )
+    with running(chosen) as started:
+        yield started
+
+
+@pytest.mark.parametrize("path", _PATHS)
+def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
+    headers = scan.client.get(path).headers
+    assert headers["x-content-type-options"] == "nosniff"
+    assert headers["x-frame-options"] == "DENY"
+    assert headers["referrer-policy"] == "no-referrer"
+    policy = headers["content-security-policy"]
+    assert "default-src 'self'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+
+
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/models/letters/attest"])
+def test_a_foreign_origin_may_not_post(scan: Service, path: str) -> None:
+    post = scan.client.post
+    assert post(path, json=_BODY, headers={"origin": _FOREIGN}).status_code == 403
+    assert post(path, json=_BODY, headers={"origin": "null"}).status_code == 403
+    assert post(path, json=_BODY, headers={"origin": f"{_MINE}:81"}).status_code == 403
+    assert post(path, json=_BODY, headers={"origin": _MINE}).status_code == 200
+    assert post(path, json=_BODY).status_code == 200  # no browser
+
+
+def test_a_foreign_origin_may_not_open_a_socket(scan: Service) -> None:
+    connect = scan.client.websocket_connect
+    with pytest.raises(WebSocketDisconnect), connect("/v1/online", headers={"origin": _FOREIGN}):
+        pass
+    with connect("/v1/online", headers={"origin": _MINE}) as socket:
+        socket.send_json({"model": "letters"})
+        assert socket.receive_json()["model"] == "letters"
+
+
+def test_a_friend_may_and_is_told_so(friendly: Service) -> None:
+    origin = {"origin": "https://friend.example"}
+    answer = friendly.client.post("/v1/completions", json=_BODY, headers=origin)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == "https://friend.example"
+    foreign = friendly.client.get("/v1/models", headers={"origin": _FOREIGN})
+    assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_without_friends_nobody_is_told_that_they_may(scan: Service) -> None:
+    answer = scan.client.get("/v1/models", headers={"origin": _FOREIGN})
+    assert "access-control-allow-origin" not in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        ("keel.example", 200),
+        ("KEEL.example:8000", 200),
+        ("testserver", 200),
+        ("evil.example", 403),
+        ("keel.example.evil.example", 403),
+        ("", 403),
+        ("[", 403),
+    ],
+)
+def test_only_its_own_names_are_answered(friendly: Service, host: str, status: int) -> None:
+    answer = friendly.client.get("/livez", headers={"host": host})
+    assert answer.status_code == status
+    if status == 403:
+        assert answer.json()["error"]["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.9"])
+def test_on_the_loopback_interface_only_its_names_are_answered(address: str) -> None:
+    assert hosts_of(address, ()) == {"localhost", "127.0.0.1", "::1"}
+
+
+def test_elsewhere_or_if_asked_to_any_name_is_answered() -> None:
+    assert hosts_of("0.0.0.0", ()) == frozenset()
+    assert hosts_of("127.0.0.1", ("*",)) == frozenset()
+    assert hosts_of("0.0.0.0", ("Keel.example",)) == {"keel.example"}
