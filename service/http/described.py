@@ -8,7 +8,14 @@ from typing import Any
 from fastapi import FastAPI
 from pydantic import ConfigDict, TypeAdapter
 
-from service.errors import BodyTooLarge, EngineFault, NotReady, Overloaded, ServiceError
+from service.errors import (
+    BodyTooLarge,
+    EngineFault,
+    Forbidden,
+    NotReady,
+    Overloaded,
+    ServiceError,
+)
 
 Responses = dict[int | str, dict[str, Any]]
 TEXT: dict[str, Any] = {"schema": {"type": "string"}}
@@ -74,7 +81,7 @@ RETRY_AFTER: dict[str, Any] = {
     }
 }
 # Of any route, and of one that has work for a model.
-ANYWHERE = fails(BodyTooLarge, ServiceError)
+ANYWHERE = fails(Forbidden, BodyTooLarge, ServiceError)
 BUSY = (Overloaded, NotReady, EngineFault)
 
 

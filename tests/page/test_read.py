@@ -60,7 +60,7 @@ def test_go_on_continues_where_the_text_ended(site: str, opened: Open) -> None:
     with opened(site, "read") as visit:
         _read(visit, "KING", 60)
         visit.press("#read-goon")
-        visit.page.wait_for_function("document.querySelectorAll('[data-chance]').length === 120")
+        visit.until("() => document.querySelectorAll('[data-chance]').length === 120")
         visit.wait_done("read")
         assert visit.text("#read-text") == f"KING{whole}"
 

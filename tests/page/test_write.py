@@ -32,9 +32,7 @@ def test_a_sentence_becomes_ink_and_ends(handwriting: str, opened: Open) -> None
         visit.wait("#write-sheet .tip", "attached")
         visit.wait("#write-echo .now")
         first = visit.ink("#write-sheet")
-        visit.page.wait_for_function(
-            "(n) => document.querySelectorAll('#write-sheet path').length > n", arg=len(first)
-        )
+        visit.until("(n) => document.querySelectorAll('#write-sheet path').length > n", len(first))
         visit.wait_done("write")
         assert visit["#write-sheet .tip"].count() == 0
         assert visit["#write-echo .now"].count() == 0

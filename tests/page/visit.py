@@ -3,6 +3,8 @@
 import re
 from typing import Any
 
+from tests.service.serving import eventually
+
 HANDWRITING = "handwriting"
 # A machine that trains beside the tests is slow, and the pen takes its time by design.
 PATIENCE_MS = 60_000
@@ -33,7 +35,12 @@ class Visit:
         """Open the page at a tab and wait until it knows the models."""
         self.page.goto("about:blank")  # another fragment alone would not load the page again
         self.page.goto(f"{self.site}/{f'#{tab}' if tab else ''}")
-        self.page.wait_for_function("document.querySelector('#proof-models').children.length")
+        self.until("() => document.querySelector('#proof-models').children.length > 0")
+
+    def until(self, condition: str, argument: Any = None) -> None:
+        """Wait for a JavaScript function to be true; asked again and again from outside, because
+        the page's policy forbids what playwright's own waiting does inside."""
+        assert eventually(lambda: bool(self.page.evaluate(condition, argument))), condition
 
     def expect_error(self, part: str) -> None:
         """Take one error that was provoked off the list."""

@@ -124,10 +124,20 @@ def test_a_model_that_is_not_ready_is_told_of_every_route_that_needs_one(
     assert unready == told - {"/livez"}  # which is about a model that is stuck
 
 
+def test_a_host_of_somebody_else_is_told_of_every_route(
+    inks: Path, document: dict[str, Any]
+) -> None:
+    client = TestClient(create_app(settings(inks)), base_url="http://elsewhere.example")
+    for method, path in _operations(document):
+        answer = _ask(client, method, path)
+        assert answer.status_code == 403
+        _check(document, method, path, answer)
+
+
 def test_a_failure_is_told_of_every_route(document: dict[str, Any]) -> None:
     for method, path in _operations(document):
         responses = document["paths"][path][method]["responses"]
-        for status in ("413", "500"):
+        for status in ("403", "413", "500"):
             schema = responses[status]["content"]["application/json"]["schema"]
             assert schema == {"$ref": "#/components/schemas/ErrorBody"}
 

@@ -1,0 +1,183 @@
+"""What the loop does with its settings: the learning rate of every update, what is clipped, what
+decays, which units dropout leaves out, and when a run ends.
+"""
+
+import json
+import math
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+from models.language import LanguageConfig, LanguageModel
+from tests.training.tiny import Interrupted, stop_after
+from training.config import TrainConfig
+from training.loop import LOG, Trainer
+from training.task import Batch
+from training.text.data import Corpus
+from training.text.task import LanguageTask
+
+_UPDATES = 40
+
+
+class Slope:
+    """A task whose gradient is `steepness` in every direction, and that notes what it was given:
+    the first of dropout's random numbers and the rate of every update."""
+
+    updates_per_epoch = _UPDATES
+    steps_per_sequence = None
+
+    def __init__(self, steepness: float = 1.0) -> None:
+        self.model = nn.LayerNorm(3)  # a gain and a bias
+        self.model.matrix = nn.Parameter(torch.ones(2, 3))
+        self.steepness = steepness
+        self.random: list[float] = []
+        self.losses = iter(range(10**6))
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        return (), False
+
+    def initial_state(self) -> tuple[Tensor, ...]:
+        return ()
+
+    def loss(self, batch: Batch, state: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self.random.append(torch.rand(()).item())
+        return self.steepness * sum(p.sum() for p in self.model.parameters()), ()
+
+    def validate(self) -> float:
+        return float(next(self.losses))  # the first is the best
+
+
+def _trainer(folder: Path, task: Slope | None = None, **settings: Any) -> Trainer:
+    usual: dict[str, Any] = {"epochs": 1, "warmup_updates": 4, "weight_decay": 0.0}
+    usual |= {"validate_every_epochs": 0.25, "patience_epochs": 10}
+    return Trainer(task or Slope(), TrainConfig(**usual | settings), folder, {})
+
+
+def _rates(trainer: Trainer) -> list[float]:
+    rates: list[float] = []
+    step = trainer.optimizer.step
+
+    def noted(*args: Any, **kwargs: Any) -> Any:
+        rates.extend({group["lr"] for group in trainer.optimizer.param_groups})
+        return step(*args, **kwargs)
+
+    trainer.optimizer.step = noted  # type: ignore[method-assign]
+    trainer.run()
+    return rates
+
+
+def test_the_rate_warms_up_and_ends_at_nothing_along_a_cosine(tmp_path: Path) -> None:
+    rates = _rates(_trainer(tmp_path, learning_rate=0.1))
+    expected = [
+        0.1 * min(1.0, (u + 1) / 4) * (1 + math.cos(math.pi * u / _UPDATES)) / 2
+        for u in range(_UPDATES)
+    ]
+    assert rates == pytest.approx(expected, rel=1e-12)
+    assert rates[-1] < 0.01 * max(rates)
+
+
+def test_a_time_limit_brings_the_rate_to_nothing_when_it_is_reached(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, learning_rate=0.1, warmup_updates=0, time_limit_s=100.0)
+    for elapsed_s, part in ((0.0, 1.0), (50.0, 0.5), (100.0, 0.0), (120.0, 0.0)):
+        trainer.progress.elapsed_s = elapsed_s
+        assert trainer._learning_rate() == pytest.approx(0.1 * part, abs=1e-12)
+    trainer.progress.elapsed_s, trainer.progress.update = 10.0, _UPDATES // 2
+    assert trainer._learning_rate() == pytest.approx(0.05)
+
+
+@pytest.mark.parametrize(("steepness", "expected"), [(100.0, 0.5), (1e-3, 3e-3)])
+def test_gradients_longer_than_the_limit_are_cut_to_it_and_others_left(
+    tmp_path: Path, steepness: float, expected: float
+) -> None:
+    trainer = _trainer(tmp_path, Slope(steepness), clip_norm=0.5)
+    trainer._update()
+    gradients = [p.grad for p in trainer.parameters.values() if p.grad is not None]
+    length = math.sqrt(sum(float((g**2).sum()) for g in gradients))
+    assert length == pytest.approx(min(expected, steepness * math.sqrt(12)), rel=1e-3, abs=5e-4)
+
+
+def test_matrices_decay_and_gains_and_biases_do_not(tmp_path: Path) -> None:
+    task = Slope(steepness=0.0)
+    before = {n: p.detach().clone() for n, p in task.model.named_parameters()}
+    trainer = _trainer(tmp_path, task, weight_decay=0.5, learning_rate=0.1, warmup_updates=0)
+    trainer._update()
+    after = dict(task.model.named_parameters())
+    assert torch.allclose(after["matrix"], before["matrix"] * (1 - 0.1 * 0.5))
+    assert torch.equal(after["weight"], before["weight"])
+    assert torch.equal(after["bias"], before["bias"])
+
+
+def test_dropout_is_another_in_every_update_run_and_process(tmp_path: Path) -> None:
+    seen: set[float] = set()
+    for seed in (0, 1):
+        for rank in (0, 1):
+            task = Slope()
+            trainer = _trainer(tmp_path / f"{seed}{rank}", task, seed=seed)
+            trainer.rank = rank
+            for _ in range(20):
+                trainer._update()
+            seen |= set(task.random)
+    assert len(seen) == 2 * 2 * 20
+
+
+def test_dropout_of_an_update_is_the_same_whenever_it_is_made(tmp_path: Path) -> None:
+    whole, part = Slope(), Slope()
+    _trainer(tmp_path / "whole", whole).run()
+    trainer = _trainer(tmp_path / "part", part)
+    trainer.progress.update = 17
+    torch.manual_seed(12345)
+    trainer._update()
+    assert part.random == whole.random[17:18]
+
+
+def test_a_run_ends_when_it_has_learned_nothing_for_as_long_as_its_patience(
+    tmp_path: Path,
+) -> None:
+    trainer = _trainer(tmp_path, epochs=10, patience_epochs=1)
+    trainer.run()
+    # Best at its first validation, after 10 updates; more than 40 since are too many.
+    assert trainer.progress.best_update == 10
+    assert trainer.progress.update == 60
+    patient = _trainer(tmp_path / "patient", epochs=2, patience_epochs=3)
+    patient.run()
+    assert patient.progress.update == 2 * _UPDATES
+
+
+def test_what_is_done_again_after_an_interruption_is_logged_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = _trainer(tmp_path)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 15)
+        with pytest.raises(Interrupted):
+            trainer.run()
+    log = tmp_path / LOG
+    ahead = log.read_text() + json.dumps({"update": 20, "validation_loss": -1.0}) + "\n"
+    log.write_text(ahead)  # as if the run had gone on after its last checkpoint
+    _trainer(tmp_path).run()
+    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    assert [row["update"] for row in rows] == [10, 20, 30, 40]
+    assert all(row["validation_loss"] >= 0 for row in rows)
+
+
+def test_every_epoch_cuts_the_text_at_other_places() -> None:
+    train, validation = Corpus("text", bytes(range(256)) * 20).split(0.1)
+    config = LanguageConfig(units=4, embedding=2)
+    task = LanguageTask(LanguageModel(config), train, validation, 3, 50, seed=1)
+    firsts = []
+    for epoch in range(8):
+        (inputs, _), anew = task.batch(epoch * task.updates_per_epoch)
+        assert anew
+        firsts.append(int(inputs[0, 0]))
+    assert len(set(firsts)) > 4
+    other = replace(task, seed=2)
+    assert int(other.batch(0)[0][0][0, 0]) != firsts[0]
+
+
+def test_settings_of_another_run_are_told_apart(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, learning_rate=0.1)
+    assert trainer.facts["training"] == asdict(trainer.config)
