@@ -13,7 +13,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity parity-full page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -37,6 +37,9 @@ parity: $(VENV) ## compare every model in artifacts/ with the computation that w
 
 parity-full: PARITY := --full
 parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
+
+mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name the test that notices; some 20 minutes
+	nice $(RUN) tests.mutations $(IDS)
 
 page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
 	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'

@@ -74,7 +74,7 @@ def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarra
     paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
     # Before anything is fitted to it, which so little ink so far from the origin would not bear.
     line = None
-    if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
+    if paths and np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
         line = measure_strokes(paths, text)
     if line is None:
         raise InvalidRequest("style.strokes has no line in it", "style")

@@ -182,16 +182,21 @@ def test_a_line_that_changed_is_missed() -> None:
     for other in (
         replace(ink, writer="v"),
         replace(ink, text="a line of oil"),
-        replace(ink, offsets=ink.offsets + np.float32(1e-6)),
+        replace(ink, offsets=np.concatenate([ink.offsets, ink.offsets])),
     ):
         with pytest.raises(ValueError, match="1 of 1 lines"):
             held_out.chosen([other], names)
 
 
+def test_a_line_prepared_in_another_way_is_the_same_line() -> None:
+    ink = _ink("a line of ink")
+    turned = replace(ink, offsets=ink.offsets * np.array([0.99, 1.01, 1], np.float32))
+    assert held_out.chosen([turned], [held_out.identity(ink)]) == [turned]
+
+
 def test_the_list_in_the_tree_names_200_lines_and_says_nothing_of_them() -> None:
     names = held_out.read_list()
     assert len(set(names)) == held_out.COUNT == 200
-    assert names == sorted(names)
     assert all(len(name) == 16 and set(name) <= set(string.hexdigits) for name in names)
     assert held_out.LIST.read_text().startswith(f"# {held_out.RULE}\n")
 
@@ -238,7 +243,8 @@ def test_the_result_in_the_tree_says_what_was_measured_and_where() -> None:
     if not path.exists():
         pytest.skip("nothing has been measured yet")
     result = json.loads(path.read_text())
-    assert result["rule"] == held_out.RULE
+    # Up to how they were put in an order, which has changed since.
+    assert result["rule"].partition(": the first")[0] == held_out.RULE.partition(": the first")[0]
     assert result["real"]["lines"] == held_out.COUNT
     assert {"processor", "cores"} <= result["machine"].keys()
 

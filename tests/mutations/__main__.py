@@ -31,7 +31,7 @@ _LEFT_OUT = shutil.ignore_patterns(
     ".*", "*_cache", "__pycache__", "*.egg-info", "runs", "data", "build", "artifacts"
 )
 _MADE_OF = ("contract", "models", "training", "export", "tests/artifacts.py")
-_PYTEST = ("-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.plugin")
+_PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.plugin")
 
 Result = dict[str, Any]
 
@@ -51,7 +51,7 @@ def main() -> int:
                 results[i] = run.result()
                 print(_line(results[i]), flush=True)
                 _write(table, results)
-        _void(clean, made, [results[i] for i in ids])
+        _void(clean, made, [results[i] for i in (ids if options.ids else results)])
     _write(table, results)
     survivors = [i for i in ids if not _dead(results[i])]
     print(f"{len(ids) - len(survivors)} of {len(ids)} noticed; survive: {survivors or 'none'}")
@@ -75,9 +75,10 @@ def _plant(clean: Path, defect: Defect, made: Path | None, whole: bool) -> Resul
         path.write_text(defect.planted(path.read_text()))
         made = made if _of_service(defect) else None
         tests = [test for test in defect.tests if (copy / test.partition("::")[0]).exists()]
-        noticed = _pytest(copy, tests, made, LIMIT_S) if tests else {}
-        if whole and not noticed:
-            noticed = _pytest(copy, ["--ignore=tests/mutations"], made, _SUITE_LIMIT_S)
+        failed = _pytest(copy, tests, made, LIMIT_S, "-x") if tests else []
+        if whole and not failed:
+            failed = _pytest(copy, ["--ignore=tests/mutations"], made, _SUITE_LIMIT_S, "-x")
+    noticed = failed[0] if failed else {}
     return {
         "id": defect.id,
         "file": defect.file,
@@ -89,37 +90,36 @@ def _plant(clean: Path, defect: Defect, made: Path | None, whole: bool) -> Resul
     } | ({} if "test" in noticed or not noticed else {"broke": noticed})
 
 
-def _pytest(folder: Path, tests: Sequence[str], made: Path | None, limit_s: int) -> dict[str, str]:
-    """What failed first: `test` or `collection` by its name; nothing if all passed."""
-    report = folder.parent / "report.json"
+def _pytest(
+    folder: Path, tests: Sequence[str], made: Path | None, limit_s: int, *options: str
+) -> list[dict[str, str]]:
+    """What failed, in order: each `test` or `collection` by its name."""
+    report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
     environment = os.environ | {REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
     environment |= {MADE: str(made)} if made else {}
-    command = [sys.executable, *_PYTEST, *tests]
+    command = [sys.executable, *_PYTEST, *options, *tests]
     with (folder.parent / "output.txt").open("w") as output:
         try:
             done = subprocess.run(
                 command, cwd=folder, env=environment, timeout=limit_s, stdout=output, stderr=output
             )
         except subprocess.TimeoutExpired:
-            return {"test": f"the limit of {limit_s} s, in {' '.join(tests)}"}
+            return [{"test": f"the limit of {limit_s} s, in {' '.join(tests)}"}]
     if report.exists():
-        noticed: dict[str, str] = json.loads(report.read_text())
-        return noticed
-    return {} if done.returncode == 0 else {"pytest": f"ended with {done.returncode}"}
+        return [json.loads(line) for line in report.read_text().splitlines()]
+    return [] if done.returncode == 0 else [{"pytest": f"ended with {done.returncode}"}]
 
 
 def _void(clean: Path, made: Path | None, results: Sequence[Result]) -> None:
     """A test that fails without any defect has noticed none."""
     tests = {r["killed_by"] for r in results if r["killed_by"] and "::" in r["killed_by"]}
-    while tests and (failed := _pytest(clean, sorted(tests), made, _SUITE_LIMIT_S)):
-        print(f"fails without a defect: {failed}")
-        tests -= set(failed.values())
-        for result in results:
-            if result["killed_by"] in failed.values():
-                result |= {"killed_by": None, "broke": failed}
-        if "test" not in failed:
-            return
+    failed = _pytest(clean, sorted(tests), made, _SUITE_LIMIT_S) if tests else []
+    names = {name for failure in failed for name in failure.values()}
+    print(f"of {len(tests)} tests that noticed one, these fail without: {names or 'none'}")
+    for result in results:
+        if result["killed_by"] in names:
+            result |= {"killed_by": None, "broke": f"{result['killed_by']} fails without it"}
 
 
 def _make_artifacts(clean: Path) -> Path:

@@ -1,7 +1,7 @@
 """What pytest loads beside the tests of a planted defect.
 
-It tells which test failed first, and gives out artifacts that were made before: no defect of the
-service can change them, and making them takes longer than most tests.
+It tells which tests failed, a line of JSON each, and gives out artifacts that were made before: no
+defect of the service can change them, and making them takes longer than most tests.
 """
 
 import importlib.util
@@ -36,9 +36,8 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def _tell(what: str, name: str) -> None:
-    path = Path(os.environ[REPORT])
-    if not path.exists():
-        path.write_text(json.dumps({what: name}))
+    with Path(os.environ[REPORT]).open("a") as report:
+        report.write(json.dumps({what: name}) + "\n")
 
 
 class _Made(ModuleType):

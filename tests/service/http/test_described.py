@@ -127,7 +127,8 @@ def test_a_model_that_is_not_ready_is_told_of_every_route_that_needs_one(
 def test_a_host_of_somebody_else_is_told_of_every_route(
     inks: Path, document: dict[str, Any]
 ) -> None:
-    client = TestClient(create_app(settings(inks)), base_url="http://elsewhere.example")
+    chosen = settings(inks, allowed_hosts=("here.example",))
+    client = TestClient(create_app(chosen), base_url="http://elsewhere.example")
     for method, path in _operations(document):
         answer = _ask(client, method, path)
         assert answer.status_code == 403

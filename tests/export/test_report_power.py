@@ -1,0 +1,291 @@
+"""The power of what export compares, piece by piece: each is given something wrong to find.
+
+Graphs are stood in for by small classes; of artifacts the shipped ones alone are read.
+"""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from contract.golden import Arrays, Golden
+from contract.ink import InkManifest
+from contract.manifest import EXACT, Finding
+from contract.text import NEUTRAL
+from export.convert import _keep_extras, read_artifact, read_source
+from export.golden import MARGIN, Sample
+from export.graph import ROW_INDEPENDENT
+from export.ink import parity as ink_parity
+from export.parity import bits, numbers, operators
+from export.parity.report import QUICK, Report, Served
+from export.text.golden import golden as text_golden
+from export.text.numbers import log_probability, log_softmax, sampling, score
+from models.language import LanguageConfig, LanguageModel
+from tests.export.sampler import draw
+
+_SHIPPED = Path(__file__).parents[2] / "artifacts"
+_ROWS, _STEPS = bits.LARGEST_BATCH, 6
+
+
+class FakeGraph:
+    """Adds up what every row reads; `wrong` says what comes out instead, by place and batch."""
+
+    row_names = ("bias", "top_k")
+
+    def __init__(self, wrong: Any = None) -> None:
+        self._wrong = wrong
+
+    def initial_state(self, batch: int) -> Arrays:
+        return {"sum": np.zeros(batch, np.int64)}
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        sums = state["sum"] + steps["forced"].cumsum(0) + row["bias"]
+        if self._wrong is not None:
+            sums = sums + self._wrong(steps["forced"], row["bias"])
+        return {"sum": sums[-1] - row["bias"]}, {"next": sums}
+
+
+class PlainGraph(FakeGraph):
+    """One without the options that leave symbols out."""
+
+    row_names = ("bias",)
+
+
+def _work() -> bits.Work:
+    random = np.random.default_rng(2)
+    return bits.Work(
+        {
+            "forced": random.integers(1, 99, (_STEPS, _ROWS)),
+            "force": np.ones((_STEPS, _ROWS), bool),
+        },
+        {"bias": np.arange(_ROWS) * 1000},
+        np.arange(_ROWS) % 3 == 2,
+    )
+
+
+def _of_row(row: int) -> Any:
+    return lambda forced, bias: (bias == 1000 * row).astype(np.int64)
+
+
+def test_graphs_that_agree_differ_in_nothing() -> None:
+    comparison = bits.compare_everything(FakeGraph(), [FakeGraph(), PlainGraph()], _work(), 1)  # type: ignore[arg-type, list-item]
+    assert bits.bits(comparison).holds
+    assert comparison.row_steps > 10_000
+
+
+@pytest.mark.parametrize("row", [0, 1, 20, 33, _ROWS - 1])
+def test_one_row_that_differs_on_one_graph_is_found_wherever_it_is(row: int) -> None:
+    work, wrong = _work(), FakeGraph(_of_row(row))
+    comparison = bits.BitComparison(FakeGraph(), work)  # type: ignore[arg-type]
+    comparison.compare(wrong, range(_ROWS), [_STEPS])  # type: ignore[arg-type]
+    found = comparison.differing
+    assert found > 0
+    comparison.compare(FakeGraph(), range(_ROWS), [_STEPS])  # type: ignore[arg-type]
+    assert comparison.differing == found  # nothing that agrees takes it back
+    assert not bits.bits(comparison).holds
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        lambda forced, bias: int(len(bias) > 1),  # alone, a row is another
+        lambda forced, bias: int(len(bias) == _ROWS),
+        lambda forced, bias: (np.arange(len(bias)) == 24).astype(int),  # one place in the batch
+        lambda forced, bias: int(len(forced) == 1),  # chunks of one step
+    ],
+    ids=["in company", "in the largest batch", "at a place", "in a short chunk"],
+)
+def test_a_row_that_depends_on_anything_else_is_found(wrong: Any) -> None:
+    comparison = bits.compare_everything(FakeGraph(wrong), [], _work(), 1)  # type: ignore[arg-type]
+    assert not bits.bits(comparison).holds
+
+
+class _Asked:
+    """An artifact's graphs by what they are, in the order they are asked for."""
+
+    def __init__(self, variants: list[str]) -> None:
+        self.variants = variants
+        self.graphs: list[tuple[str, str, Any]] = []
+
+    def graph(self, runner: str, options: str, **settings: Any) -> tuple[str, str, Any]:
+        self.graphs.append((runner, options, settings.get("threads")))
+        return self.graphs[-1]
+
+
+def test_the_bits_of_every_graph_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    compared: list[Any] = []
+
+    def everything(alone: Any, others: list[Any], work: Any, seed: int) -> Any:
+        compared.extend([alone, *others])
+        return bits.BitComparison(FakeGraph(), _work())  # type: ignore[arg-type]
+
+    monkeypatch.setattr(bits, "compare_everything", everything)
+    green = Finding(name="control", value=0, bound=0, detail="")
+    monkeypatch.setattr(bits, "control", lambda *_: green)
+    bits.findings(_Asked(["plain", "filtered"]), _work(), QUICK, 1)  # type: ignore[arg-type]
+    assert compared[0][:2] == ("scan", "filtered")
+    assert {(runner, options) for runner, options, _ in compared} == {
+        ("scan", "filtered"), ("step", "plain"), ("step", "filtered"), ("scan", "plain"),
+    }  # fmt: skip
+    assert {threads for runner, _, threads in compared if runner == "scan"} >= {None, 1}
+
+
+def test_a_report_knows_of_every_graph_of_an_artifact() -> None:
+    folder = _SHIPPED / "shakespeare"
+    assert Served(folder, read_artifact(folder)).variants == ["plain", "filtered"]
+
+
+def test_one_red_finding_turns_a_report_red() -> None:
+    green, red = (Finding(name="f", value=v, bound=1.0, detail="") for v in (0.5, 1.5))
+    assert Report([green, green], {}).holds
+    assert not Report([green, red, green], {}).holds
+
+
+def _logits(seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).normal(0, 2, (9, 4, 256)).astype(np.float32)
+
+
+def test_one_log_probability_off_breaks_its_bound() -> None:
+    served = _logits()
+    served[7, 3, 201] += 0.5
+    assert log_probability(_logits(), _logits()).holds
+    assert not log_probability(_logits(), served).holds
+
+
+@pytest.mark.parametrize("by", [1e-3, -1e-3])
+def test_a_score_that_is_better_or_worse_breaks_its_bound(by: float) -> None:
+    tokens = np.random.default_rng(1).integers(0, 256, (9, 4))
+    served = _logits().astype(np.float64)
+    np.put_along_axis(
+        served, tokens[..., None], np.take_along_axis(served, tokens[..., None], -1) + by, -1
+    )
+    assert score("it", tokens, _logits(), _logits()).holds
+    assert not score("it", tokens, _logits(), served).holds
+
+
+def _sample(symbols: np.ndarray, uniforms: np.ndarray) -> Sample:
+    noise = {"uniform": torch.from_numpy(uniforms.astype(np.float32))}
+    return Sample(torch.from_numpy(symbols), noise, {})
+
+
+def test_a_byte_drawn_differently_is_a_tie_at_a_border_alone() -> None:
+    probabilities = np.exp(log_softmax(_logits()))[5, 2]
+    byte = int(probabilities.argmax())
+    symbols = np.full((9, 4), byte)
+    draws = symbols.copy()
+    draws[5, 2] -= 1
+    for part, expected in ((0.0, 0), (0.5, 1)):
+        uniforms = np.full((9, 4), 0.5)
+        uniforms[5, 2] = probabilities[:byte].sum() + part * probabilities[byte]
+        assert sampling(_sample(symbols, uniforms), _logits(), draws).value == expected
+
+
+@pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (2.0, False), (8.0, False)])
+def test_served_rounding_beyond_trainings_own_breaks_its_bound(factor: float, holds: bool) -> None:
+    random = np.random.default_rng(0)
+    truth = torch.from_numpy(random.normal(size=(20, 3, 7)))
+    error = torch.from_numpy(random.normal(size=truth.shape)) * 1e-6
+
+    def trained(model: nn.Module, of: Sample) -> Tensor:
+        wide = next(model.parameters()).dtype == torch.float64
+        if wide:
+            return truth
+        rows = of.symbols[0].tolist()
+        # A worse one beside it: the better is what counts.
+        return (truth + error * (1 if len(rows) == 3 else 30))[:, rows]
+
+    sample = _sample(np.tile(np.arange(3), (20, 1)), np.full((20, 3), 0.5))
+    served = (truth + factor * error.flip(0)).numpy()
+    finding, _, curves = numbers.rounding(nn.Linear(1, 1), sample, served, trained)
+    assert finding.holds is holds
+    assert finding.value == pytest.approx(factor, rel=0.1)
+    assert len(curves) == 3
+
+
+def test_no_operator_known_to_depend_on_the_batch_is_allowed() -> None:
+    assert not ROW_INDEPENDENT & set(operators.EXCLUDED)
+
+
+class _Window:
+    """A graph that sees every symbol of its text, or those up to the end alone."""
+
+    def __init__(self, *, padding: bool) -> None:
+        self._padding = padding
+
+    def initial_state(self, batch: int) -> Arrays:
+        return {"point": np.zeros((batch, 3), np.float32)}
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        seen = np.arange(row["text"].shape[1]) <= row["length"][:, None]
+        text = row["text"] if self._padding else np.where(seen, row["text"], 0)
+        return state, {"mixture": np.tile(text.sum(1), (len(steps["force"]), 1))}
+
+
+@pytest.mark.parametrize("padding", [True, False])
+def test_a_graph_that_sees_the_padding_is_found(padding: bool) -> None:
+    text = torch.zeros(2, 12, dtype=torch.int64)
+    text[0, :4], text[1, :7] = 5, 9
+    drawn = Sample(
+        torch.zeros(3, 2, 3),
+        {"uniform": torch.full((3, 2), 0.5)},
+        {"text": text, "length": torch.tensor([4, 7])},
+    )
+    assert ink_parity.padding(_Window(padding=padding), drawn).holds is not padding
+
+
+@pytest.fixture(scope="module")
+def golden() -> Golden:
+    torch.manual_seed(4)
+    model = LanguageModel(LanguageConfig(units=16, embedding=4))
+    return text_golden(model, {"batch": {"rows": 8, "steps": 24}}, EXACT)
+
+
+def test_golden_vectors_allow_little_more_than_trainings_own_error(golden: Golden) -> None:
+    assert 2 * golden.training_error < golden.bounds["logits"] < 10 * golden.training_error
+
+
+def test_golden_rows_with_any_filter_say_so(golden: Golden) -> None:
+    for row in golden.all_rows:
+        given = golden.row_inputs(row)
+        asked = any(given[n] != np.float32(NEUTRAL[n]) for n in ("log_min_p", "top_k", "top_p"))
+        assert golden.filtered[row] == asked
+
+
+def test_golden_draws_are_clear_of_borders_on_both_sides(golden: Golden) -> None:
+    for row in golden.plain_rows:
+        given = golden.row_inputs(row)
+        temperature = 1 / float(given["inverse_temperature"])
+        for t, byte in enumerate(golden.exact["next"][:, row]):
+            for by in (-0.9 * MARGIN, 0.9 * MARGIN):
+                uniform = float(np.clip(golden.steps["uniform"][t, row] + by, 1e-7, 1 - 1e-7))
+                logits = golden.truth["logits"][t, row]
+                assert draw(logits, uniform, temperature, given["logit_bias"]) == byte
+
+
+def test_an_artifact_with_a_changed_weight_is_not_read_again(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(_SHIPPED / "shakespeare", tmp_path / "shakespeare"))
+    read_source(folder)
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.safetensors is not the file its manifest"):
+        read_source(folder)
+
+
+def test_stored_hands_go_with_an_artifact_that_is_converted_again(tmp_path: Path) -> None:
+    source = _SHIPPED / "handwriting"
+    before = read_artifact(source)
+    assert isinstance(before, InkManifest)
+    files = {name: sha for name, sha in before.files.items() if name != "styles.safetensors"}
+    before.model_copy(update={"styles": (), "files": files}).write(tmp_path)
+    _keep_extras(source, tmp_path)
+    after = read_artifact(tmp_path)
+    assert isinstance(after, InkManifest)
+    assert after.styles == before.styles != ()
+    assert after.files == before.files
+    stored = [(folder / "styles.safetensors").read_bytes() for folder in (source, tmp_path)]
+    assert stored[0] == stored[1]
