@@ -80,7 +80,7 @@ docker-probe: ## ask a running service for a completion and a line of ink; fails
 # Of each route, as many requests as this that schemathesis makes up.
 EXAMPLES ?= 2000
 .PHONY: fuzz
-fuzz: $(VENV)
+fuzz: $(VENV) ## send the service what schemathesis makes up; EXAMPLES=2000 a route
 	EVENKEEL_FUZZ=$(EXAMPLES) $(RUN) pytest tests/service/http/test_schema.py
 
 gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU

@@ -37,6 +37,12 @@ class Settings(BaseSettings):
         8, ge=1, le=4096, description="steps before a request's first bytes go out"
     )
     max_tokens: int = Field(65536, ge=1, description="largest max_tokens a request may ask for")
+    max_request_steps: int = Field(
+        1 << 21,
+        ge=1,
+        description="largest number of bytes one request may have read and written, "
+        "all its choices together",
+    )
     max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body")
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"

@@ -68,7 +68,8 @@ def _whole(value: Any) -> Any:
     return value
 
 
-def _unicode(text: str) -> str:
+def check_unicode(text: str) -> str:
+    """The text, if it can be UTF-8. Raises `ValueError`."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -76,9 +77,21 @@ def _unicode(text: str) -> str:
     return text
 
 
+def at_most(count: int, what: str) -> BeforeValidator:
+    """Refuses a longer list or object before anything in it is looked at, or an error made of each
+    of a million."""
+
+    def check(value: Any) -> Any:
+        if isinstance(value, list | dict) and len(value) > count:
+            raise ValueError(f"{len(value):,} {what}; at most {count:,}")
+        return value
+
+    return BeforeValidator(check)
+
+
 # The last of an annotation: the limits before them are then part of the schema.
 FLOAT32 = AfterValidator(_in_float32)
 WHOLE = BeforeValidator(_whole)
 
-Text = Annotated[str, AfterValidator(_unicode)]
+Text = Annotated[str, AfterValidator(check_unicode)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]

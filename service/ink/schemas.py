@@ -1,8 +1,8 @@
 """Requests for handwriting as they arrive, and their checks."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
@@ -10,27 +10,32 @@ from service.ink.layout import Layout
 
 Format = Literal["svg", "json", "inkml", "png"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
-Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2)]
+Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2, fail_fast=True)]
+Stroke = Annotated[list[Place], Field(min_length=1, fail_fast=True)]
 _PRINTABLE: dict[str, JsonValue] = {"pattern": r"^([ -~\n]|\r\n)*$"}
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
 _MOST_STROKES, _MOST_POINTS = 200, 8000
 
 
+def _not_too_much(strokes: Any) -> Any:
+    """Refused before any point is looked at."""
+    if isinstance(strokes, list):
+        points = sum(len(stroke) for stroke in strokes if isinstance(stroke, list))
+        if len(strokes) > _MOST_STROKES or points > _MOST_POINTS:
+            raise ValueError(
+                f"{len(strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
+                f"{_MOST_POINTS}"
+            )
+    return strokes
+
+
 class StrokesWithText(RequestBody):
     """A person's strokes in px, y down, and what they say."""
 
-    strokes: Annotated[list[Annotated[list[Place], Field(min_length=1)]], Field(min_length=1)]
+    strokes: Annotated[
+        list[Stroke], Field(min_length=1, fail_fast=True), BeforeValidator(_not_too_much)
+    ]
     text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)]
-
-    @model_validator(mode="after")
-    def _not_too_much(self) -> "StrokesWithText":
-        points = sum(map(len, self.strokes))
-        if len(self.strokes) > _MOST_STROKES or points > _MOST_POINTS:
-            raise ValueError(
-                f"{len(self.strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
-                f"{_MOST_POINTS}"
-            )
-        return self
 
 
 class StyleRequest(StrokesWithText):

@@ -27,7 +27,9 @@ class TextOpening(RequestBody):
 class _Sent(RequestBody):
     """Any message after it: bytes, or how many steps to write."""
 
-    bytes: Annotated[list[_Byte], Field(min_length=1, max_length=MOST_STEPS)] | None = None
+    bytes: (
+        Annotated[list[_Byte], Field(min_length=1, max_length=MOST_STEPS, fail_fast=True)] | None
+    ) = None
     write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
 
 

@@ -14,6 +14,7 @@ from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownMo
 from service.http.answers import EventStream, Exchange, count, unless_gone
 from service.http.described import BUSY, EVENTS, Responses, fails
 from service.metrics import Metrics
+from service.settings import Settings
 from service.state import Moment
 from service.text.completion import (
     ByteLogprob,
@@ -40,7 +41,7 @@ _ANSWERS: Responses = {
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue each prompt `n` times."""
     model = request.app.state.models.pick(body.model, TextModel)
-    call = _make_call(body, model, request.app.state.settings.max_tokens)
+    call = _make_call(body, model, request.app.state.settings)
     call.exchange.submit(model.engine)
     metrics: Metrics = request.app.state.metrics
     if body.stream:
@@ -92,16 +93,23 @@ class Call:
         }
 
 
-def _make_call(body: CompletionRequest, model: TextModel, most_tokens: int) -> Call:
-    if body.max_tokens > most_tokens:
+def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) -> Call:
+    if body.max_tokens > settings.max_tokens:
         raise InvalidRequest(
-            f"max_tokens is {body.max_tokens}; it must be at most {most_tokens}", "max_tokens"
+            f"max_tokens is {body.max_tokens}; it must be at most {settings.max_tokens}",
+            "max_tokens",
         )
     prompts = body.prompts()
     if len(prompts) * body.n > MOST_CHOICES:
         raise InvalidRequest(
             f"{len(prompts)} prompts times n = {body.n}; at most {MOST_CHOICES} choices", "n"
         )
+    steps = body.n * sum(len(prompt) + body.max_tokens for prompt in prompts)
+    if steps > settings.max_request_steps:
+        raise InvalidRequest(
+            f"{steps:,} bytes to be read and written; at most {settings.max_request_steps:,} in "
+            "one request", "max_tokens",
+        )  # fmt: skip
     start = _start(body, model)
     exchange: Exchange[TextPiece] = Exchange()
     for prompt in prompts:

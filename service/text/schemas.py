@@ -1,17 +1,54 @@
 """Requests as they arrive, in the words of the OpenAI completions API, and their checks."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator
+from pydantic import Field, WrapValidator, field_validator, model_validator
 
 from contract.alphabets import VOCABULARY
-from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
+from service.http.fields import (
+    FLOAT32,
+    WHOLE,
+    RequestBody,
+    Seed,
+    Text,
+    at_most,
+    check_unicode,
+)
 from service.text.completion import Sampling
 
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MOST_STOPS = 16
+_MOST_METADATA = 16
 MOST_CHOICES = 128
+# Positions times the bytes listed at each: some 70 MB of numbers and their names.
+_MOST_LOGPROBS = 400_000
 _TOKEN_IN_DIGITS = "^0*([0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"
+
+
+def _prompt(value: Any, _: object) -> Any:
+    """A prompt whose shape is known before its items are looked at: pydantic would try every branch
+    of the union on each of a million tokens, and keep an error of each."""
+    if isinstance(value, str):
+        return check_unicode(value)
+    if not isinstance(value, list):
+        raise ValueError("a prompt is text, a list of bytes 0 to 255, or a list of one of them")
+    kinds = set(map(type, value))
+    if kinds <= {int}:
+        return _tokens(value)
+    if len(value) > MOST_CHOICES:
+        raise ValueError(f"{len(value):,} prompts; at most {MOST_CHOICES}")
+    if kinds == {str}:
+        return list(map(check_unicode, value))
+    if kinds == {list} and all(set(map(type, tokens)) <= {int} for tokens in value):
+        return list(map(_tokens, value))
+    raise ValueError("a list of prompts holds texts alone, or lists of bytes 0 to 255 alone")
+
+
+def _tokens(value: list[int]) -> list[int]:
+    if value and not 0 <= min(value) <= max(value) < VOCABULARY:
+        wrong = next(token for token in value if not 0 <= token < VOCABULARY)
+        raise ValueError(f"{wrong} is no token; tokens are bytes, 0 or more and less than 256")
+    return value
 
 
 class StreamOptions(RequestBody):
@@ -29,7 +66,9 @@ class CompletionRequest(RequestBody):
     """
 
     model: str
-    prompt: Text | list[Text] | list[Token] | list[list[Token]] = ""
+    prompt: Annotated[
+        Text | list[Text] | list[Token] | list[list[Token]], WrapValidator(_prompt)
+    ] = ""
     max_tokens: Annotated[int, Field(ge=0), WHOLE] = 16
     temperature: Annotated[float, Field(ge=0, le=2), FLOAT32] = 1.0
     top_p: Annotated[float, Field(gt=0, le=1), FLOAT32] = 1.0
@@ -38,10 +77,14 @@ class CompletionRequest(RequestBody):
     logit_bias: Annotated[
         dict[str, Annotated[float, Field(ge=-100, le=100), FLOAT32]] | None,
         Field(json_schema_extra={"propertyNames": {"pattern": _TOKEN_IN_DIGITS}}),
+        at_most(VOCABULARY, "biases"),
     ] = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] = 1
     seed: Seed | None = None
-    stop: Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None = None
+    stop: Annotated[
+        Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None,
+        at_most(_MOST_STOPS, "stop strings"),
+    ] = None
     echo: bool = False
     logprobs: Annotated[int, Field(ge=0, le=VOCABULARY), WHOLE] | None = None
     stream: bool = False
@@ -50,7 +93,7 @@ class CompletionRequest(RequestBody):
     state: str | None = None
     # For the caller's own records: read, and forgotten.
     user: str | None = None
-    metadata: dict[str, str] | None = None
+    metadata: Annotated[dict[str, str] | None, at_most(_MOST_METADATA, "entries")] = None
     # Part of OpenAI's API, not of this service.
     best_of: Literal[1] | None = None
     frequency_penalty: Literal[0] | None = None
@@ -69,6 +112,18 @@ class CompletionRequest(RequestBody):
             if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
                 raise ValueError(f"{key!r} is not a token; tokens are the bytes 0 to 255")
         return value
+
+    @model_validator(mode="after")
+    def _not_too_many_logprobs(self) -> "CompletionRequest":
+        if self.logprobs is not None:
+            read = sum(map(len, self.prompts())) if self.echo else 0
+            positions = self.n * (read + self.max_tokens * len(self.prompts()))
+            if positions * (self.logprobs + 1) > _MOST_LOGPROBS:
+                raise ValueError(
+                    f"logprobs of {self.logprobs} at {positions:,} positions; "
+                    f"at most {_MOST_LOGPROBS:,} in all"
+                )
+        return self
 
     def prompts(self) -> list[bytes]:
         """The prompts as bytes, one at least."""

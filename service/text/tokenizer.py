@@ -29,7 +29,7 @@ class DetokenizeRequest(RequestBody):
     """`POST /detokenize`."""
 
     model: str | None = None
-    tokens: Annotated[list[Token], Field(max_length=1 << 20)]
+    tokens: Annotated[list[Token], Field(max_length=1 << 20, fail_fast=True)]
 
 
 _TOKENS: Responses = {200: {"model": Tokens}, **fails(InvalidRequest)}

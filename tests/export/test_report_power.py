@@ -43,10 +43,9 @@ class FakeGraph:
         return {"sum": np.zeros(batch, np.int64)}
 
     def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
-        sums = state["sum"] + steps["forced"].cumsum(0) + row["bias"]
-        if self._wrong is not None:
-            sums = sums + self._wrong(steps["forced"], row["bias"])
-        return {"sum": sums[-1] - row["bias"]}, {"next": sums}
+        sums = state["sum"] + steps["forced"].cumsum(0)
+        wrong = 0 if self._wrong is None else self._wrong(steps["forced"], row["bias"])
+        return {"sum": sums[-1]}, {"next": sums + row["bias"] + wrong}
 
 
 class PlainGraph(FakeGraph):

@@ -9,7 +9,7 @@ import torch
 from contract.text import GREEDY
 from models.sampling import Filters, Options, sample
 
-_V, _ROWS = 256, 64
+_V, _ROWS = 256, 12
 _TEMPERATURES, _TOP_KS, _TOP_PS = (0.4, 1.0, 1.9), (2, 7, 100, _V), (0.2, 0.6, 0.95, 1.0)
 _MIN_PS = (0.0, 0.02, 0.5)
 _EVERY = list(itertools.product(_TEMPERATURES, _TOP_KS, _TOP_PS, _MIN_PS))

@@ -1,4 +1,4 @@
-"""A hand that is taken up stands at the end of what it wrote, and brings no randomness of its own."""
+"""A hand that is taken up stands at the end of what it wrote, and brings no randomness with it."""
 
 import asyncio
 from dataclasses import replace

@@ -18,7 +18,7 @@ def inks() -> list[Ink]:
     lines = [
         Line(line.text, tuple(s * np.float32(size) for s in line.strokes), writer, "one",
              line.points_per_second)
-        for line in synthetic_lines(60, 8)
+        for line in synthetic_lines(36, 8)
         for writer, size in _SIZES.items()
     ]  # fmt: skip
     return prepare(lines, Tally())
@@ -34,7 +34,7 @@ def test_a_writer_twice_as_large_comes_out_by_the_root_of_two_larger(inks: list[
     for ink in inks:
         by_text.setdefault(ink.text, {})[ink.writer] = _height(ink)
     whole = [heights for heights in by_text.values() if len(heights) == 3]
-    assert len(whole) > 20
+    assert len(whole) > 15
     for writer, size in _SIZES.items():
         ratios = [heights[writer] / heights["usual"] for heights in whole]
         assert median(ratios) == pytest.approx(size**0.5, rel=0.01)

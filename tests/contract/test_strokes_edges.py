@@ -1,0 +1,42 @@
+"""Where strokes end and their line stands: at the last point, and under most of the letters."""
+
+import numpy as np
+import pytest
+
+from contract.strokes import Points, measure, offsets
+
+
+def _arches(count: int, descender: float = 0.0) -> Points:
+    """Arcs that stand on y = 5, the third of which hangs `descender` below; higher than wide, so
+    that nothing turns them."""
+    points: list[tuple[float, float]] = []
+    for arc in range(count):
+        low = 5 - (descender if arc == 2 else 0.0)
+        points += [(10.0 * arc + x, low + (305 - low) * abs(x - 5) / 5) for x in range(10)]
+    return np.array([*points, (10.0 * count, 305.0)])
+
+
+@pytest.mark.parametrize("descender", [0.0, 4.0, 100.0])
+def test_the_baseline_is_under_most_letters_however_far_one_hangs_below(descender: float) -> None:
+    line = measure([_arches(9, descender)], "arches")
+    assert line is not None
+    (stroke,) = line.strokes
+    lows = stroke[stroke[:, 0] % 10 == 5, 1]
+    assert len(lows) == 9
+    assert np.median(lows) == pytest.approx(0.0, abs=1e-9)
+    assert lows.min() == pytest.approx(-descender, abs=1e-9)
+
+
+@pytest.mark.parametrize("rest", [1e-3, 0.02, 0.05])
+def test_a_pause_at_the_end_of_a_stroke_leaves_its_last_point(rest: float) -> None:
+    moving = _arches(6)
+    still = moving[-1] + np.outer([1, 2, 3], [rest, 0.0])
+    line = measure([np.concatenate([moving, still])], "arches")
+    assert line is not None
+    (stroke,) = line.strokes
+    assert stroke[0] == pytest.approx([0, 300])
+    assert stroke[-1] == pytest.approx(still[-1] - [0, 5], abs=1e-9)
+    assert len(stroke) < len(moving) + 3
+    made = offsets(line, line.points_per_character, line.size)
+    assert made[:, :2].sum(0) == pytest.approx(stroke[-1] * 1.5 / line.size, abs=1e-3)
+    assert made[-1, 2] == 1
