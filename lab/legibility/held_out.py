@@ -21,6 +21,7 @@ _LEAST_WORDS = 2
 # A line of which most is misread even in its writer's own hand would say nothing of the model.
 MOST_ERRORS = 0.7
 _IDENTITY_DIGITS = 16
+_POINTS = 8  # told apart to so many: a stroke may gain or lose one
 _FOLDER = "unipen_r01_v07"
 RULE = (
     f"lines of validation writers, {_CHARACTERS[0]} to {_CHARACTERS[-1]} characters, "
@@ -39,9 +40,9 @@ def corpus(saved: Path | None) -> PenCorpus:
 
 
 def identity(ink: Ink) -> str:
-    """What the list calls a line: by what no preparation of the ink changes."""
-    strokes = int(ink.offsets[:, 2].sum())
-    digest = hashlib.sha256(f"{ink.writer}\0{ink.text}\0{strokes}".encode())
+    """What the list calls a line: by what levelling and scaling do not change."""
+    strokes, points = int(ink.offsets[:, 2].sum()), len(ink.offsets) // _POINTS
+    digest = hashlib.sha256(f"{ink.writer}\0{ink.text}\0{strokes}\0{points}".encode())
     return digest.hexdigest()[:_IDENTITY_DIGITS]
 
 

@@ -22,7 +22,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if made := os.environ.get(MADE):
         import tests
 
-        tests.artifacts = sys.modules["tests.artifacts"] = _Made("tests.artifacts", Path(made))
+        stand_in = _Made("tests.artifacts", Path(made))
+        vars(tests)["artifacts"] = sys.modules["tests.artifacts"] = stand_in
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

@@ -62,6 +62,7 @@ def _service(artifacts: Path, **environment: str) -> Iterator[_Process]:
         "EVENKEEL_THREADS": "1",
         "EVENKEEL_ALLOW_UNPROVED": "1",
         "EVENKEEL_MAX_TOKENS": "100000000",
+        "EVENKEEL_MAX_REQUEST_STEPS": "100000000",
     }
     process = subprocess.Popen(
         [sys.executable, "-m", "service"],

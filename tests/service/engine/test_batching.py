@@ -15,12 +15,13 @@ from fastapi import FastAPI
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _ENDLESS = 10**8  # hours: what ends sooner was ended
+_ALLOWED = {"max_tokens": 10**9, "max_request_steps": 10**9}
 
 
 @pytest.fixture(scope="module", params=["scan", "slots"])
 def server(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[tuple[str, Service]]:
     """A real server and a way to look at its metrics."""
-    chosen = settings(artifacts, runner=request.param, slots=24, max_tokens=_ENDLESS)
+    chosen = settings(artifacts, runner=request.param, slots=24, **_ALLOWED)
     with listening(chosen) as (url, app):
         yield url, _looking_at(app)
 
@@ -131,7 +132,7 @@ def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
 
 
 def test_a_request_left_in_the_queue_never_runs(artifacts: Path) -> None:
-    chosen = settings(artifacts, slots=1, max_tokens=_ENDLESS)
+    chosen = settings(artifacts, slots=1, **_ALLOWED)
     with listening(chosen) as (url, app), ThreadPoolExecutor(2) as pool:
         service = _looking_at(app)
         long = _body(prompt="a" * 60_000, max_tokens=1)
@@ -166,7 +167,7 @@ def test_a_client_gone_before_the_response_began_frees_its_slots(
         "query_string": b"",
         "headers": [(b"content-type", b"application/json")],
     }
-    with running(settings(artifacts, max_tokens=_ENDLESS)) as service:
+    with running(settings(artifacts, **_ALLOWED)) as service:
         service.client.portal.call(service.app, scope, receive, send)
         assert eventually(lambda: _idle(service))
 
@@ -181,7 +182,7 @@ def test_stopping_the_service_ends_streams_with_an_error_event(artifacts: Path) 
                 lines.append(line)
                 begun.set()
 
-    with listening(settings(artifacts, max_tokens=_ENDLESS)) as (url, app):
+    with listening(settings(artifacts, **_ALLOWED)) as (url, app):
         reader = threading.Thread(target=read, args=[f"{url}/v1/completions"])
         reader.start()
         assert begun.wait(30)

@@ -3,7 +3,7 @@ itself alone, on both runners, whatever it asks for and wherever it stands.
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -173,4 +173,34 @@ def test_a_slot_that_changes_hands_at_once_has_the_options_of_the_new_row(
         jobs = [_job(artifact, row) for row in (3, 4, _FILTERED, 5)]
         asyncio.run(run_steps(engine, jobs))
     for row, result in zip((3, 4, _FILTERED, 5), _results(jobs), strict=True):
+        assert _equal(result, alone[row]), row
+
+
+class _Bringing(GivenSteps):
+    """Has another job queued when its own first outputs come."""
+
+    bring: Callable[[], None] | None = None
+
+    def accept(self, outputs: Arrays) -> bool:
+        bring, self.bring = self.bring, None
+        if bring is not None:
+            bring()
+        return super().accept(outputs)
+
+
+@_RUNNERS
+def test_a_row_that_joins_others_which_run_on_is_itself_and_so_are_they(
+    artifact: Artifact, alone: list[Arrays], kind: str
+) -> None:
+    with _engine(_runner(artifact, kind)) as engine:
+        late = _job(artifact, 8)
+        ended: list[GivenSteps] = []
+        late.done = ended.append
+        first = _Bringing(artifact.initial_state(), _sampling(3).row(), _steps(3), wants_state=True)
+        first.bring = lambda: engine.submit([late])
+        others = [_job(artifact, row) for row in (4, 6)]
+        asyncio.run(run_steps(engine, [first, *others]))
+        assert eventually(lambda: bool(ended))
+    assert late.error is None
+    for row, result in zip((3, 4, 6, 8), _results([first, *others, late]), strict=True):
         assert _equal(result, alone[row]), row
