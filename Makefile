@@ -3,6 +3,8 @@
 PYTHON ?= python3
 # Where pip also looks for torch; PyTorch's CPU index saves gigabytes of CUDA libraries.
 TORCH_INDEX ?=
+# Processes that share the tests; a file's tests stay together.
+WORKERS ?= 2
 # The running service that docker-probe asks.
 URL ?= http://127.0.0.1:8000
 
@@ -25,7 +27,7 @@ serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train q
 	@exec $(RUN) service
 
 test: check ## lint, types and all tests
-	$(RUN) pytest
+	$(RUN) pytest -n $(WORKERS) --dist loadfile
 
 check: $(VENV) ## lint and types
 	$(RUN) ruff format --check
