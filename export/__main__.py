@@ -102,9 +102,11 @@ def _verify(
         print(f"     {note}")
     if plot is not None:
         plot_errors(report.error_curves, plot, f"{artifact.name}: distance to float64")
+    manifest = read_artifact(artifact).model_copy(update={"parity": tuple(report.findings)})
+    if manifest.doubt is not None:
+        print(manifest.doubt)
     if record:
-        manifest = read_artifact(artifact)
-        manifest.model_copy(update={"parity": tuple(report.findings)}).write(artifact)
+        manifest.write(artifact)
     return 0 if report.holds else 1
 
 

@@ -1,0 +1,77 @@
+"""Data that is kept elsewhere is found through links; what nobody wrote is not learned; a training
+that ran out of time says so.
+"""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.training.tiny import tiny_recipe, write_corpus
+from training.files import files_below, folders_below
+from training.ink.line import Tally
+from training.ink.sources import read_lines
+from training.run import carry_out
+from training.text.data import read_corpus
+
+_FIXTURES = Path(__file__).parent / "ink" / "fixtures"
+
+
+def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) -> None:
+    far = tmp_path / "far" / "deep"
+    far.mkdir(parents=True)
+    (far / "a.txt").write_text("a")
+    near = tmp_path / "near"
+    near.mkdir()
+    (near / "b.txt").write_text("b")
+    (near / "link").symlink_to(tmp_path / "far")
+    (far / "back").symlink_to(near)
+    (near / "gone.txt").symlink_to(tmp_path / "nowhere")
+    assert files_below(near, "*.txt") == [near / "b.txt", near / "link" / "deep" / "a.txt"]
+    assert folders_below(near, "de*") == [near / "link" / "deep"]
+
+
+def test_a_text_behind_a_link_is_read(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    write_corpus(tmp_path / "elsewhere")
+    (tmp_path / "corpus").mkdir()
+    (tmp_path / "corpus" / "link").symlink_to(tmp_path / "elsewhere")
+    whole = read_corpus(str(tmp_path / "elsewhere"))
+    assert read_corpus(str(tmp_path / "corpus")).content == whole.content
+
+
+@pytest.mark.parametrize(
+    ("source", "inner"), [("unipen", "data"), ("iam", "lineStrokes-all"), ("iam", "ascii-all")]
+)
+def test_pens_behind_a_link_are_the_same_lines(tmp_path: Path, source: str, inner: str) -> None:
+    shutil.copytree(_FIXTURES / source, tmp_path / "pens")
+    (tmp_path / "pens" / inner).rename(tmp_path / "elsewhere")
+    (tmp_path / "pens" / inner).symlink_to(tmp_path / "elsewhere")
+    linked, plain = (read_lines(p, Tally()) for p in (tmp_path / "pens", _FIXTURES / source))
+    assert [line.text for line in linked] == [line.text for line in plain] != []
+
+
+def test_a_line_of_iam_with_a_word_crossed_out_is_left_out(tmp_path: Path) -> None:
+    shutil.copytree(_FIXTURES / "iam", tmp_path / "iam")
+    before = read_lines(tmp_path / "iam", Tally())
+    (text,) = (tmp_path / "iam").rglob("z01-000a.txt")
+    content = text.read_text()
+    first = before[0].text
+    assert content.count(first) >= 1
+    head, mark, rest = content.partition("CSR:")
+    text.write_text(head + mark + rest.replace(first, f"{first} # gone", 1))
+    tally = Tally()
+    after = read_lines(tmp_path / "iam", tally)
+    assert [line.text for line in after] == [line.text for line in before[1:]]
+    assert tally.skipped["a word crossed out"] == 1
+
+
+def test_a_training_that_its_time_limit_ended_says_so(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = write_corpus(tmp_path)
+    carry_out(tiny_recipe(corpus, time_limit_s=0.05), tmp_path / "short", "cpu", Path())
+    said = capsys.readouterr().err
+    assert "training.time_limit_s (0 s) ended the run after" in said
+    carry_out(tiny_recipe(corpus, epochs=0.2), tmp_path / "whole", "cpu", Path())
+    assert "time_limit_s" not in capsys.readouterr().err
