@@ -48,7 +48,7 @@ function facts(model) {
   const normed = norm === "none" ? "no norm" : `${norm} norm`;
   const said = {
     network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters`,
-    "native LayerNormalization nodes": whole(model.layer_normalizations),
+    "layer norms": whole(model.layer_normalizations),
     "trained on": model.provenance.data.name,
     runtime: model.runtime,
     digest: model.digest,
