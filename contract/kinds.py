@@ -1,33 +1,16 @@
-"""The kinds of model one stage of the project knows: an object each, found by its name."""
+"""The kinds of model one stage of the project knows: an object each, by its name."""
 
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, TypeVar
 
-
-class Named(Protocol):
-    """Whatever stands for a kind in a stage."""
-
-    @property
-    def name(self) -> str:
-        """The kind, as manifests and recipes spell it."""
-        ...
-
-
-K = TypeVar("K", bound=Named)
+K = TypeVar("K")
 
 
 class Kinds(dict[str, K], Generic[K]):
-    """Kinds by name; the first is that of a recipe that names none."""
-
-    def __init__(self, *kinds: K) -> None:
-        super().__init__({kind.name: kind for kind in kinds})
-
-    def register(self, kind: K) -> None:
-        """Add a kind, or put another in its place."""
-        self[kind.name] = kind
+    """Kinds by name, as manifests and recipes spell it; whoever adds one puts it in."""
 
     @property
     def default(self) -> str:
-        """The name of the first."""
+        """The first: that of a recipe that names none."""
         return next(iter(self))
 
     def __missing__(self, name: str) -> K:

@@ -4,19 +4,11 @@ import json
 from pathlib import Path
 
 from contract.ink import InkManifest
+from contract.kinds import Kinds
 from contract.manifest import MANIFEST, AnyManifest, Manifest
 from contract.text import TextManifest
 
-MANIFESTS: dict[str, type[Manifest]] = {}
-
-
-def register(manifest: type[Manifest]) -> None:
-    """Let a class read the manifests of the kind its field `kind` says."""
-    MANIFESTS[manifest.model_fields["kind"].default] = manifest
-
-
-register(TextManifest)
-register(InkManifest)
+MANIFESTS: Kinds[type[Manifest]] = Kinds({"language": TextManifest, "handwriting": InkManifest})
 
 
 def read_manifest(folder: Path) -> Manifest:
@@ -27,8 +19,6 @@ def read_manifest(folder: Path) -> Manifest:
     """
     content = (folder / MANIFEST).read_bytes()
     kind = AnyManifest.model_validate_json(content).kind
-    if kind not in MANIFESTS:
-        raise ValueError(f"kind is {kind!r}; it must be one of: {', '.join(MANIFESTS)}")
     manifest = MANIFESTS[kind].model_validate_json(content)
     # Defaults are for who writes one: a manifest of another kind must not pass for this by them.
     if missing := manifest.model_dump(exclude_none=True).keys() - json.loads(content).keys():

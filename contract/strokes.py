@@ -86,15 +86,12 @@ def level(strokes: Sequence[Points]) -> list[Points]:
     every = np.concatenate(strokes)
     width, height = np.ptp(every, axis=0)
     slope = 0.0
-    if width >= _ELONGATED * height:
-        slope = float(np.polyfit(every[:, 0], every[:, 1], 1)[0])
-    elif width > height:
-        # A tilted line is higher than it is when level: it is judged by what turning makes of it.
+    if width > height:
         tilt = float(np.polyfit(every[:, 0], every[:, 1], 1)[0])
-        width, height = np.ptp(every @ _turn(tilt), axis=0)
-        slope = tilt if width >= _ELONGATED * height else 0.0
-    if abs(slope) >= _STEEPEST:
-        slope = 0.0
+        # A tilted line is higher than it is when level: what turning makes of it counts as well.
+        shapes = (width, height), np.ptp(every @ _turn(tilt), axis=0)
+        if abs(tilt) < _STEEPEST and any(w >= _ELONGATED * h for w, h in shapes):
+            slope = tilt
     return [stroke @ _turn(slope) for stroke in strokes]
 
 

@@ -7,4 +7,4 @@ from export.ink.kind import InkExport
 from export.kind import ExportKind
 from export.text.kind import TextExport
 
-KINDS: Kinds[ExportKind[Any]] = Kinds(TextExport(), InkExport())
+KINDS: Kinds[ExportKind[Any]] = Kinds({kind.name: kind for kind in (TextExport(), InkExport())})

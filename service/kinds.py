@@ -5,4 +5,4 @@ from service.ink.kind import INK
 from service.kind import ServiceKind
 from service.text.kind import TEXT
 
-KINDS: Kinds[ServiceKind] = Kinds(TEXT, INK)
+KINDS: Kinds[ServiceKind] = Kinds({kind.name: kind for kind in (TEXT, INK)})

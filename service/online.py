@@ -4,6 +4,7 @@ A session keeps its state ahead: the last symbol it was sent has been read, and 
 drew stands in its place as pending, until the caller says what really came.
 """
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,7 @@ from service.state import Moment
 MOST_STEPS = 4096  # of one message
 
 
-class Online:
+class Online(ABC):
     """A session with a model of any kind: where it stands, and how it moves on.
 
     What is pending is the first state of the graph, as everything it emits is.
@@ -31,14 +32,14 @@ class Online:
         self._pending = model.artifact.manifest.ports.state[0].name
         self._ahead = False
 
+    @abstractmethod
     async def answer(self, message: Any) -> dict[str, Any]:
         """What is said to one message. Raises pydantic's `ValidationError` or `InvalidRequest` for
         one that breaks a rule."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _noise(self, count: int) -> Arrays:
         """What the next `count` steps draw with, by port."""
-        raise NotImplementedError
 
     async def _read(self, sent: np.ndarray) -> Arrays:
         """Read what the caller sent `(n, ...)`; the last output tells of what comes after it."""

@@ -5,4 +5,4 @@ from training.ink.kind import InkTraining
 from training.kind import TrainingKind
 from training.text.kind import TextTraining
 
-KINDS: Kinds[TrainingKind] = Kinds(TextTraining(), InkTraining())
+KINDS: Kinds[TrainingKind] = Kinds({kind.name: kind for kind in (TextTraining(), InkTraining())})

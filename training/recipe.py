@@ -32,11 +32,13 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
             raise ValueError(f"--set is {setting!r}; it must look like model.units=512")
         tables.setdefault(table, {})[key] = _value(value)
     kind = tables.pop("kind", KINDS.default)
-    if kind not in KINDS:
-        raise ValueError(f"{path.name}: kind is {kind!r}; it must be one of: {', '.join(KINDS)}")
+    try:
+        model = KINDS[kind].config
+    except ValueError as error:
+        raise ValueError(f"{path.name}: {error}") from error
     kinds = {
         "data": DataConfig,
-        "model": KINDS[kind].config,
+        "model": model,
         "batch": BatchConfig,
         "training": TrainConfig,
     }

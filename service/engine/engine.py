@@ -169,7 +169,7 @@ class Engine:
         jobs = [self._slots[slot] for slot in slots]
         steps = self._chunk_length(jobs)
         for slot, job in zip(slots, jobs, strict=True):
-            if job.wants_state:
+            if job.overshoots and job.wants_state:
                 job.anchor(self._runner.read(slot))
         if not self._row:
             self._row = stack_rows([job.row for job in jobs], axis=0)

@@ -5,6 +5,7 @@ Shapes: T steps of a chunk.
 
 import asyncio
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -21,12 +22,12 @@ if TYPE_CHECKING:
 FinishReason = Literal["stop", "length"]
 
 
-class Job:
+class Job(ABC):
     """One row's work. The engine's thread makes all calls; anyone may set `cancelled`.
 
     `started` is whether its first output is out, `filtered` whether it needs the graph that can
-    leave symbols out. A job that wants its last state and may end inside a chunk has to say in
-    `anchor` and `replay` how to get there.
+    leave symbols out. A job that `overshoots` may end inside a chunk: if it wants its last state,
+    it has to say in `anchor` and `replay` how to get there.
     """
 
     state: Arrays
@@ -35,36 +36,39 @@ class Job:
     cancelled = False
     wants_state = False
     started = False
+    overshoots = False
 
+    @abstractmethod
     def steps_wanted(self) -> int:
         """Steps it could still use, at least 1."""
-        raise NotImplementedError
 
+    @abstractmethod
     def inputs(self, steps: int) -> Arrays:
         """Its next per-step inputs, `(steps, ...)` each."""
-        raise NotImplementedError
 
+    @abstractmethod
     def accept(self, outputs: Arrays) -> bool:
         """Take outputs `(steps, ...)`; True when that was the last it needed."""
-        raise NotImplementedError
 
+    @abstractmethod
     def finish(self, state: Arrays | None) -> None:
         """The end, with its last state if it wanted that."""
-        raise NotImplementedError
 
+    @abstractmethod
     def fail(self, error: ServiceError) -> None:
         """The end, by an error."""
-        raise NotImplementedError
 
-    def anchor(self, state: Arrays) -> None:
-        """Its state before the coming chunk; called only if it wants its last state."""
+    # Nothing, unless a job has something to do there.
+
+    def anchor(self, state: Arrays) -> None:  # noqa: B027
+        """Its state before the coming chunk, if it overshoots and wants its last state."""
 
     def replay(self) -> tuple[Arrays, Arrays] | None:
         """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end;
         None if it ended where the chunk did."""
         return None
 
-    def publish(self) -> None:
+    def publish(self) -> None:  # noqa: B027
         """Hand what has been gathered to whoever waits for it."""
 
 
@@ -172,6 +176,8 @@ class Generation(Job, Generic[P]):
     the units its kind counts by; times are of `time.perf_counter`.
     """
 
+    overshoots = True
+
     def __init__(
         self,
         moment: Moment[Any],
@@ -241,17 +247,17 @@ class Generation(Job, Generic[P]):
         """Up to which step it will not go back."""
         return self._read
 
+    @abstractmethod
     def _again(self, start: int) -> Arrays:
         """The inputs from a step to the last, all of them forced."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _moment_after(self, state: Arrays) -> Moment[Any]:
         """Where it stands, given the state after its last step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _next_piece(self) -> P:
         """An empty piece to go on with."""
-        raise NotImplementedError
 
 
 def length(arrays: Arrays) -> int:

@@ -47,14 +47,20 @@ class Exchange(Generic[P]):
                 job.finish(job.state if job.wants_state else None)
 
     async def pieces(self) -> AsyncGenerator[tuple[int, P]]:
-        """Every piece with the number of its job, until all have ended. Raises the error of one."""
+        """Every piece with the number of its job, until all have ended or nobody wants more.
+
+        Raises the error of one; the others are then given up.
+        """
         left = len(self.jobs)
-        while left:
-            number, piece = await self._pieces.get()
-            if piece.error is not None:
-                raise piece.error
-            yield number, piece
-            left -= piece.last
+        try:
+            while left:
+                number, piece = await self._pieces.get()
+                if piece.error is not None:
+                    raise piece.error
+                yield number, piece
+                left -= piece.last
+        finally:
+            self.cancel()
 
     def cancel(self) -> None:
         """Give the slots back within a chunk; nothing happens to what has ended."""

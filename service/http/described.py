@@ -1,12 +1,11 @@
 """What `/openapi.json` says: how routes fail, declared once, and what they answer besides JSON."""
 
 from collections import defaultdict
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Any
 
 from fastapi import FastAPI
-from pydantic import ConfigDict, TypeAdapter
+from pydantic import BaseModel, ConfigDict
 
 from service.errors import (
     BodyTooLarge,
@@ -28,14 +27,27 @@ EVENTS: dict[str, Any] = {
     }
 }
 _COMPONENTS = "#/components/schemas/{model}"
-EXACTLY = ConfigDict(extra="forbid")  # of an answer: it has these fields and no other
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorFacts:
+class Answer(BaseModel):
+    """What a body is said to be: these fields and no other."""
+
+    model_config = ConfigDict(extra="forbid")
+
+
+class AnswerHead(Answer):
+    """What the answer to any request for a model's work begins with."""
+
+    id: str
+    object: str
+    created: int
+    model: str
+    system_fingerprint: str
+    seed: int
+
+
+class ErrorFacts(Answer):
     """What went wrong; `param` is the field of the request that is to blame."""
-
-    __pydantic_config__ = EXACTLY
 
     message: str
     type: str
@@ -43,11 +55,8 @@ class ErrorFacts:
     code: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBody:
+class ErrorBody(Answer):
     """The body of every error: that of OpenAI's API."""
-
-    __pydantic_config__ = EXACTLY
 
     error: ErrorFacts
 
@@ -93,7 +102,7 @@ class DescribedApp(FastAPI):
         schemas = document["components"]["schemas"]
         for theirs in ("HTTPValidationError", "ValidationError"):
             schemas.pop(theirs, None)
-        ours = TypeAdapter(ErrorBody).json_schema(ref_template=_COMPONENTS)
+        ours = ErrorBody.model_json_schema(ref_template=_COMPONENTS)
         schemas |= ours.pop("$defs") | {ErrorBody.__name__: ours}
         for path in document["paths"].values():
             for operation in path.values():

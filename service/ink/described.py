@@ -1,43 +1,26 @@
 """What a request for ink or for a hand is answered with, as `/openapi.json` tells it."""
 
-from dataclasses import dataclass
-
-from service.http.described import EXACTLY
+from service.http.described import Answer, AnswerHead
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnLine:
+class DrawnLine(Answer):
     """A line of the page; its strokes are `[x, y]` in px."""
-
-    __pydantic_config__ = EXACTLY
 
     text: str
     strokes: list[list[tuple[float, float]]]
     finish_reason: str
 
 
-@dataclass(frozen=True, slots=True)
-class DrawnUsage:
+class DrawnUsage(Answer):
     """Characters asked for, points drawn."""
-
-    __pydantic_config__ = EXACTLY
 
     characters: int
     points: int
 
 
-@dataclass(frozen=True, slots=True)
-class Drawn:
+class Drawn(AnswerHead):
     """A page as JSON; `state` if it was asked for."""
 
-    __pydantic_config__ = EXACTLY
-
-    id: str
-    object: str
-    created: int
-    model: str
-    system_fingerprint: str
-    seed: int
     style: str | None
     width: int
     height: int
@@ -46,38 +29,31 @@ class Drawn:
     state: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A hand as a token, and what it looks like."""
+class Looks(Answer):
+    """What a hand looks like: its lean, its size in units of the model, and units per point."""
 
-    __pydantic_config__ = EXACTLY
-
-    style: str
     slant_degrees: float
     size: float
     speed: float
 
 
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """A stored hand."""
+class Made(Looks):
+    """A hand as a token."""
 
-    __pydantic_config__ = EXACTLY
+    style: str
+
+
+class Stored(Looks):
+    """A stored hand."""
 
     id: str
     model: str
     description: str
-    slant_degrees: float
-    size: float
-    speed: float
     preview: str
 
 
-@dataclass(frozen=True, slots=True)
-class StoredList:
+class StoredList(Answer):
     """All stored hands."""
-
-    __pydantic_config__ = EXACTLY
 
     object: str
     data: list[Stored]

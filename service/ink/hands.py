@@ -3,7 +3,6 @@
 Every one of them ends up as a `Moment` of the handwriting model, and nothing of it is kept here.
 """
 
-from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -89,23 +88,14 @@ def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarra
     return known
 
 
-async def pieces_of(exchange: Exchange[InkPiece]) -> AsyncGenerator[InkPiece]:
-    """The pieces of the only line of an exchange; a line nobody waits for is cancelled."""
-    try:
-        async for _, piece in exchange.pieces():
-            yield piece
-    finally:
-        exchange.cancel()
-
-
 async def look(model: InkModel, style: str, text: str) -> Measures:
     """What a stored hand looks like, by the ink it writes: neat, and always the same."""
     exchange: Exchange[InkPiece] = Exchange()
     line = InkLine(text, model.styles[style], model.manifest, exchange.sender(), bias=1.0)
     exchange.jobs.append(line)
     exchange.submit(model.engine)
-    async with aclosing(pieces_of(exchange)) as pieces:
-        written = [piece.offsets async for piece in pieces]
+    async with aclosing(exchange.pieces()) as pieces:
+        written = [piece.offsets async for _, piece in pieces]
     return measure(np.concatenate(written), len(text))
 
 

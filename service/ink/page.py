@@ -84,8 +84,8 @@ class Page:
                 self._submit(number)
             assert self._writing is not None
             pen, (job,) = LinePen(self.layout, number), self._writing.jobs
-            async with aclosing(hands.pieces_of(self._writing)) as pieces:
-                async for piece in pieces:
+            async with aclosing(self._writing.pieces()) as pieces:
+                async for _, piece in pieces:
                     points = pen.move(piece.offsets).round(_DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason

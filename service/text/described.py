@@ -1,15 +1,10 @@
 """What a completion is answered with, as `/openapi.json` tells it."""
 
-from dataclasses import dataclass
-
-from service.http.described import EXACTLY
+from service.http.described import Answer, AnswerHead
 
 
-@dataclass(frozen=True, slots=True)
-class Logprobs:
+class Logprobs(Answer):
     """Four lists with an entry for each byte."""
-
-    __pydantic_config__ = EXACTLY
 
     tokens: list[str]
     token_logprobs: list[float]
@@ -17,11 +12,8 @@ class Logprobs:
     text_offset: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(Answer):
     """One completion; `state` if it was asked for."""
-
-    __pydantic_config__ = EXACTLY
 
     index: int
     text: str
@@ -30,48 +22,30 @@ class Choice:
     state: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Usage:
+class Usage(Answer):
     """Bytes read and written."""
-
-    __pydantic_config__ = EXACTLY
 
     prompt_tokens: int
     completion_tokens: int
     total_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Completed:
+class Completed(AnswerHead):
     """The answer to a request that is not streamed."""
 
-    __pydantic_config__ = EXACTLY
-
-    id: str
-    object: str
-    created: int
-    model: str
-    system_fingerprint: str
-    seed: int
     choices: list[Choice]
     usage: Usage
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(Answer):
     """A text as tokens."""
-
-    __pydantic_config__ = EXACTLY
 
     count: int
     tokens: list[int]
 
 
-@dataclass(frozen=True, slots=True)
-class TokenizerInfo:
+class TokenizerInfo(Answer):
     """What stands before and after a text; null for nothing."""
-
-    __pydantic_config__ = EXACTLY
 
     tokenizer_class: str
     bos_token: str

@@ -136,8 +136,7 @@ def test_row_33_of_40_is_the_row_alone(artifact: Path, runtime: Runtime) -> None
     everyone = list(range(_WIDTH))
     alone = run([_LAST])
     assert run(everyone) == alone
-    if isinstance(runtime.runner, str) and runtime.runner == "scan":
-        assert run(everyone[::-1]) == alone
+    assert run(everyone[::-1]) == alone
 
 
 def test_steps_cut_in_two_are_the_whole(artifact: Path, service: Service) -> None:

@@ -12,7 +12,11 @@ import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
+from contract.golden import Verdict
 from service.app import create_app
+from service.artifact import load_artifact
+from service.attestation import attest
+from service.engine.runtime import choose_runtime, make_runner
 from service.settings import Settings
 
 KEY = "a key shared by replicas"
@@ -24,6 +28,13 @@ def settings(artifacts: Path, **changes: Any) -> Settings:
     usual = {"artifacts": artifacts, "provider": "cpu", "threads": 1, "state_key": KEY}
     usual |= {"allow_unproved": True, "allowed_hosts": ("*",)}
     return Settings(**usual | changes)
+
+
+def attested(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
+    """What a replay of the golden vectors finds, on a runner that serves nobody."""
+    loaded = load_artifact(artifact)
+    runtime = choose_runtime(settings(artifact.parent, runner=runner, slots=slots))
+    return attest(loaded, make_runner(loaded, runtime))
 
 
 def eventually(condition: Callable[[], bool]) -> bool:

@@ -9,12 +9,12 @@ import pytest
 
 from contract.golden import Verdict
 from service.artifact import load_artifact
-from service.attestation import attest, attest_in_queue
+from service.attestation import attest_in_queue
 from service.engine.engine import Engine
 from service.engine.runtime import choose_runtime, make_runner
 from service.metrics import Metrics
 from tests.service.altered import copy_of, edit_golden, perturb, perturb_graph
-from tests.service.serving import Service, eventually, running, settings
+from tests.service.serving import Service, attested, eventually, running, settings
 
 _WEIGHT = "stack.cells.0.weight_h"
 _RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
@@ -26,19 +26,13 @@ def copy(artifacts: Path, tmp_path: Path) -> Path:
     return copy_of(artifacts / "letters", tmp_path)
 
 
-def _attest(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
-    loaded = load_artifact(artifact)
-    runtime = choose_runtime(settings(artifact.parent, runner=runner, slots=slots))
-    return attest(loaded, make_runner(loaded, runtime))
-
-
 @_RUNNERS
 @pytest.mark.parametrize("name", ["letters", "noise"])
 @pytest.mark.parametrize("slots", [1, 2, 5])
 def test_an_untouched_artifact_proves_itself(
     artifacts: Path, name: str, runner: str, slots: int
 ) -> None:
-    verdict = _attest(artifacts / name, runner, slots)
+    verdict = attested(artifacts / name, runner, slots)
     assert verdict.ok
     assert 0 < verdict.max_error <= verdict.bound
     assert 0 < verdict.training_error < verdict.bound
@@ -52,7 +46,7 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     copy: Path, runner: str, place: tuple[int, int]
 ) -> None:
     perturb(copy, _WEIGHT, place, 1e-3)
-    verdict = _attest(copy, runner)
+    verdict = attested(copy, runner)
     assert not verdict.ok
     assert verdict.max_error > verdict.bound
     assert "logits: outside the bound at step" in verdict.detail
@@ -61,7 +55,7 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
 
 def test_the_verdict_names_the_first_step_that_differs(copy: Path) -> None:
     edit_golden(copy, lambda golden: golden["truth.logits"][7, 1].__iadd__(1.0), logits=0.5)
-    verdict = _attest(copy)
+    verdict = attested(copy)
     assert not verdict.ok
     assert verdict.detail == "logits: outside the bound at step 7: 1 > 0.5"
     assert verdict.max_error == pytest.approx(1.0, abs=1e-4)
@@ -76,7 +70,7 @@ def test_a_byte_drawn_differently_by_any_row_fails_even_within_the_bound(
         golden["exact.next"][9, row] ^= 1
 
     edit_golden(copy, edit, logits=1.0)
-    verdict = _attest(copy, runner)
+    verdict = attested(copy, runner)
     assert not verdict.ok
     assert verdict.detail == "next differs from the golden one at step 9"
 
@@ -100,12 +94,12 @@ def test_every_option_is_one_that_golden_rows_were_drawn_with(
 
     copy = copy_of(artifacts / name, tmp_path)
     edit_golden(copy, edit, logits=1e9)
-    assert _attest(copy, runner).detail.startswith("next differs from the golden one at step")
+    assert attested(copy, runner).detail.startswith("next differs from the golden one at step")
 
 
 def test_golden_values_that_are_not_numbers_fail(copy: Path) -> None:
     edit_golden(copy, lambda golden: golden["truth.logits"].fill(np.nan), logits=1.0)
-    verdict = _attest(copy)
+    verdict = attested(copy)
     assert not verdict.ok
     assert verdict.describe()["max_error"] is None
     assert "step 0" in verdict.detail
@@ -145,12 +139,12 @@ def test_a_weight_off_in_the_filtered_graph_alone_fails(
     copy: Path, runner: str, place: tuple[int, int]
 ) -> None:
     perturb_graph(copy, _FILTERED[runner], _WEIGHT, place)
-    verdict = _attest(copy, runner)
+    verdict = attested(copy, runner)
     assert not verdict.ok
     assert verdict.max_error > verdict.bound
     assert "logits: outside the bound at step" in verdict.detail
     other = "slots" if runner == "scan" else "scan"
-    assert _attest(copy, other).ok  # whose own graphs are as they were
+    assert attested(copy, other).ok  # whose own graphs are as they were
 
 
 @_RUNNERS
@@ -187,11 +181,11 @@ def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runn
         finally:
             engine.stop()
 
-    assert in_queue() == _attest(copy, runner)
+    assert in_queue() == attested(copy, runner)
     perturb_graph(copy, _FILTERED[runner], _WEIGHT, (0, 0))
     verdict = in_queue()
     assert not verdict.ok
-    assert verdict == _attest(copy, runner, slots=8)
+    assert verdict == attested(copy, runner, slots=8)
 
 
 @pytest.mark.parametrize("name", ["letters", "noise"])

@@ -3,7 +3,7 @@
 `register` makes it known to every stage; no line outside this folder knows of it.
 """
 
-from contract import manifests
+from contract.manifests import MANIFESTS
 from export.kinds import KINDS as EXPORTED
 from service.kinds import KINDS as SERVED
 from tests.kinds.waves.contract import WaveManifest
@@ -15,7 +15,7 @@ from training.kinds import KINDS as TRAINED
 
 def register() -> None:
     """Put one object into each stage."""
-    manifests.register(WaveManifest)
-    TRAINED.register(WaveTraining())
-    EXPORTED.register(WaveExport())
-    SERVED.register(WAVES)
+    MANIFESTS["waves"] = WaveManifest
+    TRAINED["waves"] = WaveTraining()
+    EXPORTED["waves"] = WaveExport()
+    SERVED["waves"] = WAVES

@@ -6,12 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.golden import Verdict
-from service.artifact import load_artifact
-from service.attestation import attest
-from service.engine.runtime import choose_runtime, make_runner
 from tests.service.altered import copy_of, edit_golden, perturb
-from tests.service.serving import running, settings
+from tests.service.serving import attested, running, settings
 from tests.service.writing import InkService
 
 _RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
@@ -22,16 +18,10 @@ def copy(inks: Path, tmp_path: Path) -> Path:
     return copy_of(inks / "scrawl", tmp_path)
 
 
-def _attest(artifact: Path, runner: str = "scan", slots: int = 4) -> Verdict:
-    loaded = load_artifact(artifact)
-    runtime = choose_runtime(settings(artifact.parent, runner=runner, slots=slots))
-    return attest(loaded, make_runner(loaded, runtime))
-
-
 @_RUNNERS
 @pytest.mark.parametrize("slots", [1, 2, 5])
 def test_an_untouched_artifact_proves_itself(inks: Path, runner: str, slots: int) -> None:
-    verdict = _attest(inks / "scrawl", runner, slots)
+    verdict = attested(inks / "scrawl", runner, slots)
     assert verdict.ok, verdict
     assert 0 < verdict.max_error <= verdict.bound
     assert verdict.steps == 160 * 4
@@ -51,7 +41,7 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     copy: Path, runner: str, weight: str, place: tuple[int, int]
 ) -> None:
     perturb(copy, weight, place, 1e-3)
-    verdict = _attest(copy, runner)
+    verdict = attested(copy, runner)
     assert not verdict.ok
     assert verdict.max_error > verdict.bound
     assert "mixture: outside the bound at step" in verdict.detail
@@ -64,7 +54,7 @@ def test_a_point_drawn_elsewhere_fails_although_the_mixture_agrees(copy: Path) -
         mixture=0.5,
         drawn=0.5,
     )
-    verdict = _attest(copy)
+    verdict = attested(copy)
     assert not verdict.ok
     assert verdict.detail == "drawn: outside the bound at step 7: 1 > 0.5"
     assert verdict.max_error < 0.5
@@ -73,7 +63,7 @@ def test_a_point_drawn_elsewhere_fails_although_the_mixture_agrees(copy: Path) -
 @pytest.mark.parametrize("name", ["truth.mixture", "truth.drawn"])
 def test_golden_values_that_are_not_numbers_fail(copy: Path, name: str) -> None:
     edit_golden(copy, lambda golden: golden[name].fill(np.nan), mixture=9, drawn=9)
-    verdict = _attest(copy)
+    verdict = attested(copy)
     assert not verdict.ok
     assert "step 0" in verdict.detail
 
@@ -83,7 +73,7 @@ def test_other_noise_draws_other_points(copy: Path) -> None:
         golden["steps.uniform"][:] = golden["steps.uniform"][::-1].copy()
 
     edit_golden(copy, swap, mixture=0.5, drawn=0.5)
-    assert _attest(copy).detail.startswith("drawn: outside the bound")
+    assert attested(copy).detail.startswith("drawn: outside the bound")
 
 
 def test_a_model_with_an_altered_weight_writes_nothing(copy: Path) -> None:
