@@ -17,6 +17,7 @@ from contract.manifests import read_manifest
 from export.__main__ import _parser as export_parser
 from lab.__main__ import _parser as lab_parser
 from lab.measured import page
+from service.http.described import Answer
 from service.settings import Settings
 from service.state import Edge
 
@@ -92,10 +93,10 @@ def _requests() -> dict[str, set[str]]:
 
 
 def _is_request(found: object) -> bool:
-    """Of the pydantic classes of the service all but settings and what tokens hold."""
+    """Of the pydantic classes of the service all but answers, settings and what tokens hold."""
     if not inspect.isclass(found) or not issubclass(found, BaseModel):
         return False
-    return bool(found.model_fields) and not issubclass(found, (Edge, Settings))
+    return bool(found.model_fields) and not issubclass(found, (Answer, Edge, Settings))
 
 
 def _fields_told(part: str) -> set[str]:
