@@ -1,0 +1,41 @@
+"""The jobs of a request are given up as soon as nobody wants their pieces."""
+
+import asyncio
+from contextlib import aclosing
+
+import pytest
+
+from service.errors import EngineFault
+from service.http.answers import Exchange
+from service.text.completion import TextPiece
+from tests.service.engine.scripted import Call
+
+
+def _exchange() -> Exchange[TextPiece]:
+    exchange: Exchange[TextPiece] = Exchange()
+    exchange.jobs += [Call().job, Call().job]
+    return exchange
+
+
+def test_pieces_that_are_not_read_to_the_end_cancel_their_jobs() -> None:
+    async def leave() -> list[bool]:
+        exchange = _exchange()
+        exchange.sender()(TextPiece(text="a"))
+        async with aclosing(exchange.pieces()) as pieces:
+            assert (await anext(pieces))[1].text == "a"
+            assert not any(job.cancelled for job in exchange.jobs)
+        return [job.cancelled for job in exchange.jobs]
+
+    assert asyncio.run(leave()) == [True, True]
+
+
+def test_one_that_fails_ends_the_others() -> None:
+    async def fail() -> list[bool]:
+        exchange = _exchange()
+        exchange.sender()(TextPiece(error=EngineFault("it broke")))
+        with pytest.raises(EngineFault):
+            async for _ in exchange.pieces():
+                pass
+        return [job.cancelled for job in exchange.jobs]
+
+    assert asyncio.run(fail()) == [True, True]
