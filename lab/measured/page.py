@@ -53,7 +53,7 @@ def page(root: Path) -> str:
         speed.websocket(bench["websocket"]),
         speed.memory(bench["memory"]),
         speed.training(bench["training"]),
-        speed.goals([bench[name] for name in _FULL], _read(results / "bench.json").values()),
+        speed.goals([bench[name] for name in _FULL], list(_read(results / "bench.json").values())),
     ]
     return "\n\n".join(parts) + "\n"
 

@@ -1,6 +1,6 @@
 """What was measured of speed, beside peers, and which goals were reached."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from lab.measured.table import Json, kept, section, source, table, told
@@ -190,8 +190,8 @@ def training(content: Json) -> str:
     )
 
 
-def goals(full: Iterable[Json], quick: Iterable[Json]) -> str:
-    """Every goal of speed in two runs."""
+def goals(full: Sequence[Json], quick: Sequence[Json]) -> str:
+    """Every goal of speed in two runs, each on the machine it was made on."""
     runs = [{g["name"]: g for content in run for g in content["goals"]} for run in (full, quick)]
     rows = [
         (name, goal["compared"], _outcome(goal), _outcome(runs[1].get(name)))
@@ -200,8 +200,8 @@ def goals(full: Iterable[Json], quick: Iterable[Json]) -> str:
     missed = sum(goal["met"] is False for goal in runs[0].values())
     return section(
         "## Goals",
-        f"Of the goals of speed, **{missed} of {len(rows)}** were missed by `make bench-all`. How "
-        "far it and the short run of `make bench` lie apart says how much one figure is worth. "
+        f"Of the goals of speed, **{missed} of {len(rows)}** were missed by `make bench-all`: "
+        f"{source(full[0])} Beside it the short run of `make bench`: {source(quick[0])} "
         "[LOG.md](LOG.md#goals-of-speed-that-were-missed) tells what was tried.",
         table(("goal", "what is compared", "`make bench-all`", "`make bench`"), rows),
     )
