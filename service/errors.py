@@ -2,15 +2,19 @@
 
 ServiceError
 ├── InvalidRequest      400  the request breaks a rule; names the parameter
-├── Forbidden           403  a host or an origin that is not this service's
+├── Unauthorized        401  no API key, or one that is not known here
+├── Forbidden           403  a host, an origin or a key that may not do this
 ├── UnknownModel        404  no model of that name
 ├── UnknownStyle        404  no stored hand of that name
 ├── NoSuchRoute         404  a part of OpenAI's API that is not here
+├── RequestTimeout      408  the request arrives too slowly
 ├── StateMismatch       409  a state token of another model or runtime
 ├── BodyTooLarge        413  the body is over the limit
+├── TooManyRequests     429  the caller has used up what its key allows
 ├── EngineFault         500  the model failed at its work; another try may succeed
-├── Overloaded          503  the queue is full; try again
-└── NotReady            503  the model has not proved itself
+├── Overloaded          503  others would hold it up for too long; try again
+├── NotReady            503  the model has not proved itself
+└── DeadlineExceeded    504  not finished within its deadline
 """
 
 
@@ -38,6 +42,12 @@ class InvalidRequest(ServiceError):
     type = "invalid_request_error"
 
 
+class Unauthorized(ServiceError):
+    status = 401
+    type = "invalid_request_error"
+    code = "invalid_api_key"
+
+
 class Forbidden(ServiceError):
     status = 403
     type = "invalid_request_error"
@@ -62,6 +72,12 @@ class NoSuchRoute(ServiceError):
     code = "unknown_url"
 
 
+class RequestTimeout(ServiceError):
+    status = 408
+    type = "invalid_request_error"
+    code = "request_timeout"
+
+
 class StateMismatch(ServiceError):
     status = 409
     type = "invalid_request_error"
@@ -72,6 +88,13 @@ class BodyTooLarge(ServiceError):
     status = 413
     type = "invalid_request_error"
     code = "body_too_large"
+
+
+class TooManyRequests(ServiceError):
+    status = 429
+    type = "rate_limit_error"
+    code = "rate_limited"
+    retry_after_s = 1
 
 
 class Overloaded(ServiceError):
@@ -90,3 +113,8 @@ class NotReady(ServiceError):
     status = 503
     code = "not_ready"
     retry_after_s = 2
+
+
+class DeadlineExceeded(ServiceError):
+    status = 504
+    code = "deadline_exceeded"

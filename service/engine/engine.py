@@ -45,8 +45,8 @@ class Replay(GivenSteps):
     def finish(self, state: Arrays | None) -> None:
         self._job.finish(state)
 
-    def fail(self, error: ServiceError) -> None:
-        self._job.fail(error)
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        self._job.fail(error)  # the state of the last accepted step is what it was to find
 
     def publish(self) -> None:
         self._job.publish()
@@ -191,6 +191,8 @@ class Engine:
 
     def _hand_out(self, slot: int, job: Job, outputs: Arrays) -> None:
         if not job.accept(outputs):
+            if job.wants_checkpoint():
+                job.checkpoint(self._runner.read(slot))
             job.publish()
         elif not job.wants_state:
             self._finish(slot, job, None)
@@ -224,7 +226,10 @@ class Engine:
     def _end_all(self, error: ServiceError) -> None:
         with self._wake:
             self._stopping = True
-            for job in (*self._slots.values(), *self._waiting):
+            for slot, job in self._slots.items():
+                job.fail(error, self._runner.read(slot))
+                job.publish()
+            for job in self._waiting:
                 job.fail(error)
                 job.publish()
             self._slots.clear()

@@ -37,6 +37,7 @@ class Job(ABC):
     wants_state = False
     started = False
     overshoots = False
+    caller = ""  # whoever it is for: callers take turns
 
     @abstractmethod
     def steps_wanted(self) -> int:
@@ -55,8 +56,8 @@ class Job(ABC):
         """The end, with its last state if it wanted that."""
 
     @abstractmethod
-    def fail(self, error: ServiceError) -> None:
-        """The end, by an error."""
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        """The end, by an error; with its state after the last accepted step where that is known."""
 
     # Nothing, unless a job has something to do there.
 
@@ -67,6 +68,13 @@ class Job(ABC):
         """Once finished: an anchored state, and the inputs `(steps, ...)` from there to its end;
         None if it ended where the chunk did."""
         return None
+
+    def wants_checkpoint(self) -> bool:
+        """Whether it asks, between two chunks, for its state after the last accepted step."""
+        return False
+
+    def checkpoint(self, state: Arrays) -> None:  # noqa: B027
+        """That state."""
 
     def publish(self) -> None:  # noqa: B027
         """Hand what has been gathered to whoever waits for it."""
@@ -118,7 +126,7 @@ class GivenSteps(Job):
         self.state = self.state if state is None else state
         self.done(self)
 
-    def fail(self, error: ServiceError) -> None:
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         self.error = error
         self.done(self)
 
@@ -219,7 +227,7 @@ class Generation(Job, Generic[P]):
         self._piece.finish_reason = self._finish_reason
         self._flush()
 
-    def fail(self, error: ServiceError) -> None:
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         self._piece.error = error
         self._flush()
 
