@@ -1,17 +1,24 @@
 # The image of the service: no torch, no onnx. ORT_EXTRA=gpu takes onnxruntime for CUDA instead.
-FROM python:3.11-slim AS dependencies
+# With a digest, which registries tell: --build-arg BASE=python:3.11.16-slim-bookworm@sha256:...
+ARG BASE=python:3.11.16-slim-bookworm
+FROM $BASE AS dependencies
 ARG ORT_EXTRA=cpu
 WORKDIR /build
-COPY pyproject.toml constraints.txt ./
+COPY requirements requirements
 RUN python -m venv --without-pip /opt/venv \
-    && pip --python /opt/venv/bin/python install --no-cache-dir -c constraints.txt ".[$ORT_EXTRA]"
+    && pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes \
+        -r "requirements/$ORT_EXTRA.lock"
+# What is in it, in CycloneDX; the tool that writes this stays behind.
+RUN pip install --no-cache-dir --require-hashes -r requirements/sbom.lock \
+    && cyclonedx-py environment --output-reproducible -o /opt/venv/sbom.cdx.json /opt/venv/bin/python
 
 # The load profile of docker-compose.yml: Locust and one file, neither of which the service has.
-FROM python:3.11-slim AS load
+FROM $BASE AS load
 WORKDIR /build
-COPY pyproject.toml constraints.txt ./
+COPY requirements requirements
 RUN python -m venv --without-pip /opt/venv \
-    && pip --python /opt/venv/bin/python install --no-cache-dir -c constraints.txt ".[load]"
+    && pip --python /opt/venv/bin/python install --no-cache-dir --require-hashes \
+        -r requirements/load.lock
 WORKDIR /app
 COPY --chmod=755 bench/locustfile.py ./
 ENV PATH=/opt/venv/bin:$PATH \
@@ -20,7 +27,7 @@ ENV PATH=/opt/venv/bin:$PATH \
 USER 10001:10001
 ENTRYPOINT ["locust", "--locustfile", "locustfile.py", "--headless"]
 
-FROM python:3.11-slim
+FROM $BASE
 COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /app
 # Readable by the service whatever the umask of the checkout, and owned by root.

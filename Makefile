@@ -79,6 +79,25 @@ docker-probe: ## ask a running service for a completion and a line of ink; fails
 	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
 		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
 
+# The roles that images install: their files, by hash, for Linux.
+LOCKS := cpu gpu load sbom
+# Where pip-audit looks up the advisories of a package: of one that is sure to be there, the first.
+ADVISORIES = https://pypi.org/pypi/$(shell sed -n '/==/{s|==|/|;s| .*||p;q}' requirements/cpu.lock)/json
+.PHONY: locks audit supply
+locks: supply ## write requirements/*.lock from constraints.txt: what images install, with hashes
+	@for role in $(LOCKS); do $(RUN) uv pip compile pyproject.toml --extra $$role --constraints constraints.txt \
+		--generate-hashes --no-annotate --custom-compile-command 'make locks' --quiet \
+		--python-version 3.11 --python-platform linux -o requirements/$$role.lock >/dev/null || exit; done
+
+audit: supply ## look for known vulnerabilities in what images install; skipped without a source of advisories
+	@if ! curl -fs --max-time 10 -o /dev/null $(ADVISORIES); then \
+		echo 'audit skipped: no advisory source can be reached'; exit; fi; \
+	for role in $(LOCKS); do echo "$$role"; \
+		$(RUN) pip_audit --strict --disable-pip --require-hashes -r requirements/$$role.lock || exit; done
+
+supply: $(VENV)
+	@.venv/bin/python -c 'import pip_audit, uv' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[supply]'
+
 # Of each route, as many requests as this that schemathesis makes up.
 EXAMPLES ?= 2000
 .PHONY: fuzz
@@ -105,7 +124,7 @@ clean: ## remove what make made, except artifacts and training runs
 .venv/.stamp .venv-gpu/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install -c constraints.txt \
-		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) '.[$(ROLES)]'
+		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[$(ROLES)]'
 	touch $@
 
 $(QUICKSTART): | $(VENV)

@@ -71,10 +71,12 @@ def _events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, str]
     rest, closed, found = b"", False, 0
     for moment_s, chunk in chunks:
         *complete, rest = (rest + chunk).split(b"\n\n")
-        for data in complete:
-            if data.removeprefix(_DATA).strip() == _DONE:
+        for event in complete:
+            lines = [line for line in event.split(b"\n") if line.startswith(_DATA)]
+            data = b"\n".join(line.removeprefix(_DATA) for line in lines).strip()
+            if data == _DONE:
                 closed = True
-            elif text := _text(json.loads(data.removeprefix(_DATA))):
+            elif text := _text(json.loads(data)):
                 found += 1
                 yield moment_s, text
     if not (closed and found):

@@ -95,8 +95,8 @@ def served(task: Task, threads: int) -> Side:
 def loop(task: Task, threads: int) -> Side:
     """A Python loop over the graph of one step: `session.run`, its state fed back."""
     manifest = task.artifact.manifest
-    path = task.artifact.folder / manifest.graphs.step.plain
-    session = Runtime("cpu", "slots", threads, slots=1).session(path)
+    runtime = Runtime("cpu", "slots", threads, slots=1)
+    session = runtime.session(task.artifact, manifest.graphs.step.plain)
     taken = {i.name for i in session.get_inputs()}
     row = {name: value for name, value in task.row.items() if name in taken}
     feeds = [row | {name: c[t] for name, c in task.columns.items()} for t in range(task.steps)]

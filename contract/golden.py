@@ -33,9 +33,10 @@ class Verdict:
     detail: str
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, which has no word for NaN: null."""
+        """As JSON, which has no word for what is not finite: null."""
         entries = asdict(self)
-        return {n: None if isinstance(v, float) and v != v else v for n, v in entries.items()}
+        odd = [n for n, v in entries.items() if isinstance(v, float) and not math.isfinite(v)]
+        return entries | dict.fromkeys(odd)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class Golden:
             golden._check()
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{path.name} says nothing of {error}") from error
-        except (OSError, SafetensorError, ValueError) as error:
+        except (OSError, SafetensorError, ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"{path.name}: {error}") from error
         return golden
 
@@ -119,6 +120,11 @@ class Golden:
         for name, bound in self.bounds.items():
             if not 0 < bound < math.inf:
                 raise ValueError(f"the bound of {name} is {bound}; it must be finite and above 0")
+        if not 0 <= self.training_error < math.inf:
+            raise ValueError(f"the error of training is {self.training_error}; it must be finite")
+        for name, array in self.truth.items():
+            if array.dtype.kind != "f" or not (np.abs(array) <= np.finfo(np.float32).max).all():
+                raise ValueError(f"{name} is not what training could have computed")
         steps, rows = next(iter(self.truth.values())).shape[:2]
         timed = (self.steps, self.truth, self.exact)
         shapes = {array.shape[:2] for group in timed for array in group.values()}

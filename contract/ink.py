@@ -1,6 +1,8 @@
 """What the manifest of a handwriting model says beyond any other, and its stored hands."""
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, FiniteFloat
 
 from contract.alphabets import ALPHABET, END, WINDOW_SYMBOLS
 from contract.manifest import Manifest, Strict
@@ -12,6 +14,7 @@ from contract.strokes import (
 )
 
 STYLES = "styles.safetensors"
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class CharacterAlphabet(Strict):
@@ -27,10 +30,10 @@ class CharacterAlphabet(Strict):
 class InkUnits(Strict):
     """How large handwriting is in the units of the model, on average."""
 
-    points_per_character: float = POINTS_PER_CHARACTER
-    units_per_character: float = UNITS_PER_CHARACTER
-    units_per_line: float = UNITS_PER_LINE
-    units_of_size: float = UNITS_OF_SIZE
+    points_per_character: _Positive = POINTS_PER_CHARACTER
+    units_per_character: _Positive = UNITS_PER_CHARACTER
+    units_per_line: _Positive = UNITS_PER_LINE
+    units_of_size: _Positive = UNITS_OF_SIZE
 
 
 class StyleEntry(Strict):
@@ -40,7 +43,7 @@ class StyleEntry(Strict):
     id: str
     description: str
     context: str
-    height: float
+    height: FiniteFloat
 
 
 class InkManifest(Manifest):

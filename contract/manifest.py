@@ -6,9 +6,9 @@ Each kind of model has a subclass of `Manifest` with what it alone has to say.
 import hashlib
 import math
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
@@ -22,13 +22,30 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, ser_json_inf_nan="strings")
 
 
+# Of a file in the folder, and of a model in a path of the service.
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
+_LARGEST_PORT = 1 << 20
+_MOST_FILES = 32
+_Size = Annotated[int, Field(ge=1, le=_LARGEST_PORT)]
+
+
 class Port(Strict):
     """One tensor that enters or leaves a step; `shape` is that of one row at one step."""
 
-    name: str
+    name: Name
     dtype: Literal["float32", "int64", "bool"]
-    shape: tuple[int, ...]
+    shape: Annotated[tuple[_Size, ...], Field(max_length=3)]
     initial: float
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if math.prod(self.shape) > _LARGEST_PORT:
+            raise ValueError(f"{self.name} has more than {_LARGEST_PORT} numbers a row")
+        if self.dtype != "float32" and not (
+            self.initial.is_integer() and abs(self.initial) < 1 << 53
+        ):
+            raise ValueError(f"{self.name} is initially {self.initial}, which is no {self.dtype}")
+        return self
 
 
 class Ports(Strict):
@@ -38,6 +55,14 @@ class Ports(Strict):
     step: tuple[Port, ...]
     row: tuple[Port, ...]
     output: tuple[Port, ...]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        after = (f"{port.name}_after" for port in self.state)
+        names = [*after, *(p.name for _, ports in self for p in ports)]
+        if len(set(names)) < len(names):
+            raise ValueError("two ports have one name")
+        return self
 
 
 class Graphs(Strict):
@@ -101,9 +126,10 @@ class Finding(Strict):
         return f"{mark} {self.name}: {self.value:.3g} (bound {self.bound:g}), {self.detail}"
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, with the verdict; NaN has no word there: null."""
-        value = self.value if self.value == self.value else None
-        return self.model_dump() | {"value": value, "holds": self.holds}
+        """As JSON, with the verdict; what is not finite has no word there: null."""
+        entries = self.model_dump() | {"holds": self.holds}
+        odd = [name for name in ("value", "bound") if not math.isfinite(entries[name])]
+        return entries | dict.fromkeys(odd)
 
 
 class Manifest(Strict):
@@ -115,7 +141,7 @@ class Manifest(Strict):
     extras: ClassVar[dict[str, str]] = {}
 
     format_version: Literal[2] = 2
-    name: str
+    name: Name
     kind: str
     hyperparameters: dict[str, Any]
     graphs: Runners
@@ -126,7 +152,7 @@ class Manifest(Strict):
     variant: Variant = EXACT
     parameters: int
     provenance: dict[str, Any]
-    files: dict[str, str]
+    files: Annotated[dict[Name, str], Field(max_length=_MOST_FILES)]
     parity: tuple[Finding, ...] | None = None
 
     @property

@@ -1,6 +1,7 @@
 """Which class reads the manifest of which kind of model."""
 
 import json
+import math
 from pathlib import Path
 
 from contract.ink import InkManifest
@@ -12,15 +13,24 @@ MANIFESTS: Kinds[type[Manifest]] = Kinds({"language": TextManifest, "handwriting
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an artifact folder.
+    """The manifest of an artifact folder. Raises `OSError`, and what `parse_manifest` raises."""
+    return parse_manifest((folder / MANIFEST).read_bytes())
 
-    Raises `OSError` when it cannot be read and `ValueError`, of which pydantic's errors are, for
-    one that is not valid.
-    """
-    content = (folder / MANIFEST).read_bytes()
+
+def parse_manifest(content: bytes) -> Manifest:
+    """A manifest from its bytes. Raises `ValueError`, of which pydantic's errors are, for one that
+    is not valid."""
     kind = AnyManifest.model_validate_json(content).kind
     manifest = MANIFESTS[kind].model_validate_json(content)
+    written = json.loads(content, parse_constant=_finite, parse_float=_finite)
     # Defaults are for who writes one: a manifest of another kind must not pass for this by them.
-    if missing := manifest.model_dump(exclude_none=True).keys() - json.loads(content).keys():
+    if missing := manifest.model_dump(exclude_none=True).keys() - written.keys():
         raise ValueError(f"{', '.join(sorted(missing))}: missing from a manifest of kind {kind}")
     return manifest
+
+
+def _finite(text: str) -> float:
+    """Facts are shown as JSON, which has no other numbers; what may be infinite is a string."""
+    if not math.isfinite(value := float(text)):
+        raise ValueError(f"{text[:20]} is not a finite number")
+    return value

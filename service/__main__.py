@@ -1,27 +1,27 @@
 """`python -m service`: serve every model in the artifacts folder. Settings are environment
-variables; `python -m service --help` lists them."""
+variables; `python -m service --help` lists them. `python -m service keys new NAME` makes an API
+key."""
 
 import argparse
-import logging
 import sys
+from pathlib import Path
 
 from pydantic import ValidationError
 
+from service import logs
 from service.app import create_app
 from service.artifact import ArtifactError
+from service.http.guard import is_loopback
+from service.http.keys import BadKeys, new_key
 from service.server import Server
 from service.settings import Settings
 
 
 def main() -> int:
     """Serve until told to stop; 2 for a bad setting or an artifact that cannot be served."""
-    parser = argparse.ArgumentParser(
-        prog="python -m service",
-        description=__doc__,
-        epilog=_settings_table(),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
-    parser.parse_args()
+    arguments = _parser().parse_args()
+    if arguments.verb == "keys":
+        return _new_key(arguments)
     try:
         settings = Settings()
     except ValidationError as error:
@@ -31,12 +31,17 @@ def main() -> int:
             given = "" if secret else f" is {problem['input']!r}"
             print(f"error: {name}{given}: {problem['msg']}", file=sys.stderr)
         return 2
-    logging.basicConfig(
-        level=settings.log_level.upper(), format="%(asctime)s %(levelname)s %(name)s: %(message)s"
-    )
+    if not (settings.keys or settings.open or is_loopback(settings.host)):
+        print(
+            f"error: EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "
+            "EVENKEEL_KEYS to a file of API keys, or EVENKEEL_OPEN=1 to serve anybody",
+            file=sys.stderr,
+        )
+        return 2
+    logs.set_up(settings)
     try:
         app = create_app(settings)
-    except ArtifactError as error:
+    except (ArtifactError, BadKeys) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     server = Server(app, settings)
@@ -45,6 +50,34 @@ def main() -> int:
     except KeyboardInterrupt:
         return 0
     return 0 if server.started else 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m service",
+        description=__doc__,
+        epilog=_settings_table(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = parser.add_subparsers(dest="verb")
+    keys = verbs.add_parser("keys", help="make API keys").add_subparsers(required=True)
+    new = keys.add_parser("new", help="print a new key, and write what it is checked by to a file")
+    new.add_argument("name", help="whose it is, in logs and metrics")
+    new.add_argument("--file", type=Path, default=Path("keys.toml"), help="[keys.toml]")
+    new.add_argument("--admin", action="store_true", help="may load and unload models")
+    new.add_argument("--concurrency", type=int, help="requests under way at once")
+    new.add_argument("--bytes-per-minute", type=int, help="bytes read and written")
+    return parser
+
+
+def _new_key(arguments: argparse.Namespace) -> int:
+    given = {name: value for name, value in vars(arguments).items() if name not in ("verb", "file")}
+    try:
+        print(new_key(arguments.file, **given))
+    except BadKeys as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
 
 
 def _settings_table() -> str:

@@ -1,5 +1,6 @@
 """The FastAPI application: models in its lifespan, the routes of every kind, and the page."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,15 +11,19 @@ from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from service.http import online, status
-from service.http.described import ANYWHERE, DescribedApp
+from service.catalogue import Models
+from service.gauges import ModelGauges
+from service.http import admin, document, messages, online, status
+from service.http.callers import Callers
 from service.http.errors import handle_errors
-from service.http.guard import Guard, hosts_of
+from service.http.guard import Guard, hosts_of, is_loopback
+from service.http.keys import Keys
 from service.http.limits import BodyLimit
+from service.http.record import Recorder
 from service.kinds import KINDS
 from service.metrics import Metrics
-from service.models import Models
 from service.settings import Settings
+from service.watch import Watch
 
 _WEB = Path(__file__).with_name("web")
 
@@ -28,34 +33,59 @@ def create_app(settings: Settings) -> FastAPI:
     metrics = Metrics()
     # Creating a session holds the interpreter, so it is done before anything is served.
     models = Models(settings, metrics, KINDS)
+    watch = Watch(models, settings.watch_s)
+    traces = None
+    if settings.traces:
+        from service.traces import Traces  # whose packages are an option
+
+        traces = Traces()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         models.start()
+        watching = asyncio.create_task(watch.run())
         yield
+        watching.cancel()
         models.stop()
+        if traces is not None:
+            await asyncio.to_thread(traces.close)
 
-    # The interactive pages of FastAPI load scripts from elsewhere; the schema itself stays.
-    app = DescribedApp(
-        title="Evenkeel", lifespan=lifespan, docs_url=None, redoc_url=None, responses=ANYWHERE
-    )
+    app = document.DescribedApp(lifespan=lifespan)
     app.state.settings = settings
     app.state.metrics = metrics
     app.state.models = models
-    routers = [status.router, online.router, *(r for k in KINDS.values() for r in k.routers)]
+    metrics.registry.register(ModelGauges(models, app.version))
+    app.state.watch = watch
+    app.state.sessions = online.Sessions(settings.idle_timeout_s)
+    about = [status.router, admin.router, document.router, messages.router]
+    routers = [*about, online.router, *(r for k in KINDS.values() for r in k.routers)]
     for router in routers:
         app.include_router(router)
     app.state.routes = [route for router in routers for route in router.routes]
     app.mount("/static", _Fresh(directory=_WEB), name="static")
     app.add_api_route("/", _page, methods=["GET", "HEAD"], include_in_schema=False)
     handle_errors(app)
-    app.add_middleware(BodyLimit, max_body_bytes=settings.max_body_bytes)
+    app.add_middleware(
+        BodyLimit, max_body_bytes=settings.max_body_bytes, timeout_s=settings.request_timeout_s
+    )
+    keys = Keys(settings.keys) if settings.keys else None
+    app.add_middleware(
+        Callers, keys=keys, local=is_loopback(settings.host), deadline_s=settings.deadline_s
+    )
     if settings.allowed_origins:
         app.add_middleware(
-            CORSMiddleware, allow_origins=settings.allowed_origins, allow_headers=["*"]
+            CORSMiddleware,
+            allow_origins=settings.allowed_origins,
+            allow_methods=["*"],
+            allow_headers=["*"],
+            expose_headers=["*"],
         )
     hosts = hosts_of(settings.host, settings.allowed_hosts)
     app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
+    # Around the answer to unexpected errors too, which the framework puts outside of all others.
+    also = None if traces is None else traces.add
+    app.state.recorder = Recorder(app.build_middleware_stack(), metrics, also)
+    app.middleware_stack = app.state.recorder
     return app
 
 

@@ -1,8 +1,20 @@
-"""An artifact folder, checked before anything is served from it."""
+"""An artifact folder, checked before anything is served from it.
+
+Its files are plain ones: no links, symbolic or hard, which could lead to what is not of the
+artifact or change behind its back, and no pipes or devices. A folder may be a symbolic link
+(`current`) to one beside it. Files that the manifest does not list are never opened. onnxruntime
+opens none at all: it is given what was read and had the right hash, so that a file that changes
+later changes nothing of what serves.
+"""
 
 import hashlib
 import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
@@ -10,8 +22,22 @@ from pydantic import ValidationError
 from safetensors import SafetensorError, safe_open
 
 from contract.golden import Arrays, Golden
-from contract.manifest import GOLDEN, MANIFEST, WEIGHTS, Manifest, sha256
-from contract.manifests import read_manifest
+from contract.manifest import DERIVED, GOLDEN, MANIFEST, WEIGHTS, Graphs, Manifest
+from contract.manifests import parse_manifest
+from service.graph import read_graph
+from service.harmless import check_graph
+
+_LONGEST_REASON = 400
+_LARGEST_MANIFEST_BYTES = 1 << 20
+# Exported ones have some 30 kB, as their weights are elsewhere; reading 1 MB takes a second.
+_LARGEST_GRAPH_BYTES = 1 << 20
+_LARGEST_WEIGHTS_BYTES = 4 << 30
+_LARGEST_FILE_BYTES = 64 << 20
+# Bounds are a few times the rounding of float32, 1e-4 of what an output varies by; of quantised
+# models, whose values round to other integers, the error of quantisation. Above this they would
+# let other models pass.
+_LOOSEST = 0.01
+_LOOSEST_QUANTIZED = 0.5
 
 
 class ArtifactError(Exception):
@@ -35,6 +61,17 @@ class Artifact:
         """The state of one row before its first step."""
         return {p.name: np.full(p.shape, p.initial, p.dtype) for p in self.manifest.ports.state}
 
+    def weights(self) -> dict[str, bytes]:
+        """What its graphs take their weights from, by name. Raises `ArtifactError`."""
+        return {name: self.read(name) for name in (WEIGHTS, DERIVED) if name in self.manifest.files}
+
+    def read(self, name: str) -> bytes:
+        """One of its files, which must not have changed. Raises `ArtifactError`."""
+        content = _read(self.folder / name, _LARGEST_WEIGHTS_BYTES)
+        found = hashlib.sha256(content).hexdigest()
+        _check_hash(self.folder / name, found, self.manifest.files[name])
+        return content
+
     def tensors(self, name: str) -> Arrays:
         """All tensors of one of its safetensors files. Raises `ArtifactError`."""
         try:
@@ -46,34 +83,37 @@ class Artifact:
 
 def load_artifact(folder: Path) -> Artifact:
     """Read and check one folder. Raises `ArtifactError` naming the file and the reason."""
+    if not folder.resolve().is_relative_to(folder.parent.resolve()):
+        raise ArtifactError(f"{folder} is a link to {folder.resolve()}, not in {folder.parent}")
     path = folder / MANIFEST
     manifest = _read_manifest(path)
-    for name, expected in manifest.files.items():
-        if name != Path(name).name:
-            raise ArtifactError(f"{path}: files: {name} is not in the folder")
-        _check_file(folder / name, expected)
     for name in (WEIGHTS, GOLDEN, *manifest.graphs.files()):
         if name not in manifest.files:
             raise ArtifactError(f"{path}: files: {name} is not among them")
+    sizes = {name: _check_file(folder / name, sha) for name, sha in manifest.files.items()}
+    for graphs, scan in ((manifest.graphs.scan, True), (manifest.graphs.step, False)):
+        _check_graphs(folder, manifest, graphs, sizes, scan=scan)
     try:
         golden = Golden.load(folder / GOLDEN)
+        _check_golden(golden, manifest)
     except ValueError as error:
-        raise ArtifactError(f"{folder}: {error}") from error
-    for group, ports in (("steps", manifest.ports.step), ("rows", manifest.ports.row)):
-        given = {name: str(array.dtype) for name, array in getattr(golden, group).items()}
-        if given != {port.name: port.dtype for port in ports}:
-            raise ArtifactError(f"{folder}: {GOLDEN}: {group} are not those of the graphs")
+        raise ArtifactError(f"{folder}: {_short(error)}") from error
     files = json.dumps(manifest.files, sort_keys=True).encode()
     return Artifact(folder, manifest, golden, hashlib.sha256(files).hexdigest())
 
 
+def artifact_folders(root: Path) -> list[Path]:
+    """The folders in `root` that hold an artifact. Raises `ArtifactError` when there is none."""
+    folders = sorted(p.parent for p in root.glob(f"*/{MANIFEST}"))
+    if not folders:
+        raise ArtifactError(f"{root.resolve()} holds no artifact; `make serve` builds one")
+    return folders
+
+
 def load_artifacts(folder: Path) -> dict[str, Artifact]:
     """Every artifact in `folder`, by name. Raises `ArtifactError` when there is none."""
-    folders = sorted(p.parent for p in folder.glob(f"*/{MANIFEST}"))
-    if not folders:
-        raise ArtifactError(f"{folder.resolve()} holds no artifact; `make serve` builds one")
     loaded: dict[str, Artifact] = {}
-    for artifact in map(load_artifact, folders):
+    for artifact in map(load_artifact, artifact_folders(folder)):
         if artifact.name in loaded:
             raise ArtifactError(f"{artifact.folder}: another folder has a model {artifact.name!r}")
         loaded[artifact.name] = artifact
@@ -81,24 +121,93 @@ def load_artifacts(folder: Path) -> dict[str, Artifact]:
 
 
 def _read_manifest(path: Path) -> Manifest:
+    content = _read(path, _LARGEST_MANIFEST_BYTES)
     try:
-        return read_manifest(path.parent)
-    except OSError as error:
-        raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
+        return parse_manifest(content)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the file"
-        raise ArtifactError(f"{path}: {place}: {first['msg']}") from error
+        raise ArtifactError(f"{path}: {_short(place)}: {_short(first['msg'])}") from error
     except ValueError as error:
-        raise ArtifactError(f"{path}: {error}") from error
+        raise ArtifactError(f"{path}: {_short(error)}") from error
 
 
-def _check_file(path: Path, expected: str) -> None:
-    if not path.is_file():
-        raise ArtifactError(f"{path} is missing")
-    found = sha256(path)
+def _check_file(path: Path, expected: str) -> int:
+    """The bytes of a file whose content has the hash of the manifest."""
+    weights = path.name in (WEIGHTS, DERIVED)
+    with _open(path, _LARGEST_WEIGHTS_BYTES if weights else _LARGEST_FILE_BYTES) as file:
+        found = hashlib.file_digest(file, "sha256").hexdigest()
+        size = file.tell()
+    _check_hash(path, found, expected)
+    return size
+
+
+def _check_hash(path: Path, found: str, expected: str) -> None:
     if found != expected:
         raise ArtifactError(
             f"{path} has sha256 {found[:12]}…, the manifest says {expected[:12]}…; "
             f"the file was cut short or altered"
         )
+
+
+def _check_graphs(
+    folder: Path, manifest: Manifest, graphs: Graphs, sizes: dict[str, int], *, scan: bool
+) -> None:
+    weights = {name: sizes[name] for name in (WEIGHTS, DERIVED) if name in sizes}
+    for options, name in graphs.files().items():
+        content = _read(folder / name, _LARGEST_GRAPH_BYTES)
+        try:
+            graph, filtered = read_graph(content), options == "filtered"
+            check_graph(graph, manifest, weights, scan=scan, filtered=filtered)
+        except ValueError as error:
+            raise ArtifactError(f"{folder / name}: {_short(error)}") from error
+
+
+def _check_golden(golden: Golden, manifest: Manifest) -> None:
+    """Raises `ValueError` for vectors that the graphs cannot run, or that would prove nothing."""
+    ports = manifest.ports
+    drawn = [p for p in ports.output if p.name in golden.exact]
+    computed = [p for p in ports.output if p.name in golden.truth]
+    for what, arrays, expected, leading in (
+        ("steps", golden.steps, ports.step, 2),
+        ("rows", golden.rows, ports.row, 1),
+        ("exact outputs", golden.exact, drawn, 2),
+        ("true outputs", {n: a.astype("f4") for n, a in golden.truth.items()}, computed, 2),
+    ):
+        given = {name: (str(a.dtype), a.shape[leading:]) for name, a in arrays.items()}
+        if given != {p.name: (p.dtype, p.shape) for p in expected}:
+            raise ValueError(f"{GOLDEN}: {what} are not those of the graphs")
+    for name, bound in golden.bounds.items():
+        loosest = _LOOSEST_QUANTIZED if manifest.variant.quantized else _LOOSEST
+        if not bound <= loosest * (spread := golden.truth[name].std()):
+            raise ValueError(
+                f"{GOLDEN}: the bound of {name} is {bound:.3g}; it must be at most {loosest} of "
+                f"how much that varies, {spread:.3g}"
+            )
+
+
+@contextmanager
+def _open(path: Path, largest_bytes: int) -> Iterator[BufferedReader]:
+    """A plain file, opened without waiting for it. Raises `ArtifactError` for anything else."""
+    try:
+        with open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+            facts = os.fstat(file.fileno())
+            if not stat.S_ISREG(facts.st_mode) or facts.st_nlink != 1:
+                raise ArtifactError(f"{path} is a link, or no plain file; only copies are served")
+            if facts.st_size > largest_bytes:
+                raise ArtifactError(f"{path} has {facts.st_size} bytes, more than {largest_bytes}")
+            yield file
+    except FileNotFoundError as error:
+        raise ArtifactError(f"{path} is missing") from error
+    except OSError as error:
+        raise ArtifactError(f"{path} cannot be read: {error.strerror}") from error
+
+
+def _read(path: Path, largest_bytes: int) -> bytes:
+    with _open(path, largest_bytes) as file:
+        return file.read(largest_bytes)
+
+
+def _short(reason: object) -> str:
+    """A reason for the log and `/health`; what it quotes from a file can be of any length."""
+    return str(reason)[:_LONGEST_REASON]

@@ -9,8 +9,10 @@ ServiceError
 ├── NoSuchRoute         404  a part of OpenAI's API that is not here
 ├── RequestTimeout      408  the request arrives too slowly
 ├── StateMismatch       409  a state token of another model or runtime
+├── NotLoaded           409  an artifact that cannot be served as it is now
 ├── BodyTooLarge        413  the body is over the limit
 ├── TooManyRequests     429  the caller has used up what its key allows
+├── HeadTooLarge        431  URL, headers or trailers are over the limit
 ├── EngineFault         500  the model failed at its work; another try may succeed
 ├── Overloaded          503  others would hold it up for too long; try again
 ├── NotReady            503  the model has not proved itself
@@ -84,6 +86,12 @@ class StateMismatch(ServiceError):
     code = "state_mismatch"
 
 
+class NotLoaded(ServiceError):
+    status = 409
+    type = "invalid_request_error"
+    code = "not_loaded"
+
+
 class BodyTooLarge(ServiceError):
     status = 413
     type = "invalid_request_error"
@@ -95,6 +103,12 @@ class TooManyRequests(ServiceError):
     type = "rate_limit_error"
     code = "rate_limited"
     retry_after_s = 1
+
+
+class HeadTooLarge(ServiceError):
+    status = 431
+    type = "invalid_request_error"
+    code = "headers_too_large"
 
 
 class Overloaded(ServiceError):

@@ -21,6 +21,8 @@ class ServiceKind:
     edge     what lies at the edge of its states
     routers  its routes
     opening  the first message of a session on `/v1/online`
+    said     any message after it
+    answers  what those are answered with
     follow   begins such a session
     """
 
@@ -29,4 +31,6 @@ class ServiceKind:
     edge: type[Edge] = Edge
     routers: tuple[APIRouter, ...] = ()
     opening: type[BaseModel]
+    said: type[BaseModel]
+    answers: tuple[type[BaseModel], ...]
     follow: Callable[[Any, Any], Awaitable[Online]]

@@ -1,11 +1,39 @@
-"""What the service counts, for Prometheus. Names are the usual ones of serving engines."""
+"""What the service counts, for Prometheus. Names are the usual ones of serving engines.
 
+What vLLM counts too is told again under its name, from the same numbers.
+"""
+
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    GCCollector,
+    Histogram,
+    PlatformCollector,
+    ProcessCollector,
+)
+from prometheus_client.metrics_core import Metric
+from prometheus_client.registry import Collector
+from prometheus_client.samples import Sample
 
-_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 2.5, 5, 10, 30)
 _ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
+# vLLM's name of a series, by the attribute of `Metrics` that means the same.
+VLLM_NAMES = {
+    "running": "vllm:num_requests_running",
+    "waiting": "vllm:num_requests_waiting",
+    "tokens_in": "vllm:prompt_tokens",
+    "tokens_out": "vllm:generation_tokens",
+    "finished": "vllm:request_success",
+    "first_byte_s": "vllm:time_to_first_token_seconds",
+    "total_s": "vllm:e2e_request_latency_seconds",
+    "inter_token_s": "vllm:request_time_per_output_token_seconds",
+    "queue_s": "vllm:request_queue_time_seconds",
+}
+_VLLM_LABELS = {"model": "model_name", "reason": "finished_reason"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +45,21 @@ class EngineMetrics:
     rows_per_run: Histogram
     steps: Counter
     faults: Counter
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job that has ended: by `stop` or `length`, by an `error`, or by `abort` where its client
+    left. `asked` and `written` are what it read and wrote; times are of `time.perf_counter`."""
+
+    model: str
+    reason: str
+    asked: int
+    written: int
+    arrived_s: float
+    first_run_s: float | None
+    first_output_s: float | None
+    ended_s: float
 
 
 class Metrics:
@@ -36,8 +79,22 @@ class Metrics:
         self.faults = make(Counter, "engine_faults", "Runs that failed", model)
         self.tokens_in = make(Counter, "prompt_tokens", "Bytes of prompts", model)
         self.tokens_out = make(Counter, "generation_tokens", "Bytes generated", model)
-        self.finished = make(Counter, "requests_finished", "Requests ended", ("model", "reason"))
+        self.finished = make(
+            Counter,
+            "requests_finished",
+            "Accepted requests ended: stop, length, abort, error",
+            ("model", "reason"),
+        )
+        self.reloads = make(
+            Counter, "reloads", "Models loaded while serving: ok, failed", ("model", "outcome")
+        )
         self.rejected = make(Counter, "requests_rejected", "Requests refused", ("status",))
+        self.ended = make(
+            Counter,
+            "http_requests",
+            "HTTP requests and WebSocket sessions ended, with the code of their error or abort",
+            ("path", "status", "code"),
+        )
         self.first_byte_s = make(
             Histogram,
             "time_to_first_token_seconds",
@@ -58,6 +115,9 @@ class Metrics:
         self.queue_s = make(
             Histogram, "queue_seconds", "Arrival to the first run", model, buckets=_SECONDS
         )
+        self.registry.register(_Vllm(self))
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
 
     def of_engine(self, model: str) -> EngineMetrics:
         """The series of the engine that runs `model`."""
@@ -68,3 +128,39 @@ class Metrics:
             self.steps.labels(model),
             self.faults.labels(model),
         )
+
+    def count(self, work: Work) -> None:
+        """A job that has ended; only one that came to its own end says how long they take."""
+        model = work.model
+        self.finished.labels(model, work.reason).inc()
+        self.tokens_in.labels(model).inc(work.asked)
+        self.tokens_out.labels(model).inc(work.written)
+        if work.first_run_s is not None:
+            self.queue_s.labels(model).observe(work.first_run_s - work.arrived_s)
+        if work.first_output_s is not None:
+            self.first_byte_s.labels(model).observe(work.first_output_s - work.arrived_s)
+        if work.reason in ("abort", "error"):
+            return
+        self.total_s.labels(model).observe(work.ended_s - work.arrived_s)
+        if work.first_output_s is not None and work.written > 1:
+            mean_s = (work.ended_s - work.first_output_s) / (work.written - 1)
+            self.inter_token_s.labels(model).observe(mean_s)
+
+
+class _Vllm(Collector):
+    """Our series under vLLM's names and labels, made when they are asked for."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._families = {name: getattr(metrics, ours) for ours, name in VLLM_NAMES.items()}
+
+    def collect(self) -> Iterator[Metric]:
+        for name, series in self._families.items():
+            for ours in series.collect():
+                theirs = Metric(name, ours.documentation, ours.type)
+                theirs.samples = [_renamed(s, ours.name, name) for s in ours.samples]
+                yield theirs
+
+
+def _renamed(sample: Sample, ours: str, theirs: str) -> Sample:
+    labels = {_VLLM_LABELS.get(label, label): value for label, value in sample.labels.items()}
+    return sample._replace(name=theirs + sample.name.removeprefix(ours), labels=labels)

@@ -5,6 +5,7 @@ drew stands in its place as pending, until the caller says what really came.
 """
 
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from contract.golden import Arrays
 from service.engine.jobs import GivenSteps, run_steps
 from service.models import ServedModel
-from service.state import Moment
+from service.state import Edge, Moment
 
 MOST_STEPS = 4096  # of one message
 
@@ -24,18 +25,29 @@ class Online(ABC):
     """
 
     def __init__(self, model: ServedModel, moment: Moment[Any], row: Arrays) -> None:
-        self.steps = 0
+        self.steps = moment.drawn
         self.seed = moment.seed
+        self._begun = moment
         self._model = model
         self._state = moment.state
         self._row = row
         self._pending = model.artifact.manifest.ports.state[0].name
-        self._ahead = False
+        self._ahead = moment.edge.ahead
 
     @abstractmethod
     async def answer(self, message: Any) -> dict[str, Any]:
         """What is said to one message. Raises pydantic's `ValidationError` or `InvalidRequest` for
         one that breaks a rule."""
+
+    def token(self) -> str:
+        """Where it stands, to go on from exactly there."""
+        now = replace(self._begun, state=self._state, drawn=self.steps, edge=self._edge())
+        return self._model.codec.encode(now)
+
+    def _edge(self) -> Edge:
+        """What a moment has to hold besides the state."""
+        edge: Edge = self._begun.edge.model_copy(update={"ahead": self._ahead})
+        return edge
 
     @abstractmethod
     def _noise(self, count: int) -> Arrays:

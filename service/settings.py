@@ -1,10 +1,16 @@
 """Every setting of the service, from the environment: `EVENKEEL_` and the name in capitals."""
 
+from importlib.metadata import distributions
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, SecretStr
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic import Field, SecretStr, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+_EXPORTER = "opentelemetry-exporter-otlp-proto-http"
+
+
+_LEAST_VARIETY = 8
 
 
 class Settings(BaseSettings):
@@ -15,6 +21,17 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     artifacts: Path = Field(Path("artifacts"), description="folder of the models to serve")
+    require: Annotated[tuple[str, ...], NoDecode] = Field(
+        (),
+        description="names of models without which the service does not start and is not ready, "
+        "separated by commas; none means any one",
+    )
+    watch_s: float = Field(
+        5.0,
+        ge=0,
+        description="seconds between two looks for new, changed and removed artifacts; 0 looks at "
+        "SIGHUP only",
+    )
     state_key: SecretStr | None = Field(
         None,
         min_length=16,
@@ -32,9 +49,29 @@ class Settings(BaseSettings):
     )
     slots: int = Field(32, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
-    chunk_steps: int = Field(32, ge=1, le=4096, description="steps between two looks at the queue")
+    max_wait_s: float = Field(
+        1.0,
+        gt=0,
+        description="seconds others may be expected to hold up a request; "
+        "one that would wait for longer gets a 503 at once",
+    )
+    deadline_s: float = Field(
+        600.0, gt=0, description="seconds a request may take; then it ends with a 504"
+    )
+    slice_s: float = Field(
+        1.0, gt=0, description="seconds after which a request gives its slot to one that waits"
+    )
+    chunk_s: float = Field(
+        0.02, gt=0, description="seconds between two looks at the queue, at most"
+    )
+    chunk_steps: int = Field(
+        32, ge=1, le=4096, description="steps between two looks at the queue, at most"
+    )
     first_chunk_steps: int = Field(
         8, ge=1, le=4096, description="steps before a request's first bytes go out"
+    )
+    checkpoint_steps: int = Field(
+        256, ge=1, description="steps between two resumable tokens of a stream"
     )
     max_tokens: int = Field(65536, ge=1, description="largest max_tokens a request may ask for")
     max_request_steps: int = Field(
@@ -44,8 +81,34 @@ class Settings(BaseSettings):
         "all its choices together",
     )
     max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body")
+    max_header_bytes: int = Field(
+        32768, ge=1024, description="largest head of a request, its URL and headers, and trailers"
+    )
+    max_connections: int = Field(
+        1000,
+        ge=2,
+        description="connections at once, fewer if the limit of open files wants it; more are "
+        "answered at /livez and /readyz alone. One address may have half of them",
+    )
+    request_timeout_s: float = Field(
+        20.0,
+        gt=0,
+        description="seconds a head, and then a body, may take to arrive, and answers to be read",
+    )
+    idle_timeout_s: float = Field(
+        600.0, gt=0, description="seconds without a message after which a WebSocket is closed"
+    )
     drain_timeout_s: int = Field(
         20, ge=0, description="seconds that running requests get to finish when the service stops"
+    )
+    keys: Path | None = Field(
+        None, description="TOML file of the API keys that are asked for; without one, none are"
+    )
+    open: bool = Field(
+        False, description="serve without keys beyond the loopback interface all the same"
+    )
+    trusted_proxies: tuple[str, ...] = Field(
+        (), description="addresses whose X-Forwarded-For is believed, as a JSON list"
     )
     allowed_hosts: tuple[str, ...] = Field(
         (),
@@ -68,3 +131,35 @@ class Settings(BaseSettings):
         False, description="serve models whose parity report is missing or red all the same"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="logging")
+    log_requests: bool = Field(
+        True, description="a line of JSON for each request on standard output; probes are left out"
+    )
+    traces: bool = Field(
+        False,
+        description="send OpenTelemetry traces to where the OTEL_* variables say; "
+        "wants the packages of the role traces",
+    )
+
+    @field_validator("require", mode="before")
+    @classmethod
+    def _apart(cls, names: object) -> object:
+        return (
+            [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else names
+        )
+
+    @field_validator("state_key")
+    @classmethod
+    def _has_variety(cls, key: SecretStr | None) -> SecretStr | None:
+        if key is not None and len(set(key.get_secret_value())) < _LEAST_VARIETY:
+            raise ValueError(
+                f"it has fewer than {_LEAST_VARIETY} different characters; take a random one: "
+                "openssl rand -hex 32"
+            )
+        return key
+
+    @field_validator("traces")
+    @classmethod
+    def _has_packages(cls, wanted: bool) -> bool:
+        if wanted and not any(distributions(name=_EXPORTER)):
+            raise ValueError(f"{_EXPORTER} is not installed; it comes with the role traces")
+        return wanted

@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import json
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -22,9 +22,12 @@ from service.errors import InvalidRequest, StateMismatch
 
 
 class Edge(BaseModel):
-    """What lies between the last output returned and the state; nothing, unless a kind has more."""
+    """What lies between the last output returned and the state: if that is `ahead`, a last output
+    that nobody has seen yet, and whatever else a kind has."""
 
     model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+
+    ahead: bool = False
 
 
 E = TypeVar("E", bound=Edge)
@@ -88,6 +91,11 @@ class StateCodec(Generic[E]):
             header["drawn"],
             self._edge.model_validate_json(json.dumps(header["edge"])),
         )
+
+    def go_on(self, token: str, seed: int | None) -> Moment[E]:
+        """The moment in a token, with other randomness if a seed is given. Raises as `decode`."""
+        moment = self.decode(token)
+        return moment if seed is None else replace(moment, seed=seed, choice=0, drawn=0)
 
     def _unpack(self, content: bytes) -> Arrays:
         state, offset = {}, 0

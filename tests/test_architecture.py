@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parents[1]
-_HOUSE = {"contract", "models", "training", "export", "service", "lab", "bench"}
+_HOUSE = {"contract", "models", "training", "export", "service", "lab", "bench", "clients"}
 # What a folder may import of the house beside itself, and which packages it does without.
 _MAY_IMPORT = {
     "contract": set(),
@@ -18,6 +18,7 @@ _MAY_IMPORT = {
     "service": {"contract"},
     "lab": {"contract", "models", "training", "export", "service"},
     "bench": {"contract", "models", "training", "export", "service"},
+    "clients": set(),
 }
 _EXPORT_SIDE = {"torch", "onnx", "onnxscript", "onnx_ir"}
 _WEB = {"fastapi", "starlette", "uvicorn"}
@@ -27,6 +28,7 @@ _DOES_WITHOUT = {
     "training": _EXPORT_SIDE - {"torch"} | _WEB | {"onnxruntime"},
     "export": _WEB,
     "service": _EXPORT_SIDE,
+    "clients": _EXPORT_SIDE | _WEB | {"onnxruntime", "numpy"},
 }
 # The stages that know of kinds by their objects alone, the folders of the kinds in them, and the
 # files that register those. `models` has the nouns of every kind; lab and bench measure some.

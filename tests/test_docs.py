@@ -13,6 +13,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 
 import service
+from clients.command import main as evenkeel
 from contract.manifests import read_manifest
 from export.__main__ import _parser as export_parser
 from lab.__main__ import _parser as lab_parser
@@ -23,17 +24,19 @@ from service.state import Edge
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = sorted([_ROOT / "README.md", _ROOT / "CHANGELOG.md", *(_ROOT / "docs").glob("*.md")])
-_CODE = ("contract", "models", "training", "export", "service", "lab", "bench")
+_CODE = ("contract", "models", "training", "export", "service", "lab", "bench", "clients")
 _FOLDERS = (*_CODE, "tests", "docs")
 _PARSERS = {"export": export_parser, "lab": lab_parser}
 # Which part of docs/api.md tells of a request, or of all that a module of the service checks.
 _TOLD_IN = {
     "StyleRequest": "/v1/styles",
+    "WorkRequest": "POST /v1/completions",
     "service.text.schemas": "POST /v1/completions",
     "service.text.tokenizer": "Tokens",
     "service.ink.schemas": "POST /v1/handwriting",
     "service.text.online": "/v1/online",
     "service.ink.online": "/v1/online",
+    "service.http.messages": "/v1/online",
     "service.http.online": "/v1/online",
 }
 
@@ -157,6 +160,13 @@ def test_every_verb_is_told_and_none_that_is_gone(command: str) -> None:
     assert table == _verbs(command)
     anywhere = re.findall(rf"-m {command} ([a-z]\S*)", _every_page())
     assert {verb.rstrip("`,.);") for verb in anywhere} <= _verbs(command)
+
+
+def test_every_verb_of_the_command_is_told_and_none_that_is_gone() -> None:
+    verbs = {command.callback.__name__ for command in evenkeel.registered_commands}
+    assert set(re.findall(r"^\| `evenkeel (\w+)", _text("docs/commands.md"), re.M)) == verbs
+    anywhere = re.findall(r"(?:^|[|(] )evenkeel ([a-z]+)", _code(_every_page()), re.M)
+    assert set(anywhere) <= verbs
 
 
 def test_every_make_target_is_told_and_none_that_is_gone() -> None:

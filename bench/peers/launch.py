@@ -13,11 +13,12 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from urllib.request import ProxyHandler, build_opener
 
 import psutil
 
-from bench.target import ARTIFACTS, MODEL, SERVERS, Target
+from bench.target import ARTIFACTS, MODEL, SERVERS, Server, Target
 
 _START_LIMIT_S = 120.0
 _STOP_LIMIT_S = 10.0
@@ -27,15 +28,18 @@ _HERE = build_opener(ProxyHandler({}))
 
 @contextmanager
 def launch(
-    name: str, *, artifacts: Path = ARTIFACTS, settings: Mapping[str, str] | None = None
-) -> Iterator[Target]:
-    """A server of `SERVERS` that is ready; `settings` are more environment variables.
+    name: str, *, artifacts: Path = ARTIFACTS, settings: Mapping[str, str] | None = None,
+    server: Server | None = None, output: int | IO[str] = subprocess.DEVNULL,
+    errors: IO[str] | None = None,
+) -> Iterator[Target]:  # fmt: skip
+    """A server that is ready, of `SERVERS` if none is given; `settings` are more environment
+    variables, and what it says goes to `output` and `errors`.
 
     The model is `shakespeare` of the folder `artifacts`; the service serves all in that folder.
     Raises `RuntimeError` if the server ends or is not ready within two minutes.
     """
     _allow_connections()
-    server, port = SERVERS[name], _free_port()
+    server, port = server or SERVERS[name], _free_port()
     command = [sys.executable, "-m", *(part.format(port=port) for part in server.command)]
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {
@@ -50,7 +54,7 @@ def launch(
         }
         began_s = time.perf_counter()
         process = psutil.Popen(
-            command, env=environment | dict(settings or {}), stdout=subprocess.DEVNULL
+            command, env=environment | dict(settings or {}), stdout=output, stderr=errors
         )
         try:
             _wait(name, process, Target(name, port).url(server.health), began_s)

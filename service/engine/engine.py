@@ -1,29 +1,53 @@
 """Continuous batching: one thread per model that owns its runner, its slots and its queue.
 
 The loop: admit and cancel, choose a chunk length, run, hand out, retire. A row's bits do not depend
-on its neighbours, so requests join and leave between any two chunks. The engine knows tensors by
-role, not text or ink.
+on its neighbours, so requests join and leave between any two chunks, and one that has had its share
+is parked: its state is a value. The engine knows tensors by role, not text or ink.
 """
 
 import logging
+import math
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from contract.golden import Arrays
+from service.engine import terms
 from service.engine.jobs import GivenSteps, Job, length
+from service.engine.pace import Pace
 from service.engine.runtime import Runner, stack_rows
-from service.errors import EngineFault, NotReady, Overloaded, ServiceError
+from service.engine.schedule import Schedule, Ticket
+from service.engine.terms import Terms
+from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
+from service.settings import Settings
 
 log = logging.getLogger(__name__)
 
 # So many runs that fail one after the other are no accident: the model stops being ready.
 MOST_FAILURES = 3
 _PATIENCE_S = 5.0  # with a run that was under way when the service stopped
+_LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the settings of the same names say about every engine."""
+
+    chunk_steps: int
+    first_chunk_steps: int
+    chunk_s: float
+    slice_s: float
+    queue_size: int
+    max_wait_s: float
+
+    @classmethod
+    def of(cls, settings: Settings) -> "Limits":
+        """Those of the settings."""
+        return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
 
 
 class Replay(GivenSteps):
@@ -31,8 +55,6 @@ class Replay(GivenSteps):
 
     A chunk may run past the byte a job ends at, and the state is only known where chunks begin.
     """
-
-    started = True
 
     def __init__(self, job: Job, state: Arrays, inputs: Arrays) -> None:
         super().__init__(state, job.row, inputs, wants_state=True)
@@ -46,7 +68,7 @@ class Replay(GivenSteps):
         self._job.finish(state)
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        self._job.fail(error)  # the state of the last accepted step is what it was to find
+        self._job.fail(error)  # the state it was to find is not this one
 
     def publish(self) -> None:
         self._job.publish()
@@ -60,29 +82,29 @@ class Engine:
         runner: Runner,
         metrics: EngineMetrics,
         *,
-        chunk_steps: int,
-        first_chunk_steps: int,
-        queue_size: int,
+        limits: Limits,
         attest: Callable[[Runner], bool],
+        measure: Callable[[Runner], Pace],
         name: str,
         another: Callable[[], Runner] | None = None,
     ) -> None:
         """`another` makes a runner in the place of one whose run failed; None keeps that one."""
+        self.name = name
+        self.name = name
         self._runner = runner
         self._another = another
         self._metrics = metrics
-        self._chunk_steps = chunk_steps
-        self._first_chunk_steps = first_chunk_steps
-        self._queue_size = queue_size
+        self._limits = limits
         self._attest = attest
-        self._waiting: deque[Job] = deque()
-        self._slots: dict[int, Job] = {}
-        self._row: Arrays = {}  # of the jobs in the slots; empty when those have changed
+        self._measure = measure
+        self._schedule = Schedule(runner.width, limits.slice_s)
+        self._rows: dict[tuple[int, ...], Arrays] = {}  # row inputs of slots, until jobs change
         self._wake = threading.Condition()
         self._stopping = False
         self._failures = 0  # runs that failed since the last that did not
         self._working_since_s: float | None = None
         self.ready = False
+        self.attested = threading.Event()  # set once it is known whether it is ready
         self._thread = threading.Thread(target=self._loop, name=f"engine-{name}", daemon=True)
 
     def start(self) -> None:
@@ -96,100 +118,174 @@ class Engine:
             self._wake.notify()
         self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
-            self._end_all(NotReady("the model is stuck"))
+            self._end_all(NotReady("the model is stuck"), states_known=False)
+
+    def wake(self) -> None:
+        """Have a look at what was cancelled, paused or is not any more."""
+        with self._wake:
+            self._wake.notify()
 
     @property
     def stalled_s(self) -> float:
-        """For how long the run under way has been at it; 0 between runs."""
+        """For how long it has been at its present chunk; 0 while it has nothing to do."""
         since_s = self._working_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
 
-    def submit(self, jobs: Sequence[Job]) -> None:
-        """Queue all jobs or none. Raises `Overloaded` when they do not fit, `NotReady` before."""
+    def submit(self, jobs: Sequence[Job], *, going_on: bool = False) -> None:
+        """Queue all jobs or none: `NotReady` before the model is, `Overloaded` when there is no
+        room or the first would have to wait for longer than its deadline and the limits allow.
+        What is `going_on` was let in before."""
         with self._wake:
             if not self.ready or self._stopping:
                 raise NotReady("the model has not been attested, or the service is stopping")
-            if len(self._waiting) + len(jobs) > self._queue_size:
-                raise Overloaded(f"the queue is full ({self._queue_size} requests wait)")
-            self._waiting.extend(jobs)
-            self._metrics.waiting.set(len(self._waiting))
+            if not jobs:
+                return
+            asked = terms.current()
+            if not going_on:
+                self._refuse(jobs, asked)
+            self._schedule.add(jobs, asked)
+            self._metrics.waiting.set(len(self._schedule.waiting))
             self._wake.notify()
+
+    def _refuse(self, jobs: Sequence[Job], asked: Terms) -> None:
+        """Raise `Overloaded` if these had better come later, `DeadlineExceeded` if it is too late
+        for them."""
+        size = self._limits.queue_size
+        if not self._schedule.has_room(asked.caller, len(jobs), size):
+            raise Overloaded(f"the queue is full ({size} requests may wait)")
+        left_s = asked.deadline_s - time.monotonic()
+        if left_s <= 0:
+            raise _late()
+        steps = self._schedule.work_before(asked.caller, jobs[0].steps_expected())
+        wait_s = steps * self._pace.step_s(self._runner.width) / self._runner.width
+        most_s = min(self._limits.max_wait_s, left_s)
+        if wait_s > most_s:
+            error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
+            error.retry_after_s = max(1, math.ceil(wait_s - most_s))
+            raise error
 
     def _loop(self) -> None:
         try:
-            self.ready = self._attest(self._runner)
+            self._working_since_s = time.monotonic()
+            agrees = self._attest(self._runner)
+            self._pace = self._measure(self._runner)
+            self.ready = agrees
+            self.attested.set()
             while self._admit():
-                self._try_chunk()
+                self._run_chunk()
         except Exception:  # whatever it was, no caller may be left waiting for ever
             log.exception("the engine of a model failed")
         finally:
             self.ready = False
+            self.attested.set()
             self._end_all(NotReady("the model has stopped"))
+            self._working_since_s = None
 
     def _admit(self) -> bool:
-        """Fill free slots from the queue; wait if there is nothing to do. False to stop."""
+        """Fill the slots from the queue; wait if there is nothing to do. False to stop."""
+        schedule = self._schedule
         with self._wake:
-            for slot in [s for s, job in self._slots.items() if job.cancelled]:
-                self._retire(slot)
             while not self._stopping:
-                self._waiting = deque(job for job in self._waiting if not job.cancelled)
-                while self._waiting and len(self._slots) < self._runner.width:
-                    free = next(s for s in range(self._runner.width) if s not in self._slots)
-                    self._place(free, self._waiting.popleft())
-                self._metrics.waiting.set(len(self._waiting))
-                self._metrics.running.set(len(self._slots))
-                if self._slots:
+                now_s = time.monotonic()
+                self._clear(now_s)
+                while (following := schedule.next(now_s)) is not None:
+                    self._place(*following, now_s)
+                self._metrics.waiting.set(len(schedule.waiting))
+                self._metrics.running.set(len(schedule.slots))
+                if schedule.slots:
+                    self._working_since_s = now_s
                     return True
-                self._wake.wait()
+                self._working_since_s = None
+                self._wake.wait(_LOOK_S if schedule.waiting else None)
             return False
 
-    def _try_chunk(self) -> None:
+    def _clear(self, now_s: float) -> None:
+        """Let go of jobs that nobody wants or whose time is up, and of slots nobody reads from."""
+        for slot, ticket in list(self._schedule.slots.items()):
+            if ticket.job.cancelled:
+                self._retire(slot)
+            elif ticket.job.paused or now_s > ticket.deadline_s:
+                self._park(slot)
+        for ticket in list(self._schedule.waiting):
+            if ticket.job.cancelled:
+                self._schedule.waiting.remove(ticket)
+            elif now_s > ticket.deadline_s:
+                self._schedule.waiting.remove(ticket)
+                ticket.end(_late())
+
+    def _run_chunk(self) -> None:
+        """One chunk of every row. Filtered rows have a run of their own where that is faster."""
+        slots = sorted(self._schedule.slots)
+        filtered = [slot for slot in slots if self._schedule.slots[slot].job.filtered]
+        plain = [slot for slot in slots if slot not in filtered]
+        groups = [(slots, bool(filtered))]
+        divided = plain and filtered and self._runner.divides
+        if divided and self._pace.parts(len(plain), len(filtered)):
+            groups = [(plain, False), (filtered, True)]
+        step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
+        steps = self._chunk_length([self._schedule.slots[slot].job for slot in slots], step_s)
+        for some, with_filters in groups:
+            self._try_run(some, steps, filtered=with_filters)
+
+    def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
+        """Short while someone waits for a first byte, never longer than anyone can use, and not so
+        long that whoever comes next has to wait for it."""
+        steps = self._limits.chunk_steps
+        for job in jobs:
+            if job.urgent and not job.started:
+                first = max(self._limits.first_chunk_steps, job.steps_to_first())
+                steps = min(steps, first)
+            steps = min(steps, job.steps_wanted())
+        return max(1, min(steps, int(self._limits.chunk_s / step_s)))
+
+    def _try_run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
         """A run that fails ends its rows; those that wait go on, on a runner that is attested."""
-        self._working_since_s = time.monotonic()
         try:
-            self._run_chunk()
+            self._run(slots, steps, filtered=filtered)
             self._failures = 0
         except Exception as error:
             log.exception("a run of %s failed", self._thread.name)
             self._failures += 1
             self._metrics.faults.inc()
-            self._fail_rows(EngineFault(f"the run of the model failed: {type(error).__name__}"))
+            self._fail(slots, EngineFault(f"the run of the model failed: {type(error).__name__}"))
             if self._failures >= MOST_FAILURES:
                 raise
             if self._another is not None:
-                self._runner = self._another()
-                self.ready = self._attest(self._runner)
-                if not self.ready:
-                    raise RuntimeError("a new runner was not attested") from error
-        finally:
-            self._working_since_s = None
+                self._renew(error)
 
-    def _run_chunk(self) -> None:
-        slots = sorted(self._slots)
-        jobs = [self._slots[slot] for slot in slots]
-        steps = self._chunk_length(jobs)
+    def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
+        began_s = time.perf_counter()
+        tickets = [self._schedule.slots[slot] for slot in slots]
+        jobs = [ticket.job for ticket in tickets]
         for slot, job in zip(slots, jobs, strict=True):
             if job.overshoots and job.wants_state:
                 job.anchor(self._runner.read(slot))
-        if not self._row:
-            self._row = stack_rows([job.row for job in jobs], axis=0)
+        row = self._rows.setdefault(tuple(slots), {})
+        if not row:
+            row |= stack_rows([job.row for job in jobs], axis=0)
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
-        filtered = any(job.filtered for job in jobs)
-        outputs = self._runner.run(slots, steps_in, self._row, filtered=filtered)
+        outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
         _require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
-        for column, (slot, job) in enumerate(zip(slots, jobs, strict=True)):
-            self._hand_out(slot, job, {n: array[:, column] for n, array in outputs.items()})
+        for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
+            ticket.ran = ticket.served = True
+            self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
+        step_s = (time.perf_counter() - began_s) / steps
+        self._pace.follow(len(slots), step_s, filtered=filtered)
 
-    def _chunk_length(self, jobs: Sequence[Job]) -> int:
-        """Short while someone waits for a first byte, and never longer than anyone can use."""
-        return min(
-            min(j.steps_wanted(), self._chunk_steps if j.started else self._first_chunk_steps)
-            for j in jobs
-        )
+    def _renew(self, error: Exception) -> None:
+        """Another runner, with the rows of the other runs of this chunk where they stood."""
+        assert self._another is not None
+        old, self._runner = self._runner, self._another()
+        self.ready = self._attest(self._runner)
+        if not self.ready:
+            raise RuntimeError("a new runner was not attested") from error
+        for slot in self._schedule.slots:
+            self._runner.load(slot, old.read(slot))
 
-    def _hand_out(self, slot: int, job: Job, outputs: Arrays) -> None:
+    def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
+        job = ticket.job
         if not job.accept(outputs):
             if job.wants_checkpoint():
                 job.checkpoint(self._runner.read(slot))
@@ -201,39 +297,58 @@ class Engine:
         elif length(again[1]) == 0:
             self._finish(slot, job, again[0])
         else:
-            self._place(slot, Replay(job, *again))
+            ticket.job = Replay(job, *again)
+            self._rows.clear()
+            self._runner.load(slot, ticket.job.state)
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._retire(slot)
         job.finish(state)
         job.publish()
 
-    def _place(self, slot: int, job: Job) -> None:
-        self._slots[slot] = job
-        self._row = {}
-        self._runner.load(slot, job.state)
+    def _place(self, slot: int, ticket: Ticket, now_s: float) -> None:
+        if slot in self._schedule.slots:
+            self._park(slot)
+        self._schedule.place(slot, ticket, now_s)
+        self._rows.clear()
+        self._runner.load(slot, ticket.job.state)
+
+    def _park(self, slot: int) -> None:
+        """Its state is a value: the job keeps it until it is placed again."""
+        ticket = self._schedule.slots[slot]
+        ticket.job.state = self._runner.read(slot)
+        self._schedule.waiting.append(ticket)
+        self._retire(slot)
 
     def _retire(self, slot: int) -> None:
-        del self._slots[slot]
-        self._row = {}
+        del self._schedule.slots[slot]
+        self._rows.clear()
 
-    def _fail_rows(self, error: ServiceError) -> None:
-        for slot, job in list(self._slots.items()):
-            self._retire(slot)
-            job.fail(error)
-            job.publish()
+    def _fail(self, slots: Sequence[int], error: ServiceError) -> None:
+        for slot in slots:
+            ticket = self._schedule.slots.get(slot)
+            if ticket is not None:  # it may have ended before another of its run failed
+                self._retire(slot)
+                ticket.job.fail(error)
+                ticket.job.publish()
 
-    def _end_all(self, error: ServiceError) -> None:
+    def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:
             self._stopping = True
-            for slot, job in self._slots.items():
-                job.fail(error, self._runner.read(slot))
-                job.publish()
-            for job in self._waiting:
-                job.fail(error)
-                job.publish()
-            self._slots.clear()
-            self._waiting.clear()
+            for slot, ticket in list(self._schedule.slots.items()):
+                if states_known:
+                    self._park(slot)
+                else:
+                    ticket.job.fail(error)
+                    ticket.job.publish()
+            for ticket in self._schedule.waiting:
+                ticket.end(error)
+            self._schedule.slots.clear()
+            self._schedule.waiting.clear()
+
+
+def _late() -> DeadlineExceeded:
+    return DeadlineExceeded("it could not be finished within its deadline")
 
 
 def _require_numbers(outputs: Arrays) -> None:

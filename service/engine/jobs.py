@@ -23,21 +23,24 @@ FinishReason = Literal["stop", "length"]
 
 
 class Job(ABC):
-    """One row's work. The engine's thread makes all calls; anyone may set `cancelled`.
+    """One row's work. The engine's thread makes all calls; anyone may set `cancelled` and `paused`,
+    and has to wake the engine then.
 
-    `started` is whether its first output is out, `filtered` whether it needs the graph that can
-    leave symbols out. A job that `overshoots` may end inside a chunk: if it wants its last state,
-    it has to say in `anchor` and `replay` how to get there.
+    `urgent` is whether somebody watches for its first output, `started` whether that is out,
+    `filtered` whether it needs the graph that can leave symbols out. A job that `overshoots` may
+    end inside a chunk: if it wants its last state, it has to say in `anchor` and `replay` how to
+    get there. A job that is parked holds its `state` itself.
     """
 
     state: Arrays
     row: Arrays
     filtered = False
     cancelled = False
+    paused = False  # nobody takes what it has put out
     wants_state = False
+    urgent = True
     started = False
     overshoots = False
-    caller = ""  # whoever it is for: callers take turns
 
     @abstractmethod
     def steps_wanted(self) -> int:
@@ -58,6 +61,14 @@ class Job(ABC):
     @abstractmethod
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         """The end, by an error; with its state after the last accepted step where that is known."""
+
+    def steps_expected(self) -> int:
+        """Steps it will likely use."""
+        return self.steps_wanted()
+
+    def steps_to_first(self) -> int:
+        """Steps until it has something to show."""
+        return 1
 
     # Nothing, unless a job has something to do there.
 
@@ -85,6 +96,8 @@ class GivenSteps(Job):
 
     Golden vectors, a person's ink and whoever follows a model online are read this way.
     """
+
+    started = True  # all of it is shown at the end: no part is in a hurry
 
     def __init__(
         self,

@@ -42,9 +42,15 @@ class Runtime:
         base = f"{self.provider}-ort{ort.__version__}-{platform.machine()}"
         return f"{base}-{_simd()}" if self.provider == "cpu" else f"{base}-{self.slots}"
 
-    def session(self, path: Path) -> ort.InferenceSession:
-        """A session for one graph. Raises `ArtifactError` if onnxruntime refuses it."""
+    def session(self, artifact: Artifact, name: str) -> ort.InferenceSession:
+        """A session for one graph of an artifact. Raises `ArtifactError` if its files have changed
+        or onnxruntime refuses it."""
+        graph, weights = artifact.read(name), artifact.weights()
         options = ort.SessionOptions()
+        # By name onnxruntime would map the file: overwritten in place, it would change what serves.
+        options.add_external_initializers_from_files_in_memory(
+            list(weights), list(weights.values()), [len(content) for content in weights.values()]
+        )
         options.intra_op_num_threads = self.threads
         options.inter_op_num_threads = 1
         providers: list[str | tuple[str, dict[str, str]]] = ["CPUExecutionProvider"]
@@ -53,9 +59,9 @@ class Runtime:
             cuda = {"use_tf32": "0", "enable_cuda_graph": "1"}
             providers = [("CUDAExecutionProvider", cuda)]
         try:
-            return ort.InferenceSession(path, options, providers=providers)
+            return ort.InferenceSession(graph, options, providers=providers)
         except Exception as error:  # onnxruntime raises a type of its own for each failure
-            raise ArtifactError(f"onnxruntime refuses {path}: {error}") from error
+            raise ArtifactError(f"onnxruntime refuses {artifact.folder / name}: {error}") from error
 
 
 def choose_runtime(settings: Settings) -> Runtime:
@@ -85,6 +91,7 @@ class Runner(Protocol):
     """Slots that hold state, and a way to move them on."""
 
     width: int
+    divides: bool  # whether some slots may run without the others
 
     def load(self, slot: int, state: Arrays) -> None:
         """Put one row's state into a slot."""
@@ -104,13 +111,15 @@ class Runner(Protocol):
 class ScanRunner:
     """A chunk is one call of the sequence graph, over just the rows that run."""
 
+    divides = True
+
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
         ports = artifact.manifest.ports
         graphs = artifact.manifest.graphs.scan
-        self._plain = self._filtered = runtime.session(artifact.folder / graphs.plain)
+        self._plain = self._filtered = runtime.session(artifact, graphs.plain)
         if graphs.filtered is not None:
-            self._filtered = runtime.session(artifact.folder / graphs.filtered)
+            self._filtered = runtime.session(artifact, graphs.filtered)
         self._plain_row = [p.name for p in ports.row if p.name not in artifact.manifest.filters]
         self._after = [f"{p.name}_after" for p in ports.state]
         self._outputs = [p.name for p in ports.output]
@@ -144,6 +153,8 @@ class SlotRunner:
     of buffers to the other and back, so two bindings are captured, one each way.
     """
 
+    divides = False
+
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
         ports = artifact.manifest.ports
@@ -168,7 +179,7 @@ class SlotRunner:
         self._bindings = {}
         for filtered, file in ((False, graphs.plain), (True, graphs.filtered)):
             if file is not None:
-                session = runtime.session(artifact.folder / file)
+                session = runtime.session(artifact, file)
                 row = {n: v for n, v in self._row.items() if filtered or n not in filters}
                 self._bindings[filtered] = (session, [self._bind(session, row, i) for i in (0, 1)])
         self._current = 0

@@ -1,10 +1,11 @@
 """How requests are answered, whatever kind of model writes: pieces, server-sent events, clients
-that leave, and counting.
+that leave.
 """
 
 import asyncio
+import itertools
 import json
-import time
+from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any, Generic, TypeVar
@@ -16,46 +17,62 @@ from starlette.types import Receive, Scope, Send
 from service.engine.engine import Engine
 from service.engine.jobs import Generation, Piece
 from service.errors import ServiceError
-from service.metrics import Metrics
+from service.http import record
 
-CLIENT_CLOSED_REQUEST = 499  # nobody reads it; nginx's number for the log
 P = TypeVar("P", bound=Piece)
+_MOST_UNREAD = 64  # pieces of a job, some 2,000 steps
 
 
 class Exchange(Generic[P]):
-    """The jobs of a request, and their pieces on the way from the engine's thread to the loop."""
+    """The jobs of a request, and their pieces on the way from the engine's thread to the loop.
 
-    def __init__(self) -> None:
+    A job whose pieces are not taken pauses: whoever reads slowly costs a slot only now and then.
+    """
+
+    def __init__(self, *, streamed: bool) -> None:
         self.jobs: list[Generation[P]] = []
+        self._streamed = streamed
+        self._engine: Engine | None = None
         self._loop = asyncio.get_running_loop()
         self._pieces: asyncio.Queue[tuple[int, P]] = asyncio.Queue()
+        self._unread: Counter[int] = Counter()  # pieces, by the number of their job
+        self._record = record.current()
 
     def sender(self) -> Callable[[P], None]:
         """What the next job to be added sends its pieces with."""
         number = len(self.jobs)
 
         def send(piece: P) -> None:
-            self._loop.call_soon_threadsafe(self._pieces.put_nowait, (number, piece))
+            self._loop.call_soon_threadsafe(self._arrive, number, piece)
 
         return send
 
-    def submit(self, engine: Engine) -> None:
+    def submit(self, engine: Engine, *, going_on: bool = False) -> None:
         """Queue all jobs that have something to run. Raises what `Engine.submit` raises."""
-        engine.submit([job for job in self.jobs if not job.finished_at_once])
+        self._record.model = engine.name
+        self._engine = engine
+        for job in self.jobs:
+            job.urgent = self._streamed
+        waiting = [job for job in self.jobs if not job.finished_at_once]
+        engine.submit(waiting, going_on=going_on)
+        self._record.begin(self.jobs)
         for job in self.jobs:
             if job.finished_at_once:
                 job.finish(job.state if job.wants_state else None)
 
-    async def pieces(self) -> AsyncGenerator[tuple[int, P]]:
+    async def pieces(self, *, failed: bool = False) -> AsyncGenerator[tuple[int, P]]:
         """Every piece with the number of its job, until all have ended or nobody wants more.
 
-        Raises the error of one; the others are then given up.
+        Raises the error of one, and the others are then given up, unless those that `failed` are
+        wanted as well.
         """
         left = len(self.jobs)
         try:
             while left:
                 number, piece = await self._pieces.get()
-                if piece.error is not None:
+                self._taken(number)
+                self._record.take(self.jobs[number], piece)
+                if piece.error is not None and not failed:
                     raise piece.error
                 yield number, piece
                 left -= piece.last
@@ -66,16 +83,31 @@ class Exchange(Generic[P]):
         """Give the slots back within a chunk; nothing happens to what has ended."""
         for job in self.jobs:
             job.cancelled = True
+        if self._engine is not None:
+            self._engine.wake()
+
+    def _arrive(self, number: int, piece: P) -> None:
+        self._unread[number] += 1
+        self.jobs[number].paused = self._unread[number] >= _MOST_UNREAD
+        self._pieces.put_nowait((number, piece))
+
+    def _taken(self, number: int) -> None:
+        job = self.jobs[number]
+        self._unread[number] -= 1
+        if job.paused and self._unread[number] <= _MOST_UNREAD // 2 and self._engine is not None:
+            job.paused = False
+            self._engine.wake()
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events: frames, an error in the place of what was to come, and `[DONE]`.
+    """Server-sent events, numbered: contents in JSON, an error in the place of what was to come,
+    and `[DONE]`.
 
     `leave` is called when the response ends, even if it never began.
     """
 
-    def __init__(self, frames: AsyncGenerator[bytes], leave: Callable[[], None]) -> None:
-        super().__init__(_events(frames), media_type="text/event-stream")
+    def __init__(self, contents: AsyncGenerator[str], leave: Callable[[], None]) -> None:
+        super().__init__(_events(contents), media_type="text/event-stream")
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -85,20 +117,21 @@ class EventStream(StreamingResponse):
             self._leave()
 
 
-def event(content: dict[str, Any]) -> bytes:
-    """One server-sent event."""
-    return f"data: {json.dumps(content)}\n\n".encode()
+async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+    numbers = itertools.count()
 
+    def event(content: str) -> bytes:
+        return f"id: {next(numbers)}\ndata: {content}\n\n".encode()
 
-async def _events(frames: AsyncGenerator[bytes]) -> AsyncGenerator[bytes]:
     try:
-        async for frame in frames:
-            yield frame
+        async for content in contents:
+            yield event(content)
     except ServiceError as error:
-        yield event(error.body())
+        record.current().fail(error)
+        yield event(json.dumps(error.body()))
     finally:
-        await frames.aclose()
-    yield b"data: [DONE]\n\n"
+        await contents.aclose()
+    yield event("[DONE]")
 
 
 async def unless_gone(
@@ -112,7 +145,7 @@ async def unless_gone(
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
-        return Response(status_code=CLIENT_CLOSED_REQUEST)
+        return Response(status_code=record.CLIENT_CLOSED_REQUEST)
     finally:
         leave()
         for task in (working, watching):
@@ -124,19 +157,3 @@ async def unless_gone(
 async def _gone(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def count(metrics: Metrics, model: str, job: Generation[Any], reason: str | None) -> None:
-    """A job that has ended, in the metrics of its model."""
-    now = time.perf_counter()
-    metrics.finished.labels(model, reason).inc()
-    metrics.tokens_in.labels(model).inc(job.asked)
-    metrics.tokens_out.labels(model).inc(job.written)
-    metrics.total_s.labels(model).observe(now - job.arrived_s)
-    if job.first_run_s is not None:
-        metrics.queue_s.labels(model).observe(job.first_run_s - job.arrived_s)
-    if job.first_output_s is not None:
-        metrics.first_byte_s.labels(model).observe(job.first_output_s - job.arrived_s)
-        if job.written > 1:
-            mean_s = (now - job.first_output_s) / (job.written - 1)
-            metrics.inter_token_s.labels(model).observe(mean_s)

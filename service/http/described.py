@@ -1,32 +1,35 @@
-"""What `/openapi.json` says: how routes fail, declared once, and what they answer besides JSON."""
+"""What routes answer with, declared once: errors, events, and kinds of content besides JSON."""
 
 from collections import defaultdict
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Union
 
-from fastapi import FastAPI
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from service.errors import (
     BodyTooLarge,
+    DeadlineExceeded,
     EngineFault,
     Forbidden,
+    HeadTooLarge,
+    InvalidRequest,
+    NoSuchRoute,
+    NotLoaded,
     NotReady,
     Overloaded,
+    RequestTimeout,
     ServiceError,
+    StateMismatch,
+    TooManyRequests,
+    Unauthorized,
+    UnknownModel,
+    UnknownStyle,
 )
 
 Responses = dict[int | str, dict[str, Any]]
 TEXT: dict[str, Any] = {"schema": {"type": "string"}}
 BINARY: dict[str, Any] = {}
-EVENTS: dict[str, Any] = {
-    "itemSchema": {
-        "type": "object",
-        "properties": {"data": {"type": "string", "description": "JSON; of the last one [DONE]"}},
-        "required": ["data"],
-    }
-}
-_COMPONENTS = "#/components/schemas/{model}"
+COMPONENTS = "#/components/schemas/{model}"
 
 
 class Answer(BaseModel):
@@ -61,6 +64,51 @@ class ErrorBody(Answer):
     error: ErrorFacts
 
 
+class ErrorEvent(ErrorBody):
+    """The error that ends a stream, or its choice `index`; `resume` is what to change in the
+    request to go on."""
+
+    index: int | None = None
+    resume: dict[str, Any] | None = None
+
+
+# What each error may say, with the field of the request that is to blame.
+_SAID: dict[type[ServiceError], tuple[str, str | None]] = {
+    ServiceError: ("internal error; the log has the details", None),
+    InvalidRequest: (
+        "temperature is 9.0: Input should be less than or equal to 2",
+        "temperature",
+    ),
+    Unauthorized: ("no API key; send Authorization: Bearer and a key", None),
+    Forbidden: ("'https://elsewhere.example' is another origin", None),
+    UnknownModel: ("no model gpt-2; this service has: shakespeare, handwriting", "model"),
+    UnknownStyle: ("style is 'zoe'; this service has: ada, ben", "style"),
+    NoSuchRoute: ("these models have no chat; POST /v1/completions continues a prompt", None),
+    RequestTimeout: ("the request did not arrive in time", None),
+    StateMismatch: ("state is of another model", "state"),
+    NotLoaded: ("letters cannot be served as it is now: letters/step.onnx is missing", None),
+    BodyTooLarge: ("the body is larger than 1048576 bytes", None),
+    HeadTooLarge: ("URL and headers are larger than 32768 bytes", None),
+    TooManyRequests: ("this key has used up its requests of this minute", None),
+    EngineFault: ("the model failed at its work; another try may succeed", None),
+    Overloaded: ("the queue is full; try again", None),
+    NotReady: ("the model has not proved itself yet", None),
+    DeadlineExceeded: ("not finished within 60 s", None),
+}
+
+
+_EXAMPLES = "#/components/examples/"
+
+
+def error_examples() -> dict[str, Any]:
+    """A body of every error, by its code."""
+    return {_name(kind): {"value": kind(*said).body()} for kind, said in _SAID.items()}
+
+
+def _name(kind: type[ServiceError]) -> str:
+    return kind.code or kind.type
+
+
 def fails(*errors: type[ServiceError]) -> Responses:
     """The responses of a route that may end in these errors."""
     by_status: dict[int, list[type[ServiceError]]] = defaultdict(list)
@@ -72,10 +120,13 @@ def fails(*errors: type[ServiceError]) -> Responses:
 def _failure(status: int, kinds: list[type[ServiceError]]) -> dict[str, Any]:
     codes = [kind.code for kind in kinds if kind.code]
     said = f": {' or '.join(codes)}" if codes else ""
-    schema = {"$ref": _COMPONENTS.format(model=ErrorBody.__name__)}
+    content = {
+        "schema": {"$ref": COMPONENTS.format(model=ErrorBody.__name__)},
+        "examples": {_name(kind): {"$ref": _EXAMPLES + _name(kind)} for kind in kinds},
+    }
     failure = {
         "description": HTTPStatus(status).phrase + said,
-        "content": {"application/json": {"schema": schema}},
+        "content": {"application/json": content},
     }
     if any(kind.retry_after_s for kind in kinds):
         failure["headers"] = RETRY_AFTER
@@ -87,24 +138,35 @@ RETRY_AFTER: dict[str, Any] = {
         "description": "seconds",
         "required": True,
         "schema": {"type": "integer", "minimum": 1},
+        "example": 1,
     }
 }
 # Of any route, and of one that has work for a model.
-ANYWHERE = fails(Forbidden, BodyTooLarge, ServiceError)
-BUSY = (Overloaded, NotReady, EngineFault)
+ANYWHERE = fails(
+    Unauthorized,
+    Forbidden,
+    RequestTimeout,
+    BodyTooLarge,
+    TooManyRequests,
+    HeadTooLarge,
+    ServiceError,
+)
+BUSY = (Overloaded, NotReady, EngineFault, DeadlineExceeded)
 
 
-class DescribedApp(FastAPI):
-    """An application whose document has the errors of this service in the place of FastAPI's."""
-
-    def openapi(self) -> dict[str, Any]:
-        document = super().openapi()
-        schemas = document["components"]["schemas"]
-        for theirs in ("HTTPValidationError", "ValidationError"):
-            schemas.pop(theirs, None)
-        ours = ErrorBody.model_json_schema(ref_template=_COMPONENTS)
-        schemas |= ours.pop("$defs") | {ErrorBody.__name__: ours}
-        for path in document["paths"].values():
-            for operation in path.values():
-                operation["responses"].pop("422", None)
-        return document
+def events(*kinds: type[Answer]) -> dict[str, Any]:
+    """The content of a stream of server-sent events: numbered, each of one of these kinds or an
+    error, and `[DONE]` as the last."""
+    said: TypeAdapter[Any] = TypeAdapter(Union[(*kinds, ErrorEvent)])  # type: ignore[arg-type]
+    content = said.json_schema(mode="serialization", ref_template=COMPONENTS)
+    data = {
+        "type": "string",
+        "description": "JSON; of the last one [DONE]",
+        "anyOf": [
+            {"const": "[DONE]"},
+            {"contentMediaType": "application/json", "contentSchema": content},
+        ],
+    }
+    number = {"type": "string", "pattern": "^[0-9]+$", "description": "counts from 0"}
+    properties = {"id": number, "data": data}
+    return {"itemSchema": {"type": "object", "properties": properties, "required": [*properties]}}

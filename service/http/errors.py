@@ -8,8 +8,16 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
-from service.errors import BodyTooLarge, InvalidRequest, ServiceError
+from service.errors import (
+    BodyTooLarge,
+    InvalidRequest,
+    RequestTimeout,
+    ServiceError,
+    Unauthorized,
+)
+from service.http import record
 
 log = logging.getLogger(__name__)
 
@@ -22,12 +30,25 @@ def handle_errors(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected_error)
 
 
+async def refuse(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
+    """Answer with an error from outside of the application."""
+    await _answer(error)(scope, receive, send)
+
+
 async def _service_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)
-    request.app.state.metrics.rejected.labels(error.status).inc()
+    return _answer(error)
+
+
+def _answer(error: ServiceError) -> JSONResponse:
+    record.current().fail(error)
     headers = {}
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
+    if isinstance(error, Unauthorized):
+        headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, RequestTimeout):
+        headers["Connection"] = "close"
     return JSONResponse(error.body(), error.status, headers)
 
 
@@ -70,8 +91,8 @@ def _is_json(request: Request) -> bool:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    kind = BodyTooLarge if error.status_code == BodyTooLarge.status else InvalidRequest
-    wrapped = kind(str(error.detail))
+    kinds = {kind.status: kind for kind in (BodyTooLarge, RequestTimeout)}
+    wrapped = kinds.get(error.status_code, InvalidRequest)(str(error.detail))
     wrapped.status = error.status_code
     answer = await _service_error(request, wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:

@@ -1,6 +1,6 @@
 """Requests of every kind of model as they arrive: what they have in common, and their fields."""
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from pydantic import (
     AfterValidator,
@@ -95,3 +95,24 @@ WHOLE = BeforeValidator(_whole)
 
 Text = Annotated[str, AfterValidator(check_unicode)]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]
+
+
+class WorkRequest(RequestBody):
+    """What every request has that a model is to work on."""
+
+    seed: Seed | None = None
+    state: str | None = None
+    return_state: bool = False
+    stream: bool = False
+    resume: bool = Field(
+        False, description="with stream: events carry what to change in the request to go on there"
+    )
+    deadline_s: float | None = Field(
+        None, gt=0, description="seconds it may take; only less than the service allows"
+    )
+
+    @model_validator(mode="after")
+    def _resumes_a_stream(self) -> Self:
+        if self.resume and not self.stream:
+            raise ValueError("resume needs stream: a whole answer is not gone on with")
+        return self

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from fastapi.responses import JSONResponse
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Forbidden
+from service.http.errors import refuse
 
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -33,7 +33,7 @@ def hosts_of(address: str, named: Iterable[str]) -> frozenset[str]:
     chosen = frozenset(name.lower() for name in named)
     if chosen:
         return frozenset() if "*" in chosen else chosen
-    return frozenset(_LOOPBACK) if _is_loopback(address) else frozenset()
+    return frozenset(_LOOPBACK) if is_loopback(address) else frozenset()
 
 
 class Guard:
@@ -52,11 +52,8 @@ class Guard:
         error = self._refusal(scope)
         if error is None:
             await self._app(scope, receive, _with_policy(send))
-        elif scope["type"] == "http":
-            answer = JSONResponse(error.body(), error.status)
-            await answer(scope, receive, _with_policy(send))
-        else:
-            await send({"type": "websocket.close", "code": 1008, "reason": error.message})
+            return
+        await refuse(error, scope, receive, _with_policy(send))
 
     def _refusal(self, scope: Scope) -> Forbidden | None:
         headers = Headers(scope=scope)
@@ -73,7 +70,7 @@ class Guard:
 
 def _with_policy(send: Send) -> Send:
     async def guarded(message: Message) -> None:
-        if message["type"] == "http.response.start":
+        if message["type"].endswith("http.response.start"):  # that of a refused WebSocket too
             MutableHeaders(scope=message).update(_POLICY)
         await send(message)
 
@@ -88,7 +85,8 @@ def _name(host: str) -> str:
         return ""
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether only this machine reaches an address."""
     try:
         return ip_address(address).is_loopback
     except ValueError:

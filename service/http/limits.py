@@ -1,18 +1,21 @@
-"""What a request may not exceed, refused while it arrives."""
+"""What a request's body may not exceed, in size and in time, refused while it arrives."""
 
-from fastapi.responses import JSONResponse
+import asyncio
+
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooLarge
+from service.errors import BodyTooLarge, RequestTimeout
+from service.http.errors import refuse
 
 
 class BodyLimit:
-    """Refuses a body over the limit, by its declared length or while it arrives."""
+    """Refuses a body over the limit, by its declared length or while it arrives, and one that has
+    not arrived `timeout_s` after it was asked for."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, timeout_s: float) -> None:
         self._app = app
-        self._limit = max_body_bytes
+        self._limit, self._timeout_s = max_body_bytes, timeout_s
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -20,20 +23,29 @@ class BodyLimit:
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
         if declared.isdigit() and int(declared) > self._limit:
-            error = BodyTooLarge(self._message())
-            await JSONResponse(error.body(), error.status)(scope, receive, send)
+            await refuse(BodyTooLarge(self._message()), scope, receive, send)
             return
         seen = 0
+        due_s = asyncio.get_running_loop().time() + self._timeout_s
+        whole = False
 
-        async def counted() -> Message:
-            nonlocal seen
-            message = await receive()
+        async def limited() -> Message:
+            nonlocal seen, whole
+            if whole:  # what comes now is the end of the connection
+                return await receive()
+            try:
+                async with asyncio.timeout_at(due_s):
+                    message = await receive()
+            except TimeoutError:
+                late = f"the request body took over {self._timeout_s} s to arrive"
+                raise HTTPException(RequestTimeout.status, late) from None
             seen += len(message.get("body", b""))
             if seen > self._limit:
                 raise HTTPException(BodyTooLarge.status, self._message())
+            whole = not message.get("more_body", False)
             return message
 
-        await self._app(scope, counted, send)
+        await self._app(scope, limited, send)
 
     def _message(self) -> str:
         return f"the request body is over {self._limit} bytes"

@@ -1,20 +1,73 @@
 """`/v1/online`: a WebSocket that follows what a caller does, one step at a time, batch size 1."""
 
+import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
+from service.catalogue import Models
+from service.engine import terms
 from service.errors import InvalidRequest, ServiceError
+from service.http import record
+from service.http.callers import Account
 from service.kinds import KINDS
-from service.models import Models
 from service.online import Online
 
 router = APIRouter()
 
 _POLICY_VIOLATION = 1008
+_GOING_AWAY = 1001
+_SERVICE_RESTART = 1012
+_ASKS_FOR_STATE = {"state": True}
+
+
+class Sessions:
+    """The sockets that are open. Each waits for a message most of its time, and is interrupted
+    there when the service ends, or after `idle_timeout_s`."""
+
+    def __init__(self, idle_timeout_s: float) -> None:
+        self._idle_timeout_s = idle_timeout_s
+        self._open: set[asyncio.Task[Any]] = set()
+        self._waits: set[asyncio.Timeout] = set()
+        self._ending = False
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def add(self, session: asyncio.Task[Any]) -> None:
+        """One more, until it is done."""
+        self._open.add(session)
+        session.add_done_callback(self._open.discard)
+
+    def end(self) -> None:
+        """Every wait for a message raises `TimeoutError`, now and from now on."""
+        if not self._ending:
+            self._ending = True
+            for wait in self._waits:
+                wait.reschedule(0)
+
+    @property
+    def why(self) -> tuple[int, str]:
+        """Code and reason of the end of a session whose wait has timed out."""
+        if self._ending:
+            return _SERVICE_RESTART, "the service is stopping"
+        return _GOING_AWAY, f"no message came for {self._idle_timeout_s} s"
+
+    async def message(self, socket: WebSocket) -> Any:
+        """What comes next. Raises `InvalidRequest` for what is not JSON."""
+        async with asyncio.timeout(0 if self._ending else self._idle_timeout_s) as wait:
+            self._waits.add(wait)
+            try:
+                return json.loads(await socket.receive_text())
+            except (ValueError, KeyError, RecursionError) as error:  # KeyError: a binary message
+                raise InvalidRequest("a message must be JSON text") from error
+            finally:
+                self._waits.discard(wait)
 
 
 class _Addressed(BaseModel):
@@ -25,41 +78,68 @@ class _Addressed(BaseModel):
 
 @router.websocket("/v1/online")
 async def online(socket: WebSocket) -> None:
-    """Follow a caller until it leaves or breaks a rule."""
-    await socket.accept()
-    try:
-        session, facts = await _open(socket.app.state.models, await _receive(socket))
+    """Follow a caller until it leaves, breaks a rule, or the service ends."""
+    sessions: Sessions = socket.app.state.sessions
+    if (task := asyncio.current_task()) is not None:
+        sessions.add(task)
+    with suppress(WebSocketDisconnect):
+        await socket.accept()
+        try:
+            await _follow(socket, sessions)
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(map(str, first["loc"])) or "the message"
+            await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
+        except ServiceError as error:
+            await _refuse(socket, error)
+
+
+async def _follow(socket: WebSocket, sessions: Sessions) -> None:
+    session: Online | None = None
+    with suppress(TimeoutError):
+        session, facts = await _open(socket.app.state.models, await sessions.message(socket))
         await socket.send_text(json.dumps(facts))
         while True:
-            answer = await session.answer(await _receive(socket))
+            message = await sessions.message(socket)
+            terms.agree(socket.app.state.settings.deadline_s)
+            if message == _ASKS_FOR_STATE:
+                answer = {"state": session.token(), "step": session.steps}
+            else:
+                with _charged(socket, session):
+                    answer = await session.answer(message)
+                record.current().steps = session.steps
             # Writes 256 numbers in a sixth of the time of json.dumps.
             await socket.send_text(to_json(answer).decode())
-    except WebSocketDisconnect:
-        return
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the message"
-        await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
-    except ServiceError as error:
-        await _refuse(socket, error)
-
-
-async def _receive(socket: WebSocket) -> Any:
-    try:
-        return json.loads(await socket.receive_text())
-    except (ValueError, KeyError, RecursionError) as error:  # KeyError: a binary message
-        raise InvalidRequest("a message must be JSON text") from error
+    state = {} if session is None else {"state": session.token()}
+    code, why = sessions.why
+    await socket.send_text(json.dumps({"closing": why} | state))
+    await socket.close(code)
 
 
 async def _open(models: Models, message: Any) -> tuple[Online, dict[str, Any]]:
     name = _Addressed.model_validate(message, strict=True).model
     model = models[name]
+    record.current().model = name
     kind = KINDS[model.artifact.manifest.kind]
     session = await kind.follow(model, kind.opening.model_validate(message))
     facts = {"model": name, "kind": kind.name, "seed": session.seed}
     return session, facts | {"system_fingerprint": model.fingerprint}
 
 
+@contextmanager
+def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
+    """Charge the steps of an answer to the key of whoever asks, which must have some left."""
+    account: Account | None = getattr(socket.state, "account", None)
+    if account is None:
+        yield
+        return
+    account.check()
+    before = session.steps
+    yield
+    account.charge(session.steps - before)
+
+
 async def _refuse(socket: WebSocket, error: ServiceError) -> None:
+    record.current().fail(error)
     await socket.send_text(json.dumps(error.body()))
     await socket.close(_POLICY_VIOLATION)

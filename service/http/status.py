@@ -6,15 +6,30 @@ from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, PlainTextResponse, Response
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
+from service.catalogue import Models
 from service.errors import NotReady, UnknownModel
+from service.http.cards import Attestation, Card, Cards, Health
 from service.http.described import BUSY, RETRY_AFTER, TEXT, Responses, fails
-from service.models import Models
 
-router = APIRouter()
+router = APIRouter(tags=["service"])
 
 
-_UNREADY: Responses = {503: {"headers": RETRY_AFTER, "content": {"text/plain": TEXT}}}
-_UNHEALTHY: Responses = {503: {"headers": RETRY_AFTER, "model": dict[str, Any]}}
+_UNREADY: Responses = {
+    503: {"headers": RETRY_AFTER, "content": {"text/plain": TEXT | {"example": "not ready"}}}
+}
+_LAME = {
+    "status": "not ready",
+    "models": {
+        "shakespeare": {"ready": False, "state": "failed", "failed": "step.onnx is missing"}
+    },
+}
+_UNHEALTHY: Responses = {
+    503: {
+        "headers": RETRY_AFTER,
+        "model": Health,
+        "content": {"application/json": {"example": _LAME}},
+    }
+}
 _ASK_AGAIN = {"Retry-After": str(NotReady.retry_after_s)}
 
 
@@ -23,7 +38,7 @@ _ASK_AGAIN = {"Retry-After": str(NotReady.retry_after_s)}
 async def livez(request: Request) -> PlainTextResponse:
     """200 while the process answers and no model is stuck in a run, else 503: restart it."""
     limit_s = request.app.state.settings.stall_timeout_s
-    stuck = [m.name for m in request.app.state.models if m.engine.stalled_s > limit_s]
+    stuck = request.app.state.models.stuck(limit_s)
     if not stuck:
         return PlainTextResponse("ok")
     return PlainTextResponse(f"stuck: {', '.join(stuck)}", status_code=503, headers=_ASK_AGAIN)
@@ -32,20 +47,24 @@ async def livez(request: Request) -> PlainTextResponse:
 @router.head("/readyz", response_class=PlainTextResponse, responses=_UNREADY)
 @router.get("/readyz", response_class=PlainTextResponse, responses=_UNREADY)
 async def readyz(request: Request) -> PlainTextResponse:
-    """200 once every model has replayed its golden vectors here and agreed, else 503."""
-    if request.app.state.models.ready:
-        return PlainTextResponse("ok")
-    return PlainTextResponse("not ready", status_code=503, headers=_ASK_AGAIN)
+    """200 once models have replayed their golden vectors here and agreed, else 503: at least one,
+    all that are required, and none is still at it. Names those that failed either way."""
+    models: Models = request.app.state.models
+    failed = ", ".join(place.name for place in models.places if place.state == "failed")
+    also = f"; failed: {failed}" if failed else ""
+    if models.ready:
+        return PlainTextResponse(f"ok{also}")
+    return PlainTextResponse(f"not ready{also}", status_code=503, headers=_ASK_AGAIN)
 
 
-@router.head("/health", responses=_UNHEALTHY)
-@router.get("/health", responses=_UNHEALTHY)
+@router.head("/health", response_model=Health, responses=_UNHEALTHY)
+@router.get("/health", response_model=Health, responses=_UNHEALTHY)
 async def health(request: Request) -> JSONResponse:
     """Each model's verdict, with the status of `/readyz`."""
     models: Models = request.app.state.models
     content = {
         "status": "ok" if models.ready else "not ready",
-        "models": {model.name: model.health() for model in models},
+        "models": {place.name: place.health() for place in models.places},
     }
     if models.ready:
         return JSONResponse(content)
@@ -59,13 +78,17 @@ async def metrics(request: Request) -> Response:
     return Response(content, media_type=CONTENT_TYPE_LATEST)
 
 
-@router.get("/v1/models")
+@router.get("/v1/models", response_model=Cards)
 async def list_models(request: Request) -> dict[str, Any]:
     """All models, as OpenAI lists them."""
     return {"object": "list", "data": [model.describe() for model in request.app.state.models]}
 
 
-@router.post("/v1/models/{name}/attest", responses=fails(UnknownModel, *BUSY))
+@router.post(
+    "/v1/models/{name}/attest",
+    response_model=Attestation,
+    responses=fails(UnknownModel, *BUSY),
+)
 async def attest(request: Request, name: str) -> dict[str, Any]:
     """Replay the golden vectors now, in the queue like any request, and return the verdict."""
     verdict = await request.app.state.models[name].attest_now()
@@ -73,7 +96,7 @@ async def attest(request: Request, name: str) -> dict[str, Any]:
     return description
 
 
-@router.get("/v1/models/{name}", responses=fails(UnknownModel))
+@router.get("/v1/models/{name}", response_model=Card, responses=fails(UnknownModel))
 async def get_model(request: Request, name: str) -> dict[str, Any]:
     """One model: its provenance, parity report, digest, runtime and attestation."""
     description: dict[str, Any] = request.app.state.models[name].describe()

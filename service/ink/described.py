@@ -1,13 +1,20 @@
 """What a request for ink or for a hand is answered with, as `/openapi.json` tells it."""
 
+from typing import Annotated, Any
+
+from pydantic import Field
+
 from service.http.described import Answer, AnswerHead
+
+_Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
+PenPoint = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 
 class DrawnLine(Answer):
     """A line of the page; its strokes are `[x, y]` in px."""
 
     text: str
-    strokes: list[list[tuple[float, float]]]
+    strokes: list[list[_Pair]]
     finish_reason: str
 
 
@@ -18,15 +25,79 @@ class DrawnUsage(Answer):
     points: int
 
 
-class Drawn(AnswerHead):
-    """A page as JSON; `state` if it was asked for."""
+class PageHead(AnswerHead):
+    """The page; lengths in px."""
 
     style: str | None
     width: int
     height: int
+
+
+class Drawn(PageHead):
+    """A page as JSON; `state` if it was asked for."""
+
     lines: list[DrawnLine]
     usage: DrawnUsage
     state: str | None = None
+
+
+class PageBegun(PageHead):
+    """The first event of a stream: the page, and the text of its lines."""
+
+    stroke_width: float
+    color: str
+    lines: list[str]
+    resume: dict[str, Any] | None = None
+
+
+class Points(Answer):
+    """Ink of a line, `[x, y, up]` each, and the character that is being written."""
+
+    line: int
+    points: list[PenPoint]
+    character: int
+
+
+class LineEnded(Answer):
+    """The end of a line."""
+
+    line: int
+    finish_reason: str
+    resume: dict[str, Any] | None = None
+
+
+class PageEnded(Answer):
+    """The end of the page; `state` if it was asked for, and `drawing` if a format was."""
+
+    usage: DrawnUsage
+    state: str | None = None
+    drawing: str | None = None
+
+
+class Gaussian(Answer):
+    """One of a mixture, in px."""
+
+    weight: float
+    mean: _Pair
+    sigma: _Pair
+    rho: float
+
+
+class Mixture(Answer):
+    """Of the point that comes next, heaviest first, and whether the pen leaves the paper there."""
+
+    pen_up: float
+    mixture: list[Gaussian]
+    character: int
+    step: int
+
+
+class PointsWritten(Answer):
+    """Points of the model's own, `[x, y, up]`; whether the text has ended with the last."""
+
+    points: list[PenPoint]
+    ended: bool
+    step: int
 
 
 class Looks(Answer):

@@ -90,7 +90,7 @@ def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarra
 
 async def look(model: InkModel, style: str, text: str) -> Measures:
     """What a stored hand looks like, by the ink it writes: neat, and always the same."""
-    exchange: Exchange[InkPiece] = Exchange()
+    exchange: Exchange[InkPiece] = Exchange(streamed=False)
     line = InkLine(text, model.styles[style], model.manifest, exchange.sender(), bias=1.0)
     exchange.jobs.append(line)
     exchange.submit(model.engine)
@@ -99,10 +99,18 @@ async def look(model: InkModel, style: str, text: str) -> Measures:
     return measure(np.concatenate(written), len(text))
 
 
+def from_token(model: InkModel, token: str, seed: int | None = None) -> Moment[InkEdge]:
+    """The hand in a state token. Raises what `StateCodec.decode` raises, and `InvalidRequest` for
+    the middle of a line."""
+    moment: Moment[InkEdge] = model.codec.go_on(token, seed)
+    if moment.edge.ahead:
+        raise InvalidRequest("state stands within a line of /v1/online; go on there", "state")
+    return moment
+
+
 def _token(model: InkModel, style: str) -> Moment[InkEdge]:
     try:
-        moment: Moment[InkEdge] = model.codec.decode(style)
-        return moment
+        return from_token(model, style)
     except StateMismatch as error:
         raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
     except InvalidRequest as error:

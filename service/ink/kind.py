@@ -1,9 +1,10 @@
 """Handwriting models as a kind that is served."""
 
 from service.ink import routes, styles
+from service.ink.described import Mixture, PointsWritten
 from service.ink.line import InkEdge
 from service.ink.model import InkModel
-from service.ink.online import InkOpening, follow
+from service.ink.online import InkOpening, InkSaid, follow
 from service.kind import ServiceKind
 
 INK = ServiceKind(
@@ -12,5 +13,7 @@ INK = ServiceKind(
     edge=InkEdge,
     routers=(routes.router, styles.router),
     opening=InkOpening,
+    said=InkSaid,
+    answers=(Mixture, PointsWritten),
     follow=follow,
 )

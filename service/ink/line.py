@@ -20,6 +20,7 @@ from service.state import Edge, Moment
 
 # A line that takes so many points has lost its way; most take a quarter.
 _MOST_POINTS_PER_CHARACTER = 40
+_USUAL_POINTS_PER_CHARACTER = 10
 _MOST_POINTS_MORE = 100
 # The first move of a line that goes on from another covers the space between two words as well.
 SPACE_UNITS = 4.0
@@ -39,10 +40,13 @@ class InkPiece(Piece):
 
 class InkEdge(Edge):
     """The character the window leaves behind, which stays in its sight, and the height of the pen
-    over the baseline in units."""
+    over the baseline in units; of a session, where on the page its pen is and if its text has
+    `ended`."""
 
     context: str = ""
     height: float = 0.0
+    place: tuple[float, float] | None = None
+    ended: bool = False
 
 
 def encode(text: str, manifest: InkManifest) -> np.ndarray:
@@ -117,6 +121,9 @@ class InkLine(Generation[InkPiece]):
 
     def steps_wanted(self) -> int:
         return self._most - self._read
+
+    def steps_expected(self) -> int:
+        return max(1, _USUAL_POINTS_PER_CHARACTER * len(self.text) - self._read)
 
     def inputs(self, steps: int) -> Arrays:
         self._runs()

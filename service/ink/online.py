@@ -1,7 +1,6 @@
 """A handwriting model followed point by point over `/v1/online`."""
 
 import secrets
-from dataclasses import replace
 from typing import Annotated, Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from service.ink.line import SPACE_UNITS, InkEdge, encode, row_of
 from service.ink.model import InkModel
 from service.ink.schemas import Coordinate, Place, StrokesWithText
 from service.online import MOST_STEPS, Online
-from service.state import Moment
+from service.state import Edge, Moment
 
 _HEAVIEST = 6  # Gaussians of a mixture that are shown; the others weigh next to nothing
 
@@ -28,6 +27,7 @@ class InkOpening(RequestBody):
 
     model: str
     seed: Seed | None = None
+    state: str | None = None
     text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
@@ -35,7 +35,7 @@ class InkOpening(RequestBody):
     origin: Place | None = None
 
 
-class _Sent(RequestBody):
+class InkSaid(RequestBody):
     """Any message after it: a pen point, or how many steps to write."""
 
     point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
@@ -44,13 +44,24 @@ class _Sent(RequestBody):
 
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
     """Begin a session in the hand it asks for."""
-    seed = secrets.randbits(53) if opening.seed is None else opening.seed
     # By its own places, before a hand's context stands before it.
     encode(opening.text, model.manifest)
-    moment = replace(await hands.hand_in(model, opening.style, seed), seed=seed)
+    moment = await _start(model, opening)
     row = row_of(opening.text, moment.edge, model.manifest, opening.bias)
     px_per_unit = opening.line_height / model.manifest.ink.units_per_line
     return OnlineInk(model, moment, row, px_per_unit, opening.origin)
+
+
+async def _start(model: InkModel, opening: InkOpening) -> Moment[InkEdge]:
+    if opening.state is None:
+        seed = secrets.randbits(53) if opening.seed is None else opening.seed
+        return await hands.hand_in(model, opening.style, seed)
+    if opening.style is not None:
+        raise InvalidRequest(
+            "style and state are both the hand to write in; give one of them", "style"
+        )
+    moment: Moment[InkEdge] = model.codec.go_on(opening.state, opening.seed)
+    return moment
 
 
 class OnlineInk(Online):
@@ -69,19 +80,22 @@ class OnlineInk(Online):
     ) -> None:
         super().__init__(model, moment, row)
         self._scale = np.array([px_per_unit, -px_per_unit])
+        self._hand: InkEdge = moment.edge
         self._at = None if origin is None else np.array(origin, np.float64)
-        if self._at is not None and moment.edge.context:
+        if self._hand.place is not None:
+            self._at = np.array(self._hand.place, np.float64)
+        elif self._at is not None and self._hand.context:
             # The hand's pen is still at the end of what it wrote last, a space before this line.
-            self._at += np.array([-SPACE_UNITS, moment.edge.height]) * self._scale
-        self._ended = False
-        self._normals = InkNoise(moment.seed)
+            self._at += np.array([-SPACE_UNITS, self._hand.height]) * self._scale
+        self._ended = self._hand.ended
+        self._normals = InkNoise(moment.seed, moment.choice)
 
     async def answer(self, message: Any) -> dict[str, Any]:
-        match _Sent.model_validate(message):
-            case _Sent(point=list(place), write=None):
+        match InkSaid.model_validate(message):
+            case InkSaid(point=list(place), write=None):
                 x, y, up = place
                 return await self.read((x, y, float(up > 0))) | {"step": self.steps}
-            case _Sent(point=None, write=int(count)):
+            case InkSaid(point=None, write=int(count)):
                 points, ended = await self.write(count)
                 return {"points": points, "ended": ended, "step": self.steps}
         raise InvalidRequest("a message to this model has either point or write")
@@ -137,6 +151,10 @@ class OnlineInk(Online):
                 for m in heaviest
             ],
         }
+
+    def _edge(self) -> Edge:
+        place = None if self._at is None else tuple(self._at.tolist())
+        return super()._edge().model_copy(update={"place": place, "ended": self._ended})
 
     def _noise(self, count: int) -> Arrays:
         uniforms, normals = self._normals.take(self.steps, count)

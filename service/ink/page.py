@@ -6,13 +6,13 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from service.errors import InvalidRequest
-from service.http.answers import Exchange, count
+from service.http.answers import Exchange
 from service.ink import hands
 from service.ink.layout import Layout, break_text
 from service.ink.line import InkEdge, InkLine, InkPiece, encode
@@ -20,7 +20,6 @@ from service.ink.model import InkModel
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import HandwritingRequest, StrokesWithText
 from service.ink.svg import to_svg
-from service.metrics import Metrics
 from service.state import Moment
 
 _DECIMALS = 2  # of a px
@@ -51,7 +50,7 @@ class Written:
 
 @dataclass(slots=True)
 class Page:
-    """One request: `moment` is the hand as far as the lines have been written."""
+    """One request: `moment` is the hand as far as the lines before `next_line` go."""
 
     body: HandwritingRequest
     model: InkModel
@@ -59,14 +58,15 @@ class Page:
     moment: Moment[InkEdge]
     style: str | None
     lines: list[Written]
-    metrics: Metrics
+    next_line: int
     id: str = field(default_factory=lambda: f"ink-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
     _writing: Exchange[InkPiece] | None = None
 
     def begin(self) -> None:
         """Queue the first line. Raises what `Engine.submit` raises."""
-        self._submit(next(i for i, line in enumerate(self.lines) if line.text))
+        first = self.next_line
+        self._submit(next(i for i, line in enumerate(self.asked, first) if line.text))
 
     def leave(self) -> None:
         """Give the slot back; nothing happens when all has been written."""
@@ -75,28 +75,29 @@ class Page:
 
     async def write(self) -> AsyncGenerator[Portion]:
         """Every portion of ink as it is drawn, empty ones at the ends of lines included."""
-        for number, line in enumerate(self.lines):
+        for number, line in enumerate(self.asked, self.next_line):
             if not line.text:
                 line.finish_reason = "stop"
+                self.next_line = number + 1
                 yield Portion(number, np.zeros((0, 3)), InkPiece(finish_reason="stop"))
                 continue
             if self._writing is None:
                 self._submit(number)
             assert self._writing is not None
-            pen, (job,) = LinePen(self.layout, number), self._writing.jobs
+            pen = LinePen(self.layout, number)
             async with aclosing(self._writing.pieces()) as pieces:
                 async for _, piece in pieces:
                     points = pen.move(piece.offsets).round(_DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason
                     self.moment = piece.moment or self.moment
+                    self.next_line = number + piece.last
                     yield Portion(number, points, piece)
             self._writing = None
-            count(self.metrics, self.model.name, job, line.finish_reason)
 
     def _submit(self, number: int) -> None:
         last = max(i for i, line in enumerate(self.lines) if line.text)
-        exchange: Exchange[InkPiece] = Exchange()
+        exchange: Exchange[InkPiece] = Exchange(streamed=self.body.stream)
         line = InkLine(
             self.lines[number].text,
             self.moment,
@@ -106,8 +107,22 @@ class Page:
             wants_state=number < last or self.body.return_state,
         )
         exchange.jobs.append(line)
-        exchange.submit(self.model.engine)
+        begun = any(line.points for line in self.lines)
+        exchange.submit(self.model.engine, going_on=begun)
         self._writing = exchange
+
+    def resume(self) -> dict[str, Any]:
+        """What to change in the request to go on at the next line, if any has a text."""
+        if not any(line.text for line in self.lines[self.next_line :]):
+            return {}
+        state = self.model.codec.encode(self.moment)
+        changes = {"style": None, "state": state, "seed": None, "first_line": self.next_line}
+        return {"resume": changes}
+
+    @property
+    def asked(self) -> list[Written]:
+        """The lines that are to be written; those before them are only laid out."""
+        return self.lines[self.body.first_line :]
 
     @property
     def text(self) -> str:
@@ -138,7 +153,7 @@ class Page:
 
     def tail(self) -> dict[str, Any]:
         """What an answer ends with."""
-        characters = sum(len(line.text) for line in self.lines)
+        characters = sum(len(line.text) for line in self.asked)
         points = sum(len(portion) for line in self.lines for portion in line.points)
         content: dict[str, Any] = {"usage": {"characters": characters, "points": points}}
         if self.body.return_state:
@@ -146,7 +161,7 @@ class Page:
         return content
 
 
-async def make_page(body: HandwritingRequest, model: InkModel, metrics: Metrics) -> Page:
+async def make_page(body: HandwritingRequest, model: InkModel) -> Page:
     """A request laid out, in the hand it asks for. Raises `InvalidRequest` for a text that cannot
     be written and for a hand that is none."""
     units = model.manifest.ink
@@ -155,6 +170,11 @@ async def make_page(body: HandwritingRequest, model: InkModel, metrics: Metrics)
     lines = break_text(body.text, layout.characters_per_line)
     if not any(lines):
         raise InvalidRequest("text has nothing but spaces", "text")
+    if not any(lines[body.first_line :]):
+        last = max(number for number, line in enumerate(lines) if line)
+        raise InvalidRequest(
+            f"first_line is {body.first_line}; the last line with a text is {last}", "first_line"
+        )
     area_px = layout.width_px * layout.height_px(len(lines))
     if area_px > _LARGEST_PAGE_PX:
         raise InvalidRequest(
@@ -162,9 +182,7 @@ async def make_page(body: HandwritingRequest, model: InkModel, metrics: Metrics)
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
     if body.state is not None:
-        moment: Moment[InkEdge] = model.codec.decode(body.state)
-        if body.seed is not None:
-            moment = replace(moment, seed=body.seed, choice=0, drawn=0)
+        moment = hands.from_token(model, body.state, body.seed)
     else:
         seed = secrets.randbits(53) if body.seed is None else body.seed
         moment = await hands.hand_in(model, body.style, seed)
@@ -172,4 +190,5 @@ async def make_page(body: HandwritingRequest, model: InkModel, metrics: Metrics)
     own = isinstance(body.style, StrokesWithText)
     style = model.codec.encode(moment) if own else body.style
     assert style is None or isinstance(style, str)
-    return Page(body, model, layout, moment, style, [Written(line) for line in lines], metrics)
+    written = [Written(line) for line in lines]
+    return Page(body, model, layout, moment, style, written, body.first_line)

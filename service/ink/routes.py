@@ -1,6 +1,7 @@
 """`POST /v1/handwriting`: text in, ink out, whole or point by point while it is being written."""
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
@@ -8,28 +9,38 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
-from service.errors import InvalidRequest, StateMismatch, UnknownModel
-from service.http.answers import EventStream, event, unless_gone
-from service.http.described import BINARY, BUSY, EVENTS, TEXT, Responses, fails
-from service.ink.described import Drawn
-from service.ink.inkml import to_inkml
+from service.engine import terms
+from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
+from service.http.answers import EventStream, unless_gone
+from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
+from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
+from service.ink.drawing import draw, in_event
 from service.ink.model import InkModel
 from service.ink.page import Page, Portion, make_page
-from service.ink.png import to_png
 from service.ink.schemas import HandwritingRequest
 
-router = APIRouter()
+router = APIRouter(tags=["handwriting"])
 
 
 _HEADERS = {
-    "X-Evenkeel-Seed": {"description": "not with JSON", "schema": {"type": "integer"}},
-    "X-Evenkeel-Fingerprint": {"description": "not with JSON", "schema": {"type": "string"}},
+    "X-Evenkeel-Seed": {
+        "description": "not with JSON",
+        "schema": {"type": "integer"},
+        "example": 7,
+    },
+    "X-Evenkeel-Fingerprint": {
+        "description": "not with JSON",
+        "schema": {"type": "string"},
+        "example": "8c6e3f0a1b2d",
+    },
 }
 _KINDS = {
     "image/svg+xml": TEXT,
     "image/png": BINARY,
     "application/inkml+xml": TEXT,
-    "text/event-stream": EVENTS,
+    "application/vnd.hp-hpgl": TEXT,
+    "text/x.gcode": TEXT,
+    "text/event-stream": events(PageBegun, Points, LineEnded, PageEnded),
 }
 _ANSWERS: Responses = {
     200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS},
@@ -41,7 +52,8 @@ _ANSWERS: Responses = {
 async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     """Write a text by hand."""
     model = request.app.state.models.pick(body.model, InkModel)
-    page = await make_page(body, model, request.app.state.metrics)
+    terms.shorten(body.deadline_s)
+    page = await make_page(body, model)
     page.begin()
     if body.stream:
         return EventStream(_stream(page), page.leave)
@@ -64,32 +76,34 @@ def _rendered(page: Page) -> Response:
                 "strokes": [stroke.tolist() for stroke in line.strokes()],
                 "finish_reason": line.finish_reason,
             }
-            for line in page.lines
+            for line in page.asked
         ]
         return JSONResponse(page.head() | {"lines": lines} | page.tail())
     headers = {
         "X-Evenkeel-Seed": str(page.moment.seed),
         "X-Evenkeel-Fingerprint": page.model.fingerprint,
     }
-    if page.body.format == "inkml":
-        return Response(to_inkml(page.strokes(), page.text), 200, headers, "application/inkml+xml")
-    if page.body.format == "png":
-        return Response(to_png(page.svg()), 200, headers, "image/png")
-    return Response(page.svg(), 200, headers, "image/svg+xml")
+    media_type, content = draw(page)
+    return Response(content, 200, headers, media_type)
 
 
-async def _stream(page: Page) -> AsyncGenerator[bytes]:
+async def _stream(page: Page) -> AsyncGenerator[str]:
     """Server-sent events: the page, portions of ink, the end of each line, the usage."""
     look = {"stroke_width": page.layout.stroke_width_px, "color": page.layout.color}
-    yield event(page.head() | look | {"lines": [line.text for line in page.lines]})
-    async with aclosing(page.write()) as portions:
-        async for portion in portions:
-            for content in _contents(portion):
-                yield event(content)
-    yield event(page.tail())
+    lines = {"lines": [line.text for line in page.lines]}
+    yield json.dumps(page.head() | look | lines | _resume(page))
+    try:
+        async with aclosing(page.write()) as portions:
+            async for portion in portions:
+                for content in _contents(page, portion):
+                    yield json.dumps(content)
+    except ServiceError as error:
+        yield json.dumps(error.body() | page.resume())
+    else:
+        yield json.dumps(page.tail() | await asyncio.to_thread(in_event, page))
 
 
-def _contents(portion: Portion) -> list[dict[str, Any]]:
+def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:
     """The ink of a portion, and the end of its line."""
     contents: list[dict[str, Any]] = []
     if len(portion.points):
@@ -99,5 +113,10 @@ def _contents(portion: Portion) -> list[dict[str, Any]]:
             "character": portion.piece.character,
         })  # fmt: skip
     if portion.piece.finish_reason is not None:
-        contents.append({"line": portion.line, "finish_reason": portion.piece.finish_reason})
+        end = {"line": portion.line, "finish_reason": portion.piece.finish_reason}
+        contents.append(end | _resume(page))
     return contents
+
+
+def _resume(page: Page) -> dict[str, Any]:
+    return page.resume() if page.body.resume else {}

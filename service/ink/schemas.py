@@ -5,10 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, JsonValue, model_validator
 
 from contract.alphabets import LONGEST_TEXT
-from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed, Text
+from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
 from service.ink.layout import Layout
 
-Format = Literal["svg", "json", "inkml", "png"]
+Format = Literal["svg", "json", "inkml", "png", "hpgl", "gcode", "plotter-svg"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2, fail_fast=True)]
 Stroke = Annotated[list[Place], Field(min_length=1, fail_fast=True)]
@@ -64,23 +64,20 @@ class PageOptions(RequestBody):
         )
 
 
-class HandwritingRequest(PageOptions):
+class HandwritingRequest(PageOptions, WorkRequest):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
     text: Annotated[Text, Field(min_length=1, max_length=2000, json_schema_extra=_PRINTABLE)]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
-    seed: Seed | None = None
     style: str | StrokesWithText | None = None
-    state: str | None = None
+    first_line: Annotated[int, Field(ge=0), WHOLE] = 0
     format: Format | None = None
-    stream: bool = False
-    return_state: bool = False
 
     @model_validator(mode="after")
     def _consistent(self) -> "HandwritingRequest":
-        if self.stream and self.format not in (None, "json"):
-            raise ValueError(f"stream sends json, not {self.format}")
+        if self.resume and self.format not in (None, "json"):
+            raise ValueError(f"resume goes on with json; {self.format} draws all lines at once")
         if self.return_state and not self.stream and self.format != "json":
             raise ValueError("return_state needs format json, which has a place for it")
         if self.style is not None and self.state is not None:

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from contract.ink import StyleEntry
+from service.catalogue import Models
 from service.errors import InvalidRequest, UnknownModel, UnknownStyle
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
@@ -14,9 +15,8 @@ from service.ink.described import Made, StoredList
 from service.ink.model import InkModel
 from service.ink.page import make_page
 from service.ink.schemas import HandwritingRequest, StyleRequest
-from service.models import Models
 
-router = APIRouter()
+router = APIRouter(tags=["handwriting"])
 
 _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED = 1
@@ -47,7 +47,7 @@ async def preview(request: Request, style: str) -> Response:
         width=_PREVIEW_WIDTH,
         line_height=_PREVIEW_LINE,
     )
-    page = await make_page(body, model, request.app.state.metrics)
+    page = await make_page(body, model)
     async with aclosing(page.write()) as portions:
         async for _ in portions:
             pass

@@ -14,6 +14,7 @@ from contract.golden import Arrays
 from contract.noise import LEAST_UNIFORM, UniformStream
 from contract.text import GREEDY
 from service.engine.jobs import Generation, Piece
+from service.errors import ServiceError
 from service.state import Edge, Moment
 from service.text.stream import TextStream
 
@@ -77,7 +78,10 @@ class TextEdge(Edge):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CompletionSpec:
-    """What one completion is to do, checked; one that is not streamed is shown when it ends."""
+    """What one completion is to do, checked; one that is not streamed is shown when it ends.
+
+    A moment to go on from comes with its pieces every `checkpoint_steps` or so, if that is given.
+    """
 
     prompt: bytes
     max_tokens: int
@@ -87,6 +91,7 @@ class CompletionSpec:
     logprobs: int | None = None
     wants_state: bool = False
     streamed: bool = True
+    checkpoint_steps: int | None = None
 
 
 class Completion(Generation[TextPiece]):
@@ -116,10 +121,14 @@ class Completion(Generation[TextPiece]):
         self._undecided = b""  # of the moment this ends at
         self._stream = TextStream(spec.stops)
         self._entries: list[ByteLogprob] = []
+        self._checked = 0  # steps done at the last checkpoint
         self._begin()
 
     def steps_wanted(self) -> int:
         return len(self.spec.prompt) + self.spec.max_tokens - self._read
+
+    def steps_to_first(self) -> int:
+        return max(0, len(self.spec.prompt) - self._read) + 1
 
     def inputs(self, steps: int) -> Arrays:
         self._runs()
@@ -151,9 +160,34 @@ class Completion(Generation[TextPiece]):
         self._release(held=0)
         super().finish(state)
 
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        self.publish()
+        if state is not None and self._can_go_on():
+            self._piece.moment = self._moment_after(state)
+        super().fail(error)
+
+    def wants_checkpoint(self) -> bool:
+        interval = self.spec.checkpoint_steps
+        due = interval is not None and self._read - self._checked >= interval
+        return due and self._can_go_on()
+
+    def checkpoint(self, state: Arrays) -> None:
+        self._checked = self._read
+        self._piece.moment = self._moment_after(state)
+
     def publish(self) -> None:
-        if self.spec.streamed and (self._piece.text or self._piece.logprobs):
+        piece = self._piece
+        if self.spec.streamed and (piece.text or piece.logprobs or piece.moment):
             self._flush()
+
+    def _can_go_on(self) -> bool:
+        """Whether a moment between two chunks says all that what follows depends on."""
+        held = len(self._stream.undecided)
+        if held and self.spec.logprobs is not None:
+            return False  # the log-probabilities of bytes held back are in no token
+        prompt = self.spec.prompt
+        # In bytes of the prompt that wait for the rest of a character no stop string counts.
+        return not prompt or (self._read >= len(prompt) and held <= self.written)
 
     def _begin(self) -> None:
         """Say what can be said before anything has run."""
@@ -220,7 +254,8 @@ class Completion(Generation[TextPiece]):
         return _step_inputs(again, np.zeros(len(again), np.float32))
 
     def _moment_after(self, state: Arrays) -> Moment[TextEdge]:
-        edge = TextEdge(undecided=self._undecided)
+        undecided = self._undecided if self._finish_reason else self._stream.undecided
+        edge = TextEdge(undecided=undecided)
         return Moment(state, self.moment.seed, self.moment.choice, self._drawn(), edge)
 
     def _next_piece(self) -> TextPiece:

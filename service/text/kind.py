@@ -3,8 +3,9 @@
 from service.kind import ServiceKind
 from service.text import routes, tokenizer
 from service.text.completion import TextEdge
+from service.text.described import BytesWritten, Distribution
 from service.text.model import TextModel
-from service.text.online import TextOpening, follow
+from service.text.online import TextOpening, TextSaid, follow
 
 TEXT = ServiceKind(
     name="language",
@@ -12,5 +13,7 @@ TEXT = ServiceKind(
     edge=TextEdge,
     routers=(routes.router, tokenizer.router),
     opening=TextOpening,
+    said=TextSaid,
+    answers=(Distribution, BytesWritten),
     follow=follow,
 )

@@ -1,5 +1,7 @@
 """A served language model."""
 
+import secrets
+
 from service.models import ServedModel
 from service.state import Moment
 from service.text.completion import TextEdge
@@ -11,3 +13,12 @@ class TextModel(ServedModel):
     def beginning(self, seed: int) -> Moment[TextEdge]:
         """Before the first byte of anything."""
         return Moment(self.artifact.initial_state(), seed, 0, 0, TextEdge())
+
+
+def start(model: TextModel, state: str | None, seed: int | None) -> Moment[TextEdge]:
+    """Where a request begins: at its state token's moment, or before anything. Raises what
+    `StateCodec.decode` raises."""
+    if state is None:
+        return model.beginning(secrets.randbits(53) if seed is None else seed)
+    moment: Moment[TextEdge] = model.codec.go_on(state, seed)
+    return moment

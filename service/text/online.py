@@ -1,6 +1,5 @@
 """A language model followed byte by byte over `/v1/online`."""
 
-import secrets
 from typing import Annotated, Any
 
 import numpy as np
@@ -11,8 +10,9 @@ from contract.noise import UniformStream
 from service.errors import InvalidRequest
 from service.http.fields import RequestBody, Seed
 from service.online import MOST_STEPS, Online
-from service.text.completion import Sampling
-from service.text.model import TextModel
+from service.state import Edge, Moment
+from service.text.completion import Sampling, TextEdge
+from service.text.model import TextModel, start
 
 _Byte = Annotated[int, Field(ge=0, le=255)]
 
@@ -22,9 +22,10 @@ class TextOpening(RequestBody):
 
     model: str
     seed: Seed | None = None
+    state: str | None = None
 
 
-class _Sent(RequestBody):
+class TextSaid(RequestBody):
     """Any message after it: bytes, or how many steps to write."""
 
     bytes: (
@@ -35,22 +36,21 @@ class _Sent(RequestBody):
 
 async def follow(model: TextModel, opening: TextOpening) -> "OnlineText":
     """Begin a session."""
-    seed = secrets.randbits(53) if opening.seed is None else opening.seed
-    return OnlineText(model, seed)
+    return OnlineText(model, start(model, opening.state, opening.seed))
 
 
 class OnlineText(Online):
     """Bytes in, the distribution of the next byte out."""
 
-    def __init__(self, model: TextModel, seed: int) -> None:
-        super().__init__(model, model.beginning(seed), Sampling().row())
-        self._uniforms = UniformStream(seed)
+    def __init__(self, model: TextModel, moment: Moment[TextEdge]) -> None:
+        super().__init__(model, moment, Sampling().row())
+        self._uniforms = UniformStream(moment.seed, moment.choice)
 
     async def answer(self, message: Any) -> dict[str, Any]:
-        match _Sent.model_validate(message):
-            case _Sent(bytes=list(given), write=None):
+        match TextSaid.model_validate(message):
+            case TextSaid(bytes=list(given), write=None):
                 return {"log_probabilities": await self.read(bytes(given)), "step": self.steps}
-            case _Sent(bytes=None, write=int(count)):
+            case TextSaid(bytes=None, write=int(count)):
                 return {"bytes": list(await self.write(count)), "step": self.steps}
         raise InvalidRequest("a message to this model has either bytes or write")
 
@@ -66,6 +66,12 @@ class OnlineText(Online):
         """Bytes of the model's own."""
         drawn, _ = await self._write(count)
         return drawn.astype(np.uint8).tobytes()
+
+    def _edge(self) -> Edge:
+        if not self._ahead:
+            return super()._edge()
+        # A completion that goes on from here shows that byte first.
+        return TextEdge(ahead=True, undecided=bytes([int(self._state[self._pending])]))
 
     def _noise(self, count: int) -> Arrays:
         return {"uniform": self._uniforms.take(self.steps, count)}

@@ -10,29 +10,27 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import JSONResponse, Response
 
+from service.engine import terms
 from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
-from service.http.answers import EventStream, Exchange, count, unless_gone
-from service.http.described import BUSY, EVENTS, Responses, fails
-from service.metrics import Metrics
+from service.http.answers import EventStream, Exchange, unless_gone
+from service.http.described import BUSY, Responses, events, fails
 from service.settings import Settings
-from service.state import Moment
 from service.text.completion import (
     ByteLogprob,
     Completion,
     CompletionSpec,
-    TextEdge,
     TextPiece,
 )
-from service.text.described import Completed
-from service.text.model import TextModel
+from service.text.described import Completed, Written
+from service.text.model import TextModel, start
 from service.text.offsets import TextOffsets
 from service.text.schemas import MOST_CHOICES, CompletionRequest
 
-router = APIRouter()
+router = APIRouter(tags=["text"])
 
 
 _ANSWERS: Responses = {
-    200: {"model": Completed, "content": {"text/event-stream": EVENTS}},
+    200: {"model": Completed, "content": {"text/event-stream": events(Written)}},
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
 }
 
@@ -41,12 +39,12 @@ _ANSWERS: Responses = {
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue each prompt `n` times."""
     model = request.app.state.models.pick(body.model, TextModel)
+    terms.shorten(body.deadline_s)
     call = _make_call(body, model, request.app.state.settings)
     call.exchange.submit(model.engine)
-    metrics: Metrics = request.app.state.metrics
     if body.stream:
-        return EventStream(_stream(call, metrics), call.exchange.cancel)
-    return await unless_gone(request, _whole(call, metrics), call.exchange.cancel)
+        return EventStream(_stream(call), call.exchange.cancel)
+    return await unless_gone(request, _whole(call), call.exchange.cancel)
 
 
 @router.post("/v1/chat/completions", include_in_schema=False)
@@ -110,8 +108,8 @@ def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) ->
             f"{steps:,} bytes to be read and written; at most {settings.max_request_steps:,} in "
             "one request", "max_tokens",
         )  # fmt: skip
-    start = _start(body, model)
-    exchange: Exchange[TextPiece] = Exchange()
+    begun = start(model, body.state, body.seed)
+    exchange: Exchange[TextPiece] = Exchange(streamed=body.stream)
     for prompt in prompts:
         spec = CompletionSpec(
             prompt=prompt,
@@ -122,24 +120,16 @@ def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) ->
             logprobs=body.logprobs,
             wants_state=body.return_state,
             streamed=body.stream,
+            checkpoint_steps=settings.checkpoint_steps if body.resume else None,
         )
         for choice in range(body.n):
-            moment = replace(start, choice=start.choice + choice)
+            moment = replace(begun, choice=begun.choice + choice)
             exchange.jobs.append(Completion(spec, moment, exchange.sender()))
     call_id = f"cmpl-{secrets.token_hex(12)}"
-    return Call(body, model, call_id, int(time.time()), start.seed, exchange)
+    return Call(body, model, call_id, int(time.time()), begun.seed, exchange)
 
 
-def _start(body: CompletionRequest, model: TextModel) -> Moment[TextEdge]:
-    """Where the request begins: its state token's moment, or nowhere yet."""
-    if body.state is None:
-        seed = secrets.randbits(53) if body.seed is None else body.seed
-        return model.beginning(seed)
-    moment: Moment[TextEdge] = model.codec.decode(body.state)
-    return moment if body.seed is None else replace(moment, seed=body.seed, choice=0, drawn=0)
-
-
-async def _whole(call: Call, metrics: Metrics) -> Response:
+async def _whole(call: Call) -> Response:
     texts = [""] * len(call.exchange.jobs)
     logprobs: list[list[ByteLogprob]] = [[] for _ in texts]
     ends: dict[int, TextPiece] = {}
@@ -148,7 +138,6 @@ async def _whole(call: Call, metrics: Metrics) -> Response:
         logprobs[number] += piece.logprobs
         if piece.last:
             ends[number] = piece
-            count(metrics, call.model.name, call.exchange.jobs[number], piece.finish_reason)
     choices = []
     for i, text in enumerate(texts):
         listed = None if call.body.logprobs is None else _logprobs(logprobs[i], call.offsets(i))
@@ -156,21 +145,22 @@ async def _whole(call: Call, metrics: Metrics) -> Response:
     return JSONResponse(call.head() | {"choices": choices, "usage": call.usage()})
 
 
-async def _stream(call: Call, metrics: Metrics) -> AsyncGenerator[bytes]:
+async def _stream(call: Call) -> AsyncGenerator[str]:
     """Server-sent events: one per piece, and the usage if asked for."""
     head = json.dumps(call.head())[:-1]  # without its closing brace: encoded once, not per event
     offsets = [call.offsets(number) for number in range(len(call.exchange.jobs))]
-    async for number, piece in call.exchange.pieces():
+    async for number, piece in call.exchange.pieces(failed=True):
+        if piece.error is not None:
+            yield json.dumps(piece.error.body() | {"index": number} | _resume(call, number, piece))
+            continue
         listed = None
         if call.body.logprobs is not None:
             listed = _logprobs(piece.logprobs, offsets[number])
         content = json.dumps(_choice(call, number, piece.text, listed, piece))
-        yield f'data: {head}, "choices": [{content}]}}\n\n'.encode()
-        if piece.last:
-            count(metrics, call.model.name, call.exchange.jobs[number], piece.finish_reason)
+        yield f'{head}, "choices": [{content}]}}'
     if call.body.stream_options and call.body.stream_options.include_usage:
         usage = json.dumps(call.usage())
-        yield f'data: {head}, "choices": [], "usage": {usage}}}\n\n'.encode()
+        yield f'{head}, "choices": [], "usage": {usage}}}'
 
 
 def _choice(
@@ -182,9 +172,25 @@ def _choice(
         "logprobs": logprobs,
         "finish_reason": piece.finish_reason,
     }
-    if piece.moment is not None:
-        choice["state"] = call.model.codec.encode(piece.moment)
-    return choice
+    if piece.moment is not None and piece.last:
+        return choice | {"state": call.model.codec.encode(piece.moment)}
+    return choice | _resume(call, index, piece)
+
+
+def _resume(call: Call, number: int, piece: TextPiece) -> dict[str, Any]:
+    """What to change in the request to go on after this piece, if that can be told."""
+    if piece.moment is None:
+        return {}
+    written = piece.moment.drawn - call.exchange.jobs[number].moment.drawn
+    changes = {
+        "prompt": "",
+        "echo": False,
+        "state": call.model.codec.encode(piece.moment),
+        "max_tokens": call.body.max_tokens - written,
+        "n": 1,
+        "seed": None,
+    }
+    return {"resume": changes}
 
 
 def _logprobs(entries: Sequence[ByteLogprob], offsets: TextOffsets) -> dict[str, Any]:

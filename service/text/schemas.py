@@ -9,8 +9,8 @@ from service.http.fields import (
     FLOAT32,
     WHOLE,
     RequestBody,
-    Seed,
     Text,
+    WorkRequest,
     at_most,
     check_unicode,
 )
@@ -58,11 +58,11 @@ class StreamOptions(RequestBody):
     include_obfuscation: bool = False
 
 
-class CompletionRequest(RequestBody):
+class CompletionRequest(WorkRequest):
     """`POST /v1/completions`. A token is a byte; counts and limits are in bytes.
 
-    `top_k`, `min_p`, `return_state` and `state` go beyond OpenAI's API; options of it that this
-    service does not have are accepted only at the value that means nothing.
+    `top_k`, `min_p` and most that every request for work has go beyond OpenAI's API; options of it
+    that this service does not have are accepted only at the value that means nothing.
     """
 
     model: str
@@ -80,17 +80,13 @@ class CompletionRequest(RequestBody):
         at_most(VOCABULARY, "biases"),
     ] = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] = 1
-    seed: Seed | None = None
     stop: Annotated[
         Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None,
         at_most(_MOST_STOPS, "stop strings"),
     ] = None
     echo: bool = False
     logprobs: Annotated[int, Field(ge=0, le=VOCABULARY), WHOLE] | None = None
-    stream: bool = False
     stream_options: StreamOptions | None = None
-    return_state: bool = False
-    state: str | None = None
     # For the caller's own records: read, and forgotten.
     user: str | None = None
     metadata: Annotated[dict[str, str] | None, at_most(_MOST_METADATA, "entries")] = None

@@ -11,10 +11,10 @@ from contract.alphabets import START_TOKEN
 from service.errors import InvalidRequest
 from service.http.described import Responses, fails
 from service.http.fields import RequestBody, Text
-from service.text.described import TokenizerInfo, Tokens
+from service.text.described import Detokenized, TokenizerInfo, Tokens
 from service.text.schemas import Token
 
-router = APIRouter()
+router = APIRouter(tags=["text"])
 
 
 class TokenizeRequest(RequestBody):
@@ -48,7 +48,7 @@ async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
     return {"count": len(tokens), "tokens": tokens}
 
 
-@router.post("/detokenize", responses=fails(InvalidRequest))
+@router.post("/detokenize", responses={200: {"model": Detokenized}, **fails(InvalidRequest)})
 async def detokenize(body: DetokenizeRequest) -> dict[str, str]:
     """The text of bytes; what is not UTF-8 becomes U+FFFD."""
     return {"prompt": bytes(body.tokens).decode("utf-8", "replace")}

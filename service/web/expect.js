@@ -2,7 +2,7 @@
 // A layer on top that nothing depends on: when the socket is refused there is none.
 import { draw } from "./elements.js";
 import { distance } from "./ink.js";
-import { onlineAddress } from "./service.js";
+import { openOnline } from "./service.js";
 
 const MOST_ELLIPSES = 8;
 const LEAST_WEIGHT = 0.02;
@@ -23,7 +23,7 @@ export class Expectation {
     this.#shown = shown;
     this.#waiting = [opening];
     try {
-      this.#socket = new WebSocket(onlineAddress());
+      this.#socket = openOnline();
     } catch {
       return;
     }

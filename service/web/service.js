@@ -1,14 +1,19 @@
 // Asking the service: requests, streams of events, and errors a person can read.
+import { askKey, headers, protocols } from "./key.js";
 
 /** Fetch, or throw an error whose message a person can read. */
-export async function ask(path, options) {
+export async function ask(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, options);
+    response = await fetch(path, { ...options, headers: { ...options.headers, ...headers() } });
   } catch (error) {
     throw error.name === "AbortError" ? error : new Error("The service does not answer.");
   }
   if (response.ok) return response;
+  if (response.status === 401) {
+    await askKey();
+    return ask(path, options);
+  }
   const body = await response.json().catch(() => null);
   throw new Error(body?.error?.message ?? `The service answers ${response.status}.`);
 }
@@ -31,8 +36,16 @@ const path = (name) => `/v1/models/${encodeURIComponent(name)}`;
 export const getModel = async (name) => (await ask(path(name))).json();
 export const attest = async (name) => (await ask(`${path(name)}/attest`, { method: "POST" })).json();
 
-/** The address of the service's WebSocket. */
-export const onlineAddress = () => `${location.origin.replace(/^http/, "ws")}/v1/online`;
+/** The service's WebSocket. */
+export const openOnline = () =>
+  new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/online`, protocols());
+
+const dataOf = (event) =>
+  event
+    .split("\n")
+    .filter((line) => line.startsWith("data:"))
+    .map((line) => line.replace(/^data: ?/, ""))
+    .join("\n");
 
 /** The events of a stream. What arrives together is not what was sent together. */
 export async function* events(response) {
@@ -46,7 +59,7 @@ export async function* events(response) {
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
     for (const part of parts) {
-      const data = part.replace(/^data: ?/, "");
+      const data = dataOf(part);
       if (data === "[DONE]") return;
       const event = JSON.parse(data);
       if (event.error) throw new Error(event.error.message);

@@ -111,9 +111,17 @@ def test_a_finding_holds_at_most_at_its_bound(value: float, bound: float, holds:
     assert finding.line().startswith("ok   it: " if holds else "FAIL it: ")
 
 
-def test_a_finding_that_is_no_number_has_a_word_in_json() -> None:
-    described = Finding(name="it", value=math.nan, bound=1.0, detail="").describe()
-    assert json.loads(json.dumps(described, allow_nan=False))["value"] is None
+@pytest.mark.parametrize("number", [math.nan, math.inf])
+def test_a_finding_that_is_no_number_has_a_word_in_json(number: float) -> None:
+    described = Finding(name="it", value=number, bound=number, detail="").describe()
+    told = json.loads(json.dumps(described, allow_nan=False))
+    assert (told["value"], told["bound"], told["holds"]) == (None, None, False)
+
+
+@pytest.mark.parametrize("unit", [0, -1, "Infinity", "NaN"])
+def test_units_of_handwriting_can_be_divided_by(unit: float | str) -> None:
+    with pytest.raises(ValidationError, match="units_per_line"):
+        InkManifest(**_FACTS, ink={"units_per_line": unit})
 
 
 def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
@@ -139,3 +147,13 @@ def test_graphs_are_listed_by_runner_and_options() -> None:
 def test_a_variant_is_exact_if_nothing_was_changed(folded: bool, quantized: bool) -> None:
     variant = Variant(folded=folded, quantized=quantized)
     assert variant.exact == (variant == EXACT) == (not folded and not quantized)
+
+
+def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> None:
+    TextManifest(**_FACTS).write(tmp_path)
+    path = tmp_path / "manifest.json"
+    content = json.loads(path.read_text()) | {"kind": "handwriting"}
+    del content["alphabet"]
+    path.write_text(json.dumps(content))
+    with pytest.raises(ValueError, match="alphabet, ink, styles: missing from a manifest of kind"):
+        read_manifest(tmp_path)

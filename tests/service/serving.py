@@ -17,6 +17,7 @@ from service.app import create_app
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import choose_runtime, make_runner
+from service.server import Server
 from service.settings import Settings
 
 KEY = "a key shared by replicas"
@@ -45,6 +46,17 @@ def eventually(condition: Callable[[], bool]) -> bool:
             return False
         time.sleep(0.005)
     return True
+
+
+def contents(stream: str) -> list[dict[str, Any]]:
+    """The contents of server-sent events, their numbers and `[DONE]` checked and left out."""
+    *events, end = stream.split("\n\n")
+    assert end == ""
+    fields = [dict(line.split(": ", 1) for line in event.split("\n")) for event in events]
+    assert [field["id"] for field in fields] == [str(number) for number in range(len(events))]
+    *data, done = (field["data"] for field in fields)
+    assert done == "[DONE]"
+    return [json.loads(content) for content in data]
 
 
 class Service:
@@ -78,9 +90,7 @@ class Service:
         response = self.post(**body, stream=True)
         assert response.status_code == 200, response.text
         assert response.headers["content-type"].startswith("text/event-stream")
-        *events, done, end = response.text.split("\n\n")
-        assert (done, end) == ("data: [DONE]", "")
-        return [json.loads(event.removeprefix("data: ")) for event in events]
+        return contents(response.text)
 
     def streamed_text(self, **body: Any) -> str:
         """The texts of a streamed completion with one choice, joined."""
@@ -106,10 +116,11 @@ def running(chosen: Settings, *, ready: bool = True) -> Iterator[Service]:
 @contextmanager
 def listening(chosen: Settings) -> Iterator[tuple[str, FastAPI]]:
     """A real server on a free port of the loopback interface: its URL and its application."""
+    chosen = chosen.model_copy(update={"port": 0})
     app = create_app(chosen)
-    config = uvicorn.Config(app, host="127.0.0.1", port=0, log_config=None)
-    server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, daemon=True)
+    server = Server(app, chosen)
+    # Its own `run` would listen to signals, which is for the main thread.
+    thread = threading.Thread(target=uvicorn.Server.run, args=(server,), daemon=True)
     thread.start()
     try:
         assert eventually(lambda: server.started and app.state.models.ready)

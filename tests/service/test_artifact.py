@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from service.artifact import ArtifactError, load_artifact, load_artifacts
-from service.kinds import KINDS
-from service.metrics import Metrics
-from service.models import Models
 from tests.service.altered import copy_of, edit_golden, edit_manifest, rehash
-from tests.service.serving import settings
 
 _FILES = [
     "golden.safetensors",
@@ -42,7 +39,7 @@ def test_a_whole_artifact_is_loaded(artifacts: Path) -> None:
 
 def test_the_digest_names_the_content(copy: Path, artifacts: Path) -> None:
     assert load_artifact(copy).digest == load_artifact(artifacts / "letters").digest
-    edit_golden(copy, logits=1.0)
+    edit_golden(copy, logits=0.01)
     assert load_artifact(copy).digest != load_artifact(artifacts / "letters").digest
 
 
@@ -155,6 +152,50 @@ def test_golden_vectors_whose_bound_is_none_are_refused(copy: Path, bound: float
     assert message.endswith("it must be finite and above 0")
 
 
+@pytest.mark.parametrize("bound", [0.03, 1.0, 1e30])
+def test_golden_vectors_whose_bound_lets_other_models_pass_are_refused(
+    copy: Path, bound: float
+) -> None:
+    edit_golden(copy, logits=bound)
+    assert f"the bound of logits is {bound:.3g}; it must be at most 0.01 of" in _refused(copy)
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, 1e300])
+def test_golden_values_that_training_cannot_compute_are_refused(copy: Path, value: float) -> None:
+    edit_golden(copy, lambda golden: golden["truth.logits"].__setitem__((7, 1, 9), value))
+    assert "logits is not what training could have computed" in _refused(copy)
+
+
+@pytest.mark.parametrize("name", ["steps.uniform", "rows.logit_bias", "truth.logits", "exact.next"])
+@pytest.mark.parametrize("change", ["shape", "type"])
+def test_golden_vectors_that_the_graphs_cannot_run_are_refused(
+    copy: Path, name: str, change: str
+) -> None:
+    def edit(tensors: dict[str, Any]) -> None:
+        was = tensors[name]
+        tensors[name] = was[..., None] if change == "shape" else was.astype("uint16")
+
+    edit_golden(copy, edit)
+    assert "golden.safetensors" in _refused(copy)
+
+
+@pytest.mark.parametrize(
+    "facts",
+    [
+        "[" * 10**5,
+        "1",
+        '{"bounds": {"logits": 1' + "0" * 400 + '}, "training_error": 0}',
+        '{"bounds": {"logits": 1e-5}, "training_error": Infinity}',
+        '{"bounds": [], "training_error": 0}',
+    ],
+)
+def test_golden_facts_that_are_none_are_refused(copy: Path, facts: str) -> None:
+    path = copy / "golden.safetensors"
+    save_file(load_file(path), path, {"evenkeel": facts})
+    rehash(copy)
+    assert "golden.safetensors" in _refused(copy)
+
+
 def test_golden_vectors_whose_bound_is_no_number_are_refused(copy: Path) -> None:
     edit_golden(copy, logits="not a number")
     assert "golden.safetensors: could not convert" in _refused(copy)
@@ -208,13 +249,91 @@ def test_golden_vectors_that_are_no_tensors_are_refused(copy: Path) -> None:
     assert "golden.safetensors: " in _refused(copy)
 
 
-def test_a_graph_that_onnxruntime_cannot_read_is_named(copy: Path) -> None:
+def test_a_graph_that_is_none_is_named(copy: Path) -> None:
     (copy / "model.onnx").write_bytes(b"no graph")
     rehash(copy)
-    with pytest.raises(ArtifactError, match=r"onnxruntime refuses .*model\.onnx"):
-        Models(settings(copy.parent, runner="scan"), Metrics(), KINDS)
+    assert str(copy / "model.onnx") in _refused(copy)
 
 
 def test_the_manifest_is_readable_json(artifacts: Path) -> None:
     manifest = json.loads((artifacts / "noise" / "manifest.json").read_text())
     assert [port["name"] for port in manifest["ports"]["state"]] == ["token", "h0", "h1"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "model.safetensors", "model.onnx"])
+@pytest.mark.parametrize("link", ["symbolic", "hard", "pipe", "folder"])
+def test_only_plain_files_are_opened(copy: Path, name: str, link: str) -> None:
+    elsewhere = (copy / name).rename(copy.parent / name)
+    if link == "symbolic":
+        (copy / name).symlink_to(elsewhere)
+    elif link == "hard":
+        os.link(elsewhere, copy / name)
+    elif link == "pipe":
+        os.mkfifo(copy / name)
+    else:
+        (copy / name).mkdir()
+    assert str(copy / name) in _refused(copy)
+
+
+@pytest.mark.parametrize(("name", "size"), [("manifest.json", 1 << 21), ("model.onnx", 1 << 21)])
+def test_a_file_larger_than_any_is_not_read(copy: Path, name: str, size: int) -> None:
+    with (copy / name).open("ab") as file:
+        file.truncate(size)
+    rehash(copy) if name != "manifest.json" else None
+    assert f"{copy / name} has {size} bytes, more than" in _refused(copy)
+
+
+def test_a_folder_may_be_a_link_to_one_inside_but_not_to_one_outside(
+    copy: Path, artifacts: Path, tmp_path: Path
+) -> None:
+    root = tmp_path / "root"
+    (root / "versions").mkdir(parents=True)
+    copy.rename(root / "versions" / "3")
+    (root / "letters").symlink_to(root / "versions" / "3")
+    assert list(load_artifacts(root)) == ["letters"]
+    (root / "noise").symlink_to(artifacts / "noise")
+    with pytest.raises(ArtifactError, match=r"noise is a link to .*, not in"):
+        load_artifacts(root)
+
+
+_ODD = [
+    ("name", "../letters"),
+    ("name", "a/b"),
+    ("name", ""),
+    ("files", {"a\0b": "00"}),
+    ("files", {"..": "00"}),
+    ("files", {f"f{n}": "00" for n in range(33)}),
+    ("provenance", {"loss": "<1e400>"}),
+    ("provenance", {"loss": "<NaN>"}),
+    ("provenance", {"loss": "<" + "[" * 5000 + ">"}),
+    ("parameters", "<1" + "0" * 5000 + ">"),
+]
+
+
+@pytest.mark.parametrize(("key", "value"), _ODD)
+def test_an_odd_manifest_is_refused(copy: Path, key: str, value: object) -> None:
+    edit_manifest(copy, lambda manifest: manifest.update({key: value}))
+    path = copy / "manifest.json"
+    path.write_text(path.read_text().replace('"<', "").replace('>"', ""))
+    assert str(path) in _refused(copy)
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("shape", [-1]),
+        ("shape", [0]),
+        ("shape", [1 << 40]),
+        ("shape", [1 << 19, 1 << 19]),
+        ("shape", [1] * 9),
+        ("initial", "NaN"),
+        ("initial", 0.5),
+        ("initial", 1e300),
+        ("name", "h0"),
+        ("name", "h0_after"),
+        ("dtype", "float64"),
+    ],
+)
+def test_an_odd_port_is_refused(copy: Path, key: str, value: object) -> None:
+    edit_manifest(copy, lambda manifest: manifest["ports"]["state"][0].update({key: value}))
+    assert "manifest.json: ports" in _refused(copy)

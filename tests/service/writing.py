@@ -15,7 +15,7 @@ from starlette.websockets import WebSocketDisconnect
 from service.ink.line import InkEdge
 from service.ink.model import InkModel
 from service.state import Moment
-from tests.service.serving import Service
+from tests.service.serving import Service, contents
 
 Strokes = list[list[list[float]]]
 
@@ -46,9 +46,7 @@ class InkService(Service):
         response = self.post(**body, stream=True)
         assert response.status_code == 200, response.text
         assert response.headers["content-type"].startswith("text/event-stream")
-        *events, done, end = response.text.split("\n\n")
-        assert (done, end) == ("data: [DONE]", "")
-        return [json.loads(event.removeprefix("data: ")) for event in events]
+        return contents(response.text)
 
     def streamed_strokes(self, **body: Any) -> list[Strokes]:
         """The strokes of every line, put together from the points of a stream."""

@@ -24,6 +24,29 @@ class WaveOpening(BaseModel):
     scale: float = 1.0
 
 
+class WaveSaid(BaseModel):
+    """Any message after it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    values: list[float] | None = None
+    write: int | None = None
+
+
+class Gaussian(BaseModel):
+    """Of the next value."""
+
+    gaussian: list[float]
+    step: int
+
+
+class ValuesWritten(BaseModel):
+    """Values of the model's own."""
+
+    values: list[float]
+    step: int
+
+
 class OnlineWave(Online):
     """Values in, the Gaussian of the next one out."""
 
@@ -49,4 +72,11 @@ async def _follow(model: ServedModel, opening: WaveOpening) -> OnlineWave:
     return OnlineWave(model, opening)
 
 
-WAVES = ServiceKind(name="waves", model=ServedModel, opening=WaveOpening, follow=_follow)
+WAVES = ServiceKind(
+    name="waves",
+    model=ServedModel,
+    opening=WaveOpening,
+    said=WaveSaid,
+    answers=(Gaussian, ValuesWritten),
+    follow=_follow,
+)

@@ -14,7 +14,8 @@ import numpy as np
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
-from service.engine.engine import Engine
+from service.engine.engine import Engine, Limits
+from service.engine.pace import Pace
 from service.engine.runtime import Runner
 from service.metrics import Metrics
 from service.state import Moment
@@ -43,6 +44,7 @@ class ScriptedRunner:
         self, script: bytes, width: int = 4, during: Callable[[int], None] = lambda number: None
     ) -> None:
         self.width = width
+        self.divides = True
         self.runs: list[Run] = []
         self._during = during
         self._byte = dict(zip(UniformStream(SEED).take(0, len(script)), script, strict=True))
@@ -68,18 +70,31 @@ class ScriptedRunner:
         return {"next": tokens, "logits": logits}
 
 
+def limits(**changes: float) -> Limits:
+    """Of an engine that is told by steps alone when to look up."""
+    usual: dict[str, Any] = {"chunk_steps": 8, "first_chunk_steps": 3, "queue_size": 8}
+    return Limits(**usual | {"chunk_s": 1e9, "slice_s": 1e9, "max_wait_s": 1e9} | changes)
+
+
+def made_engine(
+    runner: Runner, *, metrics: Metrics | None = None, name: str = "scripted", **more: Any
+) -> Engine:
+    """An engine that finds every model good, and a step to take a microsecond."""
+    usual: dict[str, Any] = {
+        "limits": limits(),
+        "attest": lambda runner: True,
+        "measure": lambda runner: Pace((1e-6, 0.0), (1e-6, 0.0)),
+    }
+    return Engine(runner, (metrics or Metrics()).of_engine(name), name=name, **usual | more)
+
+
 @contextmanager
-def engine(runner: Runner, *, chunk: int = 8, first: int = 3, queue: int = 8) -> Iterator[Engine]:
+def engine(
+    runner: Runner, *, chunk: int = 8, first: int = 3, queue: int = 8, **more: Any
+) -> Iterator[Engine]:
     """An engine that has started and is ready."""
-    made = Engine(
-        runner,
-        Metrics().of_engine("scripted"),
-        chunk_steps=chunk,
-        first_chunk_steps=first,
-        queue_size=queue,
-        attest=lambda runner: True,
-        name="scripted",
-    )
+    some = limits(chunk_steps=chunk, first_chunk_steps=first, queue_size=queue)
+    made = made_engine(runner, **{"limits": some} | more)
     made.start()
     while not made.ready:
         pass

@@ -4,12 +4,10 @@ from collections.abc import Callable
 
 import pytest
 
-from service.engine.engine import Engine
 from service.engine.runtime import Runner
 from service.errors import NotReady, Overloaded
-from service.metrics import Metrics
 from service.text.completion import Sampling
-from tests.service.engine.scripted import Call, Run, ScriptedRunner, engine
+from tests.service.engine.scripted import Call, Run, ScriptedRunner, engine, made_engine
 from tests.service.serving import eventually
 
 _SCRIPT = b"0123456789" * 60
@@ -231,15 +229,7 @@ def test_an_engine_whose_model_is_not_attested_takes_nothing(verdict: object) ->
         return False
 
     runner = ScriptedRunner(_SCRIPT)
-    refusing = Engine(
-        runner,
-        Metrics().of_engine("refusing"),
-        chunk_steps=8,
-        first_chunk_steps=3,
-        queue_size=8,
-        attest=attest,
-        name="refusing",
-    )
+    refusing = made_engine(runner, attest=attest)
     refusing.start()
     try:
         assert eventually(lambda: asked == [runner])

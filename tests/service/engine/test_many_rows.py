@@ -16,8 +16,8 @@ from service.artifact import Artifact, load_artifact
 from service.engine.engine import Engine
 from service.engine.jobs import GivenSteps, run_steps
 from service.engine.runtime import Runner, choose_runtime, make_runner
-from service.metrics import Metrics
 from service.text.completion import Sampling
+from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import eventually, settings
 
 _ROWS, _STEPS = 40, 24
@@ -66,15 +66,7 @@ def _job(artifact: Artifact, row: int, steps: int = _STEPS) -> GivenSteps:
 
 @contextmanager
 def _engine(runner: Runner) -> Iterator[Engine]:
-    engine = Engine(
-        runner,
-        Metrics().of_engine("many"),
-        chunk_steps=7,
-        first_chunk_steps=3,
-        queue_size=3 * _ROWS,
-        attest=lambda runner: True,
-        name="many",
-    )
+    engine = made_engine(runner, limits=limits(chunk_steps=7, queue_size=3 * _ROWS))
     engine.start()
     try:
         assert eventually(lambda: engine.ready)

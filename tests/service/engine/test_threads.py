@@ -39,7 +39,7 @@ def test_threads_are_added_while_they_make_it_faster(
     artifacts: Path, cores: int, seconds: tuple[float, ...], threads: int
 ) -> None:
     artifact, watch = load_artifact(artifacts / "letters"), Watch(*seconds)
-    runner, runtime = fastest_runner(artifact, _RUNTIME, cores=cores, run_s=watch)
+    runner, runtime = fastest_runner(artifact, _RUNTIME, cores=cores, step_s=watch)
     assert runtime.threads == threads
     assert runner is watch.runners[-1 if threads == cores else -2]
     assert len(watch.runners) == len(seconds)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from service.state import Moment
+from tests.service.serving import contents
 from tests.service.writing import InkService, online
 
 _JSON = {"content-type": "application/json"}
@@ -50,7 +51,7 @@ def test_these_are_all_the_numbers_there_are(ink: InkService) -> None:
     requests = {name: schema for name, schema in schemas.items() if name.endswith("Request")}
     assert len(requests) == 5
     found = set().union(*(_numbers(schema, "", schemas) for schema in requests.values()))
-    assert found == _TEXT_FIELDS | _INK_FIELDS | {"strokes"}
+    assert found == _TEXT_FIELDS | _INK_FIELDS | {"strokes", "deadline_s"}  # that is no graph's
 
 
 @pytest.mark.parametrize("value", [*_TOO_SMALL, *_TOO_LARGE], ids=str)
@@ -177,9 +178,7 @@ def test_odd_strokes_are_refused_or_answered_in_finite_numbers(
     if made.status_code == 400:
         assert "strokes has" in made.json()["error"]["message"]
         return
-    *events, _, _ = streamed.text.split("\n\n")
-    parsed = [json.loads(event.removeprefix("data: ")) for event in events]
-    assert _finite([made.json(), drawn.json(), parsed])
+    assert _finite([made.json(), drawn.json(), contents(streamed.text)])
     assert "nan" not in svg.text
     assert "inf" not in svg.text
     for token in (made.json()["style"], drawn.json()["style"], drawn.json()["state"]):

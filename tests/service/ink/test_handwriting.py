@@ -1,5 +1,6 @@
 """What a request for handwriting is answered with: lines, formats, events, and where it ends."""
 
+import base64
 import io
 import time
 from collections.abc import Iterator
@@ -116,7 +117,17 @@ def test_an_ink_file_has_the_points_of_the_json(ink: InkService) -> None:
     assert traces == [stroke for line in ink.strokes(**body) for stroke in line]
 
 
-@pytest.mark.parametrize("format_", ["svg", "png", "inkml"])
+@pytest.mark.parametrize("format_", ["svg", "png", "inkml", "hpgl"])
+def test_a_stream_ends_with_the_drawing_it_was_asked_for(ink: InkService, format_: str) -> None:
+    body = {"text": "drawn\nwhole", "seed": 4, "format": format_}
+    *_, last = ink.events(**body)
+    drawing = last["drawing"]
+    content = base64.b64decode(drawing) if format_ == "png" else drawing.encode()
+    assert content == ink.post(**body).content
+    assert "drawing" not in ink.events(text="points alone")[-1]
+
+
+@pytest.mark.parametrize("format_", ["svg", "png", "inkml", "hpgl", "gcode", "plotter-svg"])
 def test_headers_tell_the_seed_which_gives_the_bytes_again(ink: InkService, format_: str) -> None:
     answer = ink.post(text="chance", format=format_)
     seed = int(answer.headers["X-Evenkeel-Seed"])

@@ -8,11 +8,11 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from service.artifact import ArtifactError, load_artifact
+from service.catalogue import Models
 from service.ink.kind import INK
 from service.ink.model import InkModel
 from service.kinds import KINDS
 from service.metrics import Metrics
-from service.models import Models
 from tests.artifacts import HANDS
 from tests.service.altered import copy_of, edit_manifest, rehash
 from tests.service.serving import settings

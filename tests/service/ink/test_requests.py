@@ -134,7 +134,7 @@ def test_a_wrong_value_is_named(ink: InkService, change: dict[str, Any], field: 
         ({"text": "x" * 2001}, ["2000"]),
         ({"text": " \n "}, ["nothing but spaces"]),
         ({"format": "pdf"}, ["'pdf'", "svg", "png"]),
-        ({"stream": True, "format": "svg"}, ["stream", "json", "svg"]),
+        ({"stream": True, "resume": True, "format": "svg"}, ["resume", "json", "svg"]),
         ({"return_state": True}, ["return_state", "json"]),
         ({"return_state": True, "format": "png"}, ["return_state", "json"]),
         (_style(strokes=[_LINE] * 201), ["201", "200"]),

@@ -175,7 +175,8 @@ def test_a_prompt_uses_up_no_uniform(scan: Service) -> None:
 
 
 def test_a_session_online_never_draws_with_the_same_uniform_twice(scan: Service) -> None:
-    session = OnlineText(scan.app.state.models["letters"], 9)
+    model = scan.app.state.models["letters"]
+    session = OnlineText(model, model.beginning(9))
     first = asyncio.run(_forward(session))
     assert len(first) == 30
     assert (np.concatenate(first) == UniformStream(9).take(0, 90)).all()

@@ -1,0 +1,110 @@
+"""A client whose streams outlive what they come from: cut connections, deadlines, `kill -9` and
+rolling updates.
+
+    with Client(["http://one:8000", "http://two:8000"]) as client:
+        for event in client.complete(model="shakespeare", prompt="ROMEO:", max_tokens=300):
+            print(event["choices"][0]["text"], end="")
+"""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from typing import Any, Self
+
+import httpx
+from httpx_sse import EventSource
+from tenacity import (
+    AttemptManager,
+    RetryCallState,
+    Retrying,
+    retry_if_exception,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_random_exponential,
+)
+
+from clients.arrived import Arrived, Event
+from clients.errors import check, is_temporary
+
+_BACKOFF = wait_random_exponential(multiplier=0.1, max=10)
+_LONGEST_PAUSE_S = 60.0
+
+
+class Client:
+    """Asks replicas of one service, each in its turn when the one before fails, until nothing has
+    come for `patience_s`. Raises `Refused`, or `httpx.TransportError` where nobody answers."""
+
+    def __init__(
+        self,
+        urls: Sequence[str],
+        api_key: str | None = None,
+        *,
+        patience_s: float = 30,
+        timeout_s: float = 30,
+    ) -> None:
+        self._free_at_s = dict.fromkeys(urls, 0.0)
+        self._patience_s = patience_s
+        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        self._http = httpx.Client(headers=headers, timeout=timeout_s)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._http.close()
+
+    def complete(self, **body: Any) -> Iterator[Event]:
+        """The events of a streamed `POST /v1/completions`, as if it had never been cut."""
+        return self._stream("/v1/completions", body)
+
+    def write(self, **body: Any) -> Iterator[Event]:
+        """The same of `POST /v1/handwriting`."""
+        return self._stream("/v1/handwriting", body)
+
+    def ask(self, method: str, path: str) -> httpx.Response:
+        """A whole answer."""
+        for attempt, url in self._attempts():
+            with attempt:
+                response = self._http.request(method, url + path)
+                check(response)
+        return response
+
+    def _stream(self, path: str, body: dict[str, Any]) -> Iterator[Event]:
+        # With a seed of ours, a stream that is cut before its first event comes again the same.
+        seed = {} if "state" in body else {"seed": secrets.randbits(53)}
+        arrived = Arrived(seed | body | {"stream": True})
+        for attempt, url in self._attempts():
+            with attempt:
+                for event in self._events(url + path, arrived.request()):
+                    if (new := arrived.new(event)) is not None:
+                        attempt.retry_state.attempt_number = 1
+                        attempt.retry_state.start_time = time.monotonic()
+                        yield new
+
+    def _events(self, url: str, body: dict[str, Any]) -> Iterator[Event]:
+        with self._http.stream("POST", url, json=body) as response:
+            check(response)
+            for sent in EventSource(response).iter_sse():
+                if sent.data == "[DONE]":
+                    return
+                if sent.data:  # else it is there to keep the connection open
+                    yield json.loads(sent.data)
+        raise httpx.RemoteProtocolError("the stream ended before [DONE]")
+
+    def _attempts(self) -> Iterator[tuple[AttemptManager, str]]:
+        """Each try with the replica to ask, the one that has been left alone for long enough."""
+        url = ""
+
+        def pause_s(failed: RetryCallState) -> float:
+            now_s = time.monotonic()
+            error = failed.outcome.exception() if failed.outcome else None
+            alone_s = max(_BACKOFF(failed), getattr(error, "pause_s", 0))
+            self._free_at_s[url] = now_s + min(alone_s, _LONGEST_PAUSE_S)
+            return max(0, min(self._free_at_s.values()) - now_s)
+
+        over = stop_after_delay(self._patience_s) & stop_after_attempt(len(self._free_at_s) + 1)
+        again = retry_if_exception(is_temporary)
+        for attempt in Retrying(retry=again, stop=over, wait=pause_s, reraise=True):
+            url = min(self._free_at_s, key=lambda one: self._free_at_s[one])
+            yield attempt, url

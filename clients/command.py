@@ -1,0 +1,245 @@
+"""`evenkeel`: ask a running service from the shell. `evenkeel --help` lists the verbs.
+
+What was asked for goes to standard output, everything else to standard error; the exit status is 1
+when the service refuses or does not answer, 2 for a command that makes no sense.
+"""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import httpx
+import typer
+from rich.console import Console
+from rich.progress import Progress
+
+from clients.client import Client
+from clients.errors import Refused
+from clients.page import Page
+from clients.watch import Watch
+
+main = typer.Typer(
+    help="Ask a running Evenkeel for text, ink and proof.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+Url = Annotated[
+    str,
+    typer.Option(envvar="EVENKEEL_URL", help="where it is; several replicas are parted by commas"),
+]
+Key = Annotated[
+    str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", show_envvar=True, help="a key")
+]
+Patience = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
+]
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", help="its name; the first that can do it if left out")
+]
+Seed = Annotated[int | None, typer.Option(help="the same seed gives the same answer")]
+_File = {"exists": True, "dir_okay": False}
+_HERE = "http://127.0.0.1:8000"
+# The longest ending that fits is the format.
+_FORMATS = {
+    ".svg": "svg", ".png": "png", ".inkml": "inkml", ".json": "json", ".plotter.svg": "plotter-svg",
+    ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode", ".nc": "gcode",
+}  # fmt: skip
+
+
+@main.command()
+def complete(
+    prompt: Annotated[
+        str | None, typer.Argument(help="what to go on with; - reads standard input")
+    ] = None,
+    model: Model = None,
+    max_tokens: Annotated[int, typer.Option(help="bytes to write at most")] = 200,
+    temperature: Annotated[float | None, typer.Option(help="0 to 2")] = None,
+    top_p: Annotated[float | None, typer.Option(help="above 0, to 1")] = None,
+    top_k: Annotated[int | None, typer.Option(help="bytes to choose from")] = None,
+    min_p: Annotated[float | None, typer.Option(help="0 to 1")] = None,
+    logit_bias: Annotated[
+        str | None, typer.Option(metavar="JSON", help='by byte, like {"65": -100}')
+    ] = None,
+    stop: Annotated[list[str] | None, typer.Option(help="end before it; may be repeated")] = None,
+    seed: Seed = None,
+    echo: Annotated[bool, typer.Option("--echo", help="begin with the prompt")] = False,
+    state_in: Annotated[
+        Path | None, typer.Option(help="go on from the moment in a file", **_File)
+    ] = None,
+    state_out: Annotated[
+        Path | None, typer.Option(help="keep the moment it ends at", dir_okay=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="write the events, one a line")] = False,
+    url: Url = _HERE,
+    api_key: Key = None,
+    patience: Patience = 10,
+) -> None:
+    """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
+    if prompt == "-" or (prompt is None and state_in is None and not sys.stdin.isatty()):
+        prompt = _piped()
+    options = {
+        "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "seed": seed,
+        "logit_bias": None if logit_bias is None else _json("--logit-bias", logit_bias),
+        "stop": stop, "state": None if state_in is None else state_in.read_text(),
+    }  # fmt: skip
+    asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
+    asked |= {name: value for name, value in options.items() if value is not None}
+    with _asking(url, api_key, patience) as client:
+        asked["model"] = model or _first(client, "language")
+        for event in client.complete(**asked, return_state=state_out is not None):
+            (choice,) = event["choices"]
+            # As bytes: of a text, what a terminal might obey would be left out of a file.
+            typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
+            if state_out is not None and "state" in choice:
+                state_out.write_text(choice["state"])
+    if sys.stdout.isatty() and not as_json:
+        typer.echo()
+
+
+@main.command()
+def write(
+    out: Annotated[
+        Path,
+        typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(_FORMATS)}"),
+    ],
+    text: Annotated[str, typer.Argument(help="what to write; - reads standard input")] = "-",
+    model: Model = None,
+    style: Annotated[
+        str | None, typer.Option(help="a stored hand, or a JSON file with strokes and their text")
+    ] = None,
+    bias: Annotated[float | None, typer.Option(help="neatness, 0 to 5")] = None,
+    seed: Seed = None,
+    width: Annotated[int | None, typer.Option(help="of the page, in px")] = None,
+    line_height: Annotated[float | None, typer.Option(help="in px")] = None,
+    stroke_width: Annotated[float | None, typer.Option(help="in px")] = None,
+    color: Annotated[str | None, typer.Option(help="#rgb or #rrggbb")] = None,
+    url: Url = _HERE,
+    api_key: Key = None,
+    patience: Patience = 10,
+) -> None:
+    """Write a text by hand, into a file."""
+    endings = [ending for ending in _FORMATS if out.name.lower().endswith(ending)]
+    if not endings:
+        raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
+    asked: dict[str, Any] = {
+        "text": _piped() if text == "-" else text, "model": model, "bias": bias,
+        "seed": seed, "width": width, "line_height": line_height, "stroke_width": stroke_width,
+        "color": color, "format": _FORMATS[max(endings, key=len)],
+        "style": _json("--style", Path(style).read_text())
+        if style and Path(style).is_file() else style,
+    }  # fmt: skip
+    asked = {name: value for name, value in asked.items() if value is not None}
+    console = Console(stderr=True)
+    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
+    with _asking(url, api_key, patience) as client, bar:
+        page = Page(asked["format"])
+        task = bar.add_task("writing", total=None)
+        for event in client.write(**asked):
+            page.add(event)
+            bar.update(task, total=page.characters, completed=page.written)
+        out.write_bytes(page.content())
+    typer.echo(f"{out}, seed {page.seed}", err=True)
+
+
+@main.command()
+def models(
+    as_json: Annotated[bool, typer.Option("--json", help="all that is known of them")] = False,
+    url: Url = _HERE,
+    api_key: Key = None,
+) -> None:
+    """List the models, and whether they have proved themselves there."""
+    with _asking(url, api_key) as client:
+        listed = client.ask("GET", "/v1/models").json()["data"]
+    if as_json:
+        typer.echo(json.dumps(listed, indent=2))
+        return
+    for model in listed:
+        kind, parameters = model["kind"], f"{model['parameters']:,} parameters"
+        typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {_told(model['attestation'])}")
+
+
+@main.command()
+def attest(
+    names: Annotated[list[str] | None, typer.Argument(help="all models if left out")] = None,
+    url: Url = _HERE,
+    api_key: Key = None,
+) -> None:
+    """Have models replay their golden vectors now; exits 1 if any does not agree."""
+    with _asking(url, api_key) as client:
+        asked = names or [m["id"] for m in client.ask("GET", "/v1/models").json()["data"]]
+        verdicts = []
+        for name in asked:
+            verdicts.append(client.ask("POST", f"/v1/models/{name}/attest").json())
+            typer.echo(f"{name:<20} {_told(verdicts[-1])}")
+    raise typer.Exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)
+
+
+@main.command()
+def watch(
+    count: Annotated[
+        int | None, typer.Option(min=1, help="rounds of probes; else on and on")
+    ] = None,
+    every: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="between rounds")] = 1,
+    url: Url = _HERE,
+    api_key: Key = None,
+) -> None:
+    """Watch latency live, by probing each model; Ctrl-C ends. Exits 1 if the last probes failed."""
+    with _asking(url, api_key) as client:
+        ok = Watch(client).run(count, every_s=every)
+    raise typer.Exit(0 if ok else 1)
+
+
+@contextmanager
+def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
+    """A client whose errors are told in plain words."""
+    try:
+        urls = [one.strip().rstrip("/") for one in url.split(",")]
+        with Client(urls, api_key, patience_s=patience_s) as client:
+            yield client
+    except BrokenPipeError:
+        raise  # whoever read has read enough
+    except httpx.TransportError as error:
+        _fail(f"no answer from {url}: {error or type(error).__name__}")
+    except (Refused, OSError) as error:
+        _fail(str(error))
+
+
+def _piped() -> str:
+    """Standard input as it is, line ends too."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is no UTF-8: {error}") from error
+
+
+def _fail(message: str) -> None:
+    typer.echo(f"evenkeel: {message}", err=True)
+    raise typer.Exit(1)
+
+
+def _first(client: Client, kind: str) -> str:
+    listed = client.ask("GET", "/v1/models").json()["data"]
+    names = [model["id"] for model in listed if model["kind"] == kind]
+    if not names:
+        raise Refused(f"there is no {kind} model")
+    return str(names[0])
+
+
+def _told(verdict: dict[str, Any] | None) -> str:
+    if verdict is None:
+        return "not attested yet"
+    error = (
+        f"error {verdict['max_error']:.1e} of {verdict['bound']:.1e} in {verdict['steps']} steps"
+    )
+    return f"ok, {error}" if verdict["ok"] else f"failed: {verdict['detail']}"
+
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option} is no JSON: {error}") from error

@@ -1,0 +1,51 @@
+"""What the service refuses, in its own words."""
+
+from typing import Any
+
+import httpx
+
+# Of whole answers; an event has no status, and what is at fault instead.
+_TEMPORARY = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}
+
+
+class Refused(Exception):
+    """An error that the service told; `temporary` if the same request may succeed after
+    `pause_s`."""
+
+    def __init__(self, message: str, *, temporary: bool = False, pause_s: float = 0) -> None:
+        super().__init__(message)
+        self.temporary = temporary
+        self.pause_s = pause_s
+
+    @classmethod
+    def by(cls, event: dict[str, Any]) -> "Refused":
+        """The error that ends a stream."""
+        error = event["error"]
+        return cls(error["message"], temporary=error["type"] != "invalid_request_error")
+
+
+def check(response: httpx.Response) -> None:
+    """Raises what a response was refused for."""
+    if response.is_success:
+        return
+    response.read()
+    pause = response.headers.get("Retry-After", "")
+    raise Refused(
+        _message(response),
+        temporary=response.is_server_error or response.status_code in _TEMPORARY,
+        pause_s=float(pause) if pause.isdecimal() else 0,
+    )
+
+
+def is_temporary(error: BaseException) -> bool:
+    """Whether it may be worth another try, of this replica or of another."""
+    return isinstance(error, httpx.TransportError) or (
+        isinstance(error, Refused) and error.temporary
+    )
+
+
+def _message(response: httpx.Response) -> str:
+    try:
+        return str(response.json()["error"]["message"])
+    except (ValueError, LookupError, TypeError):
+        return f"{response.status_code} {response.reason_phrase} from {response.url}"

@@ -1,0 +1,301 @@
+"""The models of the service: a set that changes while it serves.
+
+Every folder of the artifacts folder has a place here, whether it gave a model or not. A model is
+swapped for what its folder holds now once that has proved itself; what the old one was asked for
+it still does. One thing changes at a time, and on the event loop alone.
+"""
+
+import asyncio
+import logging
+import os
+import time
+import weakref
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
+from service.engine.engine import Engine
+from service.errors import InvalidRequest, NotLoaded, UnknownModel
+from service.loading import Loader
+from service.metrics import Metrics
+from service.models import ServedModel
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.kind import ServiceKind
+
+log = logging.getLogger(__name__)
+
+_LOOK_S = 0.05  # between two looks at whether anybody still holds a model
+S = TypeVar("S", bound=ServedModel)
+State = Literal["ready", "loading", "failed", "unloaded"]
+Look = frozenset[tuple[str, int, int, int, int]]
+
+
+@dataclass(slots=True)
+class Place:
+    """A folder, the model it gave, and why what it holds now is not served, if it is not.
+
+    `name` is that of the model, or of the folder as long as it gave none. `seen` is what the folder
+    looked like when it was read last.
+    """
+
+    folder: Path
+    name: str
+    seen: Look = frozenset()
+    model: ServedModel | None = None
+    refused: str | None = None
+    unloaded: bool = False
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not served, or not as the folder has it now."""
+        return self.refused or (self.model.problem if self.model else None)
+
+    @property
+    def state(self) -> State:
+        """`loading` until it has proved itself for the first time."""
+        if self.model is not None and self.model.engine.ready:
+            return "ready"
+        if self.unloaded:
+            return "unloaded"
+        return "failed" if self.problem else "loading"
+
+    def health(self) -> dict[str, Any]:
+        """The entry of `/health`."""
+        facts = {"ready": self.state == "ready", "state": self.state, "failed": self.problem}
+        return facts | ({} if self.model is None else self.model.health())
+
+
+class Models:
+    """All models by name. Reading them creates their sessions; `start` lets them prove themselves.
+
+    Raises `ArtifactError` if there is none to serve, or one that is required is not among them.
+    """
+
+    def __init__(
+        self, settings: Settings, metrics: Metrics, kinds: "Mapping[str, ServiceKind]"
+    ) -> None:
+        self.stopping = False
+        self._settings = settings
+        self._metrics = metrics
+        self._loader = Loader(settings, metrics, kinds)
+        self._places: dict[Path, Place] = {}
+        self._leaving: list[Engine] = []
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._changing = asyncio.Lock()
+        for folder in artifact_folders(settings.artifacts):
+            place = self._places[folder] = Place(folder, folder.name, _look_at(folder))
+            try:
+                place.model = self._read(place)
+                place.name = place.model.name
+            except Exception as error:
+                self._refuse(place, error)
+        self._require_some()
+
+    def _require_some(self) -> None:
+        served = {model.name for model in self}
+        reasons = [place.refused for place in self.places if place.refused]
+        if not served:
+            raise ArtifactError("; ".join(reasons))
+        for name in self._settings.require:
+            if name not in served:
+                why = "; ".join(reasons) or f"there are: {', '.join(served)}"
+                raise ArtifactError(f"EVENKEEL_REQUIRE has {name!r}, which cannot be served: {why}")
+
+    def start(self) -> None:
+        """Start every engine; each attests its model first."""
+        for model in self:
+            model.engine.start()
+
+    def stop(self) -> None:
+        """Stop every engine, those that are about to end as well."""
+        for engine in self._engines():
+            engine.stop()
+
+    @property
+    def places(self) -> list[Place]:
+        """Those of all folders, in the order of their names."""
+        return [self._places[folder] for folder in sorted(self._places)]
+
+    @property
+    def ready(self) -> bool:
+        """Whether something serves, all that is required does, nothing has yet to prove itself
+        for the first time, and the service means to stay."""
+        serving = {place.name for place in self.places if place.state == "ready"}
+        starting = any(not model.engine.attested.is_set() for model in self)
+        enough = bool(serving) and serving.issuperset(self._settings.require)
+        return enough and not starting and not self.stopping
+
+    def stuck(self, limit_s: float) -> list[str]:
+        """The names of engines that are at one chunk for longer, replaced ones included."""
+        return [engine.name for engine in self._engines() if engine.stalled_s > limit_s]
+
+    def __iter__(self) -> Iterator[ServedModel]:
+        return iter([place.model for place in self.places if place.model is not None])
+
+    def __getitem__(self, name: str) -> ServedModel:
+        """Raises `UnknownModel`."""
+        for model in self:
+            if model.name == name:
+                return model
+        known = ", ".join(model.name for model in self) or "none"
+        raise UnknownModel(f"model is {name!r}; this service has: {known}", "model")
+
+    def of(self, kind: type[S]) -> list[S]:
+        """The models of a class."""
+        return [model for model in self if isinstance(model, kind)]
+
+    def pick(self, name: str | None, kind: type[S]) -> S:
+        """The model of that name and class, or the only one of it if no name is given.
+
+        Raises `UnknownModel`, and `InvalidRequest` for a model of another kind.
+        """
+        able = self.of(kind)
+        if name is None:
+            if len(able) != 1:
+                names = ", ".join(model.name for model in able) or "none"
+                raise UnknownModel(f"model is missing; those that can do this: {names}", "model")
+            return able[0]
+        model = self[name]
+        if not isinstance(model, kind):
+            what = model.artifact.manifest.kind
+            raise InvalidRequest(f"model {name!r} is of kind {what}, which cannot do this", "model")
+        return model
+
+    async def look(self, *, again: bool = False) -> None:
+        """Load what is new or has changed, unload what has gone; `again` also tries once more what
+        failed.
+
+        An artifacts folder that is empty or away unloads nothing: it may not be mounted.
+        """
+        async with self._changing:
+            found = await asyncio.to_thread(self._look_around)
+            for place in self.places if found else ():
+                if place.folder not in found and not place.folder.is_dir():
+                    log.info("%s: its folder has gone", place.name)
+                    self._retire(place)
+                    del self._places[place.folder]
+            for folder, seen in found.items():
+                place = self._places.setdefault(folder, Place(folder, folder.name))
+                changed = seen != place.seen or (again and place.state == "failed")
+                if changed and not place.unloaded and not self.stopping:
+                    await self._swap(place, seen)
+
+    async def load(self, name: str, *, again: bool) -> ServedModel:
+        """The model of that name, read from its folder; `again` even if nothing has changed.
+
+        Raises `UnknownModel`, and `NotLoaded` if what is in the folder cannot be served.
+        """
+        async with self._changing:
+            found = await asyncio.to_thread(self._look_around)
+            for folder in found:
+                self._places.setdefault(folder, Place(folder, folder.name))
+            place = self._place(name)
+            place.unloaded = False
+            await self._swap(place, found.get(place.folder, frozenset()), again=again)
+            if place.model is None or place.refused:
+                raise NotLoaded(f"{name} cannot be served as it is now: {place.refused}")
+            return place.model
+
+    async def unload(self, name: str) -> None:
+        """Serve a model no more until it is loaded by its name. Raises `UnknownModel`."""
+        async with self._changing:
+            place = self._place(name)
+            place.unloaded, place.refused = True, None
+            self._retire(place)
+            log.info("%s: unloaded", place.name)
+
+    def _place(self, name: str) -> Place:
+        named = [place for place in self.places if place.name == name]
+        if not named:
+            known = ", ".join(place.name for place in self.places)
+            raise UnknownModel(f"model is {name!r}; the artifacts are: {known}", "name")
+        return min(named, key=lambda place: place.model is None)
+
+    def _engines(self) -> list[Engine]:
+        return [*(model.engine for model in self), *self._leaving]
+
+    def _look_around(self) -> dict[Path, Look]:
+        """What every folder with an artifact looks like."""
+        try:
+            return {
+                folder: _look_at(folder) for folder in artifact_folders(self._settings.artifacts)
+            }
+        except ArtifactError:
+            return {}
+
+    async def _swap(self, place: Place, seen: Look, *, again: bool = False) -> None:
+        """Let what is in a folder take the place of the model it gave before, if it can serve."""
+        place.seen = seen
+        try:
+            model = await asyncio.to_thread(self._read, place, again=again)
+            if model is not place.model:
+                await asyncio.to_thread(self._loader.prove, model)
+        except Exception as error:
+            self._refuse(place, error)
+            self._metrics.reloads.labels(place.name, "failed").inc()
+            return
+        place.refused = None
+        if model is not place.model:
+            self._retire(place)
+            place.model, place.name = model, model.name
+            self._metrics.reloads.labels(place.name, "ok").inc()
+            log.info("%s: serves %s", place.name, model.fingerprint)
+
+    def _read(self, place: Place, *, again: bool = False) -> ServedModel:
+        """The model of a folder: the one it gave before if that serves and nothing has changed."""
+        artifact, old = load_artifact(place.folder), place.model
+        if old is None:
+            return self._loader.make(self._unique(place, artifact))
+        same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
+        if same and old.engine.ready and not again:
+            return old
+        return self._loader.make(self._unique(place, artifact), old.runtime)
+
+    def _unique(self, place: Place, artifact: Artifact) -> Artifact:
+        others = (model for model in self if model is not place.model)
+        if any(model.name == artifact.name for model in others):
+            raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
+        return artifact
+
+    def _refuse(self, place: Place, error: Exception) -> None:
+        """Keep why, and log it if it is news."""
+        told = isinstance(error, ArtifactError)
+        why = str(error) if told else f"{place.folder}: {type(error).__name__}: {error}"
+        if why != place.refused:
+            log.error("%s", why, exc_info=None if told else error)
+        place.refused = why
+
+    def _retire(self, place: Place) -> None:
+        """Give out its model no more; whoever holds it may go on with it for a while."""
+        if place.model is None:
+            return
+        engine, held = place.model.engine, weakref.ref(place.model)
+        place.model = None
+        self._leaving.append(engine)
+        task = asyncio.create_task(self._end(engine, held))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _end(self, engine: Engine, held: "weakref.ref[ServedModel]") -> None:
+        until_s = time.monotonic() + self._settings.drain_timeout_s
+        while held() is not None and time.monotonic() < until_s:
+            await asyncio.sleep(_LOOK_S)
+        await asyncio.to_thread(engine.stop)
+        if not engine.stalled_s:  # one that is stuck stays here, for `/livez`
+            self._leaving.remove(engine)
+
+
+def _look_at(folder: Path) -> Look:
+    """What changes when a file does, even if its size and time do not."""
+    files = set()
+    with suppress(OSError):  # something has just gone: the next look tells
+        for entry in os.scandir(folder):
+            facts = entry.stat()
+            times = facts.st_mtime_ns, facts.st_ctime_ns
+            files.add((entry.name, facts.st_ino, facts.st_size, *times))
+    return frozenset(files)

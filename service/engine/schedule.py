@@ -1,0 +1,125 @@
+"""Who runs next: callers take turns, nobody waits for a first byte behind an answer without end.
+
+Decisions alone, no threads and no tensors; the engine carries them out between two chunks.
+"""
+
+import itertools
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from service.engine.jobs import Job
+from service.engine.terms import Terms
+from service.errors import ServiceError
+
+
+@dataclass(slots=True)
+class Ticket:
+    """A job's place in the order, and the terms it was asked for on.
+
+    `turn` counts up from the first job that came, `ran` is whether it has run since it was placed,
+    `served` whether it ever did.
+    """
+
+    job: Job
+    caller: str
+    deadline_s: float
+    turn: int
+    placed_s: float = 0.0
+    ran: bool = False
+    served: bool = False
+
+    def end(self, error: ServiceError) -> None:
+        """End a job that waits, with its state if it has run."""
+        self.job.fail(error, self.job.state if self.served else None)
+        self.job.publish()
+
+
+class Schedule:
+    """Jobs in slots and jobs that wait for one.
+
+    A slot that is free goes to the caller who has the fewest, and of those to the first who came.
+    If none is free, a job that has run may be parked, state and all, in favour of
+
+    - a caller who has at least two slots fewer,
+    - a job that somebody watches and that has never run; of those that are past their own first
+      output, the one with most steps left gives way,
+    - any job, once it has had its slot for `slice_s`. Only then it loses its turn as well.
+    """
+
+    def __init__(self, width: int, slice_s: float) -> None:
+        self.slots: dict[int, Ticket] = {}
+        self.waiting: list[Ticket] = []
+        self._width = width
+        self._slice_s = slice_s
+        self._turns = itertools.count()
+
+    def add(self, jobs: Iterable[Job], terms: Terms) -> None:
+        """Let jobs wait."""
+        for job in jobs:
+            turn = next(self._turns)
+            self.waiting.append(Ticket(job, terms.caller, terms.deadline_s, turn))
+
+    def next(self, now_s: float) -> tuple[int, Ticket] | None:
+        """The next to be placed, and where; somebody in that slot has to be parked first."""
+        able = [ticket for ticket in self.waiting if not ticket.job.paused]
+        if not able:
+            return None
+        held = Counter(ticket.caller for ticket in self.slots.values())
+        first = min(able, key=lambda ticket: (held[ticket.caller], ticket.turn))
+        if len(self.slots) < self._width:
+            return next(s for s in range(self._width) if s not in self.slots), first
+        ran = {slot: ticket for slot, ticket in self.slots.items() if ticket.ran}
+        if not ran:
+            return None
+
+        def longest(least: int, *, shown: bool) -> int | None:
+            """Of the slots of callers who hold so many, the one whose job has most to do."""
+            some = [
+                slot
+                for slot, ticket in ran.items()
+                if held[ticket.caller] >= least
+                and (ticket.job.started or not (shown and ticket.job.urgent))
+            ]
+            return max(some, key=lambda slot: ran[slot].job.steps_expected(), default=None)
+
+        slot = longest(held[first.caller] + 2, shown=False)
+        if slot is not None:
+            return slot, first
+        new = [ticket for ticket in able if ticket.job.urgent and not ticket.served]
+        if new:
+            watched = min(new, key=lambda ticket: (held[ticket.caller], ticket.turn))
+            slot = longest(held[watched.caller], shown=True)
+            if slot is not None:
+                return slot, watched
+        slot = min(ran, key=lambda slot: ran[slot].placed_s)
+        if now_s - ran[slot].placed_s < self._slice_s:
+            return None
+        ran[slot].turn = next(self._turns)
+        return slot, first
+
+    def place(self, slot: int, ticket: Ticket, now_s: float) -> None:
+        """Give a slot that is free to one that waits."""
+        self.waiting.remove(ticket)
+        ticket.placed_s, ticket.ran = now_s, False
+        self.slots[slot] = ticket
+
+    def work_before(self, caller: str, steps: int) -> int:
+        """Steps of those who wait that would run before another job of `caller` had done `steps`:
+        of each caller as many jobs as this one has by then."""
+        mine = sum(ticket.caller == caller for ticket in self.waiting)
+        seen: Counter[str] = Counter()
+        total = 0
+        for ticket in self.waiting:
+            other = ticket.caller
+            if seen[other] <= mine and not ticket.job.paused:
+                seen[other] += 1
+                total += min(steps, ticket.job.steps_expected())
+        return total
+
+    def has_room(self, caller: str, count: int, size: int) -> bool:
+        """Whether so many more may wait in a queue of `size`, of which each caller has a share."""
+        if len(self.waiting) + count <= size:
+            return True
+        waiting = Counter(ticket.caller for ticket in self.waiting)
+        return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))

@@ -1,0 +1,36 @@
+"""On whose behalf the present task asks for work, and until when it is wanted."""
+
+import math
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """`caller` takes turns with others; `deadline_s` is a time of `time.monotonic`."""
+
+    caller: str = ""
+    deadline_s: float = math.inf
+
+
+_NOBODY = Terms()
+_terms: ContextVar[Terms] = ContextVar("terms", default=_NOBODY)
+
+
+def current() -> Terms:
+    """Of whatever this task submits."""
+    return _terms.get()
+
+
+def agree(within_s: float, caller: str | None = None) -> None:
+    """From now on this task asks for `caller`, if it is not the one before, who waits so long."""
+    known = current().caller if caller is None else caller
+    _terms.set(Terms(known, time.monotonic() + within_s))
+
+
+def shorten(within_s: float | None) -> None:
+    """The caller waits for less long, from now; None and what is later change nothing."""
+    if within_s is not None:
+        terms = current()
+        _terms.set(Terms(terms.caller, min(terms.deadline_s, time.monotonic() + within_s)))

@@ -1,0 +1,49 @@
+"""What only those may do who run the service: change the models it serves."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Path, Request
+
+from service.catalogue import Models
+from service.errors import Forbidden, NotLoaded, NotReady, UnknownModel
+from service.http.cards import Card, Unloaded
+from service.http.described import fails
+
+
+def administrator(request: Request) -> None:
+    """Raises `Forbidden` for anybody else."""
+    caller = getattr(request.state, "caller", None)
+    if caller is None or not caller.admin:
+        raise Forbidden("this wants an administrator's key, or a service without keys on loopback")
+
+
+Name = Annotated[str, Path(description="a model as `/health` names it", examples=["shakespeare"])]
+router = APIRouter(prefix="/v1/models/{name}", dependencies=[Depends(administrator)])
+_CHANGED = fails(Forbidden, UnknownModel, NotLoaded, NotReady)
+
+
+@router.post("/reload", response_model=Card, responses=_CHANGED)
+async def reload(request: Request, name: Name) -> dict[str, Any]:
+    """Read a model's folder again and swap the model, even for the same; the answer comes once the
+    new one has proved itself. A folder that cannot be served leaves the old one serving."""
+    return (await _models(request).load(name, again=True)).describe()
+
+
+@router.post("/load", response_model=Card, responses=_CHANGED)
+async def load(request: Request, name: Name) -> dict[str, Any]:
+    """Serve a model that is in the artifacts folder, if it is not served as it is there."""
+    return (await _models(request).load(name, again=False)).describe()
+
+
+@router.post("/unload", response_model=Unloaded, responses=fails(Forbidden, UnknownModel, NotReady))
+async def unload(request: Request, name: Name) -> dict[str, Any]:
+    """Serve a model no more, until it is loaded or the service restarts; what it is at it ends."""
+    await _models(request).unload(name)
+    return {"id": name, "unloaded": True}
+
+
+def _models(request: Request) -> Models:
+    models: Models = request.app.state.models
+    if models.stopping:
+        raise NotReady("the service is stopping")
+    return models

@@ -1,0 +1,86 @@
+"""What is said of models, as `/openapi.json` tells it."""
+
+from typing import Any
+
+from pydantic import ConfigDict
+
+from service.catalogue import State
+from service.http.described import Answer
+
+
+class Attestation(Answer):
+    """The verdict of a replay of the golden vectors; null stands for what is not a number."""
+
+    ok: bool
+    max_error: float | None
+    bound: float | None
+    training_error: float | None
+    steps: int
+    detail: str
+
+
+class Found(Answer):
+    """A finding of the parity report."""
+
+    name: str
+    value: float | None
+    bound: float | None
+    detail: str
+    holds: bool
+
+
+class Card(Answer):
+    """A model that is served; a kind may have more to say."""
+
+    model_config = ConfigDict(extra="allow")
+
+    id: str
+    object: str
+    created: int
+    owned_by: str
+    kind: str
+    parameters: int
+    layer_normalizations: int
+    hyperparameters: dict[str, Any]
+    provenance: dict[str, Any]
+    digest: str
+    runtime: str
+    threads: int
+    variant: dict[str, Any] | None
+    system_fingerprint: str
+    parity: list[Found] | None
+    unproved: str | None
+    attestation: Attestation | None
+
+
+class Cards(Answer):
+    """All models that are served."""
+
+    object: str
+    data: list[Card]
+
+
+class Standing(Answer):
+    """How one model is; `failed` is why it is not served, or not as its folder has it now."""
+
+    ready: bool
+    state: State
+    failed: str | None
+    stalled_s: float | None = None
+    threads: int | None = None
+    unproved: str | None = None
+    attestation: Attestation | None = None
+
+
+class Health(Answer):
+    """How all of them are; `status` is that of `/readyz`."""
+
+    status: str
+    models: dict[str, Standing]
+
+
+class Unloaded(Answer):
+    """A model that is served no more."""
+
+    id: str
+    unloaded: bool

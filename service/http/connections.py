@@ -1,0 +1,318 @@
+"""What a connection may hold: a head of limited size in limited time, answers that are read, and
+not every place there is.
+
+uvicorn reads whatever is sent and waits for as long as it takes. Its protocols are the place to
+bound that: nothing has been parsed, kept or run yet.
+"""
+
+import asyncio
+import json
+import math
+import resource
+import socket
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from fastapi.responses import JSONResponse
+from starlette.types import ASGIApp, Receive, Scope, Send
+from uvicorn._types import ASGI3Application
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
+
+from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
+from service.http.callers import network
+from service.settings import Settings
+
+PROBES = ("/livez", "/readyz")
+# Connections beyond the limit, for probes alone: a new one takes the place of the oldest.
+_RESERVE = 16
+# Listening socket, event loop, log, artifacts: some 30 while serving, more while models change.
+_OTHER_FILES = 64
+_LOOK_EVERY_S = 0.1
+# A refused sender's data is read and dropped so long: a reset would destroy the answer.
+_LINGER_S = 1.0
+# Of what waits to be read, as much has to leave in `request_timeout_s`.
+_LEAST_READ_BYTES = 32 * 1024
+_UNSENT_BYTES = 128 * 1024
+
+
+class Gate:
+    """Lets connections in and shows them out; one for a server.
+
+    `refused` hears the errors of what the application never gets to see.
+    """
+
+    def __init__(self, settings: Settings, refused: Callable[[ServiceError], None]) -> None:
+        self.max_header_bytes = settings.max_header_bytes
+        self.timeout_s = settings.request_timeout_s
+        self.refused = refused
+        self._proxies = frozenset(settings.trusted_proxies)
+        self._places = min(settings.max_connections, _files() - _OTHER_FILES - _RESERVE)
+        self._taken: dict[_Watched, str] = {}
+        self._by_network: Counter[str] = Counter()
+        self._reserve: dict[_Watched, None] = {}
+
+    def enter(self, connection: "_Watched", host: str) -> bool:
+        """Whether a new connection may ask for anything, not only for probes. Nobody gets more
+        than half of the places, unless it is a proxy."""
+        home = network(host)
+        crowded = self._by_network[home] >= max(1, self._places // 2)
+        if len(self._taken) < self._places and (host in self._proxies or not crowded):
+            self._taken[connection] = home
+            self._by_network[home] += 1
+            return True
+        if len(self._reserve) >= _RESERVE:
+            oldest = next(iter(self._reserve))
+            self.leave(oldest)
+            oldest.transport.abort()
+        self._reserve[connection] = None
+        return False
+
+    def leave(self, connection: "_Watched") -> None:
+        """Frees its place, if it has one."""
+        self._reserve.pop(connection, None)
+        home = self._taken.pop(connection, None)
+        if home is not None:
+            self._by_network[home] -= 1
+            if not self._by_network[home]:
+                del self._by_network[home]
+
+    async def watch(self) -> None:
+        """Show out, for ever, whoever is too slow."""
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_LOOK_EVERY_S)
+            for connection in (*self._taken, *self._reserve):
+                connection.look(loop.time())
+
+
+def allow_files(connections: int) -> None:
+    """Raise this process's limit of open files to what so many connections need, if it may."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = connections + _RESERVE + _OTHER_FILES
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+
+
+def _files() -> float:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return math.inf if soft == resource.RLIM_INFINITY else soft
+
+
+class _Watched(asyncio.Protocol):
+    """A connection that is ended when nobody reads what was written to it."""
+
+    gate: Gate
+    transport: asyncio.Transport
+    _blocked = False
+    _unsent_bytes: float = math.inf
+    _unread_due_s = math.inf
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._blocked = True
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._blocked, self._unsent_bytes = False, math.inf
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self.gate.leave(self)
+        super().connection_lost(exc)
+
+    def look(self, now_s: float) -> None:
+        """End it if it is due."""
+        if not (self._blocked or self.transport.is_closing()):
+            return
+        unsent = self.transport.get_write_buffer_size()
+        if unsent <= self._unsent_bytes - _LEAST_READ_BYTES:
+            self._unsent_bytes, self._unread_due_s = unsent, now_s + self.gate.timeout_s
+        elif now_s > self._unread_due_s:
+            self.transport.abort()
+
+
+class HttpConnection(_Watched, HttpToolsProtocol):
+    """Refuses heads and trailers over the limit, and whoever takes too long to send them.
+
+    A request is due from its first byte to its last, the first one from the connection's opening.
+    How long a body takes is looked after by `BodyLimit` while the application waits for it.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        gate: Gate,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.gate = gate
+        self._in_head = True
+        self._head_bytes = 0  # since the last byte of a body, so of trailers too
+        self._due_s = math.inf
+        self._over = False  # refused, or a WebSocket by now
+        self._probes_only = False
+        self._answering: RequestResponseCycle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        # The system would keep megabytes for somebody who does not read before we hear of it.
+        if (name := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
+            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, name, _UNSENT_BYTES)
+        self._due_s = self.loop.time() + self.gate.timeout_s
+        self._probes_only = not self.gate.enter(self, self.client[0] if self.client else "")
+        if self._probes_only:
+            self.app = partial(_only_probes, self.gate, self.app)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # Of pipelined requests uvicorn tells the last one alone.
+        self._give_up_answer()
+
+    def data_received(self, data: bytes) -> None:
+        if self._due_s == math.inf:
+            self._due_s = self.loop.time() + self.gate.timeout_s
+        while data and not self._over:
+            room = self.gate.max_header_bytes - self._head_bytes
+            piece, data = data[:room], data[room:]
+            self._head_bytes += len(piece)
+            super().data_received(piece)
+            if self._head_bytes >= self.gate.max_header_bytes and not self._over:
+                most = self.gate.max_header_bytes
+                self._refuse(HeadTooLarge(f"URL, headers or trailers are over {most} bytes"))
+
+    def handle_websocket_upgrade(self) -> None:
+        if self._probes_only:
+            self._refuse(_full())
+            return
+        self._over = True
+        self.gate.leave(self)
+        super().handle_websocket_upgrade()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(InvalidRequest(msg))
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if self._in_head:  # a trailer must not become a header
+            super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head_bytes = False, 0
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._head_bytes = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_head, self._head_bytes, self._due_s = True, 0, math.inf
+        super().on_message_complete()
+
+    def look(self, now_s: float) -> None:
+        super().look(now_s)
+        if now_s <= self._due_s or self.transport.is_closing():
+            return
+        if self._over or (not self._in_head and not self._is_answering()):
+            self.transport.abort()
+        elif self._is_answering():
+            self._due_s = now_s + self.gate.timeout_s  # the wait is ours
+        elif self._head_bytes:
+            self._refuse(RequestTimeout(f"the request took over {self.gate.timeout_s} s to arrive"))
+        else:
+            self.transport.close()
+
+    def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
+        self._answering = cycle
+        super()._start_asgi_task(cycle, app)
+
+    def _is_answering(self) -> bool:
+        return self._answering is not None and not self._answering.response_complete
+
+    def _give_up_answer(self) -> None:
+        if self._answering is not None and not self._answering.response_complete:
+            self._answering.disconnected = True
+            self._answering.message_event.set()
+
+    def _refuse(self, error: ServiceError) -> None:
+        """Answer in the application's place, and hear no more."""
+        self._over = True
+        self.gate.refused(error)
+        self.pipeline.clear()
+        if (
+            self._answering is not None
+            and self._is_answering()
+            and self._answering.response_started
+        ):
+            self.transport.abort()
+            return
+        self._give_up_answer()
+        self.transport.write(_written(error))
+        self.transport.write_eof()
+        self._due_s = self.loop.time() + _LINGER_S
+
+
+class WebSocketConnection(_Watched, WebSocketsSansIOProtocol):
+    """A WebSocket whose answers have to be read."""
+
+    def __init__(self, *args: Any, gate: Gate, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.gate = gate
+        self.conn.debug = False  # it would log every header, keys among them
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.gate.enter(self, self.client[0] if self.client else "")
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        # The library has limits of its own for a head, and uvicorn no answer to that.
+        if self.conn.handshake_exc is not None and not self.transport.is_closing():
+            error = HeadTooLarge("a header is too long, or there are many")
+            self.gate.refused(error)
+            self.transport.write(_written(error))
+            self.transport.close()
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self.transport.pause_reading()  # or pings would be answered into memory
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        if not self.read_paused:
+            self.transport.resume_reading()
+
+
+async def _only_probes(
+    gate: Gate, app: ASGIApp, scope: Scope, receive: Receive, send: Send
+) -> None:
+    if scope["path"] in PROBES:
+        await app(scope, receive, send)
+        return
+    error = _full()
+    gate.refused(error)
+    headers = {"Retry-After": str(error.retry_after_s), "Connection": "close"}
+    await JSONResponse(error.body(), error.status, headers)(scope, receive, send)
+
+
+def _full() -> ServiceError:
+    return Overloaded("too many connections")
+
+
+def _written(error: ServiceError) -> bytes:
+    body = json.dumps(error.body()).encode()
+    head = [b"content-type: application/json", b"connection: close"]
+    head += [b"content-length: %d" % len(body)]
+    if error.retry_after_s is not None:
+        head += [b"retry-after: %d" % error.retry_after_s]
+    return STATUS_LINE[error.status] + b"\r\n".join([*head, b"", body])

@@ -1,0 +1,132 @@
+"""`/openapi.json`: the routes with every answer, header and example; and its page, `/docs`.
+
+Examples stand in the files `examples.json` beside the routes. Their requests are written by hand
+and their answers are recorded: `.venv/bin/python -m tests.service.http.examples`.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from fastapi.responses import FileResponse
+from starlette.staticfiles import StaticFiles
+
+from service.http.described import ANYWHERE, COMPONENTS, ErrorBody, error_examples
+
+_SERVICE = Path(__file__).parents[1]
+_VERSION = "0.1.0"
+_DESCRIPTION = """\
+Layer-normalised recurrent networks, served as they were trained: text in the words of OpenAI's
+completions, handwriting as drawings, and both step by step over a WebSocket, `/v1/online`, whose
+messages `/asyncapi.json` describes. State belongs to the caller, as signed tokens."""
+# Answered without a key where keys are asked for.
+_OPEN_TO_ALL = {"/livez", "/readyz"}
+_OF_CALLERS = ("401", "429")
+_KEY = "key"
+_REQUEST_ID = {
+    "description": "that of the request, or one made up; it is in the service's log too",
+    "schema": {"type": "string"},
+    "example": "5f0c2d3e8a914b7c",
+}
+
+
+class DescribedApp(FastAPI):
+    """An application whose document has the errors and examples of this service."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            title="Evenkeel",
+            summary="Recurrent networks, served as they were trained.",
+            description=_DESCRIPTION,
+            version=_VERSION,
+            contact={"name": "The authors of Evenkeel"},
+            license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
+            docs_url=None,  # FastAPI's own pages load scripts from elsewhere
+            redoc_url=None,
+            responses=ANYWHERE,
+            **options,
+        )
+        self.openapi_version = "3.2.0"  # the first that can say what a stream's events are
+        self.mount("/docs/ui", StaticFiles(packages=[("fastapi_swagger", "resources")]))
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            self.openapi_schema = _finished(super().openapi())
+        return self.openapi_schema
+
+
+def _finished(document: dict[str, Any]) -> dict[str, Any]:
+    components = document["components"]
+    schemas = components["schemas"]
+    for theirs in ("HTTPValidationError", "ValidationError"):
+        schemas.pop(theirs, None)
+    errors = ErrorBody.model_json_schema(ref_template=COMPONENTS)
+    schemas |= errors.pop("$defs") | {ErrorBody.__name__: errors}
+    _move_definitions(document["paths"], schemas)
+    components["examples"] = error_examples()
+    components["headers"] = {"RequestId": _REQUEST_ID}
+    components["securitySchemes"] = {_KEY: {"type": "http", "scheme": "bearer"}}
+    document["security"] = [{_KEY: []}, {}]
+    for path, methods in document["paths"].items():
+        for operation in methods.values():
+            _finish(operation, open_to_all=path in _OPEN_TO_ALL)
+    for method, path, examples in _examples():
+        for name, example in examples.items():
+            for operation in _operations(document["paths"][path], method.lower()):
+                _show(operation, name, example)
+    return document
+
+
+def _move_definitions(node: Any, schemas: dict[str, Any]) -> None:
+    """Bring the `$defs` of schemas to where their references point."""
+    if isinstance(node, dict):
+        schemas |= node.pop("$defs", {})
+    for child in node.values() if isinstance(node, dict) else node:
+        if isinstance(child, dict | list):
+            _move_definitions(child, schemas)
+
+
+def _finish(operation: dict[str, Any], *, open_to_all: bool) -> None:
+    responses = operation["responses"]
+    responses.pop("422", None)
+    if open_to_all:
+        operation["security"] = []
+        for status in _OF_CALLERS:
+            responses.pop(status, None)
+    for response in responses.values():
+        known = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+        response["headers"] = known | response.get("headers", {})
+
+
+def _examples() -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path in sorted(_SERVICE.rglob("examples.json")):
+        for route, examples in json.loads(path.read_text()).items():
+            yield *route.split(" "), examples
+
+
+def _operations(methods: dict[str, Any], method: str) -> list[dict[str, Any]]:
+    """That of a method; HEAD is described as GET is."""
+    also = ("head",) if method == "get" else ()
+    return [methods[name] for name in (method, *also) if name in methods]
+
+
+def _show(operation: dict[str, Any], name: str, example: dict[str, Any]) -> None:
+    about = {"summary": example["summary"]}
+    if "body" in example:
+        content = operation["requestBody"]["content"]["application/json"]
+        content.setdefault("examples", {})[name] = about | {"value": example["body"]}
+    for parameter in operation.get("parameters", ()):
+        parameter["example"] = example["parameters"][parameter["name"]]
+    if "answer" in example:
+        content = operation["responses"][str(example["status"])]["content"][example["kind"]]
+        content.setdefault("examples", {})[name] = about | {"value": example["answer"]}
+
+
+async def _page() -> FileResponse:
+    return FileResponse(_SERVICE / "web" / "docs.html", headers={"Cache-Control": "no-cache"})
+
+
+router = APIRouter(include_in_schema=False)
+router.add_api_route("/docs", _page, methods=["GET", "HEAD"])

@@ -1,0 +1,146 @@
+"""API keys: a TOML file with a table for each, which holds what a key is checked by and may do.
+
+    [alice]
+    sha256 = "..."              # of the key; the key itself is nowhere
+    admin = false
+    concurrency = 8             # requests under way at once, any number if it is missing
+    bytes_per_minute = 1000000  # read and written, any number if it is missing
+    expires = 2027-01-31T00:00:00Z
+
+`python -m service keys new NAME` makes one.
+"""
+
+import hmac
+import logging
+import os
+import re
+import secrets
+import time
+import tomllib
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
+
+log = logging.getLogger(__name__)
+
+_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
+_LOOK_EVERY_S = 1.0
+
+
+class BadKeys(ValueError):
+    """A file of keys that cannot be used; says what is wrong, and nothing that is secret."""
+
+
+@dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+class Key:
+    """One table of the file.
+
+    A plain hash is enough at rest: a key has 256 random bits, which nobody finds by trying, so
+    there is nothing that salt or a slow hash would protect.
+    """
+
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    admin: bool = False
+    concurrency: Annotated[int, Field(ge=1)] | None = None
+    bytes_per_minute: Annotated[int, Field(ge=1)] | None = None
+    expires: datetime | None = None
+
+    @property
+    def valid(self) -> bool:
+        """Whether its time has not passed; without a time zone that is UTC."""
+        if self.expires is None:
+            return True
+        zoned = self.expires if self.expires.tzinfo else self.expires.replace(tzinfo=UTC)
+        return datetime.now(UTC) < zoned
+
+
+_FILE = TypeAdapter(dict[str, Key])
+
+
+def read_keys(path: Path) -> dict[str, Key]:
+    """The keys of a file by name. Raises `BadKeys`."""
+    try:
+        return _FILE.validate_python(tomllib.loads(path.read_text()))
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+    except (OSError, ValueError) as error:
+        raise BadKeys(f"{path}: {error}") from None
+
+
+def new_key(
+    path: Path,
+    name: str,
+    *,
+    admin: bool = False,
+    concurrency: int | None = None,
+    bytes_per_minute: int | None = None,
+) -> str:
+    """Add a key to a file, which is made if need be, and return it. Raises `BadKeys`."""
+    if not _NAME.fullmatch(name):
+        raise BadKeys(f"{name!r} is no name of a key: at most 64 letters, digits, _ and -")
+    if path.exists() and name in read_keys(path):
+        raise BadKeys(f"{path} has a key {name} already")
+    key = f"ek-{secrets.token_urlsafe(32)}"
+    lines = [f"[{name}]", f'sha256 = "{_hash(key)}"', f"admin = {str(admin).lower()}"]
+    limits = {"concurrency": concurrency, "bytes_per_minute": bytes_per_minute}
+    lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
+    before = path.read_text().rstrip() + "\n\n" if path.exists() else ""
+    # A service that reads the file at this moment finds the old one or the new one.
+    whole = path.with_name(f"{path.name}.new")
+    try:
+        whole.write_text(before + "\n".join(lines) + "\n")
+        read_keys(whole)
+        os.replace(whole, path)
+    finally:
+        whole.unlink(missing_ok=True)
+    return key
+
+
+def _hash(key: str) -> str:
+    return sha256(key.encode()).hexdigest()
+
+
+class Keys:
+    """The keys of a file, read again when it has changed. A bad file changes nothing."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._keys = read_keys(path)
+        self._seen = self._stamp()
+        self._looked_s = time.monotonic()
+
+    def find(self, presented: str) -> tuple[str, Key] | None:
+        """The name and entry of a key. Every one is compared, in a time that says nothing."""
+        self._read_again()
+        hashed, found = _hash(presented), None
+        for name, key in self._keys.items():
+            if hmac.compare_digest(hashed, key.sha256):
+                found = name, key
+        return found if found and found[1].valid else None
+
+    def _read_again(self) -> None:
+        now_s = time.monotonic()
+        if now_s - self._looked_s < _LOOK_EVERY_S:
+            return
+        self._looked_s = now_s
+        stamp = self._stamp()
+        if stamp == self._seen:
+            return
+        self._seen = stamp
+        try:
+            self._keys = read_keys(self._path)
+            log.info("%s: read again, %d keys", self._path, len(self._keys))
+        except BadKeys as error:
+            log.error("the keys stay as they were: %s", error)
+
+    def _stamp(self) -> tuple[int, int, int] | None:
+        try:
+            found = self._path.stat()
+        except OSError:
+            return None
+        return found.st_ino, found.st_size, found.st_mtime_ns

@@ -1,0 +1,91 @@
+"""`/asyncapi.json`: the messages of `/v1/online`, by kind of model, as JSON Schema."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+from fastapi import APIRouter
+from pydantic import BaseModel
+from pydantic.json_schema import JsonSchemaMode, models_json_schema
+
+from service.http.described import COMPONENTS, Answer, ErrorBody
+from service.http.fields import RequestBody
+from service.kind import ServiceKind
+from service.kinds import KINDS
+
+_CHANNEL = {"$ref": "#/channels/online"}
+_DESCRIPTION = """\
+Follows what is written, one step at a time. The first message names a model and opens a session;
+every message after it is answered before the next is read. After an error the socket is closed with
+1008; with 1012 when the service stops."""
+
+
+class Opened(Answer):
+    """The answer to the first message; `seed` is of what the model writes by itself."""
+
+    model: str
+    kind: str
+    seed: int
+    system_fingerprint: str
+
+
+class StateAsked(RequestBody):
+    """A message to any model: where does the session stand?"""
+
+    state: Literal[True]
+
+
+class Standing(Answer):
+    """Where the session stands, as a token to go on from."""
+
+    state: str
+    step: int
+
+
+class Closing(Answer):
+    """The service stops; `state` is where the session stands, if there is one."""
+
+    closing: str
+    state: str | None = None
+
+
+def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
+    """An AsyncAPI document of what may be said to models of these kinds, and what they answer."""
+    heard = [model for kind in kinds.values() for model in (kind.opening, kind.said)]
+    heard.append(StateAsked)
+    answers = [model for kind in kinds.values() for model in kind.answers]
+    told: list[type[BaseModel]] = [Opened, *answers, Standing, Closing, ErrorBody]
+    listed: list[tuple[type[BaseModel], JsonSchemaMode]] = []
+    listed += [(model, "validation") for model in heard]
+    listed += [(model, "serialization") for model in told]
+    _, schemas = models_json_schema(listed, ref_template=COMPONENTS)
+    messages = {model.__name__: _message(model) for model in (*heard, *told)}
+    named = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": "Evenkeel online", "version": "0.1.0", "description": _DESCRIPTION},
+        "defaultContentType": "application/json",
+        "channels": {"online": {"address": "/v1/online", "messages": named}},
+        "operations": {
+            "hear": {"action": "receive", "channel": _CHANNEL, "messages": _of_channel(heard)},
+            "answer": {"action": "send", "channel": _CHANNEL, "messages": _of_channel(told)},
+        },
+        "components": {"messages": messages, "schemas": schemas["$defs"]},
+    }
+
+
+def _message(model: type[BaseModel]) -> dict[str, Any]:
+    schema = {"$ref": COMPONENTS.format(model=model.__name__)}
+    return {"summary": model.__doc__, "payload": schema}
+
+
+def _of_channel(models: Iterable[type[BaseModel]]) -> list[dict[str, str]]:
+    return [{"$ref": f"#/channels/online/messages/{model.__name__}"} for model in models]
+
+
+router = APIRouter(include_in_schema=False)
+
+
+@router.get("/asyncapi.json")
+async def asyncapi() -> dict[str, Any]:
+    """The document."""
+    return describe_messages(KINDS)

@@ -1,0 +1,41 @@
+"""A page in the format it was asked for."""
+
+import base64
+from collections.abc import Callable
+from typing import Any
+
+from service.ink import plotter
+from service.ink.inkml import to_inkml
+from service.ink.page import Page
+from service.ink.png import to_png
+
+_Draw = Callable[[Page], str | bytes]
+
+
+def _for_plotters(write: Callable[..., str]) -> _Draw:
+    return lambda page: write(page.strokes(), page.layout, len(page.lines))
+
+
+_FORMATS: dict[str, tuple[str, _Draw]] = {
+    "svg": ("image/svg+xml", Page.svg),
+    "png": ("image/png", lambda page: to_png(page.svg())),
+    "inkml": ("application/inkml+xml", lambda page: to_inkml(page.strokes(), page.text)),
+    "hpgl": ("application/vnd.hp-hpgl", _for_plotters(plotter.to_hpgl)),
+    "gcode": ("text/x.gcode", _for_plotters(plotter.to_gcode)),
+    "plotter-svg": ("image/svg+xml", _for_plotters(plotter.to_plotter_svg)),
+}
+
+
+def draw(page: Page) -> tuple[str, str | bytes]:
+    """Media type and content; SVG unless another format was asked for."""
+    media_type, draw_page = _FORMATS[page.body.format or "svg"]
+    return media_type, draw_page(page)
+
+
+def in_event(page: Page) -> dict[str, Any]:
+    """What the last event of a stream has of it, if it was asked for."""
+    if page.body.format in (None, "json"):
+        return {}
+    _, content = draw(page)
+    text = content if isinstance(content, str) else base64.b64encode(content).decode()
+    return {"drawing": text}

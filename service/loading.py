@@ -1,0 +1,81 @@
+"""From an artifact folder to a model that serves: runner, state codec, engine, attestation."""
+
+import logging
+import secrets
+import weakref
+from collections.abc import Mapping
+from functools import partial
+
+from service.artifact import Artifact, ArtifactError
+from service.engine.engine import Engine, Limits
+from service.engine.pace import measure_pace
+from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
+from service.engine.threads import fastest_runner
+from service.kind import ServiceKind
+from service.metrics import Metrics
+from service.models import ServedModel
+from service.settings import Settings
+from service.state import StateCodec
+
+log = logging.getLogger(__name__)
+
+
+class Loader:
+    """Makes models, all for the same hardware and with the same key for their state tokens."""
+
+    def __init__(
+        self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
+    ) -> None:
+        key = settings.state_key.get_secret_value() if settings.state_key else secrets.token_hex()
+        if settings.state_key is None:
+            log.info("EVENKEEL_STATE_KEY is not set: state tokens last until the service stops")
+        self._key = key.encode()
+        self._settings = settings
+        self._metrics = metrics
+        self._kinds = kinds
+        self._runtime = choose_runtime(settings)
+
+    def make(self, artifact: Artifact, like: Runtime | None = None) -> ServedModel:
+        """A model that has not started yet, which creates its sessions. `like` is the runtime of
+        the one it will stand in for: what serves meanwhile would spoil another measurement.
+
+        Raises `ArtifactError`.
+        """
+        runner, chosen = self._runner(artifact, like or self._runtime)
+        kind = self._kinds[artifact.manifest.kind]
+        codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge)
+        allowed = self._settings.allow_unproved
+        model = kind.model(artifact, chosen, codec, allow_unproved=allowed)
+        # The engine's thread must not keep a model that nobody holds any more.
+        attest = weakref.WeakMethod(model.attest)
+
+        def attested(runner: Runner) -> bool:
+            attest_on = attest()
+            return attest_on is not None and attest_on(runner)
+
+        model.engine = Engine(
+            runner,
+            self._metrics.of_engine(artifact.name),
+            limits=Limits.of(self._settings),
+            attest=attested,
+            measure=partial(measure_pace, artifact),
+            name=artifact.name,
+            another=partial(make_runner, artifact, chosen),
+        )
+        return model
+
+    def prove(self, model: ServedModel) -> None:
+        """Start its engine and wait until it has attested the model. Raises `ArtifactError`."""
+        model.engine.start()
+        limit_s = self._settings.stall_timeout_s
+        ended = model.engine.attested.wait(limit_s)
+        if not model.engine.ready:
+            model.engine.stop()
+            why = model.problem if ended else f"its attestation took longer than {limit_s:g} s"
+            raise ArtifactError(f"{model.artifact.folder}: {why}")
+
+    @staticmethod
+    def _runner(artifact: Artifact, runtime: Runtime) -> tuple[Runner, Runtime]:
+        if runtime.provider == "cpu" and runtime.threads == 0:
+            return fastest_runner(artifact, runtime)
+        return make_runner(artifact, runtime), runtime

@@ -1,0 +1,21 @@
+// The API's interactive page: Swagger UI on this service's own document, for which a service with
+// keys wants one.
+let key = null;
+
+async function read() {
+  const headers = key ? { authorization: `Bearer ${key}` } : {};
+  const answer = await fetch("/openapi.json", { headers });
+  if (answer.status !== 401) return answer.json();
+  key = window.prompt("API key of this service");
+  return key ? read() : {};
+}
+
+window.SwaggerUIBundle({
+  spec: await read(),
+  dom_id: "#api",
+  deepLinking: true,
+  validatorUrl: null,
+  onComplete() {
+    if (key) this.preauthorizeApiKey("key", key);
+  },
+});

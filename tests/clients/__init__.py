@@ -1,0 +1,1 @@
+"""The clients against a scripted service, and against a real one."""

@@ -1,0 +1,208 @@
+"""A stream comes whole and once, whatever happens to the connections it comes over."""
+
+import socket
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import pytest
+
+from clients.client import Client
+from clients.errors import Refused
+from tests.clients.scripted import (
+    Scripted,
+    page_of,
+    refusal,
+    resume_text,
+    scripted,
+    streamed,
+    text_of,
+)
+
+_REPLICAS = 3000
+_END = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}
+
+
+@pytest.fixture(scope="module")
+def client_of_many(service: Scripted) -> Client:
+    """One with a replica for every cut, so that none is asked twice and nobody has to wait."""
+    return Client([f"{service.url}/{i}" for i in range(_REPLICAS)])
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Scripted]:
+    with scripted() as started:
+        yield started
+
+
+@pytest.fixture(autouse=True)
+def _as_new(service: Scripted) -> None:
+    service.requests.clear()
+    service.headers.clear()
+    service.script = []
+    service.fingerprint = "fp"
+
+
+def _texts(events: Iterator[dict[str, Any]]) -> tuple[list[str], int]:
+    """The text of each choice, and how many have ended."""
+    texts, ends = ["", ""], 0
+    for event in events:
+        for choice in event["choices"]:
+            texts[choice["index"]] += choice["text"]
+            ends += choice.get("finish_reason") is not None
+    return texts, ends
+
+
+def _page(events: Iterator[dict[str, Any]]) -> tuple[list[list[Any]], int, int]:
+    """The points of each line, and how many heads and ends of lines came."""
+    lines: list[list[Any]] = [[], [], []]
+    heads = ends = 0
+    for event in events:
+        lines[event.get("line", 0)] += event.get("points", [])
+        heads += "lines" in event
+        ends += "finish_reason" in event
+    return lines, heads, ends
+
+
+def _length(service: Scripted, path: str, **body: Any) -> int:
+    service.requests.clear()
+    return len(service.answer(path, {"resume": True, "seed": 7} | body))
+
+
+def test_a_text_cut_at_any_byte_comes_whole(service: Scripted, client_of_many: Client) -> None:
+    went_on = 0
+    for cut in range(_length(service, "completions")):
+        service.requests.clear()
+        service.script = [cut, cut // 2]
+        assert _texts(client_of_many.complete(seed=7)) == ([text_of(7), ""], 1)
+        went_on += any(request.get("state") for request in service.requests)
+    assert went_on > 200
+
+
+def test_ink_cut_at_any_byte_comes_whole(service: Scripted, client_of_many: Client) -> None:
+    went_on = 0
+    for cut in range(0, _length(service, "handwriting"), 5):
+        service.requests.clear()
+        service.script = [cut, cut // 2]
+        assert _page(client_of_many.write(seed=7)) == (page_of(7), 1, 3)
+        went_on += any(request.get("first_line") for request in service.requests)
+    assert went_on > 50
+
+
+def test_several_choices_come_again_from_their_beginning(
+    service: Scripted, client_of_many: Client
+) -> None:
+    for cut in range(0, _length(service, "completions", n=2, resume=False), 50):
+        service.requests.clear()
+        service.script = [cut]
+        assert _texts(client_of_many.complete(seed=7, n=2)) == ([text_of(7, 0), text_of(7, 1)], 2)
+
+
+def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
+    service: Scripted, client_of_many: Client
+) -> None:
+    service.script = [0, 0]
+    texts, _ = _texts(client_of_many.complete(model="m", prompt="Once"))
+    seeds = [request["seed"] for request in service.requests]
+    assert seeds == [seeds[0]] * 3
+    assert texts[0] == text_of(seeds[0])
+
+
+def test_an_error_event_with_a_token_is_gone_on_from(
+    service: Scripted, client_of_many: Client
+) -> None:
+    text = text_of(7)
+    error = {"error": {"message": "time is up", "type": "server_error"}, "resume": resume_text(5)}
+    part = {"choices": [{"index": 0, "text": text[:5]}]}
+    service.script = [streamed([part, error, "[DONE]"])]
+    assert _texts(client_of_many.complete(seed=7)) == ([text, ""], 1)
+    assert service.requests[1]["state"] == "5"
+    assert service.requests[1]["seed"] is None
+
+
+def test_an_error_of_the_request_is_told_at_once(service: Scripted) -> None:
+    service.script = [refusal(400, kind="invalid_request_error")]
+    with pytest.raises(Refused, match="told 400"):
+        list(Client([service.url]).complete())
+    assert len(service.requests) == 1
+    wrong = {"error": {"message": "no such state", "type": "invalid_request_error"}}
+    service.script = [streamed([wrong])]
+    with pytest.raises(Refused, match="no such state"):
+        list(Client([service.url]).complete())
+    assert len(service.requests) == 2
+
+
+@pytest.mark.parametrize("status", [429, 503])
+def test_one_that_says_when_to_ask_again_is_asked_no_sooner(service: Scripted, status: int) -> None:
+    service.script = [refusal(status, "1")]
+    began_s = time.monotonic()
+    assert _texts(Client([service.url]).complete(seed=7))[0][0] == text_of(7)
+    assert 1 <= time.monotonic() - began_s < 2
+    assert len(service.requests) == 2
+
+
+def test_another_replica_is_asked_at_once(service: Scripted) -> None:
+    service.script = [refusal(503, "30")]
+    began_s = time.monotonic()
+    client = Client([service.url, f"{service.url}/other"])
+    assert _texts(client.complete(seed=7))[0][0] == text_of(7)
+    assert time.monotonic() - began_s < 1
+    assert "/other" in service.headers[1]
+    assert _texts(client.complete(seed=7))[0][0] == text_of(7)
+    assert "/other" in service.headers[2]
+
+
+def test_streams_that_share_a_client_leave_the_replica_that_failed_them(service: Scripted) -> None:
+    client = Client([service.url, f"{service.url}/other"])
+    service.script = [streamed([{"choices": [{"index": 0, "text": text_of(7)[:2]}]}])] * 2
+    streams = [client.complete(seed=7), client.complete(seed=7)]
+    texts = [next(stream)["choices"][0]["text"] for stream in streams]
+    texts = [text + _texts(s)[0][0] for text, s in zip(texts, streams, strict=True)]
+    assert texts == [text_of(7)] * 2
+    assert ["/other" in head for head in service.headers] == [False, False, True, True]
+
+
+def test_a_dead_replica_is_left_for_another(service: Scripted) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as closed:
+        port = closed.getsockname()[1]
+    client = Client([f"http://127.0.0.1:{port}", service.url])
+    assert _page(client.write(seed=7))[0] == page_of(7)
+
+
+def test_patience_ends(service: Scripted) -> None:
+    service.script = [refusal(503)] * 100
+    with pytest.raises(Refused, match="told 503"):
+        list(Client([service.url], patience_s=0.3).complete())
+    assert 2 <= len(service.requests) < 50
+    service.script = [10] * 100
+    with pytest.raises(httpx.TransportError):
+        list(Client([service.url], patience_s=0).complete())
+
+
+def test_patience_begins_again_with_all_that_is_new(service: Scripted) -> None:
+    part = [{"choices": [{"index": 0, "text": c, "resume": resume_text(i + 1)}]}
+            for i, c in enumerate(text_of(7))]  # fmt: skip
+    service.script = [streamed([one]) for one in part]
+    client = Client([service.url, f"{service.url}/other"], patience_s=0)
+    assert _texts(client.complete(seed=7)) == ([text_of(7), ""], 1)
+    assert len(service.requests) == len(part) + 1
+
+
+def test_another_model_does_not_go_on_with_the_text_of_the_first(service: Scripted) -> None:
+
+    service.script = [streamed([{"system_fingerprint": "old", **_END, "id": "x"}])]
+    with pytest.raises(Refused, match="old to fp"):
+        list(Client([service.url]).complete(seed=7))
+
+
+def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:
+    list(Client([service.url], "secret").complete(seed=7))
+    assert "\r\nAuthorization: Bearer secret\r\n" in service.headers[0]
+    list(Client([service.url]).complete(seed=7))
+    assert "authorization" not in service.headers[1].lower()
+
+
+def test_logprobs_are_refused_rather_than_cut_wrongly(service: Scripted) -> None:
+    with pytest.raises(ValueError, match="log-probabilities"):
+        list(Client([service.url]).complete(logprobs=1))

@@ -1,0 +1,245 @@
+"""The command `evenkeel` against a real service: what it prints, writes and exits with."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from typer.testing import CliRunner, Result
+
+from clients.command import main
+from tests.clients.scripted import Scripted, refusal, scripted
+from tests.service.serving import listening, settings
+
+_ROOT = Path(__file__).parents[2]
+_STATE_SPAN = ("--max-tokens", "20", "--seed", "5")
+
+
+@pytest.fixture(scope="module")
+def url(inks: Path) -> Iterator[str]:
+    with listening(settings(inks)) as (url, _):
+        yield url
+
+
+@pytest.fixture
+def service() -> Iterator[Scripted]:
+    with scripted() as started:
+        yield started
+
+
+def _evenkeel(url: str, *words: str, given: str | bytes | None = None) -> Result:
+    return CliRunner().invoke(main, list(words), input=given, env={"EVENKEEL_URL": url})
+
+
+def _out(url: str, *words: str, given: str | bytes | None = None) -> str:
+    """What a command that must be a success prints."""
+    result = _evenkeel(url, *words, given=given)
+    assert result.exit_code == 0, result.output
+    return result.stdout_bytes.decode()
+
+
+def _process(url: str, *words: str) -> "subprocess.Popen[bytes]":
+    """The command as the shell starts it."""
+    code = "from clients.command import main; main()"
+    return subprocess.Popen(
+        [sys.executable, "-c", code, *words],
+        cwd=_ROOT,
+        env=os.environ | {"EVENKEEL_URL": url},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+
+
+def _whole(url: str, path: str, **body: Any) -> Any:
+    return httpx.post(f"{url}/v1/{path}", json=body, timeout=30)
+
+
+def test_a_text_is_what_the_service_says_to_the_byte(url: str) -> None:
+    body = {"model": "letters", "max_tokens": 40, "seed": 5, "temperature": 2.0}
+    body |= {"top_k": 200, "logit_bias": {"65": 3}, "stop": ["q", "\n"]}
+    words = ("--model", "letters", "--max-tokens", "40", "--seed", "5", "--temperature", "2")
+    words += ("--top-k", "200", "--logit-bias", '{"65": 3}', "--stop", "q", "--stop", "\n")
+    expected = _whole(url, "completions", prompt="RO\r\n", **body).json()["choices"][0]["text"]
+    assert _out(url, "complete", "RO\r\n", *words) == expected
+    for given in ((*words, "-"), words):
+        assert _out(url, "complete", *given, given=b"RO\r\n") == expected
+    echoed = _out(url, "complete", "--echo", "RO\r\n", *words)
+    assert echoed == "RO\r\n" + expected
+
+
+def test_what_a_terminal_would_obey_is_printed_all_the_same(url: str) -> None:
+    assert _out(url, "complete", "\x1b[31mred", "--echo", "--max-tokens", "0") == "\x1b[31mred"
+
+
+def test_a_text_goes_on_from_a_kept_state(url: str, tmp_path: Path) -> None:
+    whole = _out(url, "complete", "RO", "--max-tokens", "40", "--seed", "5")
+    state = str(tmp_path / "state")
+    first = _out(url, "complete", "RO", *_STATE_SPAN, "--state-out", state)
+    second = _out(url, "complete", "--max-tokens", "20", "--state-in", state)
+    assert first + second == whole
+
+
+def test_events_come_a_line_each(url: str) -> None:
+    lines = _out(url, "complete", "RO", *_STATE_SPAN, "--json").splitlines()
+    texts = [json.loads(line)["choices"][0]["text"] for line in lines]
+    assert "".join(texts) == _out(url, "complete", "RO", *_STATE_SPAN)
+
+
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [("a.svg", "svg"), ("a.PNG", "png"), ("a.inkml", "inkml"), ("a.plt", "hpgl"),
+     ("a.nc", "gcode"), ("a.plotter.svg", "plotter-svg")],
+)  # fmt: skip
+def test_ink_is_written_in_the_format_of_the_ending(
+    url: str, tmp_path: Path, name: str, format_: str
+) -> None:
+    words = ("--seed", "3", "--bias", "2", "--width", "300", "--line-height", "40")
+    _out(url, "write", "Even keel\nis on", "-o", str(tmp_path / name), *words)
+    body = {"seed": 3, "bias": 2, "width": 300, "line_height": 40, "format": format_}
+    expected = _whole(url, "handwriting", text="Even keel\nis on", **body).content
+    assert (tmp_path / name).read_bytes() == expected
+
+
+def test_ink_as_json_is_what_the_service_tells_of_a_whole_page(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "a.json"
+    _out(url, "write", "-o", str(out), "--seed", "3", given="Even keel\n\nis on")
+    body = {"text": "Even keel\n\nis on", "seed": 3, "format": "json"}
+    expected = _whole(url, "handwriting", **body).json()
+    written = json.loads(out.read_text())
+    assert "resume" not in written
+    assert {name: written[name] for name in expected.keys() - {"id", "created"}} == {
+        name: value for name, value in expected.items() if name not in ("id", "created")
+    }
+
+
+def test_ink_is_written_in_the_hand_of_a_file(url: str, tmp_path: Path) -> None:
+    style = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
+    (tmp_path / "mine.json").write_text(json.dumps(style))
+    out = tmp_path / "a.svg"
+    _out(url, "write", "a", "-o", str(out), "--seed", "3", "--style", str(tmp_path / "mine.json"))
+    expected = _whole(url, "handwriting", text="a", seed=3, style=style).content
+    assert out.read_bytes() == expected
+
+
+def test_models_are_listed_with_their_proof(url: str) -> None:
+    letters, scrawl = _out(url, "models").splitlines()
+    assert re.match(r"letters +language .*ok, error ", letters)
+    assert re.match(r"scrawl +handwriting .*ok, error ", scrawl)
+    assert [model["id"] for model in json.loads(_out(url, "models", "--json"))] == [
+        "letters",
+        "scrawl",
+    ]
+
+
+def test_models_are_attested_on_demand(url: str) -> None:
+    assert _out(url, "attest", "scrawl").startswith("scrawl ")
+    assert len(_out(url, "attest").splitlines()) == 2
+
+
+def test_a_model_that_does_not_agree_is_a_failure(service: Scripted) -> None:
+    verdicts: list[dict[str, Any]] = [
+        {"ok": ok, "max_error": 1, "bound": 0, "steps": 9, "detail": "next is off"}
+        for ok in (True, False, True)
+    ]
+    service.script = [_json(verdict) for verdict in verdicts]
+    result = _evenkeel(service.url, "attest", "a", "b", "c")
+    assert result.exit_code == 1
+    assert [line.split()[1].strip(",:") for line in result.stdout.splitlines()] == [
+        "ok",
+        "failed",
+        "ok",
+    ]
+
+
+def _json(content: Any) -> bytes:
+    body = json.dumps(content).encode()
+    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+
+
+def test_latency_is_watched(url: str) -> None:
+    out = _out(url, "watch", "--count", "2", "--every", "0")
+    assert "\x1b" not in out
+    for name in ("letters", "scrawl"):
+        (row,) = re.findall(rf"^ *{name} +(.*)$", out, re.M)
+        numbers = [float(number) for number in row.split()]
+        assert all(number > 0 for number in numbers[:4])
+        assert numbers[4:] == [0, 0, 2, 0]
+
+
+def test_a_probe_that_fails_is_told(service: Scripted) -> None:
+    models = {"data": [{"id": "m", "kind": "language"}]}
+    service.script = [_json(models), *[refusal(400, kind="invalid_request_error")] * 2]
+    result = _evenkeel(service.url, "watch", "--count", "1")
+    assert result.exit_code == 1
+    assert result.stderr == "m: told 400\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "message"),
+    [
+        (("complete", "a", "--temperature", "9"), 1, "evenkeel: temperature is 9"),
+        (("complete", "a", "--model", "nobody"), 1, "evenkeel: .*nobody"),
+        (("attest", "nobody"), 1, "evenkeel: .*nobody"),
+        (("write", "caf\u00e9", "-o", "a.svg"), 1, "evenkeel: text has '\u00e9'"),
+        (("write", "a", "-o", "no/such/folder/a.svg"), 1, "evenkeel: .*no/such/folder"),
+        (("write", "a", "-o", "a.pdf"), 2, "a.pdf ends in none of"),
+        (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
+        (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
+        (("copmlete",), 2, "copmlete"),
+    ],
+)
+def test_what_went_wrong_is_told_in_a_line(
+    url: str, words: tuple[str, ...], status: int, message: str
+) -> None:
+    result = _evenkeel(url, *words)
+    assert result.exit_code == status
+    assert re.search(message, result.stderr)
+    assert "Traceback" not in result.output
+    assert not result.stdout
+
+
+def test_input_that_is_no_text_is_refused(url: str) -> None:
+    result = _evenkeel(url, "complete", "-", given=b"\xff")
+    assert (result.exit_code, "no UTF-8" in result.stderr) == (2, True)
+
+
+def test_nobody_there_is_a_failure() -> None:
+    with _process("http://127.0.0.1:1", "models") as process:
+        out, err = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert (out, err.count(b"\n")) == (b"", 1)
+    assert err.startswith(b"evenkeel: no answer from http://127.0.0.1:1: ")
+
+
+def test_a_reader_that_has_enough_ends_it_quietly(url: str) -> None:
+    with _process(url, "complete", "RO", "--max-tokens", "60000") as process:
+        assert process.stdout
+        assert process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait(30) == 1
+        assert process.stderr
+        assert process.stderr.read() == b""
+
+
+def test_an_interrupt_ends_it_quietly(url: str) -> None:
+    with _process(url, "complete", "RO", "--max-tokens", "60000", "--json") as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == (130, b"")
+
+
+@pytest.mark.parametrize("verb", ["", "complete", "write", "watch", "models", "attest"])
+def test_help_tells_of_everything(verb: str) -> None:
+    out = _out("", *filter(None, [verb]), "--help")
+    assert "\x1b" not in out
+    assert "--help" in out

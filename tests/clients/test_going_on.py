@@ -1,0 +1,87 @@
+"""Text and ink go on over real services, through a `kill -9` and a rolling update, as if nothing
+had been."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from clients.client import Client
+from tests.service.serving import KEY, eventually
+
+_ROOT = Path(__file__).parents[2]
+_TEXT = {"model": "letters", "prompt": "RO", "max_tokens": 40_000, "seed": 5}
+_INK = {"model": "scrawl", "text": "keep an even keel, " * 20, "seed": 5}
+
+
+@contextmanager
+def _replica(artifacts: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
+    """A service in a process of its own, that waits for nobody when told to stop."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    changes = {"ARTIFACTS": artifacts, "PORT": port, "PROVIDER": "cpu", "THREADS": 1,
+               "ALLOW_UNPROVED": 1, "STATE_KEY": KEY, "DRAIN_TIMEOUT_S": 0}  # fmt: skip
+    environment = {f"EVENKEEL_{name}": str(value) for name, value in changes.items()}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service"],
+        cwd=_ROOT,
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    with process:
+        try:
+            yield process, f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def _ready(url: str) -> bool:
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
+def _told(url: str, series: str) -> float:
+    """The sum of a metric over all models."""
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return sum(float(line.split()[1]) for line in lines if line.startswith(f"evenkeel_{series}{{"))
+
+
+def _content(events: list[dict[str, Any]]) -> tuple[str, list[Any], list[Any]]:
+    """The text, the points with the lines they are on, and what ended."""
+    choices = [choice for event in events for choice in event.get("choices", ())]
+    points = [(e["line"], *point) for e in events for point in e.get("points", ())]
+    parts = [*choices, *events]
+    ends = [(p.get("line"), p["finish_reason"]) for p in parts if p.get("finish_reason")]
+    return "".join(choice["text"] for choice in choices), points, ends
+
+
+def test_text_and_ink_go_on_through_a_kill_and_a_rolling_update(inks: Path) -> None:
+    with ExitStack() as stack:
+        replicas = [stack.enter_context(_replica(inks)) for _ in range(3)]
+        (killed, one), (stopped, two), (_, three) = replicas
+        assert eventually(lambda: all(_ready(url) for _, url in replicas))
+        client = stack.enter_context(Client([one, two, three]))
+        streams = [client.complete(**_TEXT), client.write(**_INK)]
+        events = [[next(stream) for _ in range(3)] for stream in streams]
+        killed.kill()
+        for stream, some in zip(streams, events, strict=True):
+            while _told(two, "requests_running") == 0:
+                some.append(next(stream))
+        stopped.send_signal(signal.SIGTERM)
+        for stream, some in zip(streams, events, strict=True):
+            some += stream
+        assert _told(three, "generation_tokens_total") > 0
+        whole = [list(Client([three]).complete(**_TEXT)), list(Client([three]).write(**_INK))]
+    for some, expected in zip(events, whole, strict=True):
+        assert _content(some) == _content(expected)

@@ -1,0 +1,46 @@
+"""Where the service wants an API key, the page asks for it once and sends it with everything."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.http.keys import new_key
+from tests.page.visit import HANDWRITING, Visit
+from tests.service.serving import listening, settings
+
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+
+
+def test_a_key_is_asked_for_kept_and_sent(browser: Any, tmp_path: Path) -> None:
+    if not (_ARTIFACTS / HANDWRITING).exists():
+        pytest.skip(f"artifacts/{HANDWRITING} is not there")
+    key = new_key(tmp_path / "keys.toml", "visitor")
+    with listening(settings(_ARTIFACTS, keys=tmp_path / "keys.toml")) as (url, _):
+        visit = Visit(browser.new_page(), url)
+        visit.page.goto(url)
+        for typed in ("ek-wrong", key):
+            visit.wait("#key-field")
+            visit["#key-field"].fill(typed)
+            visit["#key-field"].press("Enter")
+        visit.until("() => document.querySelector('#proof-models').children.length > 0")
+        assert visit["#key"].is_hidden()
+        visit.write("a")
+        visit.page.reload()
+        visit.until("() => document.querySelector('#proof-models').children.length > 0")
+        assert visit["#key"].is_hidden()
+        opened = visit.page.evaluate(
+            """async () => {
+              const socket = (await import("/static/service.js")).openOnline();
+              await new Promise((opened, failed) => {
+                socket.onopen = opened;
+                socket.onerror = failed;
+              });
+              return socket.protocol;
+            }"""
+        )
+        assert opened == "evenkeel"
+        for _ in range(2):  # no key at all, and a wrong one
+            visit.expect_error("401")
+        assert visit.errors == []
+        visit.page.close()

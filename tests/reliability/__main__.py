@@ -1,0 +1,93 @@
+"""`python -m tests.reliability VERB`: what the service lives through, with the shipped models and the
+settings as they are by default, and every goal as met or missed.
+
+Writes `VERB.json`, and a picture of what is a curve, into docs/results/reliability, or `--out`.
+Exits 1 if a goal is missed.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, is_dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from bench.goal import Goal, judge
+from bench.peers.launch import launch
+from bench.target import SERVICE
+from export.results import machine, write_json
+from tests.reliability import aborts, chaos, overload, soak
+from tests.reliability.plots import PICTURES
+
+RESULTS = Path("docs", "results", "reliability")
+_PACKAGES = ("aiohttp", "fastapi", "httptools", "httpx", "uvicorn", "uvloop", "websockets")
+Found = tuple[str, Any] | Goal
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure, print, write; 1 if a goal is missed."""
+    options = _parser().parse_args(arguments)
+    tables: dict[str, list[Any]] = {}
+    goals: list[Goal] = []
+    for found in _measure(options):
+        if isinstance(found, Goal):
+            goals.append(found)
+            print(found.line(), flush=True)
+            continue
+        table, row = found
+        tables.setdefault(table, []).append(asdict(row) if is_dataclass(row) else row)
+        if table != "samples":
+            print(f"{table}: {tables[table][-1]}", flush=True)
+    content = {
+        "command": " ".join(["python -m tests.reliability", *(arguments or sys.argv[1:])]),
+        "machine": machine(),
+        "versions": {package: version(package) for package in _PACKAGES},
+        "rows": tables,
+        "goals": [asdict(goal) for goal in goals],
+    }
+    options.out.mkdir(parents=True, exist_ok=True)
+    write_json(options.out / f"{options.verb}.json", content)
+    if options.verb in PICTURES:
+        PICTURES[options.verb](tables, options.out / f"{options.verb}.png")
+    return int(any(goal.met is False for goal in goals))
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m tests.reliability", description=__doc__)
+    parser.add_argument("--out", type=Path, default=RESULTS, help=f"folder [{RESULTS}]")
+    verbs = parser.add_subparsers(dest="verb", required=True)
+    verb = verbs.add_parser("overload", help="0.5 to 3 times what the service can do")
+    verb.add_argument("--seconds", type=float, default=20.0, help="of each load [20]")
+    verb.add_argument("--capacity-seconds", type=float, default=15.0, help="to find it [15]")
+    verb = verbs.add_parser("aborts", help="clients that leave")
+    verb.add_argument("--clients", type=int, default=10_000, help="how many [10000]")
+    verb = verbs.add_parser("soak", help="70%% of what it can do, for long")
+    verb.add_argument("--minutes", type=float, default=30.0, help="how long [30]")
+    verb = verbs.add_parser("chaos", help="faults, while clients stream and resume")
+    verb.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=" ".join(chaos.SCENARIOS))
+    verb.add_argument("--pause", type=float, default=2.0, help="seconds between two faults [2]")
+    verb.add_argument("--length", type=int, default=3000, help="bytes, or points, of a stream")
+    return parser
+
+
+def _measure(options: argparse.Namespace) -> Iterator[Found]:
+    if options.verb == "chaos":
+        names = options.scenarios or list(chaos.SCENARIOS)
+        yield from chaos.measure(names, options.pause, options.length)
+        return
+    with tempfile.TemporaryFile("w+") as said:
+        with launch(SERVICE, errors=said) as service:
+            if options.verb == "overload":
+                yield from overload.measure(service, options.seconds, options.capacity_seconds)
+            elif options.verb == "aborts":
+                yield from aborts.measure(service, options.clients)
+            else:
+                yield from soak.measure(service, options.minutes)
+        said.seek(0)
+        yield judge("tracebacks in the log", "none", "at most", 0, said.read().count("Traceback"))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,178 @@
+"""More than the service can do: how much of it is still good, who waits and what a refusal costs.
+
+Good is an answer whose first byte is there in 50 ms and whose last one in 2 s, from the moment it
+was meant to be asked for.
+"""
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import uvloop
+
+from bench.goal import Goal, judge
+from bench.rows import GOOD_FIRST_BYTE_MS, OK, Spread, spread
+from bench.target import Target
+from tests.reliability.load import capacity_per_s, offer, repeat
+from tests.reliability.work import INK, REFUSED, TEXT, Reply, Work, ask, connect
+
+SHARES = (0.5, 1.0, 2.0, 3.0)
+GOOD_WHOLE_S = 2.0
+_WARM_UP_S = 2.0
+_GREEDY, _OTHER = 200, "127.0.0.2"
+# A driver that is later than this, or as busy, is what was measured.
+_LATE_MS, _BUSY_CORES = 10.0, 0.9
+Found = tuple[str, object] | Goal
+
+
+@dataclass(frozen=True, slots=True)
+class OfferRow:
+    """Poisson arrivals of streamed requests at `times_capacity`.
+
+    Refusals are 503s; `failed` counts what else went wrong. `late_ms` is how much later than meant
+    the driver sent, `driver_cores` the processor time it took a second.
+    """
+
+    what: str
+    times_capacity: float
+    offered_per_s: float
+    seconds: float
+    requests: int
+    good_per_s: float
+    answered_per_s: float
+    refused_share: float
+    failed: dict[str, int]
+    first_ms: Spread | None
+    whole_ms: Spread | None
+    refusal_ms: Spread | None
+    retry_after_s: dict[str, int]
+    late_ms: Spread | None
+    driver_cores: float
+
+
+@dataclass(frozen=True, slots=True)
+class CallerRow:
+    """One client that asks again and again, `beside` so many of another caller."""
+
+    beside: int
+    answers: int
+    refused: int
+    failed: dict[str, int]
+    first_ms: Spread | None
+    whole_ms: Spread | None
+
+
+def measure(service: Target, seconds: float, capacity_s: float = 15.0) -> Iterator[Found]:
+    """Capacity, then each share of it for so long; text beside ink; one caller beside another."""
+    url = service.url("")
+    capacity = {work: uvloop.run(capacity_per_s(url, work, capacity_s)) for work in (TEXT, INK)}
+    yield "capacity", {f"{work.name}_per_s": round(c, 2) for work, c in capacity.items()}
+    rows = []
+    for share in SHARES:
+        (row,) = uvloop.run(_offer(url, {TEXT: capacity[TEXT]}, share, seconds))
+        rows.append(row)
+        yield "overload", row
+    for share in SHARES:
+        halves = {work: each / 2 for work, each in capacity.items()}
+        yield from (("beside", r) for r in uvloop.run(_offer(url, halves, share, seconds)))
+    callers = [uvloop.run(_one_caller(url, beside, seconds)) for beside in (0, _GREEDY)]
+    yield from (("callers", row) for row in callers)
+    yield from goals(rows, callers[-1])
+
+
+def goals(rows: Sequence[OfferRow], beside: CallerRow) -> Iterator[Goal]:
+    """Of text alone, and of the caller beside a greedy one."""
+    most, last = max(row.good_per_s for row in rows), rows[-1]
+    yield judge(
+        "goodput at 3 times capacity", "0.95 times its peak", "at least", 0.95, last.good_per_s,
+        most, unit="requests/s",
+    )  # fmt: skip
+    refusal = last.refusal_ms and last.refusal_ms.p99
+    yield judge("refusal at 3 times capacity, p99", "5 ms", "at most", 5.0, refusal, unit="ms")
+    first = beside.first_ms and beside.first_ms.p99
+    yield judge(
+        f"first byte beside a caller of {_GREEDY}, p99", "what is good", "at most",
+        GOOD_FIRST_BYTE_MS, first, unit="ms",
+    )  # fmt: skip
+    yield judge("refusals of that one caller", "none", "at most", 0, beside.refused)
+    for row in rows:
+        late = row.late_ms.p99 if row.late_ms else 0.0
+        if late > _LATE_MS or row.driver_cores > _BUSY_CORES:
+            name = f"the driver keeps up at {row.times_capacity:g} times capacity"
+            yield judge(name, f"sends within {_LATE_MS} ms, p99", "at most", _LATE_MS, late)
+
+
+async def _offer(
+    url: str, capacity: Mapping[Work, float], share: float, seconds: float
+) -> list[OfferRow]:
+    """A row for each work, all offered at once."""
+    rates = {work: share * each for work, each in capacity.items()}
+    began_s, busy_s = time.perf_counter(), time.process_time()
+    async with connect() as session:
+
+        async def one(work: Work, due_s: float, number: int) -> Reply:
+            return await ask(session, url, work, number, intended_s=due_s)
+
+        replies = await offer(rates, _WARM_UP_S + seconds, 1, one)
+    cores = (time.process_time() - busy_s) / (time.perf_counter() - began_s)
+    window = began_s + _WARM_UP_S, began_s + _WARM_UP_S + seconds
+    beside = " beside ".join(work.name for work in rates)
+    return [
+        _row(f"{work.name} of {beside}" if len(rates) > 1 else work.name, share, rates[work],
+             replies[work], window, cores)
+        for work in rates
+    ]  # fmt: skip
+
+
+def _row(
+    what: str, share: float, rate: float, replies: Sequence[Reply], window: tuple[float, float],
+    cores: float,
+) -> OfferRow:  # fmt: skip
+    seconds = window[1] - window[0]
+    meant = [r for r in replies if window[0] <= r.intended_s < window[1]]
+    fine = [r for r in meant if r.status == OK]
+    refused = [r for r in meant if r.status == REFUSED]
+    return OfferRow(
+        what=what,
+        times_capacity=share,
+        offered_per_s=round(rate, 2),
+        seconds=round(seconds, 3),
+        requests=len(meant),
+        good_per_s=round(sum(map(_good, fine)) / seconds, 2),
+        answered_per_s=round(len(fine) / seconds, 2),
+        refused_share=round(len(refused) / max(1, len(meant)), 4),
+        failed=_failed(meant),
+        first_ms=spread(r.first_s - r.intended_s for r in fine),
+        whole_ms=spread(r.ended_s - r.intended_s for r in fine),
+        refusal_ms=spread(r.ended_s - r.sent_s for r in refused),
+        retry_after_s=dict(sorted(Counter(str(r.retry_after_s) for r in refused).items())),
+        late_ms=spread(r.sent_s - r.intended_s for r in meant),
+        driver_cores=round(cores, 3),
+    )
+
+
+def _good(reply: Reply) -> bool:
+    first_ms = (reply.first_s - reply.intended_s) * 1e3
+    return first_ms <= GOOD_FIRST_BYTE_MS and reply.ended_s - reply.intended_s <= GOOD_WHOLE_S
+
+
+def _failed(replies: Sequence[Reply]) -> dict[str, int]:
+    return dict(Counter(r.status for r in replies if r.status not in (OK, REFUSED)))
+
+
+async def _one_caller(url: str, beside: int, seconds: float) -> CallerRow:
+    async with connect() as session, connect(_OTHER) as theirs:
+        greedy = asyncio.ensure_future(
+            repeat(beside, seconds + _WARM_UP_S, partial(ask, theirs, url, TEXT))
+        )
+        await asyncio.sleep(_WARM_UP_S)
+        mine = await repeat(1, seconds, partial(ask, session, url, TEXT))
+        await greedy
+    fine = [r for r in mine if r.status == OK]
+    return CallerRow(
+        beside, len(fine), sum(r.status == REFUSED for r in mine), _failed(mine),
+        spread(r.first_s - r.sent_s for r in fine), spread(r.ended_s - r.sent_s for r in fine),
+    )  # fmt: skip

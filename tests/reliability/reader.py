@@ -1,0 +1,65 @@
+"""A client that streams one answer again and again and compares what arrives with the first."""
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+import httpx
+
+from bench.target import MODEL, PROMPT
+from clients.client import Client
+from clients.errors import Refused
+from tests.reliability.work import content_of
+
+_SILENCE_S = 3.0  # after which it asks another replica
+_PATIENCE_S = 60.0
+_LINE = "an even keel in a heavy sea\n"
+_POINTS_PER_LINE = 250
+
+
+class Reader:
+    """Streams text, or every third one ink, of a length in characters or points; from when its
+    first answer is there until `end`."""
+
+    def __init__(self, url: str, seed: int, length: int) -> None:
+        self.expected: list[Any] = []
+        self.lost: list[str] = []
+        self.streams = self.requests = self.wrong = 0
+        self._client = Client([url], patience_s=_PATIENCE_S, timeout_s=_SILENCE_S)
+        self._client._http.event_hooks["request"] = [self._count]
+        self._ends = threading.Event()
+        self._thread = threading.Thread(target=self._read)
+        body: dict[str, Any]
+        self._events: Callable[[], Iterator[Any]]
+        if seed % 3 == 2:
+            body = {"text": _LINE * max(1, length // _POINTS_PER_LINE), "seed": seed}
+            self._events = lambda: self._client.write(**body)
+        else:
+            body = {"model": MODEL, "prompt": PROMPT, "max_tokens": length, "seed": seed}
+            self._events = lambda: self._client.complete(**body)
+
+    def __enter__(self) -> Self:
+        self.expected = content_of(self._events())
+        self.requests = 0
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Let the present answer be the last."""
+        self._ends.set()
+        self._thread.join()
+
+    def _read(self) -> None:
+        with self._client:
+            while not self._ends.is_set():
+                try:
+                    self.wrong += content_of(self._events()) != self.expected
+                except (Refused, httpx.TransportError) as error:
+                    self.lost.append(f"{type(error).__name__}: {error}")
+                self.streams += 1
+
+    def _count(self, _: httpx.Request) -> None:
+        self.requests += 1

@@ -1,0 +1,145 @@
+"""Whatever happens to an engine, in whatever order: who survives has what it would have had alone.
+
+`EVENKEEL_FUZZ_MACHINE` says how many such stories are tried.
+"""
+
+import os
+import threading
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+
+from contract.golden import Arrays
+from service.engine import terms
+from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded
+from service.text.completion import Sampling
+from tests.service.engine.scripted import (
+    Call,
+    Result,
+    ScriptedRunner,
+    complete,
+    limits,
+    made_engine,
+)
+from tests.service.serving import eventually
+
+_SCRIPT = bytes(range(97, 123)) * 40
+_STORIES = int(os.environ.get("EVENKEEL_FUZZ_MACHINE", "40"))
+
+_specs = st.fixed_dictionaries({
+    "prompt": st.binary(max_size=20),
+    "max_tokens": st.integers(1, 60),
+    "stops": st.sampled_from([(), (b"xyz",), (b"ef", b"q")]),
+    "sampling": st.sampled_from([Sampling(), Sampling(top_k=3), Sampling(min_p=0.1)]),
+    "wants_state": st.booleans(),
+    "streamed": st.booleans(),
+})  # fmt: skip
+
+
+class _Runner(ScriptedRunner):
+    """Runs when it is allowed to, and fails when it is told to."""
+
+    def __init__(self, story: "EngineStory") -> None:
+        super().__init__(_SCRIPT, width=3)
+        self.divides = story.divides
+        self._story = story
+
+    def run(self, slots: Any, steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        assert self._story.permits.acquire(timeout=20)
+        if self._story.faults:
+            self._story.faults -= 1
+            raise OSError("the device fell off the bus")
+        return super().run(slots, steps, row, filtered=filtered)
+
+
+class EngineStory(RuleBasedStateMachine):
+    """Requests of three callers come, go, pause and run late on an engine that fails now and
+    then."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.permits = threading.Semaphore(0)
+        self.faults = 0
+        self.divides = True
+        self.calls: list[tuple[dict[str, Any], Call]] = []
+        some = limits(slice_s=0.0, queue_size=20)
+        self.engine = made_engine(_Runner(self), limits=some, another=lambda: _Runner(self))
+        self.engine.start()
+        assert eventually(lambda: self.engine.ready)
+
+    @rule(spec=_specs, caller=st.sampled_from("abc"), late=st.sampled_from([1e9, 1e9, 0.002]))
+    def ask(self, spec: dict[str, Any], caller: str, late: float) -> None:
+        terms.agree(late, caller)
+        call = Call(**spec)
+        call.job.urgent = spec["streamed"]
+        try:
+            self.engine.submit([call.job])
+        except (Overloaded, NotReady, DeadlineExceeded):
+            return
+        finally:
+            terms.agree(1e9, "")
+        self.calls.append((spec, call))
+
+    @rule(runs=st.integers(1, 6))
+    def run(self, runs: int) -> None:
+        for _ in range(runs):
+            self.permits.release()
+
+    @precondition(lambda self: self.calls)
+    @rule(data=st.data(), to=st.booleans())
+    def pause(self, data: st.DataObject, to: bool) -> None:
+        _, call = data.draw(st.sampled_from(self.calls))
+        call.job.paused = to
+        self.engine.wake()
+
+    @precondition(lambda self: self.calls)
+    @rule(data=st.data())
+    def leave(self, data: st.DataObject) -> None:
+        _, call = data.draw(st.sampled_from(self.calls))
+        call.job.cancelled = True
+        self.calls = [other for other in self.calls if other[1] is not call]
+        self.engine.wake()
+
+    @rule()
+    def fail_once(self) -> None:
+        self.faults = 1
+
+    @rule()
+    def divide_or_not(self) -> None:
+        self.divides = not self.divides
+
+    def teardown(self) -> None:
+        try:
+            self.permits.release(100_000)
+            for _, call in self.calls:
+                call.job.paused = False
+            self.engine.wake()
+            for spec, call in self.calls:
+                _require_its_own(call.result(), complete(_SCRIPT, **spec), spec)
+        finally:
+            self.engine.stop()
+
+
+def _require_its_own(result: Result, alone: Result, spec: dict[str, Any]) -> None:
+    error = result.pieces[-1].error
+    if error is not None:
+        assert isinstance(error, EngineFault | DeadlineExceeded | NotReady)
+        assert alone.text.startswith(result.text)
+        return
+    assert result.text == alone.text
+    assert result.finish_reason == alone.finish_reason
+    if spec["wants_state"]:
+        assert result.moment.drawn == alone.moment.drawn
+        assert result.moment.edge == alone.moment.edge
+        assert result.moment.state["position"] == alone.moment.state["position"]
+
+
+TestEngineStory = EngineStory.TestCase
+TestEngineStory.settings = settings(
+    max_examples=_STORIES,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)

@@ -1,0 +1,296 @@
+"""Deadlines, refusals, slices and readers who do not read: what an engine does with too much."""
+
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from service.engine import terms
+from service.engine.engine import Engine
+from service.engine.jobs import GivenSteps
+from service.engine.pace import Pace
+from service.errors import DeadlineExceeded, Overloaded
+from service.state import Moment
+from service.text.completion import Sampling, TextEdge
+from tests.service.engine.scripted import (
+    SEED,
+    Call,
+    ScriptedRunner,
+    complete,
+    engine,
+    limits,
+    made_engine,
+)
+from tests.service.serving import eventually
+
+_SCRIPT = b"0123456789" * 60
+_STEP_S = 0.01  # of one row, as the engine is told
+
+
+def _slow(runner: object) -> Pace:
+    return Pace((_STEP_S, 0.0), (_STEP_S, 0.0))
+
+
+@pytest.fixture(autouse=True)
+def _nobody() -> None:
+    """Terms agreed on by one test are not those of the next."""
+    terms.agree(1e9, "")
+
+
+class _Gate:
+    """Lets an engine do so many runs, then holds it."""
+
+    def __init__(self) -> None:
+        self._permits = threading.Semaphore(0)
+        self.reached = 0
+
+    def __call__(self, run: int) -> None:
+        self.reached += 1
+        assert self._permits.acquire(timeout=20)
+
+    def allow(self, runs: int) -> None:
+        self._permits.release(runs)
+
+
+def test_a_request_past_its_deadline_ends_with_what_it_has() -> None:
+    gate = _Gate()
+    with engine(ScriptedRunner(_SCRIPT, during=gate)) as started:
+        terms.agree(0.2, "")
+        call = Call(max_tokens=500)
+        started.submit([call.job])
+        gate.allow(2)
+        time.sleep(0.25)
+        gate.allow(1)
+        result = call.result()
+        assert isinstance(result.pieces[-1].error, DeadlineExceeded)
+        written = 3 + 8 + 8  # three runs: the last began in time
+        assert result.text == _SCRIPT[:written].decode()
+
+
+def test_one_that_waits_past_its_deadline_never_runs() -> None:
+    gate = _Gate()
+    runner = ScriptedRunner(_SCRIPT, width=1, during=gate)
+    with engine(runner) as started:
+        first = Call(max_tokens=6, streamed=False)
+        started.submit([first.job])
+        terms.agree(0.05, "")
+        late = Call(max_tokens=6, streamed=False)
+        late.job.urgent = False
+        started.submit([late.job])
+        time.sleep(0.1)
+        gate.allow(20)
+        assert first.result().text == _SCRIPT[:6].decode()
+        assert isinstance(late.result().pieces[-1].error, DeadlineExceeded)
+        assert sum(run.steps for run in runner.runs) == 6
+
+
+def test_what_would_start_too_late_is_refused_with_the_time_to_come_back() -> None:
+    gate = _Gate()
+    some = limits(max_wait_s=1.0, queue_size=100)
+    with engine(ScriptedRunner(_SCRIPT, 1, gate), limits=some, measure=_slow) as started:
+        started.submit([Call(max_tokens=100).job])
+        assert eventually(lambda: gate.reached == 1)
+        for _ in range(2):  # 200 steps are a second's worth and another
+            started.submit([Call(max_tokens=100).job])
+        with pytest.raises(Overloaded) as refused:
+            started.submit([Call(max_tokens=100).job])
+        assert refused.value.retry_after_s == 1
+        started.submit([Call(max_tokens=20).job])  # who wants little waits for as little
+        started.submit([Call(max_tokens=100).job], going_on=True)
+        terms.agree(1e9, "another")
+        started.submit([Call(max_tokens=100).job])
+        terms.agree(0.5, "third")
+        with pytest.raises(Overloaded):
+            started.submit([Call(max_tokens=100).job])
+        gate.allow(1_000)
+
+
+def _job_of(call: Call) -> None:
+    call.job.urgent = False
+
+
+def test_a_long_answer_gives_its_slot_to_one_that_waits_and_loses_no_byte() -> None:
+    some = limits(slice_s=0.0, queue_size=100)
+    script = _SCRIPT
+    alone = complete(script, max_tokens=300).text
+    with engine(ScriptedRunner(script, width=1), limits=some) as started:
+        calls = [Call(max_tokens=300, wants_state=True) for _ in range(5)]
+        for call in calls:
+            _job_of(call)
+        started.submit([call.job for call in calls])
+        results = [call.result() for call in calls]
+    assert [result.text for result in results] == [alone] * 5
+    assert [int(r.moment.state["position"]) for r in results] == [300] * 5
+
+
+def test_slices_are_shared_step_by_step() -> None:
+    gate = _Gate()
+    runner = ScriptedRunner(_SCRIPT, width=1, during=gate)
+    with engine(runner, limits=limits(slice_s=0.0)) as started:
+        calls = [Call(max_tokens=64) for _ in range(2)]
+        for call in calls:
+            _job_of(call)
+        started.submit([call.job for call in calls])
+        gate.allow(8)
+        assert eventually(lambda: len(runner.runs) == 8)
+        done = [call.job.written for call in calls]
+        assert abs(done[0] - done[1]) <= 8
+        gate.allow(1_000)
+        for call in calls:
+            assert call.result().text == _SCRIPT[:64].decode()
+
+
+def test_a_chunk_takes_no_longer_than_it_may() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    some = limits(chunk_steps=64, chunk_s=0.05)
+    with engine(runner, limits=some, measure=_slow) as started:
+        call = Call(max_tokens=40)
+        started.submit([call.job])
+        call.result()
+    assert runner.runs[1].steps == 5  # of 10 ms each; then it finds that they take less
+    assert max(run.steps for run in runner.runs) > 5
+
+
+def test_who_does_not_read_holds_no_slot() -> None:
+    gate = _Gate()
+    runner = ScriptedRunner(_SCRIPT, width=1, during=gate)
+    with engine(runner) as started:
+        unread, other = Call(max_tokens=30), Call(max_tokens=30)
+        started.submit([unread.job])
+        gate.allow(1)
+        assert eventually(lambda: len(runner.runs) == 1)
+        unread.job.paused = True
+        started.submit([other.job])
+        gate.allow(100)
+        assert other.result().text == _SCRIPT[:30].decode()
+        assert unread.job.written < 30
+        unread.job.paused = False
+        started.wake()
+        assert unread.result().text == _SCRIPT[:30].decode()
+
+
+def test_one_that_pauses_alone_is_found_by_its_deadline() -> None:
+    with engine(ScriptedRunner(_SCRIPT)) as started:
+        terms.agree(0.1, "")
+        call = Call(max_tokens=30)
+        call.job.paused = True
+        started.submit([call.job])
+        assert isinstance(call.result().pieces[-1].error, DeadlineExceeded)
+
+
+def _split(apart: bool) -> Callable[[object], Pace]:
+    """A filtered step that costs by its rows, or not."""
+    return lambda runner: Pace((1e-6, 0.0), (1e-6, 1e-6 if apart else 0.0))
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_filtered_rows_run_apart_where_that_is_faster(apart: bool) -> None:
+    gate = _Gate()
+    runner = ScriptedRunner(_SCRIPT, during=gate)
+    with engine(runner, measure=_split(apart)) as started:
+        calls = [Call(max_tokens=9, sampling=Sampling(top_p=p)) for p in (1.0, 1.0, 0.5, 1.0)]
+        started.submit([call.job for call in calls])
+        gate.allow(100)
+        texts = {call.result().text for call in calls}
+    assert texts == {_SCRIPT[:9].decode()}
+    first = {(run.slots, run.filtered) for run in runner.runs[: 1 + apart]}
+    together = {((0, 1, 2, 3), True)}
+    assert first == ({((0, 1, 3), False), ((2,), True)} if apart else together)
+
+
+def test_a_runner_that_moves_all_slots_is_not_asked_for_some() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    runner.divides = False
+    gate_passed = made_engine(runner, measure=_split(True))
+    calls = [Call(max_tokens=9, sampling=Sampling(top_p=p)) for p in (1.0, 0.5)]
+    gate_passed.start()
+    assert eventually(lambda: gate_passed.ready)
+    gate_passed.submit([call.job for call in calls])
+    assert {call.result().text for call in calls} == {_SCRIPT[:9].decode()}
+    gate_passed.stop()
+    assert all(len(run.slots) == 2 for run in runner.runs)
+
+
+def test_of_two_runs_the_one_that_fails_ends_its_own_rows_alone() -> None:
+    class Failing(ScriptedRunner):
+        def run(self, slots, steps, row, *, filtered):  # type: ignore[no-untyped-def]
+            if filtered:
+                raise OSError("no such kernel")
+            return super().run(slots, steps, row, filtered=filtered)
+
+    started = made_engine(Failing(_SCRIPT), measure=_split(True), another=None)
+    started.start()
+    assert eventually(lambda: started.ready)
+    plain, filtered = Call(max_tokens=40), Call(max_tokens=9, sampling=Sampling(top_p=0.5))
+    started.submit([plain.job, Call(max_tokens=40).job, filtered.job])
+    assert filtered.result().pieces[-1].error is not None
+    assert plain.result().text == _SCRIPT[:40].decode()
+    started.stop()
+
+
+def test_steps_that_were_given_are_read_in_long_chunks() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    done = threading.Event()
+    with engine(runner, chunk=32) as started:
+        steps = {
+            "forced": np.zeros(64, np.int64),
+            "force": np.ones(64, bool),
+            "uniform": np.zeros(64, np.float32),
+        }
+        job = GivenSteps({"position": np.zeros((), np.int64)}, {}, steps)
+        job.row = Sampling().row()
+        job.done = lambda job: done.set()
+        started.submit([job])
+        assert done.wait(20)
+    assert [run.steps for run in runner.runs] == [32, 32]
+
+
+def test_an_answer_that_is_not_watched_takes_no_short_first_chunk() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    with engine(runner) as started:
+        call = Call(max_tokens=16)
+        _job_of(call)
+        started.submit([call.job])
+        call.result()
+    assert [run.steps for run in runner.runs] == [8, 8]
+
+
+def test_a_prompt_is_read_in_long_chunks_until_its_end() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    with engine(runner) as started:
+        call = Call(prompt=b"x" * 20, max_tokens=9)
+        started.submit([call.job])
+        call.result()
+    assert [run.steps for run in runner.runs][:3] == [8, 8, 5]
+
+
+def test_what_is_ended_by_a_stop_says_where_it_stands() -> None:
+    gate = _Gate()
+    made: Engine = made_engine(ScriptedRunner(_SCRIPT, during=gate))
+    made.start()
+    assert eventually(lambda: made.ready)
+    states: list[object] = []
+
+    class Telling(GivenSteps):
+        def fail(self, error, state=None):  # type: ignore[no-untyped-def]
+            states.append(state and int(state["position"]))
+
+    steps = {
+        "forced": np.zeros(64, np.int64),
+        "force": np.ones(64, bool),
+        "uniform": np.zeros(64, np.float32),
+    }
+    start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, TextEdge())
+    made.submit([Telling(start.state, Sampling().row(), steps)])
+    gate.allow(1)
+    assert eventually(lambda: gate.reached == 2)
+    stopping = threading.Thread(target=made.stop)
+    stopping.start()
+    gate.allow(10)
+    stopping.join()
+    assert len(states) == 1
+    assert isinstance(states[0], int)
+    assert states[0] % 8 == 0
+    assert 0 < states[0] < 64

@@ -1,0 +1,211 @@
+"""Who runs next, as facts about the order alone."""
+
+from typing import Any
+
+import pytest
+
+from contract.golden import Arrays
+from service.engine.jobs import Job
+from service.engine.schedule import Schedule, Ticket
+from service.engine.terms import Terms
+
+_SLICE_S = 1.0
+
+
+class _Work(Job):
+    """So many steps."""
+
+    def __init__(self, steps: int = 100, *, urgent: bool = False) -> None:
+        self.left = steps
+        self.urgent = urgent
+        self.state = {}
+
+    def steps_wanted(self) -> int:
+        return self.left
+
+    def inputs(self, steps: int) -> Arrays:
+        return {}
+
+    def accept(self, outputs: Arrays) -> bool:
+        return False
+
+    def finish(self, state: Arrays | None) -> None: ...
+
+    def fail(self, error: Any, state: Arrays | None = None) -> None: ...
+
+
+class _Line:
+    """A schedule, and who holds a slot in it."""
+
+    def __init__(self, width: int) -> None:
+        self.schedule = Schedule(width, _SLICE_S)
+
+    def add(self, caller: str, *jobs: Job) -> None:
+        self.schedule.add(jobs, Terms(caller))
+
+    def fill(self, now_s: float = 0.0) -> None:
+        """Place all that may be placed."""
+        while (following := self.schedule.next(now_s)) is not None:
+            slot, ticket = following
+            if slot in self.schedule.slots:
+                self.schedule.waiting.append(self.schedule.slots.pop(slot))
+            self.schedule.place(slot, ticket, now_s)
+
+    def run(self) -> None:
+        """Every job that holds a slot does a step and shows it."""
+        for ticket in self.tickets:
+            ticket.ran = ticket.served = ticket.job.started = True
+
+    def end(self, job: Job) -> None:
+        """One is done."""
+        slots = self.schedule.slots
+        del slots[next(slot for slot, ticket in slots.items() if ticket.job is job)]
+
+    @property
+    def tickets(self) -> list[Ticket]:
+        return list(self.schedule.slots.values())
+
+    @property
+    def jobs(self) -> list[Job]:
+        return [ticket.job for ticket in self.tickets]
+
+    @property
+    def callers(self) -> list[str]:
+        return sorted(ticket.caller for ticket in self.tickets)
+
+
+def test_one_request_is_not_held_up_by_two_hundred_of_another() -> None:
+    line = _Line(width=4)
+    line.add("many", *[_Work() for _ in range(200)])
+    line.fill()
+    line.run()
+    line.add("one", _Work())
+    line.fill()
+    assert line.callers == ["many"] * 3 + ["one"]
+
+
+def test_callers_who_want_all_slots_end_with_as_many_each() -> None:
+    line = _Line(width=6)
+    for caller in ("a", "b", "c"):
+        line.add(caller, *[_Work() for _ in range(10)])
+        line.fill()
+        line.run()
+    assert line.callers == ["a"] * 2 + ["b"] * 2 + ["c"] * 2
+
+
+def test_a_free_slot_goes_to_the_first_who_came() -> None:
+    line = _Line(width=1)
+    first, second, third = _Work(), _Work(), _Work(urgent=True)
+    line.add("", first, second)
+    line.fill()
+    line.add("", third)
+    line.end(first)
+    line.fill()
+    assert line.jobs == [second]
+
+
+def test_who_is_watched_shows_something_before_a_long_answer_ends() -> None:
+    line = _Line(width=2)
+    long, longer = _Work(1_000), _Work(60_000)
+    line.add("", long, longer)
+    line.fill()
+    line.run()
+    watched = _Work(urgent=True)
+    line.add("", watched)
+    line.fill()
+    assert set(line.jobs) == {long, watched}
+
+
+def test_who_has_not_shown_anything_yet_is_not_parked_for_the_next() -> None:
+    line = _Line(width=1)
+    line.add("", _Work())
+    line.fill()
+    line.run()
+    reading, other = _Work(urgent=True), _Work(urgent=True)
+    line.add("", reading, other)
+    line.fill()
+    line.tickets[0].ran = line.tickets[0].served = True  # of its prompt, that is
+    line.fill()
+    assert line.jobs == [reading]
+
+
+def test_an_answer_nobody_watches_waits_for_its_turn() -> None:
+    line = _Line(width=1)
+    long, whole = _Work(), _Work()
+    line.add("", long)
+    line.fill()
+    line.run()
+    line.add("", whole)
+    line.fill(now_s=0.9)
+    assert line.jobs == [long]
+    line.fill(now_s=1.1)
+    assert line.jobs == [whole]
+
+
+def test_who_has_had_a_slice_comes_after_those_who_waited() -> None:
+    line = _Line(width=1)
+    a, b, c = _Work(), _Work(), _Work()
+    line.add("", a, b, c)
+    order = []
+    for now_s in range(0, 8, 2):
+        line.fill(float(now_s))
+        line.run()
+        order += line.jobs
+    assert order == [a, b, c, a]
+
+
+def test_who_gave_way_to_the_watched_keeps_its_turn() -> None:
+    line = _Line(width=1)
+    first, later = _Work(), _Work()
+    line.add("", first, later)
+    line.fill()
+    line.run()
+    watched = _Work(urgent=True)
+    line.add("", watched)
+    line.fill()
+    assert line.jobs == [watched]
+    line.end(watched)
+    line.fill()
+    assert line.jobs == [first]
+
+
+def test_a_slot_changes_hands_only_after_a_run() -> None:
+    line = _Line(width=1)
+    line.add("a", _Work(), _Work())
+    line.fill()
+    line.add("b", _Work(urgent=True))
+    line.fill(now_s=100.0)
+    assert line.callers == ["a"]
+
+
+def test_who_is_not_read_from_gets_no_slot() -> None:
+    line = _Line(width=1)
+    unread, other = _Work(), _Work()
+    unread.paused = True
+    line.add("", unread, other)
+    line.fill()
+    assert line.jobs == [other]
+
+
+@pytest.mark.parametrize(("steps", "work"), [(10, 30), (1_000, 150)])
+def test_a_request_waits_for_no_more_of_the_others_than_it_wants_itself(
+    steps: int, work: int
+) -> None:
+    line = _Line(width=1)
+    line.add("", _Work(20), _Work(30), _Work(100))
+    assert line.schedule.work_before("", steps) == work
+
+
+def test_a_request_waits_for_as_many_of_others_as_it_has_itself() -> None:
+    line = _Line(width=1)
+    line.add("many", *[_Work(50) for _ in range(200)])
+    assert line.schedule.work_before("one", 1_000) == 50
+    assert line.schedule.work_before("many", 1_000) == 200 * 50
+
+
+def test_a_queue_that_one_has_filled_has_room_for_another() -> None:
+    line = _Line(width=1)
+    line.add("many", *[_Work() for _ in range(100)])
+    assert not line.schedule.has_room("many", 1, 100)
+    assert line.schedule.has_room("one", 50, 100)
+    assert not line.schedule.has_room("one", 51, 100)

@@ -1,0 +1,163 @@
+"""`/openapi.json` has an example of everything, and every example is true."""
+
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from jsonschema import Draft202012Validator
+from openapi_spec_validator import validate
+from starlette.testclient import TestClient
+
+from service.errors import ServiceError
+from tests.service.http.examples import Example, administrator, ask, events, files
+from tests.service.serving import running, settings
+
+_EXAMPLES = [
+    pytest.param(route, name, example, id=f"{route} {name}")
+    for routes in files().values()
+    for route, examples in routes.items()
+    for name, example in examples.items()
+]
+_NAMES = {"shakespeare": "letters", "ada": "upright"}  # of the shipped models, and of these
+_NOT_SHOWN = {"image/png"}
+_PROBES = {"/livez", "/readyz"}
+_EACH = pytest.mark.parametrize(("route", "name", "example"), _EXAMPLES)
+
+
+@pytest.fixture(scope="module")
+def client(inks: Path) -> Iterator[TestClient]:
+    with running(settings(inks, runner="scan")) as service:
+        yield administrator(service)
+
+
+@pytest.fixture(scope="module")
+def document(client: TestClient) -> dict[str, Any]:
+    return dict(client.get("/openapi.json").json())
+
+
+@pytest.fixture(scope="module")
+def state(client: TestClient) -> str:
+    body = {"model": "letters", "max_tokens": 1, "return_state": True}
+    return str(client.post("/v1/completions", json=body).json()["choices"][0]["state"])
+
+
+def _responses(document: dict[str, Any]) -> Iterator[tuple[str, str, dict[str, Any]]]:
+    for path, methods in document["paths"].items():
+        for method, operation in methods.items():
+            for status, response in operation["responses"].items():
+                yield f"{method} {path}", status, response
+
+
+def _resolved(document: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    if "$ref" not in node:
+        return node
+    for part in node["$ref"].removeprefix("#/").split("/"):
+        document = document[part]
+    return document
+
+
+def _check(document: dict[str, Any], route: str, example: Example, answer: Any) -> None:
+    """The answer is one of the kind the document tells of."""
+    method, path = route.split(" ")
+    responses = document["paths"][path][method.lower()]["responses"]
+    content = responses[str(example["status"])]["content"][example["kind"]]
+    components = {"components": document["components"]}
+    if example["kind"] == "application/json":
+        Draft202012Validator(content["schema"] | components).validate(answer)
+    elif example["kind"] == "text/event-stream":
+        item = content["itemSchema"]
+        said = Draft202012Validator(
+            item["properties"]["data"]["anyOf"][1]["contentSchema"] | components
+        )
+        *stream, done = events(answer)
+        assert done["data"] == "[DONE]"
+        for event in stream:
+            Draft202012Validator(item).validate(event)
+            said.validate(json.loads(event["data"]))
+
+
+def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
+    assert document["openapi"] == "3.2.0"
+    validate(document)
+
+
+@_EACH
+def test_what_an_example_asks_is_answered_as_told(
+    client: TestClient,
+    document: dict[str, Any],
+    state: str,
+    route: str,
+    name: str,
+    example: Example,
+) -> None:
+    answer = ask(client, route, example, state, **_NAMES)
+    assert answer.status_code == example["status"] == 200, answer.text
+    assert answer.headers["content-type"].partition(";")[0] == example["kind"]
+    is_json = example["kind"] == "application/json"
+    _check(document, route, example, answer.json() if is_json else answer.text)
+
+
+@_EACH
+def test_what_an_example_shows_is_what_is_told(
+    document: dict[str, Any], route: str, name: str, example: Example
+) -> None:
+    if example["kind"] not in _NOT_SHOWN:
+        _check(document, route, example, example["answer"])
+
+
+def test_every_request_answer_and_header_has_an_example(document: dict[str, Any]) -> None:
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            for content in operation.get("requestBody", {"content": {}})["content"].values():
+                assert content["examples"], operation["operationId"]
+            assert all("example" in parameter for parameter in operation.get("parameters", ()))
+    for route, status, response in _responses(document):
+        for kind, content in response["content"].items():
+            shown = "example" in content or "examples" in content
+            assert kind in _NOT_SHOWN or shown, (route, status, kind)
+            if kind == "application/json" and "example" in content:
+                schema = content["schema"] | {"components": document["components"]}
+                Draft202012Validator(schema).validate(content["example"])
+        for name, header in response["headers"].items():
+            assert "example" in _resolved(document, header), (route, status, name)
+
+
+def test_the_example_of_an_error_is_its_body(document: dict[str, Any]) -> None:
+    schema = document["components"]["schemas"]["ErrorBody"]
+    judge = Draft202012Validator(schema | {"components": document["components"]})
+    shown = document["components"]["examples"]
+    for example in shown.values():
+        judge.validate(example["value"])
+    codes = {example["value"]["error"]["code"] for example in shown.values()}
+    assert {kind.code for kind in ServiceError.__subclasses__()} <= codes
+
+
+def test_a_key_may_be_wanted_anywhere_but_at_the_probes(document: dict[str, Any]) -> None:
+    assert document["security"] == [{"key": []}, {}]
+    for route, _, _ in _responses(document):
+        method, path = route.split(" ")
+        operation = document["paths"][path][method]
+        assert (operation.get("security") == []) == (path in _PROBES)
+        assert ("401" in operation["responses"]) == (path not in _PROBES)
+
+
+def test_the_version_is_that_of_the_project(document: dict[str, Any]) -> None:
+    project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
+    assert document["info"]["version"] == project["version"]
+    assert document["info"]["license"]["identifier"] == project["license"]
+
+
+def test_every_answer_names_its_request(document: dict[str, Any]) -> None:
+    assert all("X-Request-Id" in response["headers"] for _, _, response in _responses(document))
+
+
+@pytest.mark.parametrize(
+    "path", ["/docs", "/docs/ui/swagger-ui.css", "/docs/ui/swagger-ui-bundle.js"]
+)
+def test_the_page_of_the_document_is_served_from_here(client: TestClient, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200
+    assert "//" not in answer.text if path == "/docs" else len(answer.text) > 100_000

@@ -1,0 +1,340 @@
+"""Where there are API keys, nothing but the page and the probes is answered without one, and a key
+can ask for no more than it may."""
+
+import json
+import os
+import secrets
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from starlette.testclient import TestClient, WebSocketDenialResponse
+from websockets.sync.client import connect
+
+from service.app import create_app
+from service.http.callers import Account, network
+from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
+from tests.service.serving import Service, eventually, listening, running, settings
+
+_OPEN = {"/", "/livez", "/readyz"}
+_BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
+_FRIEND = "https://friend.example"
+
+
+class _Ring:
+    """A service, and a key for each purpose."""
+
+    def __init__(self, folder: Path, artifacts: Path) -> None:
+        self.file = folder / "keys.toml"
+        self.plain = new_key(self.file, "plain")
+        self.admin = new_key(self.file, "admin", admin=True)
+        self.single = new_key(self.file, "single", concurrency=1)
+        self.settings = settings(
+            artifacts,
+            keys=self.file,
+            allowed_origins=(_FRIEND,),
+            max_tokens=10**8,
+            max_request_steps=10**9,
+        )
+
+
+@pytest.fixture(scope="module")
+def ring(tmp_path_factory: pytest.TempPathFactory, artifacts: Path) -> _Ring:
+    return _Ring(tmp_path_factory.mktemp("keys"), artifacts)
+
+
+@pytest.fixture(scope="module")
+def locked(ring: _Ring) -> Iterator[Service]:
+    with running(ring.settings) as service:
+        yield service
+
+
+def _bearing(key: str) -> dict[str, str]:
+    return {"authorization": f"Bearer {key}"}
+
+
+def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ring: _Ring) -> None:
+    document = locked.client.get("/openapi.json", headers=_bearing(ring.plain)).json()
+    asked = {("get", "/openapi.json"), ("get", "/nowhere"), ("post", "/v1//completions")}
+    asked |= {(method, path) for path, methods in document["paths"].items() for method in methods}
+    assert len(asked) > 15
+    for method, path in asked:
+        answer = locked.client.request(method, path.format(name="letters", style="x"))
+        if path in _OPEN:
+            assert answer.status_code == 200, path
+            continue
+        assert answer.status_code == 401, path
+        assert answer.headers["www-authenticate"] == "Bearer"
+        if method != "head":
+            assert answer.json()["error"]["code"] == "invalid_api_key"
+
+
+def test_the_page_needs_no_key(locked: Service) -> None:
+    for path in ("/", "/static/page.js", "/static/style.css", "/livez", "/readyz"):
+        assert locked.client.get(path).status_code == 200
+
+
+def test_a_key_opens(locked: Service, ring: _Ring) -> None:
+    answer = locked.client.post("/v1/completions", json=_BODY, headers=_bearing(ring.plain))
+    assert answer.status_code == 200
+    assert locked.client.get("/metrics", headers=_bearing(ring.plain)).status_code == 200
+
+
+def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
+    near = [ring.plain[:-1], f"{ring.plain}x", ring.plain.upper(), "", "ek-"]
+    made_up = [f"ek-{secrets.token_urlsafe(32)}" for _ in range(995)]
+    keys = Keys(ring.file)
+    assert [key for key in near + made_up if keys.find(key)] == []
+    for key in (*near, *made_up[:20]):
+        answer = locked.client.get("/v1/models", headers=_bearing(key))
+        assert answer.status_code == 401
+
+
+@pytest.mark.parametrize("kind", ["Basic", "", "Bearerx"])
+def test_a_key_comes_as_a_bearer(locked: Service, ring: _Ring, kind: str) -> None:
+    headers = {"authorization": f"{kind} {ring.plain}"}
+    assert locked.client.get("/v1/models", headers=headers).status_code == 401
+    assert locked.client.get(f"/v1/models?api_key={ring.plain}").status_code == 401
+
+
+def test_a_socket_wants_a_key(locked: Service, ring: _Ring) -> None:
+    with (
+        pytest.raises(WebSocketDenialResponse) as denied,
+        locked.client.websocket_connect("/v1/online"),
+    ):
+        pass
+    assert denied.value.status_code == 401
+    assert denied.value.json()["error"]["code"] == "invalid_api_key"
+    with locked.client.websocket_connect("/v1/online", headers=_bearing(ring.plain)) as online:
+        online.send_json({"model": "letters"})
+        assert online.receive_json()["model"] == "letters"
+
+
+def test_a_browser_offers_it_as_a_subprotocol_and_does_not_get_it_back(ring: _Ring) -> None:
+    with listening(ring.settings) as (url, _):
+        offered = ["evenkeel", f"bearer.{ring.plain}"]
+        with connect(f"{url.replace('http', 'ws')}/v1/online", subprotocols=offered) as online:
+            assert online.subprotocol == "evenkeel"
+            online.send('{"model": "letters"}')
+            assert "letters" in online.recv()
+            assert ring.plain not in str(online.response.headers)
+
+
+def test_a_preflight_needs_no_key_and_may_announce_one(locked: Service, ring: _Ring) -> None:
+    announced = {
+        "origin": _FRIEND,
+        "access-control-request-method": "POST",
+        "access-control-request-headers": "authorization,content-type",
+    }
+    answer = locked.client.options("/v1/completions", headers=announced)
+    assert answer.status_code == 200
+    assert answer.headers["access-control-allow-origin"] == _FRIEND
+    assert "authorization" in answer.headers["access-control-allow-headers"].lower()
+    assert "POST" in answer.headers["access-control-allow-methods"]
+    refused = locked.client.post("/v1/completions", json=_BODY, headers={"origin": _FRIEND})
+    assert refused.status_code == 401  # which its page may read
+    assert refused.headers["access-control-allow-origin"] == _FRIEND
+
+
+def test_a_second_request_of_a_single_key_waits_for_the_first(ring: _Ring) -> None:
+    with listening(ring.settings) as (url, _):
+        url += "/v1/completions"
+        endless = {"model": "letters", "max_tokens": 10**8, "stream": True}
+        headers = _bearing(ring.single)
+        with httpx.stream("POST", url, json=endless, headers=headers, timeout=30) as first:
+            lines = first.iter_lines()  # which closes the connection when it goes
+            assert next(lines) == "id: 0"
+            refused = httpx.post(url, json=_BODY, headers=headers)
+            assert refused.status_code == 429
+            assert refused.json()["error"]["code"] == "rate_limited"
+            assert int(refused.headers["retry-after"]) >= 1
+            assert httpx.post(url, json=_BODY, headers=_bearing(ring.plain)).status_code == 200
+
+        def succeeds() -> bool:
+            return httpx.post(url, json=_BODY, headers=headers).status_code == 200
+
+        assert eventually(succeeds)
+
+
+def test_ten_at_once_of_a_single_key_are_one(ring: _Ring) -> None:
+    with listening(ring.settings) as (url, _):
+        statuses: list[int] = []
+        body = _BODY | {"max_tokens": 20_000}
+
+        def ask() -> None:
+            answer = httpx.post(
+                f"{url}/v1/completions", json=body, headers=_bearing(ring.single), timeout=60
+            )
+            statuses.append(answer.status_code)
+
+        threads = [threading.Thread(target=ask) for _ in range(10)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert sorted(statuses) == [200, *[429] * 9]
+
+
+def test_what_was_read_and_written_is_charged_and_comes_back_in_time(
+    tmp_path: Path, artifacts: Path
+) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
+    with running(settings(artifacts, keys=tmp_path / "keys.toml")) as service:
+
+        def ask(**body: Any) -> httpx.Response:
+            return service.client.post("/v1/completions", json=_BODY | body, headers=_bearing(key))
+
+        assert ask(prompt="x" * 300, max_tokens=320).status_code == 200  # 20 more than there are
+        refused = ask()
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["retry-after"]) <= 3  # at 10 a second
+        assert "600 bytes a minute" in refused.json()["error"]["message"]
+        assert eventually(lambda: ask().status_code == 200)
+
+
+def test_steps_of_a_socket_are_charged(tmp_path: Path, artifacts: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=10)
+    with (
+        running(settings(artifacts, keys=tmp_path / "keys.toml")) as service,
+        service.client.websocket_connect("/v1/online", headers=_bearing(key)) as online,
+    ):
+        online.send_json({"model": "letters"})
+        online.receive_json()
+        for _ in range(2):
+            online.send_json({"write": 12})
+            last = online.receive_json()
+        assert last["error"]["code"] == "rate_limited"
+
+
+def test_bytes_do_not_pile_up_beyond_a_minute() -> None:
+    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=60_000_000))
+    account.charge(59_999_999)
+    account.check()  # fills a million a second, and never more than a minute's worth
+    account.charge(60_000_001)
+    with pytest.raises(Exception, match="60000000 bytes a minute"):
+        account.check()
+
+
+def test_a_new_key_and_one_that_is_gone_are_noticed(ring: _Ring, artifacts: Path) -> None:
+    file = ring.file.with_name("changing.toml")
+    first = new_key(file, "first")
+    keys = Keys(file)
+    second = new_key(file, "second", admin=True)
+    assert eventually(lambda: keys.find(second) is not None)
+    assert keys.find(second) == ("second", read_keys(file)["second"])
+    file.write_text("[broken")
+    os.utime(file, (1, 1))
+    assert not eventually_in(1.5, lambda: keys.find(first) is None)  # a bad file changes nothing
+    file.write_text("")
+    assert eventually(lambda: keys.find(first) is None)
+
+
+def eventually_in(seconds: float, condition: Any) -> bool:
+    """Whether it comes true within so many seconds."""
+    ended = threading.Event()
+    timer = threading.Timer(seconds, ended.set)
+    timer.start()
+    while not ended.wait(0.1):
+        if condition():
+            timer.cancel()
+            return True
+    return False
+
+
+def test_the_file_does_not_hold_the_key(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    key = new_key(file, "me", concurrency=2, bytes_per_minute=1000)
+    assert len(key) > 40
+    assert key not in file.read_text()
+    assert key.removeprefix("ek-") not in file.read_text()
+    assert read_keys(file)["me"].concurrency == 2
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    old, new = new_key(file, "old"), new_key(file, "new")
+    text = file.read_text().replace("[new]", "expires = 2020-01-01\n\n[new]")
+    file.write_text(text + "expires = 2999-01-01T00:00:00\n")
+    keys = Keys(file)
+    assert keys.find(old) is None
+    assert keys.find(new) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a]\nsha256 = 'short'\n", "a.sha256: String should match"),
+        ("[a]\n", "a.sha256: Field required"),
+        (f"[a]\nsha256 = '{'0' * 64}'\nadmn = true\n", "a.admn"),
+        (
+            f"[a]\nsha256 = '{'0' * 64}'\nconcurrency = 0\n",
+            "a.concurrency: .* greater than or equal to 1",
+        ),
+        ("[a\n", "keys.toml"),
+    ],
+)
+def test_a_bad_file_is_refused_at_start(
+    tmp_path: Path, artifacts: Path, text: str, said: str
+) -> None:
+    (tmp_path / "keys.toml").write_text(text)
+    with pytest.raises(BadKeys, match=said):
+        create_app(settings(artifacts, keys=tmp_path / "keys.toml"))
+    with pytest.raises(BadKeys):
+        new_key(tmp_path / "keys.toml", "b")
+    assert (tmp_path / "keys.toml").read_text() == text
+
+
+def test_names_are_plain_and_used_once(tmp_path: Path) -> None:
+    new_key(tmp_path / "keys.toml", "a")
+    for name in ("a", "", "a b", "a]\nadmin = true", "x" * 65):
+        with pytest.raises(BadKeys):
+            new_key(tmp_path / "keys.toml", name)
+
+
+def test_callers_have_names(ring: _Ring, artifacts: Path) -> None:
+    seen = []
+    for chosen, headers, host in (
+        (ring.settings, _bearing(ring.admin), "192.0.2.1"),
+        (settings(artifacts), {}, "127.0.0.1"),
+        (settings(artifacts), {"x-forwarded-for": "192.0.2.7"}, "127.0.0.1"),
+        (settings(artifacts, host="0.0.0.0"), {}, "127.0.0.1"),
+        (settings(artifacts), {}, "192.0.2.1"),
+    ):
+        app = create_app(chosen)
+
+        async def tell(scope: Any, receive: Any, send: Any) -> None:
+            seen.append((scope["state"]["caller"].id, scope["state"]["caller"].admin))
+
+        app.mount("/v1/told", tell)
+        with pytest.raises(Exception):  # noqa: B017, PT011 - it answers nothing
+            TestClient(app, client=(host, 1)).get("/v1/told", headers=headers)
+    assert seen == [
+        ("admin", True),
+        ("address:127.0.0.1", True),
+        ("address:127.0.0.1", False),  # behind a proxy nobody knows of
+        ("address:127.0.0.1", False),
+        ("address:192.0.2.1", False),
+    ]
+
+
+def test_addresses_of_one_home_are_one_caller() -> None:
+    assert network("2001:db8::1") == network("2001:db8::ffff:2") == "2001:db8::/64"
+    assert network("::ffff:192.0.2.1") == network("192.0.2.1") == "192.0.2.1"
+    assert network("2001:db8:0:1::1") != network("2001:db8::1")
+
+
+@pytest.mark.parametrize(
+    ("trusted", "caller"), [((), "address:127.0.0.1"), (("127.0.0.1",), "address:192.0.2.55")]
+)
+def test_only_a_known_proxy_says_whom_it_speaks_for(
+    artifacts: Path, caplog: pytest.LogCaptureFixture, trusted: tuple[str, ...], caller: str
+) -> None:
+    caplog.set_level("INFO", "evenkeel.request")
+    with listening(settings(artifacts, trusted_proxies=trusted)) as (url, _):
+        httpx.get(f"{url}/v1/models", headers={"x-forwarded-for": "192.0.2.55"})
+        assert eventually(lambda: bool(caplog.messages))
+    assert [json.loads(line)["caller"] for line in caplog.messages if line[0] == "{"] == [caller]

@@ -1,0 +1,163 @@
+"""Deadlines, turns and slow readers as callers see them."""
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.serving import Service, eventually, listening, running, settings
+
+_LONG = {"model": "letters", "max_tokens": 60_000, "seed": 1}
+
+
+@contextmanager
+def _slow(service: Service, model: str = "letters", run_s: float = 0.01) -> Iterator[None]:
+    """Every run of the model takes so long."""
+    runner = service.app.state.models[model].engine._runner
+    fast = runner.run
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        time.sleep(run_s)
+        return fast(*args, **kwargs)
+
+    runner.run = run
+    try:
+        yield
+    finally:
+        del runner.run
+
+
+def test_a_whole_answer_past_the_deadline_of_its_request_is_a_504(artifacts: Path) -> None:
+    with running(settings(artifacts)) as service, _slow(service):
+        began_s = time.monotonic()
+        late = service.post(**_LONG, deadline_s=0.3)
+        assert late.status_code == 504
+        assert late.json()["error"]["code"] == "deadline_exceeded"
+        assert time.monotonic() - began_s < 5
+        assert eventually(lambda: service.metric("requests_running") == 0)
+
+
+def test_a_stream_past_its_deadline_ends_with_what_it_has_and_where_to_go_on(
+    artifacts: Path,
+) -> None:
+    with running(settings(artifacts)) as service:
+        whole = service.text(prompt="ab", max_tokens=4_000, seed=5)
+        with _slow(service):
+            *events, last = service.events(prompt="ab", max_tokens=4_000, seed=5, deadline_s=0.5)
+        assert last["error"]["code"] == "deadline_exceeded"
+        begun = "".join(event["choices"][0]["text"] for event in events)
+        assert 0 < len(begun) < len(whole)
+        assert begun + service.text(**last["resume"]) == whole
+
+
+def test_a_request_may_not_take_longer_than_the_service_allows(artifacts: Path) -> None:
+    with running(settings(artifacts, deadline_s=0.3)) as service, _slow(service):
+        assert service.post(**_LONG, deadline_s=1000.0).status_code == 504
+        assert service.post(max_tokens=5).status_code == 200
+
+
+@pytest.mark.parametrize("value", [0, -1, "soon", 1e400])
+def test_a_deadline_is_a_number_of_seconds(artifacts: Path, value: object) -> None:
+    with running(settings(artifacts)) as service:
+        body = '{"model": "letters", "deadline_s": %s}'
+        text = "1e400" if value == 1e400 else repr(value).replace("'", '"')
+        given = service.client.post(
+            "/v1/completions", content=body % text, headers={"content-type": "application/json"}
+        )
+        assert given.status_code == 400
+        assert given.json()["error"]["param"] == "deadline_s"
+
+
+def test_a_request_that_others_would_hold_up_is_refused_with_a_time(artifacts: Path) -> None:
+    chosen = settings(artifacts, slots=1, max_wait_s=0.1, queue_size=1000)
+    with running(chosen) as service, _slow(service, run_s=0.05), ThreadPoolExecutor(8) as pool:
+        # It learns how slow it is, then somebody waits.
+        asked = [pool.submit(service.post, max_tokens=600, seed=i) for i in range(6)]
+        assert eventually(lambda: any(a.done() and a.result().status_code == 503 for a in asked))
+        refused = [a.result() for a in asked if a.done() and a.result().status_code == 503]
+        assert {r.json()["error"]["code"] for r in refused} == {"overloaded"}
+        assert all(int(r.headers["retry-after"]) >= 1 for r in refused)
+
+
+def test_one_request_is_answered_while_another_caller_has_two_hundred(artifacts: Path) -> None:
+    chosen = settings(artifacts, slots=2, queue_size=500, max_wait_s=1e6)
+    with listening(chosen) as (url, app):
+        engine = app.state.models["letters"].engine
+
+        def ask(address: str, **body: Any) -> float:
+            transport = httpx.HTTPTransport(local_address=address)
+            with httpx.Client(transport=transport, timeout=60) as client:
+                began_s = time.monotonic()
+                answer = client.post(f"{url}/v1/completions", json={"model": "letters"} | body)
+                assert answer.status_code == 200
+                return time.monotonic() - began_s
+
+        with ThreadPoolExecutor(40) as pool:
+            many = [pool.submit(ask, "127.0.0.2", max_tokens=4_000, n=5) for _ in range(40)]
+            assert eventually(lambda: len(engine._schedule.waiting) > 150)
+            one_s = ask("127.0.0.1", max_tokens=200)
+            waited_s = [other.result() for other in many]
+        assert one_s < max(waited_s) / 10
+
+
+def test_a_stream_nobody_reads_pauses_and_others_go_on(artifacts: Path) -> None:
+    with listening(settings(artifacts, slots=1, max_tokens=10**7, max_request_steps=10**7)) as (
+        url,
+        app,
+    ):
+        engine = app.state.models["letters"].engine
+        body = {"model": "letters", "max_tokens": 5_000_000, "stream": True, "seed": 1}
+        with httpx.Client(timeout=60) as client:
+            with client.stream("POST", f"{url}/v1/completions", json=body) as unread:
+                assert unread.status_code == 200
+                assert eventually(lambda: any(t.job.paused for t in engine._schedule.waiting))
+                written = engine._schedule.waiting[0].job.written
+                assert written < 500_000
+                quick = httpx.post(f"{url}/v1/completions", json={"model": "letters"}, timeout=60)
+                assert quick.status_code == 200
+            assert eventually(lambda: not engine._schedule.waiting and not engine._schedule.slots)
+
+
+def test_who_reads_slowly_misses_nothing(artifacts: Path) -> None:
+    with listening(settings(artifacts, slots=1)) as (url, _):
+        body = {"model": "letters", "max_tokens": 30_000, "seed": 3}
+        whole = httpx.post(f"{url}/v1/completions", json=body, timeout=60).json()
+        texts = []
+        with httpx.stream("POST", f"{url}/v1/completions", json=body | {"stream": True}) as slow:
+            for number, line in enumerate(slow.iter_lines()):
+                if number % 100 == 0:
+                    time.sleep(0.02)
+                if line.startswith("data: {"):
+                    texts.append(httpx.Response(200, content=line[6:]).json()["choices"][0]["text"])
+        assert "".join(texts) == whole["choices"][0]["text"]
+
+
+def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(artifacts: Path) -> None:
+    chosen = settings(artifacts, slots=1, max_wait_s=1e-6)
+    with running(chosen) as service:
+        text = "\n".join(["ab"] * 6)
+        done = threading.Event()
+
+        def crowd() -> None:
+            while not done.is_set():
+                service.client.post("/v1/handwriting", json={"text": "cc", "format": "json"})
+
+        with ThreadPoolExecutor(3) as pool:
+            others = [pool.submit(crowd) for _ in range(3)]
+            answers = [
+                service.client.post("/v1/handwriting", json={"text": text, "format": "json"})
+                for _ in range(5)
+            ]
+            done.set()
+            for other in others:
+                other.result()
+        assert {answer.status_code for answer in answers} <= {200, 503}
+        for answer in answers:
+            if answer.status_code == 503:  # not let in: never after a line of it was written
+                assert answer.json()["error"]["code"] == "overloaded"

@@ -1,0 +1,104 @@
+"""A session of `/v1/online` goes on exactly where it stood, also when the service ends."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.serving import eventually, running, settings
+from tests.service.writing import InkService, Session, online
+
+_RESTART = 1012
+_OPENINGS: dict[str, dict[str, Any]] = {
+    "text": {"model": "letters"},
+    "ink": {"model": "scrawl", "text": "keel over", "origin": [32, 70]},
+    "a hand": {"model": "scrawl", "text": "keel", "style": "upright", "line_height": 40},
+}
+_READ: dict[str, dict[str, Any]] = {"text": {"bytes": [73, 116]}, "ink": {"point": [40.25, 71, 0]}}
+
+
+def _script(name: str) -> list[dict[str, Any]]:
+    read = _READ["text" if name == "text" else "ink"]
+    return [read, {"write": 3}, {"write": 1}, read, {"write": 5}, {"write": 2}]
+
+
+def _again(opening: dict[str, Any], token: str) -> dict[str, Any]:
+    return {n: v for n, v in opening.items() if n not in ("seed", "style")} | {"state": token}
+
+
+@pytest.mark.parametrize("name", [*_OPENINGS])
+def test_a_session_goes_on_from_every_message(pen: InkService, name: str) -> None:
+    opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
+    tokens, answers = [], []
+    with online(pen, **opening) as session:
+        for message in script:
+            tokens.append(session.ask(state=True)["state"])
+            answers.append(session.ask(**message))
+    for number, token in enumerate(tokens):
+        with online(pen, **_again(opening, token)) as session:
+            assert [session.ask(**message) for message in script[number:]] == answers[number:]
+
+
+def test_a_text_that_has_ended_stays_so(ink: InkService) -> None:
+    opening = {"model": "scrawl", "seed": 4, "text": "a", "bias": 1}
+    with online(ink, **opening) as session:
+        assert session.ask(write=400)["ended"]
+        token = session.ask(state=True)["state"]
+    with online(ink, **_again(opening, token)) as session:
+        assert "has ended" in session.ask(write=1)["error"]["message"]
+
+
+def test_a_session_goes_on_as_a_completion_and_the_other_way_round(pen: InkService) -> None:
+    with online(pen, model="letters", seed=6) as session:
+        session.ask(write=8)
+        token = session.ask(state=True)["state"]
+        expected = bytes(session.ask(write=20)["bytes"])
+    body = {"model": "letters", "max_tokens": 19, "state": token, "return_state": True}
+    choice = pen.client.post("/v1/completions", json=body).json()["choices"][0]
+    assert choice["text"] == expected.decode(errors="ignore")
+    with online(pen, model="letters", seed=6) as session:
+        session.ask(write=8 + 20)
+        expected = bytes(session.ask(write=9)["bytes"])
+    with online(pen, model="letters", state=choice["state"]) as session:
+        assert bytes(session.ask(write=9)["bytes"]) == expected
+
+
+def test_the_middle_of_a_line_is_no_hand(ink: InkService) -> None:
+    with online(ink, model="scrawl", text="keel") as session:
+        session.ask(write=3)
+        token = session.ask(state=True)["state"]
+    refused = ink.post(text="a", state=token)
+    assert refused.status_code == 400
+    assert "within a line" in refused.json()["error"]["message"]
+    assert ink.post(text="a", style=token).status_code == 400
+
+
+def test_a_session_has_one_hand(ink: InkService) -> None:
+    with ink.client.websocket_connect("/v1/online") as socket:
+        session = Session(socket)
+        answer = session.ask(model="scrawl", state=ink.token(), style="upright")
+        assert answer["error"]["param"] == "style"
+        assert session.closed() == 1008
+
+
+@pytest.mark.parametrize("name", [*_OPENINGS])
+def test_a_service_that_ends_hands_out_where_sessions_stand(inks: Path, name: str) -> None:
+    opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
+    with running(settings(inks)) as one, running(settings(inks)) as other:
+        first, second = InkService(one.app, one.client), InkService(other.app, other.client)
+        with online(second, **opening) as session:
+            expected = [session.ask(**message) for message in script]
+        with online(first, **opening) as session:
+            answers = [session.ask(**message) for message in script[:3]]
+            one.client.portal.call(one.app.state.sessions.end)
+            last = json.loads(session._socket.receive_text())
+            assert last.keys() == {"closing", "state"}
+            assert session.closed() == _RESTART
+        with online(second, **_again(opening, last["state"])) as session:
+            answers += [session.ask(**message) for message in script[3:]]
+        assert answers == expected
+        with first.client.websocket_connect("/v1/online") as socket:  # one that comes too late
+            assert json.loads(socket.receive_text()).keys() == {"closing"}
+            assert Session(socket).closed() == _RESTART
+        assert eventually(lambda: len(one.app.state.sessions) == 0)

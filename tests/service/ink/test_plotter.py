@@ -1,0 +1,133 @@
+"""What a plotter is told is the ink of the page, within half of the unit it is told in."""
+
+import re
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from service.ink.pen import LinePen, strokes
+from service.ink.plotter import to_gcode, to_hpgl, to_plotter_svg
+from tests.service.ink.sheets import sheet, some_offsets
+from tests.service.writing import InkService
+
+Points = NDArray[np.float64]
+_LINES = 2
+_MM_PER_INCH, _PX_PER_INCH = 25.4, 96
+_HALF_A_MICRON = 0.0005 + 1e-9
+_HALF_A_UNIT = 1 / 80 + 1e-9  # of HP-GL, in mm
+_REQUEST = {"text": "Even keel\nis on", "seed": 3, "width": 400}
+
+
+def _ink() -> list[Points]:
+    """Strokes in px; the last is a dot, the one before leaves the page on every side."""
+    ink = strokes(LinePen(sheet(), 1).move(some_offsets(200)))
+    beyond = np.array([[-50.0, 20], [900, 20], [30, -70], [30, 900]])
+    return [*ink, beyond, np.array([[120.0, 60]])]
+
+
+def _expected_mm(ink: list[Points]) -> list[Points]:
+    """The ink on its page, y down; the page is 400 px wide and 120 px high."""
+    return [np.clip(s, 0, (400, 120)) * _MM_PER_INCH / _PX_PER_INCH for s in ink]
+
+
+def _upside_down(drawn: list[Points]) -> list[Points]:
+    return [stroke * (1, -1) + (0, 120 * _MM_PER_INCH / _PX_PER_INCH) for stroke in drawn]
+
+
+def _of_hpgl(text: str) -> list[Points]:
+    """The strokes of a pen that follows HP-GL, in mm."""
+    drawn: list[list[list[float]]] = []
+    start, *commands, end = [command.strip() for command in text.split(";")]
+    assert (start, commands[0], commands[-1], end) == ("IN", "SP1", "SP0", "")
+    for command in commands[1:-1]:
+        numbers = [int(number) for number in command[2:].split(",")]
+        places = [[x / 40, y / 40] for x, y in zip(numbers[::2], numbers[1::2], strict=True)]
+        if command[:2] == "PU":
+            drawn.append(places)
+        else:
+            assert command[:2] == "PD"
+            drawn[-1] += places
+    assert drawn.pop() == [[0, 0]]
+    return [np.array(stroke) for stroke in drawn]
+
+
+def _of_gcode(text: str) -> list[Points]:
+    """The strokes of a pen that follows G-code, in mm."""
+    drawn: list[list[list[float]]] = []
+    at, is_up = [0.0, 0.0], False
+    for line in text.splitlines():
+        words = {word[0]: float(word[1:]) for word in line.split()}
+        if "Z" in words:
+            is_up = words["Z"] > 0
+            if not is_up:
+                drawn.append([at])
+        elif "X" in words:
+            at = [words["X"], words["Y"]]
+            assert (words["G"] == 0) == is_up, "the pen writes no faster than told"
+            if not is_up:
+                drawn[-1].append(at)
+    assert is_up
+    return [np.array(stroke) for stroke in drawn]
+
+
+def _of_svg(text: str) -> list[Points]:
+    """The strokes of a drawing, in mm."""
+    root = ElementTree.fromstring(text)
+    width, height = (float(root.attrib[name].removesuffix("mm")) for name in ("width", "height"))
+    assert root.attrib["viewBox"].split() == ["0", "0", f"{width}", f"{height}"]
+    paths = [e.attrib["d"] for e in root.iter() if e.tag.endswith("}path")]
+    numbers = [re.findall(r"-?[\d.]+", path) for path in paths]
+    return [np.array(found, float).reshape(-1, 2) for found in numbers]
+
+
+def _assert_same(drawn: list[Points], expected: list[Points], tolerance: float) -> None:
+    assert len(drawn) == len(expected)
+    for one, other in zip(drawn, expected, strict=True):
+        if len(other) == 1 and len(one) == 2:  # a dot is a line of no length
+            other = np.repeat(other, 2, axis=0)
+        np.testing.assert_allclose(one, other, rtol=0, atol=tolerance)
+
+
+def test_hpgl_draws_the_ink_of_the_page() -> None:
+    drawn = _of_hpgl(to_hpgl(_ink(), sheet(), _LINES))
+    _assert_same(_upside_down(drawn), _expected_mm(_ink()), _HALF_A_UNIT)
+
+
+def test_gcode_draws_the_ink_of_the_page() -> None:
+    drawn = _of_gcode(to_gcode(_ink(), sheet(), _LINES))
+    _assert_same(_upside_down(drawn), _expected_mm(_ink()), _HALF_A_MICRON)
+
+
+def test_the_drawing_for_plotters_draws_the_ink_of_the_page() -> None:
+    text = to_plotter_svg(_ink(), sheet(), _LINES)
+    _assert_same(_of_svg(text), _expected_mm(_ink()), _HALF_A_MICRON)
+    assert ElementTree.fromstring(text).attrib["width"] == "105.833mm"
+
+
+@pytest.mark.parametrize("write", [to_hpgl, to_gcode, to_plotter_svg])
+def test_a_page_without_ink_moves_no_pen_down(write: object) -> None:
+    text = write([], sheet(), 1)  # type: ignore[operator]
+    assert not re.search("PD|G1|<path", text)
+
+
+@pytest.mark.parametrize(
+    ("format_", "media_type", "read"),
+    [
+        ("hpgl", "application/vnd.hp-hpgl", _of_hpgl),
+        ("gcode", "text/x.gcode", _of_gcode),
+        ("plotter-svg", "image/svg+xml", _of_svg),
+    ],
+)
+def test_the_service_answers_for_plotters(
+    ink: InkService, format_: str, media_type: str, read: object
+) -> None:
+    answer = ink.post(**_REQUEST, format=format_)
+    assert answer.status_code == 200
+    assert answer.headers["content-type"].partition(";")[0] == media_type
+    assert answer.headers["x-evenkeel-seed"] == "3"
+    drawn = read(answer.text)  # type: ignore[operator]
+    page = [stroke for line in ink.strokes(**_REQUEST) for stroke in line]
+    assert list(map(len, drawn)) == [max(2, len(s)) if read is not _of_gcode else len(s)
+                                     for s in page]  # fmt: skip

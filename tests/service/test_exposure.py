@@ -1,0 +1,203 @@
+"""What a service in a process of its own lets strangers do: nothing unless told to, whatever they
+open; and its log keeps secrets."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from service.__main__ import main
+from service.http.keys import new_key, read_keys
+from tests.service.serving import eventually
+
+_ROOT = Path(__file__).parents[2]
+
+
+@contextmanager
+def _started(
+    artifacts: Path, *, files: int | None = None, **environment: str
+) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+    """The URL and process of a service that is ready."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    usual = {
+        "EVENKEEL_ARTIFACTS": str(artifacts),
+        "EVENKEEL_PORT": str(port),
+        "EVENKEEL_PROVIDER": "cpu",
+        "EVENKEEL_THREADS": "1",
+        "EVENKEEL_ALLOW_UNPROVED": "1",
+    }
+
+    def limit_files() -> None:
+        if files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service"],
+        cwd=_ROOT,
+        env=os.environ | usual | environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        preexec_fn=limit_files,
+    )
+    url = f"http://127.0.0.1:{port}"
+
+    def ready() -> bool:
+        with suppress(httpx.TransportError):
+            return httpx.get(f"{url}/readyz").status_code == 200
+        return False
+
+    try:
+        assert eventually(ready)
+        yield url, process
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+def _ended(process: "subprocess.Popen[str]") -> str:
+    """What it has put out, once it was told to stop."""
+    process.send_signal(signal.SIGTERM)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    return out
+
+
+class _Run:
+    """The command in this process, for what ends before anything is served."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        """Exit status and what was put out."""
+        self._monkeypatch.setattr(sys, "argv", ["service", *arguments])
+        for name, value in environment.items():
+            self._monkeypatch.setenv(name, value)
+        status = main()
+        return status, *self._capsys.readouterr()
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> _Run:
+    return _Run(monkeypatch, capsys)
+
+
+def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "somebody")
+    wrong = "ek-wrong-but-somewhere-else-right"
+    state_key = "the state key of all replicas"
+    environment = {
+        "EVENKEEL_HOST": "0.0.0.0",
+        "EVENKEEL_KEYS": str(tmp_path / "keys.toml"),
+        "EVENKEEL_STATE_KEY": state_key,
+        "EVENKEEL_LOG_LEVEL": "debug",
+    }
+    with _started(artifacts, **environment) as (url, process):
+        for given in (key, wrong):
+            headers = {"authorization": f"Bearer {given}"}
+            httpx.get(f"{url}/v1/models", headers=headers)
+            httpx.get(f"{url}/v1/models?api_key={given}")
+            httpx.post(f"{url}/v1/completions", headers=headers, content=b"{")
+            for address in ("/v1/online", f"/v1/online?api_key={given}"):
+                ways = ({"additional_headers": headers}, {"subprotocols": [f"bearer.{given}"]})
+                for way in ways:
+                    with (
+                        suppress(InvalidStatus),
+                        connect(url.replace("http", "ws") + address, **way) as online,
+                    ):
+                        online.send(json.dumps({"model": "letters"}))
+                        online.recv()
+            with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0)) as wire:
+                wire.sendall(f"GET / HTTP/1.1\r\nAuthorization: Bearer {given}\r\n\0\r\n".encode())
+                wire.recv(1000)
+        logged = _ended(process)
+    assert "/v1/online" in logged
+    assert "somebody" in logged
+    for secret in (key, wrong, state_key, read_keys(tmp_path / "keys.toml")["somebody"].sha256):
+        assert secret not in logged
+
+
+def test_few_files_leave_room_for_probes(artifacts: Path) -> None:
+    everywhere = {"EVENKEEL_HOST": "0.0.0.0", "EVENKEEL_OPEN": "1"}
+    with _started(artifacts, files=128, **everywhere) as (url, process):
+        port = urlsplit(url).port or 0
+        wires = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
+        for probe in ("/livez", "/readyz"):
+            assert httpx.get(url + probe, timeout=20).status_code == 200
+        for wire in wires:
+            wire.close()
+        assert "Too many open files" not in _ended(process)
+
+
+def test_a_half_sent_body_does_not_hold_the_drain(artifacts: Path) -> None:
+    with _started(artifacts, EVENKEEL_REQUEST_TIMEOUT_S="1") as (url, process):
+        head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
+        with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0)) as wire:
+            wire.sendall(head)
+            httpx.get(f"{url}/livez")  # by now the other one has been read
+            began_s = time.monotonic()
+            _ended(process)
+            assert time.monotonic() - began_s < 10  # the drain may take 20 s
+            assert wire.recv(1000).startswith(b"HTTP/1.1 408 ")
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])
+def test_beyond_the_loopback_interface_it_wants_keys_or_a_word(run: _Run, host: str) -> None:
+    status, _, told = run(EVENKEEL_HOST=host)
+    assert status == 2
+    assert "EVENKEEL_KEYS" in told
+    assert "EVENKEEL_OPEN=1" in told
+
+
+def test_keys_that_cannot_be_read_are_an_error(artifacts: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "service"],
+        cwd=_ROOT,
+        env=os.environ
+        | {"EVENKEEL_ARTIFACTS": str(artifacts), "EVENKEEL_KEYS": "/nowhere/keys.toml"},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert "error: /nowhere/keys.toml" in done.stderr
+
+
+@pytest.mark.parametrize("key", ["x" * 16, "abababababababab"])
+def test_a_state_key_without_variety_is_refused(run: _Run, key: str) -> None:
+    status, _, told = run(EVENKEEL_STATE_KEY=key)
+    assert status == 2
+    assert "EVENKEEL_STATE_KEY: " in told
+    assert "fewer than 8 different characters" in told
+    assert key not in told
+
+
+def test_a_key_is_made_and_told_once(run: _Run, tmp_path: Path) -> None:
+    file = tmp_path / "keys.toml"
+    new = ("keys", "new", "me", "--file", str(file))
+    status, key, _ = run(*new, "--admin", "--concurrency", "3", "--bytes-per-minute", "5000")
+    assert status == 0
+    assert key.startswith("ek-")
+    assert key.strip() not in file.read_text()
+    entry = read_keys(file)["me"]
+    assert (entry.admin, entry.concurrency, entry.bytes_per_minute) == (True, 3, 5000)
+    status, _, told = run(*new)
+    assert status == 2
+    assert "has a key me already" in told

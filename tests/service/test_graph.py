@@ -1,0 +1,279 @@
+"""A graph that could do harm never reaches onnxruntime."""
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from export.graph import INTEGER, ROW_INDEPENDENT
+from service.artifact import ArtifactError, load_artifact
+from service.graph import read_graph
+from service.harmless import OPERATORS, QUANTIZED
+from tests.service.altered import copy_of, edit_manifest, rehash
+
+_SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").glob("*/*.onnx"))
+
+
+@pytest.fixture
+def copy(artifacts: Path, tmp_path: Path) -> Path:
+    return copy_of(artifacts / "letters", tmp_path)
+
+
+def _refused(artifact: Path, edit: Callable[[ModelProto], object], name: str = "model.onnx") -> str:
+    """The error for an artifact one of whose graphs was edited, its hash corrected."""
+    model = onnx.load(artifact / name, load_external_data=False)
+    edit(model)
+    (artifact / name).write_bytes(model.SerializeToString())
+    rehash(artifact)
+    started = time.monotonic()
+    with pytest.raises(ArtifactError) as caught:
+        load_artifact(artifact)
+    assert time.monotonic() - started < 10
+    assert str(artifact / name) in str(caught.value)
+    return str(caught.value)
+
+
+def _scan(model: ModelProto) -> NodeProto:
+    return next(node for node in model.graph.node if node.op_type == "Scan")
+
+
+def _constant(model: ModelProto, name: str, value: object) -> None:
+    model.graph.initializer.append(numpy_helper.from_array(np.array(value), name))
+
+
+def _weight(model: ModelProto) -> TensorProto:
+    return next(t for t in model.graph.initializer if t.external_data)
+
+
+def _point(model: ModelProto, **entries: str) -> None:
+    """Change where a weight lies."""
+    for entry in _weight(model).external_data:
+        entry.value = entries.get(entry.key, entry.value)
+
+
+@pytest.mark.parametrize("path", _SHIPPED, ids=lambda p: f"{p.parent.name}/{p.name}")
+def test_the_reader_finds_what_onnx_does(path: Path) -> None:
+    mine, theirs = read_graph(path.read_bytes()), onnx.load(path, load_external_data=False).graph
+    assert [n.operator for n in mine.nodes] == [n.op_type for n in theirs.node]
+    assert [n.inputs for n in mine.nodes] == [tuple(n.input) for n in theirs.node]
+    assert [v.name for v in (*mine.inputs, *mine.outputs)] == [
+        v.name for v in (*theirs.input, *theirs.output)
+    ]
+    for found, tensor in zip(mine.tensors, theirs.initializer, strict=True):
+        assert (found.name, found.shape, found.element) == (
+            tensor.name,
+            tuple(tensor.dims),
+            tensor.data_type,
+        )
+        entries = {entry.key: entry.value for entry in tensor.external_data}
+        assert (found.external or {}, found.inline_bytes) == (entries, len(tensor.raw_data))
+
+
+def test_operators_are_those_that_are_exported() -> None:
+    assert ROW_INDEPENDENT - {"Constant", "Expand"} == OPERATORS
+    assert QUANTIZED == INTEGER
+
+
+@pytest.mark.parametrize("operator", ["Loop", "If", "Expand", "ConstantOfShape", "Tile", "Range"])
+def test_an_operator_that_is_not_exported_is_refused(copy: Path, operator: str) -> None:
+    def edit(model: ModelProto) -> None:
+        model.graph.node.append(helper.make_node(operator, ["token"], ["more"]))
+
+    assert f"operator '{operator}' is not one that is served" in _refused(copy, edit)
+
+
+def test_an_operator_in_the_body_of_the_scan_is_looked_at_too(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        _scan(model).attribute[0].g.node[0].op_type = "Loop"
+
+    assert "operator 'Loop' is not one that is served" in _refused(copy, edit)
+
+
+def test_operators_of_quantised_graphs_are_refused_in_others(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        model.graph.node.append(helper.make_node("MatMulInteger", ["token", "token"], ["more"]))
+
+    assert "operator 'MatMulInteger' is not one that is served" in _refused(copy, edit)
+
+
+def test_a_loop_bomb_is_refused_at_once(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        body = helper.make_graph([], "body", [], [])
+        _constant(model, "forever", 1 << 62)
+        model.graph.node.append(helper.make_node("Loop", ["forever"], ["end"], body=body))
+
+    assert "operator 'Loop'" in _refused(copy, edit)
+
+
+def test_a_second_scan_or_one_over_the_files_own_data_is_refused(copy: Path) -> None:
+    def twice(model: ModelProto) -> None:
+        model.graph.node.append(_scan(model))
+
+    def over_state(model: ModelProto) -> None:
+        scan = _scan(model)
+        scan.input[-1] = "token"
+
+    assert "2 Scan nodes; there must be 1" in _refused(copy_of(copy, copy.parent / "a"), twice)
+    assert "the Scan is not over the inputs of each step" in _refused(copy, over_state)
+
+
+def test_a_scan_in_the_graph_of_one_step_is_refused(copy: Path) -> None:
+    scan = _scan(onnx.load(copy / "model.onnx", load_external_data=False))
+    assert "1 Scan nodes; there must be 0" in _refused(
+        copy, lambda model: model.graph.node.append(scan), "step.onnx"
+    )
+
+
+def test_a_scan_within_a_scan_is_refused(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        inner = NodeProto()
+        inner.CopyFrom(_scan(model))
+        _scan(model).attribute[0].g.node.append(inner)
+
+    assert "a graph within a graph" in _refused(copy, edit)
+
+
+@pytest.mark.parametrize("place", ["graph", "body"])
+def test_what_onnxruntime_would_compute_while_it_loads_is_refused(copy: Path, place: str) -> None:
+    def edit(model: ModelProto) -> None:
+        _constant(model, "column", np.zeros((500, 1), np.float32))
+        _constant(model, "line", np.zeros((1, 500), np.float32))
+        graph = model.graph if place == "graph" else _scan(model).attribute[0].g
+        graph.node.append(helper.make_node("Add", ["column", "line"], ["large"]))
+
+    assert "Add ('large',) is computed from constants alone" in _refused(copy, edit)
+
+
+def test_a_split_into_more_than_its_parts_does_not_end_the_process(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        nodes = _scan(model).attribute[0].g.node
+        next(node for node in nodes if node.op_type == "Split").output.append("more")
+
+    assert "has not that many parts" in _refused(copy, edit)
+
+
+def _domain(model: ModelProto) -> None:
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+
+
+def _node_domain(model: ModelProto) -> None:
+    model.graph.node[0].domain = "com.microsoft"
+
+
+def _function(model: ModelProto) -> None:
+    model.functions.append(helper.make_function("", "F", [], [], [], model.opset_import))
+
+
+def _sparse(model: ModelProto) -> None:
+    model.graph.sparse_initializer.add()
+
+
+def _attribute_tensor(model: ModelProto) -> None:
+    value = numpy_helper.from_array(np.zeros(3))
+    model.graph.node.append(helper.make_node("Constant", [], ["c"], value=value))
+
+
+@pytest.mark.parametrize("edit", [_domain, _node_domain, _function, _sparse, _attribute_tensor])
+def test_parts_of_onnx_that_no_exported_graph_has_are_refused(
+    copy: Path, edit: Callable[[ModelProto], None]
+) -> None:
+    assert "is not one of" in (message := _refused(copy, edit)) or "must be ONNX's own" in message
+
+
+@pytest.mark.parametrize(
+    "entries",
+    [
+        {"location": "unlisted.safetensors"},
+        {"location": "../letters/model.safetensors"},
+        {"location": "/etc/passwd"},
+        {"location": "golden.safetensors"},
+        {"offset": "-8"},
+        {"offset": "99999999999"},
+        {"offset": "9" * 30},
+        {"offset": "²"},
+        {"length": "4"},
+        {"length": ""},
+    ],
+)
+def test_weights_come_only_from_bytes_that_have_a_hash(copy: Path, entries: dict[str, str]) -> None:
+    (copy / "unlisted.safetensors").write_bytes((copy / "model.safetensors").read_bytes())
+    _refused(copy, lambda model: _point(model, **entries))
+
+
+@pytest.mark.parametrize("shape", [[1 << 40], [-3], [0], [1 << 62] * 9, [1 << 63 - 1] * 2])
+@pytest.mark.parametrize("external", [False, True])
+def test_a_tensor_has_the_bytes_of_its_shape(copy: Path, shape: list[int], external: bool) -> None:
+    def edit(model: ModelProto) -> None:
+        tensors = [t for t in model.graph.initializer if bool(t.external_data) == external]
+        tensors[0].dims[:] = shape
+
+    assert "tensor " in _refused(copy, edit)
+
+
+def test_weights_are_not_multiplied_by_naming_them_often(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        weight = max(model.graph.initializer, key=lambda t: np.prod(t.dims) * len(t.external_data))
+        for index in range(50):
+            model.graph.initializer.append(weight)
+            model.graph.initializer[-1].name = f"copy {index}"
+
+    assert "of the files, which have fewer" in _refused(copy, edit)
+
+
+def _rename(model: ModelProto) -> None:
+    model.graph.input[0].name = "other"
+
+
+def _reshape(model: ModelProto) -> None:
+    model.graph.input[1].type.tensor_type.shape.dim[1].dim_value = 47
+
+
+def _retype(model: ModelProto) -> None:
+    model.graph.output[-1].type.tensor_type.elem_type = TensorProto.DOUBLE
+
+
+def _drop(model: ModelProto) -> None:
+    del model.graph.output[-1]
+
+
+def _add(model: ModelProto) -> None:
+    model.graph.input.append(helper.make_tensor_value_info("extra", TensorProto.FLOAT, ["B"]))
+
+
+@pytest.mark.parametrize("edit", [_rename, _reshape, _retype, _drop, _add])
+@pytest.mark.parametrize("name", ["model.onnx", "step-filtered.onnx"])
+def test_inputs_and_outputs_are_the_ports_of_the_manifest(
+    copy: Path, name: str, edit: Callable[[ModelProto], None]
+) -> None:
+    assert "are not the manifest's ports" in _refused(copy, edit, name)
+
+
+def test_graphs_of_the_wrong_runner_are_refused(copy: Path) -> None:
+    edit_manifest(copy, lambda m: m["graphs"]["scan"].update(plain="step.onnx"))
+    with pytest.raises(ArtifactError, match=r"step\.onnx: inputs are not the manifest's ports"):
+        load_artifact(copy)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\x3a",  # a field without its length
+        b"\x3a\xff\xff\xff\xff\x0f",  # a graph of 4 GB
+        b"\x3a" + b"\xff" * 9 + b"\x01",  # of a negative number of bytes
+        b"\x08" + b"\xff" * 11,  # a number that does not end
+        b"\x0b\x0b\x0b",  # a group
+        b"\x3a\x00\x3a\x00",  # two graphs
+        b"\x3a\x02\x0a\x80" + b"\x0a\x02" * 10**5,
+        b"\x7a\x80" * 10**5,
+    ],
+)
+def test_what_is_no_graph_is_refused_with_a_reason(copy: Path, content: bytes) -> None:
+    (copy / "model.onnx").write_bytes(content)
+    rehash(copy)
+    with pytest.raises(ArtifactError, match=r"model\.onnx: ."):
+        load_artifact(copy)

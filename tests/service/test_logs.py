@@ -1,0 +1,48 @@
+"""Lines of the log name the request that caused them, and requests have lines of their own."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_ROOT = Path(__file__).parents[2]
+_CODE = """
+import logging
+from fastapi import FastAPI
+from starlette.testclient import TestClient
+from service import logs
+from service.http.record import Recorder
+from service.metrics import Metrics
+from service.settings import Settings
+
+async def inside(scope, receive, send):
+    logging.getLogger("service.inside").warning("it happened")
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": b""})
+
+logs.set_up(Settings(log_level="warning"))
+app = FastAPI()
+app.state.routes = []
+app.middleware_stack = Recorder(inside, Metrics())
+logging.getLogger("service.outside").warning("it begins")
+TestClient(app).get("/any", headers={"X-Request-Id": "mine"})
+"""
+
+
+@pytest.mark.parametrize("wanted", ["1", "0"])
+def test_lines_carry_the_id_of_their_request(wanted: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _CODE],
+        cwd=_ROOT,
+        env={"EVENKEEL_LOG_REQUESTS": wanted},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    outside, inside = done.stderr.splitlines()
+    assert outside.endswith(" WARNING service.outside: it begins")
+    assert inside.endswith(" WARNING service.inside [mine]: it happened")
+    requests = [json.loads(line)["request"] for line in done.stdout.splitlines()]
+    assert requests == (["mine"] if wanted == "1" else [])

@@ -1,0 +1,107 @@
+"""What Prometheus is told, and what the dashboard makes of it."""
+
+import json
+import math
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.app import create_app
+from service.metrics import VLLM_NAMES
+from tests.service.serving import Service, settings
+
+_ROOT = Path(__file__).parents[2]
+_OBSERVE = _ROOT / "deploy" / "observe"
+
+
+@pytest.fixture(scope="module")
+def told(scan: Service) -> str:
+    """`/metrics` of a service that has written and refused."""
+    scan.complete(max_tokens=5, prompt="ab")
+    scan.post(max_tokens=-1)
+    return str(scan.client.get("/metrics").text)
+
+
+def _samples(told: str, name: str) -> dict[tuple[str, ...], float]:
+    """The values of all samples of that name or of its parts, by part and values of labels."""
+    return {
+        (s.name.removeprefix(name), *sorted(s.labels.values())): s.value
+        for family in text_string_to_metric_families(told)
+        for s in family.samples
+        if re.fullmatch(rf"{re.escape(name)}(_total|_bucket|_sum|_count|_created)?", s.name)
+    }
+
+
+@pytest.mark.parametrize("ours", VLLM_NAMES)
+def test_what_vllm_counts_is_told_under_its_name(scan: Service, told: str, ours: str) -> None:
+    (family,) = getattr(scan.app.state.metrics, ours).collect()
+    theirs = _samples(told, VLLM_NAMES[ours])
+    assert theirs
+    assert theirs == _samples(told, family.name)
+
+
+def test_vllms_labels_are_its_own(told: str) -> None:
+    assert 'vllm:request_success_total{finished_reason="length",model_name="letters"}' in told
+    assert 'vllm:num_requests_running{model_name="letters"} 0.0' in told
+
+
+def test_verdicts_versions_and_the_process_are_told(scan: Service, told: str) -> None:
+    verdict = scan.app.state.models["letters"].verdict
+    values = {s: v for s, _, v in (line.rpartition(" ") for line in told.splitlines())}
+    assert values["evenkeel_ready"] == "1.0"
+    assert values['evenkeel_model_ready{model="letters"}'] == "1.0"
+    assert values['evenkeel_attestation_ok{model="letters"}'] == "1.0"
+    assert float(values['evenkeel_attestation_max_error{model="letters"}']) == verdict.max_error
+    assert float(values['evenkeel_attestation_bound{model="letters"}']) == verdict.bound
+    assert float(values["process_resident_memory_bytes"]) > 2**20
+    assert 'onnxruntime="' in told
+    assert 'provider="cpu"' in told
+
+
+def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:
+    registry = create_app(settings(artifacts)).state.metrics.registry  # its models never start
+    value = registry.get_sample_value
+    assert value("evenkeel_ready") == value("evenkeel_model_ready", {"model": "letters"}) == 0
+    assert math.isnan(value("evenkeel_attestation_ok", {"model": "letters"}))
+
+
+def _expressions() -> Iterator[tuple[str, str]]:
+    board: dict[str, Any] = json.loads((_OBSERVE / "grafana/dashboards/evenkeel.json").read_text())
+    for panel in board["panels"]:
+        for target in panel["targets"]:
+            yield panel["title"], target["expr"]
+    yield "variable", board["templating"]["list"][0]["query"]["query"]
+
+
+@pytest.mark.parametrize(("panel", "expression"), list(_expressions()))
+def test_the_dashboard_asks_for_series_that_there_are(
+    told: str, panel: str, expression: str
+) -> None:
+    samples = [s for f in text_string_to_metric_families(told) for s in f.samples]
+    names = re.findall(r"\b((?:evenkeel|process)_\w+)(?:\{(.*?)\})?", expression)
+    assert names
+    for name, matchers in names:
+        of_name = [s for s in samples if s.name == name]
+        assert of_name, name
+        for label, value in re.findall(r'(\w+)=~?"([^$"]+)"', matchers):
+            values = {s.labels.get(label) for s in of_name} if label != "job" else {"evenkeel"}
+            assert any(re.fullmatch(value, v or "") for v in values), (name, label)
+
+
+def test_the_profile_finds_what_it_is_made_of() -> None:
+    services = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]
+    scraped = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["scrape_configs"]
+    source = yaml.safe_load((_OBSERVE / "grafana/provisioning/datasources/prometheus.yml").read_text())  # fmt: skip # noqa: E501
+    (target,) = scraped[0]["static_configs"][0]["targets"]
+    assert target.partition(":")[0] in services
+    assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    for name in ("prometheus", "grafana"):
+        assert services[name]["profiles"] == ["observe"]
+        for volume in services[name]["volumes"]:
+            place = volume.partition(":")[0]
+            assert not place.startswith(".") or (_ROOT / place).exists()

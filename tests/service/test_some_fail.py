@@ -1,0 +1,92 @@
+"""One bad artifact keeps no other from being served, unless it is required."""
+
+from pathlib import Path
+
+import pytest
+
+from contract.manifest import WEIGHTS
+from service.artifact import ArtifactError
+from service.catalogue import Models
+from service.kinds import KINDS
+from service.metrics import Metrics
+from service.settings import Settings
+from tests.service.altered import copy_of, perturb
+from tests.service.serving import eventually, running, settings
+
+
+@pytest.fixture
+def folder(artifacts: Path, tmp_path: Path) -> Path:
+    """`letters` and `noise`, whose weights are cut short."""
+    copy_of(artifacts / "letters", tmp_path)
+    weights = copy_of(artifacts / "noise", tmp_path) / WEIGHTS
+    weights.write_bytes(weights.read_bytes()[:-1])
+    return tmp_path
+
+
+def test_a_bad_artifact_is_listed_and_the_others_are_served(folder: Path) -> None:
+    with running(settings(folder)) as service:
+        ready = service.client.get("/readyz")
+        assert (ready.status_code, ready.text) == (200, "ok; failed: noise")
+        health = service.client.get("/health")
+        assert (health.status_code, health.json()["status"]) == (200, "ok")
+        standing = health.json()["models"]["noise"]
+        assert (standing["ready"], standing["state"]) == (False, "failed")
+        assert f"{WEIGHTS} has sha256" in standing["failed"]
+        listed = service.client.get("/v1/models").json()["data"]
+        assert [model["id"] for model in listed] == ["letters"]
+        assert service.post(model="noise", max_tokens=1).status_code == 404
+        assert service.post(model="letters", max_tokens=1).status_code == 200
+        assert service.metric("model_failed", model="noise") == 1
+        assert service.metric("model_ready", model="noise") == 0
+        assert service.metric("model_failed") == 0
+
+
+def test_a_required_one_that_is_bad_keeps_the_service_from_starting(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"EVENKEEL_REQUIRE has 'noise'.*has sha256"):
+        _models(folder, require=("letters", "noise"))
+    assert [model.name for model in _models(folder, require=("letters",))] == ["letters"]
+
+
+def test_a_required_one_that_is_not_there_is_named(folder: Path) -> None:
+    with pytest.raises(ArtifactError, match=r"EVENKEEL_REQUIRE has 'gpt'"):
+        _models(folder, require=("gpt",))
+
+
+def test_a_service_of_bad_artifacts_alone_says_what_is_wrong_with_each(folder: Path) -> None:
+    (folder / "letters" / "step.onnx").unlink()
+    with pytest.raises(ArtifactError, match=r"step\.onnx is missing; .*has sha256"):
+        _models(folder)
+
+
+def test_an_error_that_nobody_thought_of_is_one_like_others(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kinds = {"language": None}  # of which no model can be made
+    with pytest.raises(ArtifactError, match="letters: AttributeError: 'NoneType' object has no"):
+        Models(settings(artifacts), Metrics(), kinds)
+
+
+@pytest.mark.parametrize(("require", "status"), [((), 200), (("noise",), 200), (("letters",), 503)])
+def test_a_required_one_that_fails_later_makes_the_service_not_ready(
+    artifacts: Path, tmp_path: Path, require: tuple[str, ...], status: int
+) -> None:
+    copy_of(artifacts / "noise", tmp_path)
+    perturb(copy_of(artifacts / "letters", tmp_path), "stack.cells.0.weight_h", (0, 0), 1e-3)
+    with running(settings(tmp_path, require=require), ready=False) as service:
+        models = service.app.state.models
+        assert eventually(lambda: all(model.engine.attested.is_set() for model in models))
+        ready = service.client.get("/readyz")
+        assert ready.status_code == status
+        assert ready.text.endswith("; failed: letters")
+        assert service.client.get("/health").status_code == status
+        registry = service.app.state.metrics.registry
+        assert registry.get_sample_value("evenkeel_ready") == float(status == 200)
+
+
+def test_what_is_required_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("EVENKEEL_REQUIRE", "letters, noise,")
+    assert Settings().require == ("letters", "noise")
+
+
+def _models(folder: Path, **chosen: object) -> Models:
+    return Models(settings(folder, **chosen), Metrics(), KINDS)

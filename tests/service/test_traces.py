@@ -1,0 +1,132 @@
+"""OpenTelemetry spans reach a collector and say of a request what its record says."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from pydantic import ValidationError
+
+import service.settings
+from tests.service.serving import Service, running, settings
+from tests.service.writing import InkService
+
+_TRACE, _PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
+
+
+class _Collector(ThreadingHTTPServer):
+    """Keeps the spans it is sent."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.spans: list[Any] = []
+        self.name = ""
+
+    def keep(self, body: bytes) -> None:
+        for part in ExportTraceServiceRequest.FromString(body).resource_spans:
+            facts = {fact.key: fact.value.string_value for fact in part.resource.attributes}
+            self.name = facts["service.name"]
+            self.spans += [span for scope in part.scope_spans for span in scope.spans]
+
+    def named(self, name: str) -> list[Any]:
+        return [span for span in self.spans if span.name == name]
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        assert isinstance(self.server, _Collector)
+        self.server.keep(self.rfile.read(int(self.headers["content-length"])))
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *args: Any) -> None:
+        pass
+
+
+@pytest.fixture
+def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Collector]:
+    with _Collector() as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
+        yield server
+        server.shutdown()
+        thread.join()
+
+
+@contextmanager
+def _traced(artifacts: Path) -> Iterator[Service]:
+    """What it does has been sent when it has stopped."""
+    with running(settings(artifacts, traces=True)) as service:
+        yield service
+
+
+def _facts(span: Any) -> dict[str, Any]:
+    return {f.key: getattr(f.value, f.value.WhichOneof("value")) for f in span.attributes}
+
+
+def test_a_stream_is_a_span_with_its_queue_its_chunks_and_its_encoding(
+    artifacts: Path, collector: _Collector
+) -> None:
+    body = {"model": "letters", "max_tokens": 40, "stream": True, "prompt": "ab"}
+    head = {"traceparent": f"00-{_TRACE}-{_PARENT}-01", "X-Request-Id": "mine"}
+    with _traced(artifacts) as service:
+        service.client.post("/v1/completions", json=body, headers=head)
+    (request,) = collector.named("POST /v1/completions")
+    assert (request.trace_id.hex(), request.parent_span_id.hex()) == (_TRACE, _PARENT)
+    assert _facts(request) == {
+        "http.request.method": "POST",
+        "http.route": "/v1/completions",
+        "http.response.status_code": 200,
+        "gen_ai.request.model": "letters",
+        "gen_ai.usage.input_tokens": 2,
+        "gen_ai.usage.output_tokens": 40,
+        "evenkeel.request": "mine",
+    }
+    parts = [collector.named(name) for name in ("queue", "generate", "encode")]
+    queue, generate, encode = (part for (part,) in parts)
+    assert {span.parent_span_id for span in (queue, generate, encode)} == {request.span_id}
+    assert _facts(generate) == {"finish": "length", "asked": 2, "written": 40}
+    moments = [request.start_time_unix_nano, queue.start_time_unix_nano]
+    moments += [queue.end_time_unix_nano, generate.end_time_unix_nano, encode.end_time_unix_nano]
+    assert moments == sorted(moments)
+    assert generate.start_time_unix_nano == queue.end_time_unix_nano
+    assert encode.end_time_unix_nano == request.end_time_unix_nano
+    chunks = [event.time_unix_nano for event in request.events]
+    assert len(chunks) >= 2
+    assert chunks == sorted(chunks)
+    assert generate.start_time_unix_nano < chunks[0]
+    assert chunks[-1] <= request.end_time_unix_nano
+    assert collector.name == "evenkeel"
+
+
+def test_a_refusal_is_a_span_with_an_error_and_probes_are_none(
+    artifacts: Path, collector: _Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OTEL_SERVICE_NAME", "mine")
+    with _traced(artifacts) as service:
+        service.post(model="nobody")
+        service.client.get("/livez")
+    (refused,) = collector.spans
+    assert (refused.status.code, refused.status.message) == (2, "model_not_found")
+    assert collector.name == "mine"
+
+
+def test_every_line_of_ink_is_a_span(inks: Path, collector: _Collector) -> None:
+    with _traced(inks) as service:
+        InkService(service.app, service.client).write(text="ab\ncd", seed=1)
+    assert len(collector.named("generate")) >= 2
+    assert len(collector.named("queue")) == len(collector.named("generate"))
+
+
+def test_traces_without_their_packages_are_a_bad_setting(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(service.settings, "distributions", lambda name: iter(()))
+    assert settings(artifacts).traces is False
+    with pytest.raises(ValidationError, match="comes with the role traces"):
+        settings(artifacts, traces=True)

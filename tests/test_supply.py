@@ -1,0 +1,76 @@
+"""What images install is pinned by hash, by the same versions as everything else, and listed."""
+
+import json
+import re
+import subprocess
+import sys
+import tomllib
+from importlib.metadata import distributions
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+_ROOT = Path(__file__).parents[1]
+_LOCKS = sorted((_ROOT / "requirements").glob("*.lock"))
+_EACH_LOCK = pytest.mark.parametrize("lock", _LOCKS, ids=lambda lock: lock.stem)
+_PIN = re.compile(r"^([a-z0-9.-]+)==(\S+)((?: \\\n    --hash=sha256:[0-9a-f]{64})*)\n", re.M)
+
+
+def _pins(text: str) -> dict[str, str]:
+    return {name: version for name, version, _ in _PIN.findall(text)}
+
+
+def _role(name: str) -> set[str]:
+    """The packages a role asks for, those of the roles in it too."""
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]
+    asked = set()
+    for requirement in map(Requirement, project["optional-dependencies"][name]):
+        if requirement.name == project["name"]:
+            asked |= {package for role in requirement.extras for package in _role(role)}
+        else:
+            asked.add(canonicalize_name(requirement.name))
+    return asked
+
+
+def test_every_image_has_a_lock() -> None:
+    assert [lock.stem for lock in _LOCKS] == ["cpu", "gpu", "load", "sbom"]
+    one_line_each = (_ROOT / "Dockerfile").read_text().replace("\\\n", " ")
+    installs = re.findall(r"\bpip (?:--python \S+ )?install [^&\n]*", one_line_each)
+    assert len(installs) == 3
+    assert all("--require-hashes" in install for install in installs)
+
+
+@_EACH_LOCK
+def test_a_lock_has_the_versions_of_everything_else_and_hashes(lock: Path) -> None:
+    text = lock.read_text()
+    constraints = _pins((_ROOT / "constraints.txt").read_text())
+    pins = _PIN.findall(text)
+    assert len(pins) == text.count("==") > 20  # no line in another form
+    for name, version, hashes in pins:
+        assert constraints[name] == version, f"{name}: make locks"
+        assert hashes
+
+
+@_EACH_LOCK
+def test_a_lock_has_all_that_its_role_asks_for(lock: Path) -> None:
+    missing = _role(lock.stem) - _pins(lock.read_text()).keys()
+    assert not missing, f"{missing}: make locks"
+
+
+def test_nothing_that_trains_is_in_an_image() -> None:
+    for lock in _LOCKS:
+        assert not {"torch", "onnx", "onnxscript"} & _pins(lock.read_text()).keys()
+
+
+def test_the_bill_of_materials_names_every_package(tmp_path: Path) -> None:
+    bill = tmp_path / "sbom.cdx.json"
+    run = [sys.executable, "-m", "cyclonedx_py", "environment", "--no-validate", "-o", bill]
+    subprocess.run([*run, sys.executable], check=True, capture_output=True)
+    content = json.loads(bill.read_text())
+    assert content["bomFormat"] == "CycloneDX"
+    listed = {(part["name"].lower(), part["version"]) for part in content["components"]}
+    root = content["metadata"].get("component", {})
+    installed = {(d.name.lower(), d.version) for d in distributions()}
+    assert installed - listed <= {(root.get("name"), root.get("version"))}
