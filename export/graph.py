@@ -8,7 +8,7 @@ one whose onnxruntime CPU kernel gives a row the same bits whatever rows stand b
 import json
 import logging
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from types import MappingProxyType
@@ -38,6 +38,8 @@ ROW_INDEPENDENT = frozenset(
 )
 # The same, of integers; in quantised graphs alone.
 INTEGER = frozenset({"QuantizeLinear", "MatMulInteger"})
+# The same, in graphs that no service runs: those of `lab`.
+UNSERVED = frozenset({"Conv", "Relu", "Shape"})
 # More than this inline is a weight that was folded or copied, not a constant of the graph.
 _LARGEST_CONSTANT = 16
 
@@ -50,30 +52,43 @@ class ConversionError(ValueError):
     """The exported graph breaks a promise of the artifact."""
 
 
-def export_graph(step: Step, *files: Path, scan: bool, rewrite: Rewrite | None = None) -> ir.Model:
+def export_graph(
+    step: Step,
+    *files: Path,
+    scan: bool,
+    rewrite: Rewrite | None = None,
+    whole: nn.Module | None = None,
+) -> ir.Model:
     """The step as one ONNX graph, over time as a Scan or alone; its weights point into `files`.
 
-    `rewrite` may put other tensors of the files in the place of weights, and says which. Raises
-    `ConversionError` when the graph breaks a promise.
+    `rewrite` may put other tensors of the files in the place of weights, and says which. `whole` is
+    the model the files are of, where the step's own is a part of it; such a graph is not served.
+    Raises `ConversionError` when the graph breaks a promise.
     """
     module = Scan(step) if scan else step
     model = _translate(step, module, scan)
-    _simplify(model)
-    _rename_weights(model, _weight_names(step, module))
+    names = _weight_names(module, whole or step.model)
+    _simplify(model, names.keys())
+    _rename_weights(model, names)
     replaced = rewrite(model) if rewrite else {}
     _use_files(model, files)
-    check_graph(model, step, replaced)
+    check_graph(model, step, replaced, None if whole is None else set(names.values()))
     return model
 
 
 def check_graph(
-    model: ir.Model, step: Step, replaced: Mapping[str, Sequence[str]] = MappingProxyType({})
+    model: ir.Model,
+    step: Step,
+    replaced: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    unserved: set[str] | None = None,
 ) -> None:
-    """Raise `ConversionError` unless the graph keeps all three promises."""
+    """Raise `ConversionError` unless the graph keeps all three promises; `unserved` are the weights
+    of a graph that is not served."""
     if model.functions:
         raise ConversionError(f"the graph hides operators in functions: {list(model.functions)}")
     nodes = list(model.graph.all_nodes())
     allowed = ROW_INDEPENDENT | INTEGER if replaced else ROW_INDEPENDENT
+    allowed |= UNSERVED if unserved is not None else frozenset()
     foreign = sorted({n.op_type for n in nodes if n.domain or n.op_type not in allowed})
     if foreign:
         raise ConversionError(f"operators outside the allow-list: {', '.join(foreign)}")
@@ -83,7 +98,7 @@ def check_graph(
         raise ConversionError(
             f"the graph has {found} LayerNormalization nodes, the model {expected} layer norms"
         )
-    weights = set(_weights(step.model))
+    weights = set(_weights(step.model)) if unserved is None else unserved
     derived = {name for names in replaced.values() for name in names}
     _check_initializers(model, weights - replaced.keys() | derived)
 
@@ -117,12 +132,16 @@ def _translate(step: Step, module: nn.Module, scan: bool) -> ir.Model:
     return program.model
 
 
-def _simplify(model: ir.Model) -> None:
+def _simplify(model: ir.Model, weights: Container[str]) -> None:
     """Constants folded and lifted, duplicates computed once, the exporter's stack traces dropped.
 
     Not `optimizer.optimize`: it merges initialisers of equal content, such as two fresh gains.
     """
-    optimizer.fold_constants(model, onnx_shape_inference=False)
+
+    def should_fold(node: ir.Node) -> bool | None:
+        return False if any(v is not None and v.name in weights for v in node.inputs) else None
+
+    optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=should_fold)
     Sequential(
         common.InlinePass(),
         common.RemoveUnusedNodesPass(),
@@ -166,9 +185,9 @@ def _weights(module: nn.Module) -> dict[str, torch.Tensor]:
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 
-def _weight_names(step: Step, module: nn.Module) -> dict[str, str]:
+def _weight_names(module: nn.Module, whole: nn.Module) -> dict[str, str]:
     """From the exporter's name of an initialiser to the weight's name in the state dict."""
-    names = {id(w): name for name, w in _weights(step.model).items()}
+    names = {id(w): name for name, w in _weights(whole).items()}
     return {name: names[id(w)] for name, w in _weights(module).items()}
 
 

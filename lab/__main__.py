@@ -4,6 +4,7 @@ import argparse
 import sys
 from pathlib import Path
 
+from lab.command import add_verbs
 from lab.legibility import report as legible
 from training.command import run as run_command
 from training.recipe import read_recipe
@@ -39,6 +40,7 @@ def _parser() -> argparse.ArgumentParser:
     legibility.set_defaults(command=legible.run)
     report = commands.add_parser("report", help="write docs/measured.md from docs/results")
     report.set_defaults(command=_report)
+    add_verbs(commands)
     return parser
 
 

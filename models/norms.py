@@ -45,15 +45,18 @@ class BatchNorm(nn.Module):
     In training mode a step is normalised with the statistics of its batch, whose rows all stand at
     the same step; where gradients are on, running ones are learned from them. In evaluation mode,
     and served, the running ones are used. The gain starts at 0.1, as in that paper; what happens to
-    gradients from 1, `python -m export analyse` shows.
+    gradients from 1, `python -m lab analysis` shows. A layer that is no recurrence has one step,
+    and names none (Ioffe and Szegedy 2015); there the gain starts at 1.
     """
 
     INITIAL_GAIN = 0.1
     MOMENTUM = 0.1
 
-    def __init__(self, features: int, *, bias: bool, longest_step: int) -> None:
+    def __init__(
+        self, features: int, *, bias: bool, longest_step: int, gain: float = INITIAL_GAIN
+    ) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.full((features,), self.INITIAL_GAIN))
+        self.weight = nn.Parameter(torch.full((features,), gain))
         self.bias = nn.Parameter(torch.zeros(features)) if bias else None
         self.running_mean: Tensor
         self.running_variance: Tensor
@@ -61,12 +64,15 @@ class BatchNorm(nn.Module):
         self.register_buffer("running_variance", torch.ones(longest_step, features))
 
     def forward(self, a: Tensor, at: Tensor | None = None) -> Tensor:
-        assert at is not None, "batch norm needs the time step"
+        assert at is not None or len(self.running_mean) == 1, "batch norm needs the time step"
         if self.training:
             mean = a.mean(-2, keepdim=True)
             variance = a.var(-2, keepdim=True, correction=0)
             if torch.is_grad_enabled():
-                self._learn(at[..., 0], mean, variance, rows=a.shape[-2])
+                first = torch.zeros(1, dtype=torch.int64) if at is None else at[..., 0]
+                self._learn(first, mean, variance, rows=a.shape[-2])
+        elif at is None:
+            mean, variance = self.running_mean, self.running_variance  # (1, F)
         else:
             index = self._index(at)
             mean = F.embedding(index, self.running_mean)
@@ -135,6 +141,13 @@ def make_norm(
             return Bias(features, bias=bias)
         case _:
             raise ValueError(f"norm is {kind!r}; it must be 'layer', 'batch', 'weight' or 'none'")
+
+
+def make_layer_norm(kind: NormKind, features: int) -> nn.Module:
+    """The normalisation `kind` of a layer that is no recurrence, `(B, F)`; gain 1 under any."""
+    if kind == "batch":
+        return BatchNorm(features, bias=True, longest_step=1, gain=1.0)
+    return make_norm(kind, features)
 
 
 def fold(model: Model) -> Model:

@@ -9,7 +9,7 @@ import json
 import math
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -43,10 +43,18 @@ class Trainer:
 
     Averaging is of parameters. Buffers, which are batch norm's running statistics, are validated
     and kept as they stand: already averages over time, though of the weights being trained.
+    `figures` tells what else the validation found, which goes to the log.
     """
 
-    def __init__(self, task: Task, config: TrainConfig, run: Path, facts: dict[str, Any]) -> None:
-        self.task, self.config, self.run_dir = task, config, run
+    def __init__(
+        self,
+        task: Task,
+        config: TrainConfig,
+        run: Path,
+        facts: dict[str, Any],
+        figures: Callable[[], dict[str, float]] = dict,
+    ) -> None:
+        self.task, self.config, self.run_dir, self.figures = task, config, run, figures
         self.facts = facts | {"training": asdict(config)}
         self.progress = Progress()
         self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
@@ -211,7 +219,7 @@ class Trainer:
                 "train_loss": train_loss,
                 "validation_loss": loss,
                 "elapsed_s": round(progress.elapsed_s, 1),
-            }
+            } | self.figures()
             with (self.run_dir / LOG).open("a") as log:
                 log.write(json.dumps(row) + "\n")
 

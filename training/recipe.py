@@ -36,15 +36,23 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
         model = KINDS[kind].config
     except ValueError as error:
         raise ValueError(f"{path.name}: {error}") from error
-    kinds = {
+    return recipe_of(tables, kind, model, path.name)
+
+
+def recipe_of(tables: dict[str, Any], kind: str, model: type, name: str) -> Recipe:
+    """A recipe from the four tables of the file `name`; `model` is the class of `[model]`.
+
+    Raises `ValueError` for a table, key or value it does not know.
+    """
+    kinds: dict[str, type] = {
         "data": DataConfig,
         "model": model,
         "batch": BatchConfig,
         "training": TrainConfig,
     }
     if unknown := sorted(tables.keys() - kinds.keys()):
-        raise ValueError(f"{path.name}: unknown table {', '.join(unknown)}")
-    built: dict[str, Any] = {t: _build(kinds[t], tables.get(t, {}), t) for t in kinds}
+        raise ValueError(f"{name}: unknown table {', '.join(unknown)}")
+    built: dict[str, Any] = {t: build(kinds[t], tables.get(t, {}), t) for t in kinds}
     return Recipe(kind=kind, **built)
 
 
@@ -55,7 +63,8 @@ def _value(text: str) -> Any:
         return text  # a bare word is a string
 
 
-def _build(kind: type[T], content: dict[str, Any], table: str) -> T:
+def build(kind: type[T], content: dict[str, Any], table: str) -> T:
+    """One table as its class. Raises `ValueError` for a key or value it does not know."""
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(content.keys() - known.keys()):
         raise ValueError(f"[{table}]: unknown key {', '.join(unknown)}")

@@ -104,7 +104,7 @@ def _ready(health: str) -> bool:
 
 def _end(process: psutil.Popen) -> None:
     """End all of them: some frameworks leave their workers to themselves."""
-    everyone = family(process.pid)
+    everyone = [process, *family(process.pid)[1:]]
     if process.poll() is None:
         process.terminate()
     _, left = psutil.wait_procs(everyone, _STOP_LIMIT_S)

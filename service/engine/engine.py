@@ -345,6 +345,8 @@ class Engine:
                 ticket.end(error)
             self._schedule.slots.clear()
             self._schedule.waiting.clear()
+            self._metrics.running.set(0)
+            self._metrics.waiting.set(0)
 
 
 def _late() -> DeadlineExceeded:

@@ -1,4 +1,4 @@
-"""`python -m tests.reliability VERB`: what the service lives through, with the shipped models and the
+"""`python -m tests.reliability VERB`: what the service lives through, with the shipped models and
 settings as they are by default, and every goal as met or missed.
 
 Writes `VERB.json`, and a picture of what is a curve, into docs/results/reliability, or `--out`.

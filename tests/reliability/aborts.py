@@ -127,45 +127,46 @@ async def _let_leave(service: Target, clients: int) -> int:
 async def _leave(port: int, leaver: Leaver, chance: random.Random) -> bool:
     """Whether it was refused; what the service does to it otherwise is its own affair."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    asked, begins = _request(leaver)
     seen = b""
-    with suppress(OSError):
+    with suppress(OSError, asyncio.IncompleteReadError):
         async with asyncio.timeout(_PATIENCE_S):
-            writer.write(asked[: len(asked) // 2] if leaver.moment == "half asked" else asked)
-            await writer.drain()
+            seen = await _ask(reader, writer, leaver)
             if leaver.moment == "a moment later":
                 await asyncio.sleep(chance.uniform(0, _LONGEST_S))
-            while leaver.moment == "answered" and begins not in seen:
-                if not (more := await reader.read(65536)):
-                    break
-                seen += more
             if leaver.end == "closed":
                 writer.write_eof()
                 while await reader.read(65536):
                     pass
     if leaver.end == "reset":
-        writer.get_extra_info("socket").setsockopt(
-            socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
-        )
+        option = socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0)
+        writer.get_extra_info("socket").setsockopt(*option)
         writer.transport.abort()
     writer.close()
     with suppress(OSError):
         await writer.wait_closed()
-    return b" 503 " in seen.partition(b"\r\n")[0]
+    return seen.startswith(b"HTTP/1.1 503 ")
 
 
-def _request(leaver: Leaver) -> tuple[bytes, bytes]:
-    """What it sends, and what it has to see for the answer to have begun."""
+async def _ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, leaver: Leaver) -> bytes:
+    """Say as much as it says, and what it has seen of the answer."""
+    asked = _upgrade() if leaver.way == "socket" else _request(leaver)
+    if leaver.moment == "half asked":
+        writer.write(asked[: len(asked) // 2])
+        return b""
+    writer.write(asked)
+    begins = {"streamed": b"data: ", "whole": b"\r\n\r\n", "socket": b'"system_fingerprint"'}
     if leaver.way == "socket":
-        model = leaver.work.body.get("model", "handwriting")
-        opening = {"model": model, "seed": leaver.seed}
-        opening |= {} if leaver.work is TEXT else {"text": leaver.work.body["text"]}
-        head = (
-            "GET /v1/online HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
-            "Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
-            "Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-        )
-        return head.encode() + _frame(opening) + _frame({"write": _LONG}), b'"system_fingerprint"'
+        await reader.readuntil(b"\r\n\r\n")  # nothing may be said before
+        writer.writelines(_messages(leaver))
+    seen = b""
+    while leaver.moment == "answered" and begins[leaver.way] not in seen:
+        if not (more := await reader.read(65536)):
+            break
+        seen += more
+    return seen
+
+
+def _request(leaver: Leaver) -> bytes:
     more = {"max_tokens": _LONG} if leaver.work is TEXT else {}
     asked = leaver.work.asked(leaver.seed, stream=leaver.way == "streamed") | more
     body = json.dumps(asked).encode()
@@ -173,7 +174,21 @@ def _request(leaver: Leaver) -> tuple[bytes, bytes]:
         f"POST {leaver.work.path} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
         f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
     )
-    return head.encode() + body, b"data: " if leaver.way == "streamed" else b"\r\n\r\n"
+    return head.encode() + body
+
+
+def _upgrade() -> bytes:
+    return (
+        b"GET /v1/online HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\n"
+        b"Connection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+        b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+    )
+
+
+def _messages(leaver: Leaver) -> list[bytes]:
+    opening = {"model": leaver.work.model, "seed": leaver.seed}
+    opening |= {} if leaver.work is TEXT else {"text": leaver.work.body["text"]}
+    return [_frame(opening), _frame({"write": _LONG})]
 
 
 def _frame(message: dict[str, Any]) -> bytes:

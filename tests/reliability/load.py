@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import TypeVar
 
 from bench.http import schedule
@@ -49,11 +49,21 @@ async def repeat(
     return replies
 
 
-async def capacity_per_s(url: str, work: Work, seconds: float, clients: int = 32) -> float:
-    """Whole answers a second that so many clients get in a closed loop."""
+async def capacity_per_s(
+    url: str, works: Sequence[Work], seconds: float, clients: int = 32
+) -> dict[Work, float]:
+    """Whole answers a second to so many clients in a closed loop, who share the works; all of them
+    at once."""
     async with connect() as session:
+
+        async def answers(work: Work) -> list[Reply]:
+            def one(number: int) -> Awaitable[Reply]:
+                return ask(session, url, work, number, streamed=False)
+
+            return await repeat(clients // len(works), seconds, one)
+
         began_s = time.perf_counter()
-        replies = await repeat(
-            clients, seconds, lambda n: ask(session, url, work, n, streamed=False)
-        )
-    return sum(r.status == OK for r in replies) / (time.perf_counter() - began_s)
+        replies = await asyncio.gather(*map(answers, works))
+    took_s = time.perf_counter() - began_s
+    counts = (sum(reply.status == OK for reply in mine) for mine in replies)
+    return {work: count / took_s for work, count in zip(works, counts, strict=True)}

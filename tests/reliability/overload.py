@@ -21,7 +21,7 @@ from tests.reliability.work import INK, REFUSED, TEXT, Reply, Work, ask, connect
 
 SHARES = (0.5, 1.0, 2.0, 3.0)
 GOOD_WHOLE_S = 2.0
-_WARM_UP_S = 2.0
+_WARM_UP = 0.1  # of the time
 _GREEDY, _OTHER = 200, "127.0.0.2"
 # A driver that is later than this, or as busy, is what was measured.
 _LATE_MS, _BUSY_CORES = 10.0, 0.9
@@ -65,22 +65,23 @@ class CallerRow:
     whole_ms: Spread | None
 
 
-def measure(service: Target, seconds: float, capacity_s: float = 15.0) -> Iterator[Found]:
-    """Capacity, then each share of it for so long; text beside ink; one caller beside another."""
+def measure(
+    service: Target, seconds: float, capacity_s: float = 15.0, shares: Sequence[float] = SHARES
+) -> Iterator[Found]:
+    """Each share of the capacity for so long, of text and of text beside ink; one caller beside
+    another."""
     url = service.url("")
-    capacity = {work: uvloop.run(capacity_per_s(url, work, capacity_s)) for work in (TEXT, INK)}
-    yield "capacity", {f"{work.name}_per_s": round(c, 2) for work, c in capacity.items()}
-    rows = []
-    for share in SHARES:
-        (row,) = uvloop.run(_offer(url, {TEXT: capacity[TEXT]}, share, seconds))
-        rows.append(row)
-        yield "overload", row
-    for share in SHARES:
-        halves = {work: each / 2 for work, each in capacity.items()}
-        yield from (("beside", r) for r in uvloop.run(_offer(url, halves, share, seconds)))
+    rows: dict[str, list[OfferRow]] = {"overload": [], "beside": []}
+    for table, works in (("overload", [TEXT]), ("beside", [TEXT, INK])):
+        capacity = uvloop.run(capacity_per_s(url, works, capacity_s))
+        yield "capacity", {f"{work.name}_per_s": round(c, 2) for work, c in capacity.items()}
+        for share in shares:
+            found = uvloop.run(_offer(url, capacity, share, seconds))
+            rows[table] += found
+            yield from ((table, row) for row in found)
     callers = [uvloop.run(_one_caller(url, beside, seconds)) for beside in (0, _GREEDY)]
     yield from (("callers", row) for row in callers)
-    yield from goals(rows, callers[-1])
+    yield from goals(rows["overload"], callers[-1])
 
 
 def goals(rows: Sequence[OfferRow], beside: CallerRow) -> Iterator[Goal]:
@@ -110,25 +111,21 @@ async def _offer(
 ) -> list[OfferRow]:
     """A row for each work, all offered at once."""
     rates = {work: share * each for work, each in capacity.items()}
+    warm_up_s = _WARM_UP * seconds
     began_s, busy_s = time.perf_counter(), time.process_time()
     async with connect() as session:
 
         async def one(work: Work, due_s: float, number: int) -> Reply:
             return await ask(session, url, work, number, intended_s=due_s)
 
-        replies = await offer(rates, _WARM_UP_S + seconds, 1, one)
+        replies = await offer(rates, warm_up_s + seconds, 1, one)
     cores = (time.process_time() - busy_s) / (time.perf_counter() - began_s)
-    window = began_s + _WARM_UP_S, began_s + _WARM_UP_S + seconds
-    beside = " beside ".join(work.name for work in rates)
-    return [
-        _row(f"{work.name} of {beside}" if len(rates) > 1 else work.name, share, rates[work],
-             replies[work], window, cores)
-        for work in rates
-    ]  # fmt: skip
+    window = began_s + warm_up_s, began_s + warm_up_s + seconds
+    return [_row(work, share, rates[work], replies[work], window, cores) for work in rates]
 
 
 def _row(
-    what: str, share: float, rate: float, replies: Sequence[Reply], window: tuple[float, float],
+    work: Work, share: float, rate: float, replies: Sequence[Reply], window: tuple[float, float],
     cores: float,
 ) -> OfferRow:  # fmt: skip
     seconds = window[1] - window[0]
@@ -136,7 +133,7 @@ def _row(
     fine = [r for r in meant if r.status == OK]
     refused = [r for r in meant if r.status == REFUSED]
     return OfferRow(
-        what=what,
+        what=work.name,
         times_capacity=share,
         offered_per_s=round(rate, 2),
         seconds=round(seconds, 3),
@@ -166,9 +163,9 @@ def _failed(replies: Sequence[Reply]) -> dict[str, int]:
 async def _one_caller(url: str, beside: int, seconds: float) -> CallerRow:
     async with connect() as session, connect(_OTHER) as theirs:
         greedy = asyncio.ensure_future(
-            repeat(beside, seconds + _WARM_UP_S, partial(ask, theirs, url, TEXT))
+            repeat(beside, (1 + _WARM_UP) * seconds, partial(ask, theirs, url, TEXT))
         )
-        await asyncio.sleep(_WARM_UP_S)
+        await asyncio.sleep(_WARM_UP * seconds)
         mine = await repeat(1, seconds, partial(ask, session, url, TEXT))
         await greedy
     fine = [r for r in mine if r.status == OK]

@@ -18,8 +18,8 @@ _POINTS_PER_LINE = 250
 
 
 class Reader:
-    """Streams text, or every third one ink, of a length in characters or points; from when its
-    first answer is there until `end`."""
+    """Streams text, or every third one ink, of a length in characters or points, until `end`; what
+    counts are the answers after the first."""
 
     def __init__(self, url: str, seed: int, length: int) -> None:
         self.expected: list[Any] = []
@@ -27,7 +27,7 @@ class Reader:
         self.streams = self.requests = self.wrong = 0
         self._client = Client([url], patience_s=_PATIENCE_S, timeout_s=_SILENCE_S)
         self._client._http.event_hooks["request"] = [self._count]
-        self._ends = threading.Event()
+        self._knows, self._ends = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._read)
         body: dict[str, Any]
         self._events: Callable[[], Iterator[Any]]
@@ -39,13 +39,15 @@ class Reader:
             self._events = lambda: self._client.complete(**body)
 
     def __enter__(self) -> Self:
-        self.expected = content_of(self._events())
-        self.requests = 0
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
+
+    def learn(self) -> None:
+        """Wait for the first answer."""
+        self._knows.wait()
 
     def end(self) -> None:
         """Let the present answer be the last."""
@@ -54,6 +56,11 @@ class Reader:
 
     def _read(self) -> None:
         with self._client:
+            try:
+                self.expected = content_of(self._events())
+            finally:
+                self._knows.set()
+            self.requests = 0
             while not self._ends.is_set():
                 try:
                     self.wrong += content_of(self._events()) != self.expected

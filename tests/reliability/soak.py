@@ -15,7 +15,7 @@ from aiohttp import ClientSession
 
 from bench.goal import Goal, judge
 from bench.rows import OK
-from bench.target import MODEL, Target
+from bench.target import Target
 from tests.reliability.held import held_by, settled
 from tests.reliability.load import capacity_per_s, offer
 from tests.reliability.work import INK, LEFT, REFUSED, TEXT, Work, ask, connect
@@ -26,7 +26,6 @@ _SEEDS = 32  # of each work: so many answers are known
 _SAMPLES = 300
 _WARM_UP = 0.2  # of the time
 _MOST_SLOPE_MB_PER_H = 1.0
-_MODELS = (MODEL, "handwriting")
 Found = tuple[str, object] | Goal
 
 
@@ -72,8 +71,11 @@ class _Soak:
 
     async def learn(self) -> None:
         """What the answers have to be."""
-        for work, seed in itertools.product((TEXT, INK), range(_SEEDS)):
-            reply = await ask(self.session, self.service.url(""), work, seed)
+        asked = list(itertools.product((TEXT, INK), range(_SEEDS)))
+        replies = await asyncio.gather(
+            *(ask(self.session, self.service.url(""), work, seed) for work, seed in asked)
+        )
+        for (work, seed), reply in zip(asked, replies, strict=True):
             if reply.status != OK:
                 raise RuntimeError(f"the service answers {reply.status}")
             self.known[work.name, seed] = reply.content
@@ -85,9 +87,9 @@ class _Soak:
         self.outcomes["wrong" if wrong else reply.status] += 1
 
     async def reload(self, every_s: float) -> None:
-        for model in itertools.cycle(_MODELS):
+        for work in itertools.cycle((TEXT, INK)):
             await asyncio.sleep(every_s)
-            url = self.service.url(f"/v1/models/{model}/reload")
+            url = self.service.url(f"/v1/models/{work.model}/reload")
             async with self.session.post(url) as response:
                 self.reloads[response.status] += 1
 
@@ -107,9 +109,8 @@ def measure(
 ) -> Iterator[Found]:
     """So many minutes, and what they leave."""
     url = service.url("")
-    rates = {
-        work: _LOAD / 2 * uvloop.run(capacity_per_s(url, work, capacity_s)) for work in (TEXT, INK)
-    }
+    capacity = uvloop.run(capacity_per_s(url, [TEXT, INK], capacity_s))
+    rates = {work: _LOAD * each for work, each in capacity.items()}
     before = settled(service)
     soak = uvloop.run(_soak(service, rates, minutes * 60, reload_s))
     after = settled(service, lambda h: h.idle and h.files <= before.files)

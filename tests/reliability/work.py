@@ -30,16 +30,17 @@ class Work:
     """A request but for its seed."""
 
     name: str
+    model: str
     path: str
     body: Mapping[str, Any]
 
     def asked(self, seed: int, *, stream: bool = True) -> dict[str, Any]:
         """The body of the request."""
-        return {**self.body, "seed": seed, "stream": stream}
+        return {"model": self.model, **self.body, "seed": seed, "stream": stream}
 
 
-TEXT = Work("text", "/v1/completions", {"model": MODEL, "prompt": PROMPT, "max_tokens": 128})
-INK = Work("ink", "/v1/handwriting", {"text": "an even keel"})
+TEXT = Work("text", MODEL, "/v1/completions", {"prompt": PROMPT, "max_tokens": 128})
+INK = Work("ink", "handwriting", "/v1/handwriting", {"text": "an even keel"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

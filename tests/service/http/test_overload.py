@@ -77,7 +77,7 @@ def test_a_deadline_is_a_number_of_seconds(artifacts: Path, value: object) -> No
 def test_a_request_that_others_would_hold_up_is_refused_with_a_time(artifacts: Path) -> None:
     chosen = settings(artifacts, slots=1, max_wait_s=0.1, queue_size=1000)
     with running(chosen) as service, _slow(service, run_s=0.05), ThreadPoolExecutor(8) as pool:
-        # It learns how slow it is, then somebody waits.
+        service.post(max_tokens=800)  # from this one it knows how slow it is
         asked = [pool.submit(service.post, max_tokens=600, seed=i) for i in range(6)]
         assert eventually(lambda: any(a.done() and a.result().status_code == 503 for a in asked))
         refused = [a.result() for a in asked if a.done() and a.result().status_code == 503]
@@ -138,8 +138,8 @@ def test_who_reads_slowly_misses_nothing(artifacts: Path) -> None:
         assert "".join(texts) == whole["choices"][0]["text"]
 
 
-def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(artifacts: Path) -> None:
-    chosen = settings(artifacts, slots=1, max_wait_s=1e-6)
+def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -> None:
+    chosen = settings(inks, slots=1, max_wait_s=1e-6)
     with running(chosen) as service:
         text = "\n".join(["ab"] * 6)
         done = threading.Event()

@@ -1,0 +1,161 @@
+"""The verbs of tasks: `python -m lab list | TASK | all | export TASK`."""
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from export.results import write_json
+from lab import experiment
+from lab.plan import Plan, read_plans
+
+RESULTS = Path("docs", "results", "lab")
+
+
+def add_verbs(commands: Any) -> None:
+    """Put the verbs into a command line's group of commands."""
+    lister = commands.add_parser("list", help="list the paper's tasks, their norms and budgets")
+    lister.set_defaults(command=_list)
+    for name in experiment.names():
+        one = commands.add_parser(name, help=f"train the task {name} with every norm")
+        one.set_defaults(command=_one, task=name)
+        _add_options(one)
+        one.add_argument("--norm", help="these alone, separated by commas")
+    every = commands.add_parser("all", help="every task; goes on where it was interrupted")
+    every.set_defaults(command=_all)
+    _add_options(every)
+    export = commands.add_parser(
+        "export", help="convert a trained task and compare with training; 1 if they differ"
+    )
+    export.add_argument("task", choices=experiment.names())
+    export.add_argument("--case", help="which of the task's cases (the first)")
+    export.add_argument("--norm", help="the norm it was trained with (the task's first)")
+    export.add_argument("--seed", type=int, default=0)
+    export.add_argument("--quick", action="store_true", help="what --quick has trained")
+    export.add_argument("--out", type=Path, help="folder to write (runs/lab-exported/TASK-NORM)")
+    export.set_defaults(command=_export)
+
+
+def _add_options(command: argparse.ArgumentParser) -> None:
+    command.add_argument("--seeds", type=_positive, help="how many (what the recipe says)")
+    command.add_argument(
+        "--quick", action="store_true", help="some seconds, on data that needs no download"
+    )
+    command.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}; it must be 1 or more")
+    return number
+
+
+def _list(options: argparse.Namespace) -> None:
+    total = 0.0
+    for name in experiment.names():
+        one = experiment.load(name)
+        minutes = sum(plan.budget.minutes for plan in read_plans(one))
+        total += minutes
+        print(f"{name:10}{one.title}; {one.paper}; {', '.join(one.norms)}; {minutes:g} min")
+    print(f"{'':10}all: {total:g} min on two cores")
+
+
+def _one(options: argparse.Namespace) -> None:
+    norms = options.norm.split(",") if options.norm else None
+    run_task(options.task, norms, options.seeds, options.out, quick=options.quick)
+
+
+def _all(options: argparse.Namespace) -> None:
+    for name in experiment.names():
+        run_task(name, None, options.seeds, options.out, quick=options.quick)
+
+
+def run_task(
+    name: str, norms: list[str] | None, seeds: int | None, out: Path, *, quick: bool
+) -> None:
+    """Train what is missing, then write results and pictures. Those of `--quick` show nothing and
+    stay with its runs."""
+    from lab.compare import RUNS, carry_out, forget
+    from lab.curves import plot
+    from lab.outcome import outcome
+
+    one = experiment.load(name)
+    if unknown := sorted(set(norms or ()) - set(one.norms)):
+        raise ValueError(f"--norm is {', '.join(unknown)}; {name} has {', '.join(one.norms)}")
+    runs, source = RUNS, None
+    plans = read_plans(one, quick=quick)
+    if quick:
+        torch.set_num_threads(1)  # of so small networks, more only wait for each other
+        runs, out = quick_places(out)
+        forget(one, runs)
+    else:
+        source = _source(plans[0])
+    found = carry_out(one, plans, norms or one.norms, seeds, source, runs)
+    command = f"python -m lab {name}" + (" --quick" if quick else "")
+    content = outcome(one, command, found)
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(out / f"{name}.json", content)
+    plot(content, out / f"{name}.png")
+    _, laboratory, contenders = next(iter(found.values()))
+    one.picture(laboratory.trained(contenders[0].norm, 0), out)
+    print_outcome(content)
+    print(f"written to {out / name}.json and .png")
+
+
+def quick_places(out: Path) -> tuple[Path, Path]:
+    """Where the runs and the results of `--quick` go; results beside the runs, unless told."""
+    runs = Path("runs", "lab-quick")
+    return (runs, runs) if out == RESULTS else (out, out)
+
+
+def print_outcome(content: dict[str, Any]) -> None:
+    """Each norm's test figures, and how soon it was where no normalisation got at best."""
+    for case, result in content["cases"].items():
+        print(f"\n{content['task']} {case}".rstrip())
+        for norm, found in result["norms"].items():
+            figures = ", ".join(
+                f"{name} {told['median']} ({told['range'][0]} to {told['range'][1]})"
+                if told["range"]
+                else f"{name} diverged"
+                for name, told in found["test"].items()
+            )
+            soon = found["updates_to_best_of_none"]
+            ratio = "" if soon is None or soon["ratio"] is None else f"; ratio {soon['ratio']}"
+            print(f"  {norm:10}rate {found['rate']:g}: {figures}{ratio}")
+
+
+def _source(plan: Plan) -> Path:
+    from training.run import data_folder
+
+    source = data_folder() / plan.recipe.data.source
+    if not source.exists():
+        raise ValueError(
+            f"{source} does not exist; set EVENKEEL_DATA to the folder of the data, or use --quick"
+        )
+    return source
+
+
+def _export(options: argparse.Namespace) -> int:
+    from lab.compare import RUNS, Laboratory
+    from lab.export import export
+
+    one = experiment.load(options.task)
+    plans = {plan.case: plan for plan in read_plans(one, quick=options.quick)}
+    case = next(iter(plans)) if options.case is None else options.case
+    if case not in plans:
+        raise ValueError(f"--case is {case!r}; {one.name} has {', '.join(plans)}")
+    source = None if options.quick else _source(plans[case])
+    runs = quick_places(RESULTS)[0] if options.quick else RUNS
+    laboratory = Laboratory(one, plans[case], source, runs)
+    norm = options.norm or one.norms[0]
+    out = options.out or Path("runs", "lab-exported", f"{one.name}-{norm}")
+    report = export(one, laboratory.trained(norm, options.seed), plans[case].recipe, out)
+    for finding in report:
+        print(finding.line())
+    print(f"written to {out}")
+    return 0 if all(finding.holds for finding in report) else 1
+
+
+__all__ = ["RESULTS", "add_verbs", "print_outcome", "run_task"]

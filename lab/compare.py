@@ -1,0 +1,209 @@
+"""A task with each norm under one budget: a sweep of the rate, then full runs of a few seeds.
+
+Every run is one of `training.loop`, in a folder of its own below `runs/lab/TASK`; one that is
+finished has a `result.json` and is not repeated, one that was interrupted goes on.
+"""
+
+import json
+import math
+import shutil
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from export.results import write_json
+from lab.experiment import Experiment, Figures, LabTask, Metric
+from lab.plan import Budget, Plan
+from training.config import Recipe
+from training.loop import CHECKPOINT, LOG, Trainer
+
+RUNS = Path("runs", "lab")
+RESULT, WEIGHTS = "result.json", "weights.safetensors"
+Curve = list[tuple[int, float]]
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A finished run: how long it took, the figures of every validation and those of the test."""
+
+    updates: int
+    seconds: float
+    validations: list[dict[str, float]]
+    test: Figures
+
+    def curve(self, metric: Metric) -> Curve:
+        """Updates and a metric."""
+        return [(int(row["update"]), row[metric.name]) for row in self.validations]
+
+    def best(self, metric: Metric) -> float:
+        """The best the metric was at any validation; NaN where it never was a number."""
+        values = [value for _, value in self.curve(metric) if math.isfinite(value)]
+        return metric.best(values) if values else math.nan
+
+
+@dataclass(frozen=True, slots=True)
+class Contender:
+    """All runs of a norm: one for each rate of the sweep, one for each seed at the best rate."""
+
+    norm: str
+    sweep: dict[float, Run]
+    rate: float
+    runs: list[Run]
+
+
+class Laboratory:
+    """Carries out the runs of a task with its data, which is read once, below the folder `runs`."""
+
+    def __init__(
+        self, experiment: Experiment[Any], plan: Plan, source: Path | None, runs: Path
+    ) -> None:
+        self.experiment, self.plan = experiment, plan
+        self.folder = runs / experiment.name / plan.case
+        self._source, self._data = source, None
+
+    @property
+    def data(self) -> Any:
+        """What the runs learn from."""
+        if self._data is None:
+            self._data = self.experiment.data(self.plan.recipe, self._source)
+        return self._data
+
+    def compete(self, norm: str, seeds: int) -> Contender:
+        """All runs of a norm, those that are missing."""
+        sweep = {rate: self.run(self.plan.sweep(norm, rate), f"{norm}-sweep-{rate:g}")
+                 for rate in self.plan.budget.rates}  # fmt: skip
+        rate = best_rate(sweep, self.experiment.metrics[0])
+        full = [
+            self.run(self.plan.full(norm, rate, seed), self.name(norm, seed), keep=True)
+            for seed in range(seeds)
+        ]
+        return Contender(norm, sweep, rate, full)
+
+    def name(self, norm: str, seed: int) -> str:
+        """The folder of a full run."""
+        return f"{norm}-seed-{seed}"
+
+    def run(self, recipe: Recipe, name: str, *, keep: bool = False) -> Run:
+        """One run, or what it found if it is finished; `keep` its best weights.
+
+        Raises `ValueError` where another recipe or other data was run in its folder.
+        """
+        folder = self.folder / name
+        if not (folder / RESULT).exists():
+            self._train(recipe, folder, keep=keep)
+        found = json.loads((folder / RESULT).read_text())
+        recipe_then = found.pop("recipe")
+        if recipe_then != _plain(asdict(recipe)):
+            raise ValueError(f"{folder} is of a run with another recipe; remove it to run this one")
+        return Run(**found)
+
+    def trained(self, norm: str, seed: int) -> LabTask:
+        """The task of a finished full run, its model with the best weights.
+
+        Raises `ValueError` where there is none.
+        """
+        folder = self.folder / self.name(norm, seed)
+        if not (folder / WEIGHTS).exists():
+            raise ValueError(f"{folder} has no {WEIGHTS}; run `python -m lab` with the task first")
+        rate = json.loads((folder / RESULT).read_text())["recipe"]["training"]["learning_rate"]
+        task = self._task(self.plan.full(norm, rate, seed))
+        task.model.load_state_dict(load_file(folder / WEIGHTS))
+        return task
+
+    def _task(self, recipe: Recipe) -> LabTask:
+        torch.manual_seed(recipe.training.seed)
+        return self.experiment.task(recipe, self.data)
+
+    def _train(self, recipe: Recipe, folder: Path, *, keep: bool) -> None:
+        task = self._task(recipe)
+        # As JSON has them: a resumed run compares its facts with those of its checkpoint.
+        facts = _plain({
+            "task": self.experiment.name,
+            "data": self.experiment.facts(self.data),
+            "recipe": asdict(recipe),
+        })  # fmt: skip
+        trainer = Trainer(task, recipe.training, folder, facts, lambda: task.figures)
+        best = trainer.run()
+        task.model.load_state_dict(best)
+        with torch.no_grad():
+            test = task.test()
+        if keep:
+            save_file(_contiguous(best), folder / WEIGHTS)
+        rows = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
+        write_json(
+            folder / RESULT,
+            {
+                "recipe": facts["recipe"],
+                "updates": trainer.progress.update,
+                "seconds": round(trainer.progress.elapsed_s, 1),
+                "validations": rows,
+                "test": test,
+            },
+        )
+        (folder / CHECKPOINT).unlink()
+
+
+def best_rate(sweep: dict[float, Run], metric: Metric) -> float:
+    """The rate whose short run got furthest; the lowest where every one diverged."""
+    found = {rate: run.best(metric) for rate, run in sweep.items()}
+    able = {rate: value for rate, value in found.items() if math.isfinite(value)}
+    if not able:
+        return min(sweep)
+    best = metric.best(list(able.values()))
+    return next(rate for rate, value in able.items() if value == best)
+
+
+def carry_out(
+    experiment: Experiment[Any],
+    plans: Iterable[Plan],
+    norms: Iterable[str],
+    seeds: int | None,
+    source: Path | None,
+    runs: Path = RUNS,
+) -> dict[str, tuple[Plan, Laboratory, list[Contender]]]:
+    """Every case of a task with every norm; `seeds` of the recipe's budget where it is None."""
+    found = {}
+    for plan in plans:
+        laboratory = Laboratory(experiment, plan, source, runs)
+        contenders = []
+        for norm in norms:
+            place = " ".join(filter(None, (experiment.name, plan.case, norm)))
+            print(f"{place}: {len(plan.budget.rates)} rates, then {seeds or plan.budget.seeds} seeds",
+                  file=sys.stderr)  # fmt: skip
+            contenders.append(laboratory.compete(norm, seeds or plan.budget.seeds))
+        found[plan.case] = plan, laboratory, contenders
+    return found
+
+
+def forget(experiment: Experiment[Any], runs: Path) -> None:
+    """Remove all runs of a task, such as those of the last `--quick`."""
+    shutil.rmtree(runs / experiment.name, ignore_errors=True)
+
+
+def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:
+    """What the comparison was allowed, and what it took."""
+    budget: Budget = plan.budget
+    contenders = list(contenders)
+    sweeps = [run for c in contenders for run in c.sweep.values()]
+    full = [run for c in contenders for run in c.runs]
+    return {
+        "rates": list(budget.rates),
+        "sweep_updates_each": sweeps[0].updates if sweeps else 0,
+        "full_updates_each": full[0].updates if full else 0,
+        "sweep_seconds": round(sum(run.seconds for run in sweeps), 1),
+        "full_seconds": round(sum(run.seconds for run in full), 1),
+    }
+
+
+def _contiguous(weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {name: t.detach().cpu().contiguous() for name, t in weights.items()}
+
+
+def _plain(content: Any) -> Any:
+    return json.loads(json.dumps(content))

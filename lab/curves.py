@@ -1,0 +1,72 @@
+"""One picture a task: a metric over updates for each case, the median of seeds and their range."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from lab.analysis.plots import STYLES
+from lab.outcome import Json
+from training.curves import pyplot
+
+# Norms that one task alone has, in the order it names them.
+_OTHERS = ("#7b4fa3", "#c2185b", "#8d6e36")
+_DPI = 90
+
+
+def color_of(norm: str, norms: Sequence[str]) -> str:
+    """The color of a norm in every picture of the project."""
+    if norm in STYLES:
+        return STYLES[norm].color  # type: ignore[index]
+    return _OTHERS[[n for n in norms if n not in STYLES].index(norm) % len(_OTHERS)]
+
+
+def plot(content: Json, image: Path) -> None:
+    """A row of panels for each case, one for each plotted metric, from a task's results."""
+    metrics = [m for m in content["metrics"] if m["plotted"]]
+    cases = content["cases"]
+    figure, grid = pyplot.subplots(
+        len(cases), len(metrics), figsize=(4.6 * len(metrics) + 1, 3.3 * len(cases)), dpi=_DPI,
+        layout="constrained", squeeze=False,
+    )  # fmt: skip
+    for row, (case, result) in zip(grid, cases.items(), strict=True):
+        for axes, metric in zip(row, metrics, strict=True):
+            _panel(axes, result["norms"], metric)
+            axes.set_title(case)
+    for axes in grid[-1]:
+        axes.set_xlabel("updates")
+    handles, labels = grid[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, frameon=False, loc="outside right upper")
+    figure.suptitle(f"{content['title']}: median and range of seeds", fontsize=10)
+    image.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(image, pil_kwargs={"optimize": True})
+    pyplot.close(figure)
+
+
+def _panel(axes: Any, norms: Json, metric: Json) -> None:
+    everything = []
+    for norm, result in norms.items():
+        seeds = result["curves"][metric["name"]]
+        updates = [update for update, _ in seeds[0]]
+        values = np.array([[math.nan if v is None else v for _, v in seed] for seed in seeds])
+        color = color_of(norm, list(norms))
+        middle, low, high = np.median(values, 0), values.min(0), values.max(0)
+        axes.plot(updates, middle, color=color, label=norm, linewidth=1.8)
+        axes.fill_between(updates, low, high, color=color, alpha=0.2, linewidth=0)
+        everything.append(middle)
+    axes.set_ylabel(metric["label"])
+    axes.set_ylim(*_span(np.concatenate(everything), higher=metric["higher_is_better"]))
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _span(values: Any, *, higher: bool) -> tuple[float | None, float | None]:
+    """The first updates, and runs that diverge, would squeeze everything of interest."""
+    finite = values[np.isfinite(values)]
+    if not len(finite) or finite.min() == finite.max():
+        return None, None
+    best, worst = (finite.max(), np.quantile(finite, 0.1)) if higher else (
+        finite.min(), np.quantile(finite, 0.9))  # fmt: skip
+    margin = abs(worst - best) * 0.08
+    return (worst - margin, best + margin) if higher else (best - margin, worst + margin)

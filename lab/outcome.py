@@ -1,0 +1,140 @@
+"""What came out of a comparison, as `docs/results/lab/TASK.json`: curves, medians, who was sooner.
+
+A figure of several seeds is told as its median and its range.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from statistics import median
+from typing import Any
+
+from export.results import machine
+from lab.compare import Contender, Curve, Laboratory, budget_of
+from lab.experiment import Experiment, Metric
+from lab.plan import Plan
+
+Json = dict[str, Any]
+BASELINE = "none"
+_DIGITS = 5  # of a figure in a curve
+
+
+def outcome(
+    experiment: Experiment[Any],
+    command: str,
+    found: dict[str, tuple[Plan, Laboratory, list[Contender]]],
+) -> Json:
+    """All of it, as it is written."""
+    return {
+        "task": experiment.name,
+        "title": experiment.title,
+        "paper": experiment.paper,
+        "claim": experiment.claim,
+        "command": command,
+        "machine": machine(),
+        "metrics": [asdict(metric) for metric in experiment.metrics],
+        "cases": {
+            case: _case(experiment, plan, laboratory, contenders)
+            for case, (plan, laboratory, contenders) in found.items()
+        },
+    }
+
+
+def _case(
+    experiment: Experiment[Any],
+    plan: Plan,
+    laboratory: Laboratory,
+    contenders: Sequence[Contender],
+) -> Json:
+    first = experiment.metrics[0]
+    curves = {c.norm: [run.curve(first) for run in c.runs] for c in contenders}
+    return {
+        "recipe": asdict(plan.recipe),
+        "data": experiment.facts(laboratory.data),
+        "budget": budget_of(plan, contenders),
+        "winner": winner(contenders, first),
+        "norms": {
+            c.norm: {
+                "rate": c.rate,
+                "rates": {f"{rate:g}": _told(run.best(first)) for rate, run in c.sweep.items()},
+                "seconds": [run.seconds for run in c.runs],
+                "test": _tests(c),
+                "updates_to_best_of_none": sooner(curves, c.norm, first),
+                "curves": {
+                    m.name: [[(u, _told(v)) for u, v in run.curve(m)] for run in c.runs]
+                    for m in experiment.metrics
+                },
+            }
+            for c in contenders
+        },
+    }
+
+
+def _tests(contender: Contender) -> Json:
+    """Each figure of the test at the best weights: of every seed, their median and range."""
+    found = {}
+    for name in contender.runs[0].test:
+        values = [run.test[name] for run in contender.runs]
+        finite = [v for v in values if math.isfinite(v)]
+        found[name] = {
+            "seeds": [_told(v) for v in values],
+            # A seed that diverged is no figure, and is seen among the seeds.
+            "median": _told(median(finite)) if finite else None,
+            "range": [_told(min(finite)), _told(max(finite))] if finite else None,
+        }
+    return found
+
+
+def median_curve(curves: Sequence[Curve], metric: Metric) -> Curve:
+    """The median over seeds at each validation; one that diverged counts as the worst there is."""
+    worst = -math.inf if metric.higher_is_better else math.inf
+    rows = zip(*curves, strict=True)
+    return [
+        (row[0][0], median(v if math.isfinite(v) else worst for _, v in row)) for row in rows
+    ]
+
+
+def updates_to_reach(curve: Curve, goal: float, metric: Metric) -> int | None:
+    """The first update whose validation is as good as `goal`, if any is."""
+    return next((u for u, v in curve if v == goal or metric.better(v, goal)), None)
+
+
+def sooner(curves: dict[str, list[Curve]], norm: str, metric: Metric) -> Json | None:
+    """How many updates a norm takes to the best of no normalisation, and its ratio to the updates
+    that one took: of the median curves, then of each pair of seeds. None without a baseline."""
+    if BASELINE not in curves:
+        return None
+    updates, ratio = _race(
+        median_curve(curves[norm], metric), median_curve(curves[BASELINE], metric), metric
+    )
+    pairs = zip(curves[norm], curves[BASELINE], strict=False)
+    ratios = [_race(mine, theirs, metric)[1] for mine, theirs in pairs]
+    return {"updates": updates, "ratio": ratio, "ratio_of_seeds": ratios}
+
+
+def _race(mine: Curve, theirs: Curve, metric: Metric) -> tuple[int | None, float | None]:
+    values = [value for _, value in theirs if math.isfinite(value)]
+    if not values:
+        return None, None  # who never had a figure sets no goal
+    best = metric.best(values)
+    needed = updates_to_reach(theirs, best, metric)
+    reached = updates_to_reach(mine, best, metric)
+    if reached is None or needed is None:
+        return reached, None
+    return reached, round(reached / needed, 3)
+
+
+def winner(contenders: Sequence[Contender], metric: Metric) -> str | None:
+    """The norm with the best median of the first metric on the test data; several joined by `=`
+    where their figures are the same. None where nothing converged."""
+    tests = {c.norm: _tests(c)[metric.name]["median"] for c in contenders}
+    able = {norm: value for norm, value in tests.items() if value is not None}
+    if not able:
+        return None
+    best = metric.best(list(able.values()))
+    return " = ".join(norm for norm, value in able.items() if value == best)
+
+
+def _told(value: float) -> float | None:
+    """Short enough for a file people read; null where it is no number."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None

@@ -1,0 +1,1 @@
+"""The paper's tasks, a folder each: whatever folder here has a recipe is one."""

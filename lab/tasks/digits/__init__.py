@@ -1,0 +1,1 @@
+"""Section 6.6 of the paper: digits without their geometry, at large and small batches."""

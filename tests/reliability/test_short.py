@@ -1,0 +1,91 @@
+"""Short versions of what `python -m tests.reliability` does for long. What they find is true of any
+machine; how fast it was is not judged here."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bench.goal import Goal
+from bench.peers.launch import launch
+from bench.target import SERVICE, Target
+from tests.reliability import aborts, chaos, overload, soak
+from tests.reliability.soak import Sample, slope_mb_per_h
+from tests.reliability.work import INK, TEXT, content_of
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Target]:
+    with launch(SERVICE) as target:
+        yield target
+
+
+def _rows(found: Any) -> dict[str, list[Any]]:
+    """By table, goals aside."""
+    tables: dict[str, list[Any]] = {}
+    for one in found:
+        if not isinstance(one, Goal):
+            tables.setdefault(one[0], []).append(one[1])
+    return tables
+
+
+def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> None:
+    ways = 2 * len(aborts.WAYS) * len(aborts.MOMENTS) * len(aborts.ENDS)
+    (row,) = _rows(aborts.measure(service, 2 * ways))["aborts"]
+    assert row.after.idle
+    assert row.after.threads <= row.before.threads
+    assert row.after.files <= row.before.files
+    assert row.aborted > 0
+    assert row.wrong_answers == 0
+
+
+def test_under_overload_requests_are_answered_or_refused_and_nothing_else(service: Target) -> None:
+    tables = _rows(overload.measure(service, 0.5, 0.5, shares=(3.0,)))
+    rows = tables["overload"] + tables["beside"]
+    assert len(rows) == 3
+    assert {row.what for row in rows} == {TEXT.name, INK.name}
+    assert all(row.failed == {} for row in rows)
+    assert all(row.answered_per_s > 0 or row.refused_share > 0 for row in rows)
+    alone, beside = tables["callers"]
+    assert (alone.refused, beside.refused) == (0, 0)
+    assert beside.answers > 0
+
+
+def test_a_soak_with_reloads_has_no_wrong_answer(service: Target) -> None:
+    (row,) = _rows(soak.measure(service, minutes=0.05, reload_s=1.0, capacity_s=0.5))["soak"]
+    assert row.answers > 0
+    assert row.left > 0
+    assert (row.wrong, row.failed) == (0, {})
+    assert row.reloads > 0
+    assert row.reloads_failed == 0
+
+
+def test_clients_that_resume_lose_nothing_of_what_is_killed() -> None:
+    row = chaos.play("kill", pause_s=0.3, length=600, clients=3)
+    assert row.streams >= 3
+    assert row.requests > row.streams
+    assert row.characters_and_points > 200 * row.streams
+    assert (row.lost, row.wrong) == ([], 0)
+    assert row.also == "ok, ok, ok, ok"
+
+
+def test_a_slope_is_of_what_comes_after_the_warm_up() -> None:
+    grown = [Sample(minute, 500 + minute, 1, 1) for minute in range(10, 51)]
+    steep = [Sample(minute, 100 * minute, 1, 1) for minute in range(10)]
+    assert slope_mb_per_h(steep + grown) == pytest.approx(60)
+
+
+def test_content_does_not_depend_on_where_events_are_cut() -> None:
+    whole = [{"choices": [{"text": "abc"}]}, {"usage": {}}]
+    parts = [
+        {"choices": [{"text": "a"}]},
+        {"choices": [{"text": ""}]},
+        {"choices": [{"text": "bc"}]},
+    ]
+    assert content_of(whole) == content_of(parts) == ["a", "b", "c"]
+    points = [
+        {"lines": ["a"]},
+        {"line": 0, "points": [[1, 2, 0]]},
+        {"line": 0, "finish_reason": "x"},
+    ]
+    assert content_of(points) == [[1, 2, 0]]
