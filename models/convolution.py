@@ -1,6 +1,8 @@
 """A small convolutional network in which the summed inputs are normalised one way or another.
 
-Shapes: B batch, C channels, S pixels of a side, K kernel, L classes.
+A convolution here is a matrix product of every pixel's neighbourhood, so that what is exported of
+it is a Gemm, as of any other layer.
+Shapes: B batch, S pixels of a side, C channels, which come last, K pixels of a kernel, L classes.
 """
 
 from dataclasses import dataclass
@@ -11,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
-from models.norms import BatchNorm, LayerNorm, NormKind, WeightNorm, make_norm
+from models.norms import LayerNorm, WeightNorm, make_layer_norm
 
 PictureNorm = Literal["layer", "channels", "batch", "weight", "none"]
-_KERNEL = 3
+_KERNEL, _STRIDE = 3, 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,87 +33,95 @@ class ConvolutionConfig:
 
 
 class AllUnits(nn.Module):
-    """Layer norm as the paper has it: statistics over all units of the layer, `C * S * S` of them,
-    each with its own gain and bias."""
+    """Layer norm as the paper has it: statistics over all units of the layer, `S * S * C` of them,
+    each with its own gain and bias (eq. 3)."""
 
-    def __init__(self, channels: int, side: int) -> None:
+    def __init__(self, side: int, channels: int) -> None:
         super().__init__()
-        self.shape = (channels, side, side)
-        self.norm = LayerNorm(channels * side * side, bias=True)
+        self.norm = LayerNorm(side * side * channels, bias=True)
 
-    def forward(self, a: Tensor) -> Tensor:
-        normalised: Tensor = self.norm(a.flatten(1)).unflatten(1, self.shape)
-        return normalised
+    def forward(self, rows: Tensor) -> Tensor:
+        """Pixels as rows, `(B * S * S, C)`."""
+        normalised: Tensor = self.norm(rows.view(-1, *self.norm.weight.shape))
+        return normalised.view(-1, rows.shape[1])
 
 
-class OverChannels(nn.Module):
-    """A normalisation with a gain and a bias for each channel, of every pixel as a row.
+def picture_norm(norm: PictureNorm, side: int, channels: int) -> nn.Module:
+    """A normalisation of pixels as rows, `(B * S * S, C)`.
 
-    Layer norm here takes its statistics over the C channels of one pixel; batch norm over all
-    pixels of all pictures (Ioffe and Szegedy 2015).
+    `layer` is over all units of a picture. Of `channels`, layer norm over those of one pixel, and
+    of `batch`, over all pixels of all pictures (Ioffe and Szegedy 2015), gain and bias are a
+    channel's, as they are of `weight` and `none`.
     """
-
-    def __init__(self, norm: NormKind, channels: int, side: int) -> None:
-        super().__init__()
-        self.shape = (-1, side, side, channels)
-        if norm == "batch":
-            self.norm: nn.Module = BatchNorm(channels, bias=True, longest_step=1, gain=1.0)
-        else:
-            self.norm = make_norm(norm, channels)
-
-    def forward(self, a: Tensor) -> Tensor:
-        rows = a.permute(0, 2, 3, 1).flatten(0, 2)  # (B * S * S, C)
-        normalised: Tensor = self.norm(rows).view(self.shape)
-        return normalised.permute(0, 3, 1, 2)
-
-
-def picture_norm(norm: PictureNorm, channels: int, side: int) -> nn.Module:
-    """A normalisation of summed inputs `(B, C, S, S)`."""
     if norm == "layer":
-        return AllUnits(channels, side)
-    return OverChannels("layer" if norm == "channels" else norm, channels, side)
+        return AllUnits(side, channels)
+    return make_layer_norm("layer" if norm == "channels" else norm, channels)
 
 
 class NormalizedConvolution(nn.Module):
-    """`relu(norm(W * x))` at every second pixel; the weight is `(C, C_in * K * K)`, a row a filter,
-    so that weight norm acts on filters."""
+    """`relu(norm(W * x))` at every second pixel, kernels of 3 x 3, zeros around the picture.
 
-    def __init__(self, inputs: int, channels: int, side: int, norm: PictureNorm) -> None:
+    The weight is `(C, K * K * C_in)`, a row a filter, so that weight norm acts on filters.
+    """
+
+    def __init__(self, side: int, inputs: int, channels: int, norm: PictureNorm) -> None:
         super().__init__()
-        self.inputs = inputs
-        self.weight = nn.Parameter(torch.empty(channels, inputs * _KERNEL**2))
+        self.side = halved(side)
+        self.odd = side % _STRIDE == 1
+        self.weight = nn.Parameter(torch.empty(channels, _KERNEL**2 * inputs))
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
         if norm == "weight":
             parametrize.register_parametrization(self, "weight", WeightNorm())
-        self.norm = picture_norm(norm, channels, side)
+        self.norm = picture_norm(norm, self.side, channels)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`(B, C_in, 2S, 2S) -> (B, C, S, S)`."""
-        filters = self.weight.view(-1, self.inputs, _KERNEL, _KERNEL)
-        return F.relu(self.norm(F.conv2d(x, filters, stride=2, padding=1)))
+        """`(B, 2S, 2S, C_in) -> (B, S, S, C)`."""
+        rows = self.neighbourhoods(x).flatten(0, 2)  # (B * S * S, K * K * C_in)
+        summed = self.norm(F.linear(rows, self.weight))
+        return F.relu(summed).view(-1, self.side, self.side, len(self.weight))
+
+    def neighbourhoods(self, x: Tensor) -> Tensor:
+        """What each filter sees of each place: `(B, S, S, K * K * C_in)`."""
+        for axis in (1, 2):
+            nothing = x.narrow(axis, 0, 1) * 0
+            x = torch.cat([nothing, x, nothing] if self.odd else [nothing, x], dim=axis)
+        reach = _STRIDE * (self.side - 1) + 1
+        return torch.cat(
+            [
+                x[:, i : i + reach : _STRIDE, j : j + reach : _STRIDE]
+                for i in range(_KERNEL)
+                for j in range(_KERNEL)
+            ],
+            dim=-1,
+        )
 
 
 class ConvolutionalNetwork(nn.Module):
-    """Three convolutions, a hidden layer and a softmax layer, the last of which is not normalised.
+    """Three convolutions, a hidden layer and a softmax layer, the last two of which are not
+    normalised.
 
-    Strides in place of pooling: at the border a unit sees half a kernel of nothing, which is where
-    the paper looks for its reason (section 6.7).
+    Strides in place of pooling. At the border a unit sees half a kernel of nothing: units there are
+    on less often than others, which is the paper's reason for what it found (section 6.7).
     """
 
     def __init__(self, config: ConvolutionConfig) -> None:
         super().__init__()
         self.config = config
-        side, widths = config.side, [config.colors, *(config.channels * 2**i for i in range(3))]
-        layers = []
-        for inputs, channels in zip(widths, widths[1:], strict=False):
-            side = -(-side // 2)
-            layers.append(NormalizedConvolution(inputs, channels, side, config.norm))
+        side, inputs, layers = config.side, config.colors, []
+        for channels in (config.channels, 2 * config.channels, 4 * config.channels):
+            layers.append(NormalizedConvolution(side, inputs, channels, config.norm))
+            side, inputs = halved(side), channels
         self.convolutions = nn.Sequential(*layers)
-        self.hidden = nn.Linear(widths[-1] * side * side, config.units)
+        self.hidden = nn.Linear(side * side * inputs, config.units)
         self.readout = nn.Linear(config.units, config.classes)
 
     def forward(self, x: Tensor) -> Tensor:
-        """`(B, colors, side, side)` to logits `(B, L)`."""
+        """Pictures `(B, S, S, C)` to logits `(B, L)`."""
         features = self.convolutions(x).flatten(1)
         logits: Tensor = self.readout(F.relu(self.hidden(features)))
         return logits
+
+
+def halved(side: int) -> int:
+    """How many of `side` pixels every second one is."""
+    return -(-side // _STRIDE)

@@ -283,6 +283,13 @@ class WebSocketConnection(_Watched, WebSocketsSansIOProtocol):
             self.transport.write(_written(error))
             self.transport.close()
 
+    def send_receive_event_to_app(self) -> None:
+        try:
+            b"".join(self.frames).decode()
+        except UnicodeDecodeError:  # uvicorn would log a traceback; the application refuses bytes
+            self.curr_msg_data_type = "bytes"
+        super().send_receive_event_to_app()
+
     def pause_writing(self) -> None:
         super().pause_writing()
         self.transport.pause_reading()  # or pings would be answered into memory

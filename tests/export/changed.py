@@ -5,10 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from onnx import numpy_helper
-from safetensors.numpy import load_file
+from safetensors.numpy import load_file, save_file
 
-from contract.manifest import sha256
+from contract.manifest import DERIVED, sha256
 from export.convert import read_artifact
 
 
@@ -18,12 +17,16 @@ def with_served_weight_changed(artifact: Path, folder: Path, name: str, by: floa
     shutil.copytree(artifact, folder)
     changed = load_file(folder / "model.safetensors")[name].copy()
     changed.flat[np.abs(changed).argmax()] += by
+    save_file({name: changed}, folder / DERIVED)
+    offset = (folder / DERIVED).stat().st_size - changed.nbytes
     for path in folder.glob("*.onnx"):
         proto = onnx.load(path, load_external_data=False)
-        (place,) = (i for i, t in enumerate(proto.graph.initializer) if t.name == name)
-        proto.graph.initializer[place].CopyFrom(numpy_helper.from_array(changed, name))
+        (tensor,) = (t for t in proto.graph.initializer if t.name == name)
+        place = {"location": DERIVED, "offset": str(offset), "length": str(changed.nbytes)}
+        for entry in tensor.external_data:
+            entry.value = place[entry.key]
         path.write_bytes(proto.SerializeToString())
     manifest = read_artifact(folder)
-    files = {file: sha256(folder / file) for file in manifest.files}
+    files = {file: sha256(folder / file) for file in (*manifest.files, DERIVED)}
     manifest.model_copy(update={"files": files}).write(folder)
     return folder

@@ -35,7 +35,7 @@ def _sent(line: Line, turn: float, scale: float) -> StrokesWithText:
 
 async def _write(model: InkModel, own: StrokesWithText) -> np.ndarray:
     hand, _ = await read_strokes(model, own)
-    exchange: Exchange[InkPiece] = Exchange()
+    exchange: Exchange[InkPiece] = Exchange(streamed=False)
     exchange.jobs.append(InkLine(_TEXT, hand, model.manifest, exchange.sender(), bias=1.0))
     exchange.submit(model.engine)
     return np.concatenate([piece.offsets async for _, piece in exchange.pieces()])

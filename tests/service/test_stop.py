@@ -47,8 +47,8 @@ def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:
 
         thread = threading.Thread(target=ask)
         thread.start()
-        more = Stream(service, max_tokens=100)  # by now the other one runs as well
-        more.end()
+        running = 'requests_running{model="letters"} 2.0'
+        assert eventually(lambda: running in httpx.get(f"{service.url}/metrics").text)
         service.tell(signal.SIGTERM)
         *_, last, done = stream.end()
         assert done == "[DONE]"

@@ -7,8 +7,8 @@ from lab.tasks.digits.data import Digits, read_digits
 
 
 def read_pictures(folder: Path | None, validation_fraction: float) -> Digits:
-    """Pictures `(N, 1, S, S)`; drawn ones where the folder is None."""
+    """Pictures `(N, S, S, 1)`; drawn ones where the folder is None."""
     digits = read_digits(folder, validation_fraction)
     parts = (digits.train, digits.validation, digits.test)
-    with_color = (Examples(part.inputs.unsqueeze(1), part.classes) for part in parts)
+    with_color = (Examples(part.inputs.unsqueeze(-1), part.classes) for part in parts)
     return Digits(digits.name, digits.sha256, *with_color)

@@ -17,7 +17,7 @@ class PictureStep(Step):
         super().__init__()
         self.model = model
         config, real = model.config, model.readout.weight.dtype
-        self.row_ports = (Port("picture", real, (config.colors, config.side, config.side)),)
+        self.row_ports = (Port("picture", real, (config.side, config.side, config.colors)),)
         self.output_ports = (Port("logits", real, (config.classes,)),)
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
