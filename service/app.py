@@ -58,7 +58,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.watch = watch
     app.state.sessions = online.Sessions(settings.idle_timeout_s)
     about = [status.router, admin.router, document.router, messages.router]
-    routers = [*about, online.router, *(r for k in KINDS.values() for r in k.routers)]
+    # In this order a path is looked for.
+    routers = [*(r for k in KINDS.values() for r in k.routers), online.router, *about]
     for router in routers:
         app.include_router(router)
     app.state.routes = [route for router in routers for route in router.routes]

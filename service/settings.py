@@ -47,10 +47,10 @@ class Settings(BaseSettings):
     threads: int = Field(
         0, ge=0, description="threads of a model's session; 0 takes the number that is fastest here"
     )
-    slots: int = Field(32, ge=1, le=1024, description="requests a model works on at once")
+    slots: int = Field(16, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
     max_wait_s: float = Field(
-        1.0,
+        0.75,
         gt=0,
         description="seconds others may be expected to hold up a request; "
         "one that would wait for longer gets a 503 at once",

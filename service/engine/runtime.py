@@ -8,6 +8,7 @@ import logging
 import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -248,6 +249,7 @@ def _cuda_works() -> bool:
     return True
 
 
+@cache
 def _simd() -> str:
     """The widest vector unit, because onnxruntime picks its kernels by it."""
     try:

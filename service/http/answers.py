@@ -5,10 +5,13 @@ that leave.
 import asyncio
 import itertools
 import json
+import threading
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
+from functools import partial
 from typing import Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, ref
 
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
@@ -23,6 +26,34 @@ P = TypeVar("P", bound=Piece)
 _MOST_UNREAD = 64  # pieces of a job, some 2,000 steps
 
 
+class _Post:
+    """From the engines' threads to an event loop, which is woken once for all that lies there: a
+    chunk has a piece for each of its rows."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = ref(loop)  # which is the key this is kept under
+        self._lying: list[Callable[[], None]] = []
+        self._lock = threading.Lock()
+
+    def send(self, deliver: Callable[[], None]) -> None:
+        """Have this called on the loop."""
+        with self._lock:
+            self._lying.append(deliver)
+            first = len(self._lying) == 1
+        loop = self._loop()
+        if first and loop is not None:
+            loop.call_soon_threadsafe(self._deliver)
+
+    def _deliver(self) -> None:
+        with self._lock:
+            lying, self._lying = self._lying, []
+        for deliver in lying:
+            deliver()
+
+
+_posts: WeakKeyDictionary[asyncio.AbstractEventLoop, _Post] = WeakKeyDictionary()
+
+
 class Exchange(Generic[P]):
     """The jobs of a request, and their pieces on the way from the engine's thread to the loop.
 
@@ -33,7 +64,8 @@ class Exchange(Generic[P]):
         self.jobs: list[Generation[P]] = []
         self._streamed = streamed
         self._engine: Engine | None = None
-        self._loop = asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        self._post = _posts.setdefault(loop, _Post(loop))
         self._pieces: asyncio.Queue[tuple[int, P]] = asyncio.Queue()
         self._unread: Counter[int] = Counter()  # pieces, by the number of their job
         self._record = record.current()
@@ -43,7 +75,7 @@ class Exchange(Generic[P]):
         number = len(self.jobs)
 
         def send(piece: P) -> None:
-            self._loop.call_soon_threadsafe(self._arrive, number, piece)
+            self._post.send(partial(self._arrive, number, piece))
 
         return send
 

@@ -6,6 +6,7 @@ interface answers to the names of that alone.
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
@@ -85,6 +86,7 @@ def _name(host: str) -> str:
         return ""
 
 
+@lru_cache(maxsize=4096)
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches an address."""
     try:
