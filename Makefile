@@ -98,11 +98,31 @@ audit: supply ## look for known vulnerabilities in what images install; skipped 
 supply: $(VENV)
 	@.venv/bin/python -c 'import pip_audit, uv' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[supply]'
 
-# Of each route, as many requests as this that schemathesis makes up.
+# Requests of each route that schemathesis makes up; state tokens, strokes and WebSocket sessions, of
+# each so many; artifacts; stories of an engine.
 EXAMPLES ?= 2000
+INPUTS ?= 40000
+ARTIFACTS ?= 20000
+STORIES ?= 2000
 .PHONY: fuzz
-fuzz: $(VENV) ## send the service what schemathesis makes up; EXAMPLES=2000 a route
-	EVENKEEL_FUZZ=$(EXAMPLES) $(RUN) pytest tests/service/http/test_schema.py
+fuzz: $(VENV) ## send the service what nobody would: requests, tokens, strokes, frames, artifacts; tell an engine any story
+	EVENKEEL_FUZZ=$(EXAMPLES) EVENKEEL_FUZZ_INPUTS=$(INPUTS) EVENKEEL_FUZZ_ARTIFACTS=$(ARTIFACTS) \
+	EVENKEEL_FUZZ_MACHINE=$(STORIES) $(RUN) pytest -n $(WORKERS) --dist loadfile tests/service/http/test_schema.py \
+		tests/service/http/test_fuzz.py tests/service/test_artifact_fuzz.py tests/service/engine/test_machine.py
+
+# How long each load of `overload` is offered, and `soak` goes on.
+SECONDS ?= 20
+MINUTES ?= 30
+.PHONY: overload soak chaos
+overload: $(VENV) ## offer 0.5 to 3 times what the service can do, some 4 minutes; SECONDS=300 of each load
+	$(RUN) tests.reliability overload --seconds $(SECONDS)
+
+soak: $(VENV) ## let 10,000 clients leave, then 30 minutes at 70% of capacity with reloads; MINUTES=30
+	$(RUN) tests.reliability aborts
+	$(RUN) tests.reliability soak --minutes $(MINUTES)
+
+chaos: $(VENV) ## kill, stop, restart, break replicas under clients that resume; some 5 minutes
+	$(RUN) tests.reliability chaos
 
 gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \

@@ -39,7 +39,7 @@ ROW_INDEPENDENT = frozenset(
 # The same, of integers; in quantised graphs alone.
 INTEGER = frozenset({"QuantizeLinear", "MatMulInteger"})
 # The same, in graphs that no service runs: those of `lab`.
-UNSERVED = frozenset({"Relu", "Shape"})
+UNSERVED = frozenset({"Relu", "Shape", "Softmax"})
 # More than this inline is a weight that was folded or copied, not a constant of the graph.
 _LARGEST_CONSTANT = 16
 

@@ -38,7 +38,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     legible.add_options(legibility)
     legibility.set_defaults(command=legible.run)
-    report = commands.add_parser("report", help="write docs/measured.md from docs/results")
+    report = commands.add_parser(
+        "report", help="write docs/measured.md and the table of docs/paper.md"
+    )
     report.set_defaults(command=_report)
     add_verbs(commands)
     return parser
@@ -71,9 +73,11 @@ def _race(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from lab.measured.page import write
+    from lab import paper, plots
+    from lab.measured import page
 
-    print(f"written to {write()}")
+    print(f"written to {page.write()} and {paper.write()}")
+    print(f"{len(plots.publish())} pictures copied to {plots.SHOWN}")
 
 
 if __name__ == "__main__":

@@ -84,4 +84,7 @@ class Classification:
             nats += F.cross_entropy(logits, classes, reduction="sum").item()
         self.model.train()
         total = len(examples.classes)
-        return {"error": 100 * wrong / total, "nats": nats / total if math.isfinite(nats) else math.nan}
+        return {
+            "error": 100 * wrong / total,
+            "nats": nats / total if math.isfinite(nats) else math.nan,
+        }

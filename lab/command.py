@@ -1,6 +1,7 @@
 """The verbs of tasks: `python -m lab list | TASK | all | export TASK`."""
 
 import argparse
+import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from lab import experiment
 from lab.plan import Plan, read_plans
 
 RESULTS = Path("docs", "results", "lab")
+_MOST_WORKERS = 2  # what budgets are told for
 
 
 def add_verbs(commands: Any) -> None:
@@ -77,7 +79,7 @@ def run_task(
 ) -> None:
     """Train what is missing, then write results and pictures. Those of `--quick` show nothing and
     stay with its runs."""
-    from lab.compare import RUNS, carry_out, forget
+    from lab.compare import RUNS, Laboratory, carry_out, forget
     from lab.curves import plot
     from lab.outcome import outcome
 
@@ -87,19 +89,22 @@ def run_task(
     runs, source = RUNS, None
     plans = read_plans(one, quick=quick)
     if quick:
-        torch.set_num_threads(1)  # of so small networks, more only wait for each other
         runs, out = quick_places(out)
         forget(one, runs)
     else:
         source = _source(plans[0])
-    found = carry_out(one, plans, norms or one.norms, seeds, source, runs)
+    torch.set_num_threads(1)  # more of them would wait for each other
+    workers = 1 if quick else min(_MOST_WORKERS, os.cpu_count() or 1)
+    found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)
     command = f"python -m lab {name}" + (" --quick" if quick else "")
     content = outcome(one, command, found)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{name}.json", content)
     plot(content, out / f"{name}.png")
-    _, laboratory, contenders = next(iter(found.values()))
-    one.picture(laboratory.trained(contenders[0].norm, 0), out)
+    if one.draws:
+        plan, contenders = next(iter(found.values()))
+        laboratory = Laboratory(one, plan, source, runs)
+        one.picture(laboratory.trained(contenders[0].norm, 0), out)
     print_outcome(content)
     print(f"written to {out / name}.json and .png")
 

@@ -6,9 +6,10 @@ finished has a `result.json` and is not repeated, one that was interrupted goes 
 
 import json
 import math
+import multiprocessing
 import shutil
-import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,10 +19,10 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from export.results import write_json
-from lab.experiment import Experiment, Figures, LabTask, Metric
+from lab.experiment import Experiment, Figures, LabTask, Metric, load
 from lab.plan import Budget, Plan
 from training.config import Recipe
-from training.loop import CHECKPOINT, LOG, Trainer
+from training.loop import CHECKPOINT, LOG, Trainer, keep_freed_memory, use_fast_float32
 
 RUNS = Path("runs", "lab")
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
@@ -30,8 +31,9 @@ Curve = list[tuple[int, float]]
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A finished run: how long it took, the figures of every validation and those of the test."""
+    """A finished run: its data, how long it took, the figures of every validation and the test."""
 
+    data: dict[str, Any]
     updates: int
     seconds: float
     validations: list[dict[str, float]]
@@ -140,6 +142,7 @@ class Laboratory:
             folder / RESULT,
             {
                 "recipe": facts["recipe"],
+                "data": facts["data"],
                 "updates": trainer.progress.update,
                 "seconds": round(trainer.progress.elapsed_s, 1),
                 "validations": rows,
@@ -162,23 +165,40 @@ def best_rate(sweep: dict[float, Run], metric: Metric) -> float:
 def carry_out(
     experiment: Experiment[Any],
     plans: Iterable[Plan],
-    norms: Iterable[str],
+    norms: Sequence[str],
     seeds: int | None,
     source: Path | None,
     runs: Path = RUNS,
-) -> dict[str, tuple[Plan, Laboratory, list[Contender]]]:
-    """Every case of a task with every norm; `seeds` of the recipe's budget where it is None."""
-    found = {}
-    for plan in plans:
-        laboratory = Laboratory(experiment, plan, source, runs)
-        contenders = []
-        for norm in norms:
-            place = " ".join(filter(None, (experiment.name, plan.case, norm)))
-            print(f"{place}: {len(plan.budget.rates)} rates, then {seeds or plan.budget.seeds} seeds",
-                  file=sys.stderr)  # fmt: skip
-            contenders.append(laboratory.compete(norm, seeds or plan.budget.seeds))
-        found[plan.case] = plan, laboratory, contenders
-    return found
+    workers: int = 1,
+) -> dict[str, tuple[Plan, list[Contender]]]:
+    """Every case of a task with every norm; `seeds` of the recipe's budget where it is None.
+
+    `workers` processes share the norms, one core each: networks as small as these gain little from
+    a second one. What a run computes does not depend on them.
+    """
+    plans = list(plans)
+    jobs = [
+        (experiment.name, plan, norm, seeds or plan.budget.seeds, source, runs)
+        for plan in plans
+        for norm in norms
+    ]
+    if workers == 1:
+        found = list(map(_compete, *zip(*jobs, strict=True)))
+    else:
+        # Not forked: PyTorch's threads do not survive that.
+        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+            found = list(pool.map(_compete, *zip(*jobs, strict=True)))
+    each = iter(found)
+    return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
+
+
+def _compete(
+    task: str, plan: Plan, norm: str, seeds: int, source: Path | None, runs: Path
+) -> Contender:
+    torch.set_num_threads(1)
+    use_fast_float32()
+    keep_freed_memory()
+    return Laboratory(load(task), plan, source, runs).compete(norm, seeds)
 
 
 def forget(experiment: Experiment[Any], runs: Path) -> None:

@@ -19,7 +19,7 @@ _DPI = 90
 def color_of(norm: str, norms: Sequence[str]) -> str:
     """The color of a norm in every picture of the project."""
     if norm in STYLES:
-        return STYLES[norm].color  # type: ignore[index]
+        return STYLES[norm].color
     return _OTHERS[[n for n in norms if n not in STYLES].index(norm) % len(_OTHERS)]
 
 

@@ -1,4 +1,4 @@
-"""What a task of the laboratory is: `lab/tasks/NAME/` with an `EXPERIMENT`, one object of this kind.
+"""What a task of the laboratory is: a folder `lab/tasks/NAME/` with an `EXPERIMENT` of this kind.
 
 `lab/README.md` says how to add one. Shapes: T steps, B rows.
 """
@@ -10,7 +10,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
-from torch import Tensor, nn
+from torch import Tensor
 
 from models.generation import Step
 from training.config import Recipe
@@ -108,6 +108,11 @@ class Experiment(ABC, Generic[Data]):
     def parts(self, task: Any) -> tuple[Part, ...]:
         """What is exported of a task whose model is trained, with inputs of its data."""
 
+    @property
+    def draws(self) -> bool:
+        """Whether it has a `picture`."""
+        return type(self).picture is not Experiment.picture
+
     def picture(self, task: Any, folder: Path) -> None:
         """Draw what is worth a look besides the curves, of the first norm's first seed, as
         `NAME-*.png` in `folder`."""
@@ -118,13 +123,12 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in TASKS.glob("*/recipe.toml"))
 
 
+def recipe_path(name: str) -> Path:
+    """The recipe of a task."""
+    return TASKS / name / "recipe.toml"
+
+
 def load(name: str) -> Experiment[Any]:
     """A task by name."""
     experiment: Experiment[Any] = import_module(f"lab.tasks.{name}.experiment").EXPERIMENT
     return experiment
-
-
-def norm_of(model: nn.Module) -> str:
-    """The norm of a model, from its configuration."""
-    config: Any = model.config
-    return str(config.norm)

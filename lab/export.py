@@ -28,7 +28,7 @@ from export.parity.numbers import MAX_ROUNDING_RATIO, MAX_STRUCTURE_ERROR
 from export.parity.served import differing_bytes
 from export.results import machine, write_json
 from lab.experiment import Experiment, LabTask, Named, Part
-from lab.graphs import PartGraph, batch_of, in_precision
+from lab.graphs import PartGraph, in_precision
 from models.norms import fold
 from training.config import Recipe
 
@@ -111,7 +111,7 @@ def bits(graph: PartGraph) -> Finding:
     """Bytes of a row's outputs and states that depend on the rows beside it."""
     inputs = graph.part.inputs
     alone = graph.alone(inputs)
-    total = batch_of(graph.step, inputs, graph.part.scan)
+    total = graph.batch(inputs)
     random = np.random.default_rng(0)
     differing = compared = 0
     for batch in (*(b for b in BATCHES if b < total), total):
@@ -120,7 +120,7 @@ def bits(graph: PartGraph) -> Finding:
         compared += batch
     return Finding(
         name=f"{graph.part.name}, bits", value=differing, bound=0,
-        detail=f"bytes that differ from each row alone, {compared} rows in batches of up to {total}",
+        detail=f"bytes that differ from a row alone, {compared} rows in batches of up to {total}",
     )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def count_nodes(path: Path, operator: str) -> int:
 def golden(parts: Sequence[Part], model: nn.Module) -> Named:
     """Inputs and what training computes of them, as `PART/inputs/PORT`, `PART/float32/PORT` and
     `PART/float64/PORT`."""
-    tensors = {}
+    tensors: Named = {}
     for part in parts:
         tensors |= {f"{part.name}/inputs/{n}": t.contiguous() for n, t in part.inputs.items()}
         for label, real in (("float32", torch.float32), ("float64", torch.float64)):

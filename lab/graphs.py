@@ -16,7 +16,6 @@ from contract.manifest import WEIGHTS
 from export.graph import export_graph
 from export.parity.served import session_options
 from lab.experiment import Named, Part
-from models.generation import Step
 
 
 class PartGraph:
@@ -36,52 +35,42 @@ class PartGraph:
         self.part, self.path = part, folder / f"{part.name}.onnx"
         ir.save(export_graph(self.step, weights, scan=part.scan, whole=frozen), self.path)
         self._session = ort.InferenceSession(
-            self.path, session_options(), providers=["CPUExecutionProvider"]
+            self.path, session_options(threads=1), providers=["CPUExecutionProvider"]
         )
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, inputs: Named) -> Arrays:
         """All rows at once; a state after the last step is `NAME_after`."""
-        arrays = {name: t.numpy() for name, t in complete(self.step, inputs).items()}
+        arrays = {name: t.numpy() for name, t in (self._initial(inputs) | inputs).items()}
         return dict(zip(self._outputs, self._session.run(self._outputs, arrays), strict=True))
 
     def rows(self, inputs: Named, rows: Sequence[int]) -> Arrays:
         """Some of the rows at once."""
-        timed = timed_ports(self.step, scan=self.part.scan)
-        return self.run({n: t[:, rows] if n in timed else t[rows] for n, t in inputs.items()})
+        return self.run({n: t[:, rows] if n in self.timed else t[rows] for n, t in inputs.items()})
 
     def alone(self, inputs: Named) -> Arrays:
         """Each row by itself, put side by side."""
-        parts = [self.rows(inputs, [r]) for r in range(batch_of(self.step, inputs, self.part.scan))]
-        timed = timed_ports(self.step, scan=self.part.scan)
-        return {n: np.concatenate([p[n] for p in parts], int(n in timed)) for n in parts[0]}
+        parts = [self.rows(inputs, [row]) for row in range(self.batch(inputs))]
+        return {n: np.concatenate([p[n] for p in parts], int(n in self.timed)) for n in parts[0]}
 
     def taken(self, outputs: Arrays, rows: Sequence[int]) -> Arrays:
         """Some of the rows of outputs."""
-        timed = timed_ports(self.step, scan=self.part.scan)
-        return {n: a[:, rows] if n in timed else a[rows] for n, a in outputs.items()}
+        return {n: a[:, rows] if n in self.timed else a[rows] for n, a in outputs.items()}
 
+    def batch(self, inputs: Named) -> int:
+        """B of some inputs."""
+        name, tensor = next(iter(inputs.items()))
+        return int(tensor.shape[int(name in self.timed)])
 
-def timed_ports(step: Step, *, scan: bool) -> set[str]:
-    """The ports whose tensors have time in front: `(T, B, ...)`."""
-    return {p.name for p in (*step.step_ports, *step.output_ports)} if scan else set()
+    @property
+    def timed(self) -> set[str]:
+        """The ports whose tensors have time in front, `(T, B, ...)`."""
+        step = self.step
+        return {p.name for p in (*step.step_ports, *step.output_ports)} if self.part.scan else set()
 
-
-def batch_of(step: Step, inputs: Named, scan: bool) -> int:
-    """B of some inputs."""
-    name, tensor = next(iter(inputs.items()))
-    return tensor.shape[int(name in timed_ports(step, scan=scan))]
-
-
-def complete(step: Step, inputs: Named) -> Named:
-    """The inputs in the step's own precision, and every state that is not among them, initial."""
-    ports = (*step.state_ports, *step.step_ports, *step.row_ports)
-    scan = any(p.name in inputs and inputs[p.name].dim() > 1 + len(p.shape) for p in ports)
-    batch = batch_of(step, inputs, scan)
-    initial = zip(step.state_ports, step.initial_state(batch), strict=True)
-    states = {port.name: state for port, state in initial}
-    return {p.name: (inputs | {n: s for n, s in states.items() if n not in inputs})[p.name]
-            .to(p.dtype) for p in ports}  # fmt: skip
+    def _initial(self, inputs: Named) -> Named:
+        states = self.step.initial_state(self.batch(inputs))
+        return {p.name: s for p, s in zip(self.step.state_ports, states, strict=True)}
 
 
 def in_precision(inputs: Named, real: torch.dtype) -> Named:

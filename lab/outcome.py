@@ -10,7 +10,7 @@ from statistics import median
 from typing import Any
 
 from export.results import machine
-from lab.compare import Contender, Curve, Laboratory, budget_of
+from lab.compare import Contender, Curve, budget_of
 from lab.experiment import Experiment, Metric
 from lab.plan import Plan
 
@@ -22,7 +22,7 @@ _DIGITS = 5  # of a figure in a curve
 def outcome(
     experiment: Experiment[Any],
     command: str,
-    found: dict[str, tuple[Plan, Laboratory, list[Contender]]],
+    found: dict[str, tuple[Plan, list[Contender]]],
 ) -> Json:
     """All of it, as it is written."""
     return {
@@ -34,23 +34,17 @@ def outcome(
         "machine": machine(),
         "metrics": [asdict(metric) for metric in experiment.metrics],
         "cases": {
-            case: _case(experiment, plan, laboratory, contenders)
-            for case, (plan, laboratory, contenders) in found.items()
+            case: _case(experiment, plan, contenders) for case, (plan, contenders) in found.items()
         },
     }
 
 
-def _case(
-    experiment: Experiment[Any],
-    plan: Plan,
-    laboratory: Laboratory,
-    contenders: Sequence[Contender],
-) -> Json:
+def _case(experiment: Experiment[Any], plan: Plan, contenders: Sequence[Contender]) -> Json:
     first = experiment.metrics[0]
     curves = {c.norm: [run.curve(first) for run in c.runs] for c in contenders}
     return {
         "recipe": asdict(plan.recipe),
-        "data": experiment.facts(laboratory.data),
+        "data": contenders[0].runs[0].data,
         "budget": budget_of(plan, contenders),
         "winner": winner(contenders, first),
         "norms": {
@@ -89,9 +83,7 @@ def median_curve(curves: Sequence[Curve], metric: Metric) -> Curve:
     """The median over seeds at each validation; one that diverged counts as the worst there is."""
     worst = -math.inf if metric.higher_is_better else math.inf
     rows = zip(*curves, strict=True)
-    return [
-        (row[0][0], median(v if math.isfinite(v) else worst for _, v in row)) for row in rows
-    ]
+    return [(row[0][0], median(v if math.isfinite(v) else worst for _, v in row)) for row in rows]
 
 
 def updates_to_reach(curve: Curve, goal: float, metric: Metric) -> int | None:

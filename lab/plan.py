@@ -1,17 +1,16 @@
 """A task's recipe: what `training` reads, and what the comparison of norms may cost.
 
 Beside the four tables of `training.recipe`, a task's `recipe.toml` has `[lab]` (`Budget`), and may
-have `[cases.NAME]`: settings `"table.key" = value` laid over it, for a comparison each. For `--quick`,
-`[quick]` is laid over every case and `[quick.NAME]` over one.
+have `[cases.NAME]`: settings `"table.key" = value` laid over it, for a comparison each. For
+`--quick`, `[quick]` is laid over every case and `[quick.NAME]` over one.
 """
 
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
-from lab.experiment import TASKS, Experiment
+from lab.experiment import Experiment, recipe_path
 from training.config import Recipe
 from training.recipe import build, recipe_of
 
@@ -56,16 +55,12 @@ class Plan:
             patience_epochs=round(epochs) + 1,
             time_limit_s=None,
         )
-        return replace(
-            self.recipe, model=replace(self.recipe.model, norm=norm), training=training
-        )
+        return replace(self.recipe, model=replace(self.recipe.model, norm=norm), training=training)
 
 
-def read_plans(
-    experiment: Experiment[Any], *, quick: bool = False, folder: Path = TASKS
-) -> list[Plan]:
-    """The plans of a task, one for each case. Raises `ValueError` for what the recipe may not say."""
-    tables = tomllib.loads((folder / experiment.name / "recipe.toml").read_text())
+def read_plans(experiment: Experiment[Any], *, quick: bool = False) -> list[Plan]:
+    """The plans of a task, one for each case. Raises `ValueError` for what no recipe may say."""
+    tables = tomllib.loads(recipe_path(experiment.name).read_text())
     cases = tables.pop("cases", {"": {}})
     hurry = tables.pop("quick", {})
     return [
@@ -76,7 +71,8 @@ def read_plans(
 
 def _hurried(hurry: Mapping[str, Any], case: str) -> dict[str, Any]:
     every = {name: value for name, value in hurry.items() if not isinstance(value, dict)}
-    return every | hurry.get(case, {})
+    mine: dict[str, Any] = hurry.get(case, {})
+    return every | mine
 
 
 def _plan(

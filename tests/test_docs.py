@@ -16,6 +16,7 @@ import service
 from clients.command import main as evenkeel
 from contract.manifests import read_manifest
 from export.__main__ import _parser as export_parser
+from lab import paper
 from lab.__main__ import _parser as lab_parser
 from lab.measured import page
 from service.http.described import Answer
@@ -243,6 +244,10 @@ def _ragged(text: str) -> list[str]:
 
 def test_the_page_of_results_is_what_the_results_say() -> None:
     assert _text("docs/measured.md") == page.page(_ROOT), "run `make report`"
+
+
+def test_the_table_beside_the_paper_is_what_the_results_say() -> None:
+    assert _text("docs/paper.md") == paper.page(_ROOT), "run `make report`"
 
 
 def test_a_changed_result_changes_the_page(tmp_path: Path) -> None:

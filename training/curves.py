@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 matplotlib.use("Agg")
-from matplotlib import pyplot
+from matplotlib import pyplot as pyplot  # for other pictures too
 
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:

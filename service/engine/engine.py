@@ -30,6 +30,7 @@ log = logging.getLogger(__name__)
 # So many runs that fail one after the other are no accident: the model stops being ready.
 MOST_FAILURES = 3
 _PATIENCE_S = 5.0  # with a run that was under way when the service stopped
+_LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its price as well
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
 
 
@@ -101,6 +102,7 @@ class Engine:
         self._rows: dict[tuple[int, ...], Arrays] = {}  # row inputs of slots, until jobs change
         self._wake = threading.Condition()
         self._stopping = False
+        self._run_s = 0.0  # of this chunk, in the runner
         self._failures = 0  # runs that failed since the last that did not
         self._working_since_s: float | None = None
         self.ready = False
@@ -157,7 +159,7 @@ class Engine:
         if left_s <= 0:
             raise _late()
         steps = self._schedule.work_before(asked.caller, jobs[0].steps_expected())
-        wait_s = steps * self._pace.step_s(self._runner.width) / self._runner.width
+        wait_s = steps * self._pace.wait_s(self._runner.width)
         most_s = min(self._limits.max_wait_s, left_s)
         if wait_s > most_s:
             error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
@@ -224,8 +226,10 @@ class Engine:
             groups = [(plain, False), (filtered, True)]
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
         steps = self._chunk_length([self._schedule.slots[slot].job for slot in slots], step_s)
+        began_s, self._run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
             self._try_run(some, steps, filtered=with_filters)
+        self._pace.follow_chunk(time.perf_counter() - began_s, self._run_s)
 
     def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
         """Short while someone waits for a first byte, never longer than anyone can use, and not so
@@ -236,7 +240,7 @@ class Engine:
                 first = max(self._limits.first_chunk_steps, job.steps_to_first())
                 steps = min(steps, first)
             steps = min(steps, job.steps_wanted())
-        return max(1, min(steps, int(self._limits.chunk_s / step_s)))
+        return min(steps, max(_LEAST_STEPS, int(self._limits.chunk_s / step_s)))
 
     def _try_run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
         """A run that fails ends its rows; those that wait go on, on a runner that is attested."""
@@ -254,7 +258,6 @@ class Engine:
                 self._renew(error)
 
     def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
-        began_s = time.perf_counter()
         tickets = [self._schedule.slots[slot] for slot in slots]
         jobs = [ticket.job for ticket in tickets]
         for slot, job in zip(slots, jobs, strict=True):
@@ -264,15 +267,17 @@ class Engine:
         if not row:
             row |= stack_rows([job.row for job in jobs], axis=0)
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
+        began_s = time.perf_counter()
         outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
+        run_s = time.perf_counter() - began_s
+        self._run_s += run_s
+        self._pace.follow(len(slots), run_s / steps, filtered=filtered)
         _require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
         for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
             ticket.ran = ticket.served = True
             self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
-        step_s = (time.perf_counter() - began_s) / steps
-        self._pace.follow(len(slots), step_s, filtered=filtered)
 
     def _renew(self, error: Exception) -> None:
         """Another runner, with the rows of the other runs of this chunk where they stood."""

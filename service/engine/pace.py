@@ -41,6 +41,7 @@ class Pace:
     def __init__(self, plain: tuple[float, float], filtered: tuple[float, float]) -> None:
         """Seconds of a step with one row, and for each row more, of either graph."""
         self._lines = {False: _Line(*plain), True: _Line(*filtered)}
+        self._chunk_by_run = 1.0  # of their times
 
     def step_s(self, rows: int, *, filtered: bool = False) -> float:
         """Of a step of so many rows."""
@@ -49,6 +50,16 @@ class Pace:
     def follow(self, rows: int, step_s: float, *, filtered: bool = False) -> None:
         """Take note of what one took."""
         self._lines[filtered].follow(rows, step_s)
+
+    def follow_chunk(self, chunk_s: float, run_s: float) -> None:
+        """What a chunk took in all, and how much of it its runs did. The rest is no matter of steps:
+        if it were taken for theirs, chunks would get shorter, and the rest the more."""
+        ratio = min(chunk_s / max(run_s, 1e-9), _MOST_AT_ONCE)
+        self._chunk_by_run += (1 - _MEMORY) * (ratio - self._chunk_by_run)
+
+    def wait_s(self, width: int) -> float:
+        """Until a step of one row is done, where all of `width` have work."""
+        return self.step_s(width) * self._chunk_by_run / width
 
     def parts(self, plain: int, filtered: int) -> bool:
         """Whether so many plain rows and so many filtered ones are faster in two runs."""

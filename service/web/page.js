@@ -3,18 +3,19 @@ import { parts } from "./elements.js";
 import * as models from "./models.js";
 import { asked, onShow, show, shown } from "./tabs.js";
 import * as draw from "./draw.js";
+import * as lab from "./lab.js";
 import * as proof from "./proof.js";
 import * as read from "./read.js";
 import * as write from "./write.js";
 
-const TABS = { write, read, draw, proof };
+const TABS = { write, read, draw, proof, lab };
 const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
 const [footer, verdict] = ["status", "verdict"].map((id) => document.getElementById(id));
 
 function showStatus() {
   const model = TABS[shown()].model?.();
-  // Proof has the verdicts of all models itself.
-  footer.hidden = shown() === "proof";
+  // Proof has the verdicts of all models itself, and Lab has no model.
+  footer.hidden = ["proof", "lab"].includes(shown());
   if (model) models.showVerdict(verdict, model);
   else {
     verdict.className = "verdict";

@@ -64,7 +64,7 @@ def site_with(browser: Any, tmp_path: Path) -> Callable[[str], AbstractContextMa
     def only(name: str) -> Iterator[str]:
         if not (_ARTIFACTS / name).exists():
             pytest.skip(f"artifacts/{name} is not there")
-        (tmp_path / name).symlink_to(_ARTIFACTS / name)
+        shutil.copytree(_ARTIFACTS / name, tmp_path / name)
         with listening(settings(tmp_path)) as (url, _):
             yield url
 

@@ -64,3 +64,10 @@ def test_draw_fits(
 def test_proof_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
     with opened(site, "proof", viewport=window) as visit:
         look(visit, "proof")
+
+
+def test_lab_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
+    with opened(site, "lab", viewport=window) as visit:
+        visit.press("#lab-compute")
+        visit["#lab-padding"].fill("2")
+        look(visit, "lab")

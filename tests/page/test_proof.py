@@ -10,7 +10,7 @@ def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> 
     with urlopen(f"{site}/v1/models") as answer:
         models = json.load(answer)["data"]
     with opened(site, "proof") as visit:
-        assert visit["article"].count() == len(models)
+        assert visit["#proof-models article"].count() == len(models)
         for model in models:
             card = visit[f"article:has(#proof-of-{model['id']})"]
             said = card.text_content()

@@ -8,7 +8,7 @@ import pytest
 from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 
-_TABS = ["write", "read", "draw", "proof"]
+_TABS = ["write", "read", "draw", "proof", "lab"]
 
 
 def _shown(visit: Visit) -> list[str]:
@@ -28,8 +28,8 @@ def _assert_at(visit: Visit, tab: str) -> None:
 def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
     with opened(site, "write") as visit:
         visit["#write-tab"].focus()
-        walk = [("ArrowRight", "read"), ("ArrowRight", "draw"), ("End", "proof")]
-        walk += [("ArrowRight", "write"), ("ArrowLeft", "proof"), ("Home", "write")]
+        walk = [("ArrowRight", "read"), ("ArrowRight", "draw"), ("End", "lab")]
+        walk += [("ArrowRight", "write"), ("ArrowLeft", "lab"), ("Home", "write")]
         for key, tab in walk:
             visit.page.keyboard.press(key)
             _assert_at(visit, tab)

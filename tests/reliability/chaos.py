@@ -33,6 +33,7 @@ _SETTINGS = {
 }
 _FAULTY = Server(("tests.reliability.faulty",))
 _STOPPED_S = 5.0
+_LATE_S = 60.0
 _HERE = build_opener(ProxyHandler({}))
 Found = tuple[str, object] | Goal
 
@@ -135,9 +136,12 @@ def roll(stage: Stage) -> str:
 
 def fail(stage: Stage) -> str:
     """A run of a model raises, three times on each replica, with runs that do not in between."""
+    wanted, end_s = 3 * len(stage.replicas), time.monotonic() + _LATE_S
     for _ in range(3):
         stage.each(signal.SIGUSR1)
-    return f"{stage.count('engine_faults_total')} faults; {stage.well()}"
+    while (faults := stage.count("engine_faults_total")) < wanted and time.monotonic() < end_s:
+        time.sleep(0.1)
+    return f"{faults} faults; {stage.well()}"
 
 
 def set_clock_back(stage: Stage) -> str:

@@ -1,4 +1,4 @@
-"""A load balancer of a hundred lines: TCP connections by turns to the replicas whose `/readyz` is
+"""A load balancer: TCP connections by turns to the replicas whose `/readyz` is
 green."""
 
 import asyncio
@@ -14,13 +14,11 @@ _PROBE = b"GET /readyz HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 
 
 class Proxy:
-    """`ports` are those of the replicas, whatever they are up to; `cut` counts the connections that
-    a replica ended."""
+    """Listens on `port`; `ports` are those of the replicas, whatever they are up to."""
 
     def __init__(self) -> None:
         self.ports: list[int] = []
         self.port = 0
-        self.served = 0
         self._ready: list[int] = []
         self._turns = itertools.count()
 
@@ -44,7 +42,6 @@ class Proxy:
         except (OSError, ZeroDivisionError):
             writer.transport.abort()
             return
-        self.served += 1
         both = [
             asyncio.create_task(_pump(reader, theirs[1])),
             asyncio.create_task(_pump(theirs[0], writer)),

@@ -7,6 +7,7 @@ import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,7 +23,7 @@ from tests.reliability.work import INK, LEFT, REFUSED, TEXT, Work, ask, connect
 
 _LOAD = 0.7
 _LEAVES_EVERY = 10  # clients
-_SEEDS = 32  # of each work: so many answers are known
+_SEEDS = 16  # of each work: so many answers are known
 _SAMPLES = 300
 _WARM_UP = 0.2  # of the time
 _MOST_SLOPE_MB_PER_H = 1.0
@@ -42,7 +43,8 @@ class Sample:
 @dataclass(frozen=True, slots=True)
 class SoakRow:
     """`wrong` answers differ from the one to the same request before; `failed` counts answers that
-    were neither whole nor refused. The slope is of least squares after the warm-up."""
+    were neither whole nor refused. The slope is of least squares after the warm-up, in which
+    threads that are kept for reloads are started; no more may come later."""
 
     minutes: float
     requests_per_s: float
@@ -68,14 +70,14 @@ class _Soak:
     outcomes: Counter[str] = field(default_factory=Counter)
     reloads: Counter[int] = field(default_factory=Counter)
     samples: list[Sample] = field(default_factory=list)
+    over: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def learn(self) -> None:
         """What the answers have to be."""
-        asked = list(itertools.product((TEXT, INK), range(_SEEDS)))
-        replies = await asyncio.gather(
-            *(ask(self.session, self.service.url(""), work, seed) for work, seed in asked)
-        )
-        for (work, seed), reply in zip(asked, replies, strict=True):
+        for work, seed in itertools.product((TEXT, INK), range(_SEEDS)):
+            url = self.service.url("")
+            while (reply := await ask(self.session, url, work, seed)).status == REFUSED:
+                await asyncio.sleep(1)
             if reply.status != OK:
                 raise RuntimeError(f"the service answers {reply.status}")
             self.known[work.name, seed] = reply.content
@@ -88,20 +90,23 @@ class _Soak:
 
     async def reload(self, every_s: float) -> None:
         for work in itertools.cycle((TEXT, INK)):
-            await asyncio.sleep(every_s)
+            if await self._over_within(every_s):
+                return
             url = self.service.url(f"/v1/models/{work.model}/reload")
             async with self.session.post(url) as response:
                 self.reloads[response.status] += 1
 
     async def watch(self, every_s: float) -> None:
         began_s = time.monotonic()
-        while True:
+        while not await self._over_within(every_s):
             held = await asyncio.to_thread(held_by, self.service)
-            minute = (time.monotonic() - began_s) / 60
-            self.samples.append(
-                Sample(round(minute, 3), held.resident_mb, held.threads, held.files)
-            )
-            await asyncio.sleep(every_s)
+            minute = round((time.monotonic() - began_s) / 60, 3)
+            self.samples.append(Sample(minute, held.resident_mb, held.threads, held.files))
+
+    async def _over_within(self, seconds: float) -> bool:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self.over.wait(), seconds)
+        return self.over.is_set()
 
 
 def measure(
@@ -127,7 +132,7 @@ def measure(
         reloads=soak.reloads[200],
         reloads_failed=soak.reloads.total() - soak.reloads[200],
         resident_mb_per_h=round(slope_mb_per_h(soak.samples), 3),
-        threads_grown=after.threads - before.threads,
+        threads_grown=after.threads - max(s.threads for s in _apart(soak.samples)[0]),
         files_grown=after.files - before.files,
     )
     yield from (("samples", sample) for sample in soak.samples)
@@ -150,9 +155,15 @@ def goals(row: SoakRow) -> Iterator[Goal]:
 
 def slope_mb_per_h(samples: Sequence[Sample]) -> float:
     """Of resident memory after the warm-up, by least squares."""
-    later = [s for s in samples if s.minute >= _WARM_UP * samples[-1].minute]
+    _, later = _apart(samples)
     hours = [s.minute / 60 for s in later]
     return float(np.polyfit(hours, [s.resident_mb for s in later], 1)[0])
+
+
+def _apart(samples: Sequence[Sample]) -> tuple[Sequence[Sample], Sequence[Sample]]:
+    """Those of the warm-up, and the others."""
+    end = 1 + int(_WARM_UP * (len(samples) - 1))
+    return samples[:end], samples[end:]
 
 
 async def _soak(
@@ -161,14 +172,8 @@ async def _soak(
     async with connect() as session:
         soak = _Soak(service, session)
         await soak.learn()
-        aside = [
-            asyncio.create_task(soak.reload(reload_s)),
-            asyncio.create_task(soak.watch(seconds / _SAMPLES)),
-        ]
+        aside = asyncio.gather(soak.reload(reload_s), soak.watch(seconds / _SAMPLES))
         await offer(rates, seconds, 1, soak.one)
-        for task in aside:
-            task.cancel()
-        for ended in await asyncio.gather(*aside, return_exceptions=True):
-            if not isinstance(ended, asyncio.CancelledError):
-                raise RuntimeError("reloads or samples ended early") from ended
+        soak.over.set()
+        await aside
     return soak

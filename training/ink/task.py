@@ -82,8 +82,15 @@ class PenTask:
             points = points / self.world
         return nats.sum() / points, state
 
-    @torch.no_grad()
     def validate(self) -> float:
+        loss = self.measure()
+        if not math.isfinite(loss):
+            raise ValueError("the validation loss is not finite; lower the learning rate")
+        return loss
+
+    @torch.no_grad()
+    def measure(self) -> float:
+        """Nats per point over the validation rows, whatever they are."""
         self.model.eval()
         total = count = 0.0
         for batch in self._validation:
@@ -91,8 +98,6 @@ class PenTask:
             nats, counts, _ = point_losses(self.model, batch, self.model.initial_state(rows))
             total, count = total + nats.sum().item(), count + counts.sum().item()
         self.model.train()
-        if not math.isfinite(total):
-            raise ValueError("the validation loss is not finite; lower the learning rate")
         return total / count
 
     def _draw_pool(self, number: int) -> list[PenBatch]:

@@ -1,4 +1,7 @@
-"""MNIST from its four IDX files, and a stand-in that is drawn. Shapes: N pictures of S x S pixels."""
+"""MNIST from its four IDX files, and a stand-in that is drawn.
+
+Shapes: N pictures of S x S pixels.
+"""
 
 import gzip
 import hashlib

@@ -1,0 +1,75 @@
+"""The summary of `docs/paper.md`, written from `docs/results/lab` between two markers by
+`python -m lab report`."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+from lab.measured.table import Json, table, told
+
+PAGE = Path("docs", "paper.md")
+RESULTS = Path("docs", "results", "lab")
+_BEGIN = "<!-- lab: written by `python -m lab report` -->"
+_END = "<!-- /lab -->"
+
+
+def write(root: Path = Path()) -> Path:
+    """Write the summary into the page of the project in `root`; its path."""
+    path = root / PAGE
+    path.write_text(page(root))
+    return path
+
+
+def page(root: Path) -> str:
+    """The page as it should stand. Raises `ValueError` where its markers are gone."""
+    text = (root / PAGE).read_text()
+    before, begin, rest = text.partition(_BEGIN)
+    _, end, after = rest.partition(_END)
+    if not (begin and end):
+        raise ValueError(f"{PAGE} has lost its markers, {_BEGIN} and {_END}")
+    found = [json.loads(path.read_text()) for path in sorted((root / RESULTS).glob("*.json"))]
+    return f"{before}{begin}\n{summary(found)}\n{end}{after}"
+
+
+def summary(results: list[Json]) -> str:
+    """A row for each case of each task."""
+    if not results:
+        return "\nNothing has been measured yet.\n"
+    head = ("task", "paper", "updates layer norm needs", "over the seeds", "best in the end",
+            "layer norm", "no normalisation")  # fmt: skip
+    rows = [
+        row for content in results for case, found in content["cases"].items()
+        if (row := _row(content, case, found))
+    ]  # fmt: skip
+    return f"\n{table(head, rows)}\n"
+
+
+def _row(content: Json, case: str, found: Json) -> tuple[str, ...]:
+    norms, metric = found["norms"], content["metrics"][0]
+    mine = norms.get("layer", next(iter(norms.values())))
+    soon = mine["updates_to_best_of_none"]
+    ratio, seeds = "-", "-"
+    if soon is not None:
+        ratio = told(soon["ratio"], 2) if soon["ratio"] is not None else "never there"
+        seeds = _range(soon["ratio_of_seeds"])
+    name = f"`{content['task']}`" + (f", {case}" if case else "")
+    ends = [_end(norms.get(norm), metric["name"]) for norm in ("layer", "none")]
+    return name, content["paper"], ratio, seeds, found["winner"] or "none converged", *ends
+
+
+def _range(ratios: list[float | None]) -> str:
+    """Of the seeds that got there, and how many did not."""
+    able = [ratio for ratio in ratios if ratio is not None]
+    missing = len(ratios) - len(able)
+    text = f"{told(min(able), 2)} to {told(max(able), 2)}" if able else ""
+    late = f"{missing} of {len(ratios)} never" if missing else ""
+    return ", ".join(filter(None, (text, late)))
+
+
+def _end(result: Json | None, metric: str) -> str:
+    """The figure at the end: median, and range of the seeds."""
+    found: Any = result and result["test"][metric]
+    if not found or found["median"] is None:
+        return "-"
+    low, high = found["range"]
+    return f"{told(found['median'])} {metric} ({told(low)} to {told(high)})"

@@ -1,0 +1,87 @@
+"""The pictures of the page's Lab tab: those of docs/results/ copied to service/web/lab/, and a list
+of what they show. Part of `python -m lab report`.
+"""
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+RESULTS = Path("docs", "results")
+SHOWN = Path("service", "web", "lab")
+LIST = "plots.json"
+MAX_PICTURE_BYTES = 150_000
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One picture: its `file` in the folder of the page, whose it is, and what to look for."""
+
+    file: str
+    title: str
+    paper: str
+    text: str
+
+
+# Not table 1, which the tab computes itself.
+_ANALYSIS = {
+    "growth": Plot(
+        "growth.png",
+        "2,000 steps of an LSTM",
+        "section 3.1",
+        "Layer norm holds the hidden state and its gradient at one scale over any number of steps.",
+    ),
+    "curvature": Plot(
+        "curvature.png",
+        "Curvature falls as weights grow",
+        "section 5.2",
+        "Under a norm the same step turns a long weight vector less: its length is a rate.",
+    ),
+}
+_MORE = {
+    "draw-film": "The drawing of some digits, stroke by stroke; the frame is where it writes.",
+    "draw-samples": "Digits drawn out of noise.",
+}
+
+
+def publish(root: Path = _ROOT) -> list[Plot]:
+    """Copy what there is, remove what is no more, and write the list. Raises `ValueError` for a
+    picture too large for a page."""
+    folder = root / SHOWN
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    plots = found(root)
+    for plot in plots:
+        shutil.copyfile(source(root, plot), folder / plot.file)
+    listed = [asdict(plot) for plot in plots]
+    (folder / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
+    return plots
+
+
+def found(root: Path = _ROOT) -> list[Plot]:
+    """The pictures there are: of each task that has results its curves and more, then the
+    analysis."""
+    plots = []
+    for path in sorted((root / RESULTS / "lab").glob("*.json")):
+        told = json.loads(path.read_text())
+        text = f"The paper: {told['claim']}."
+        plots.append(Plot(f"{path.stem}.png", told["title"], told["paper"], text))
+        for more in sorted(path.parent.glob(f"{path.stem}-*.png")):
+            if more.stem in _MORE:
+                plots.append(Plot(more.name, told["title"], told["paper"], _MORE[more.stem]))
+    plots += _ANALYSIS.values()
+    there = [plot for plot in plots if source(root, plot).exists()]
+    for plot in there:
+        size = source(root, plot).stat().st_size
+        if size > MAX_PICTURE_BYTES:
+            raise ValueError(
+                f"{plot.file} has {size} bytes; it must be {MAX_PICTURE_BYTES} or less"
+            )
+    return there
+
+
+def source(root: Path, plot: Plot) -> Path:
+    """Where a picture comes from."""
+    folder = "analysis" if Path(plot.file).stem in _ANALYSIS else "lab"
+    return root / RESULTS / folder / plot.file

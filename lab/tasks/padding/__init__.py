@@ -1,0 +1,1 @@
+"""What padding does to rows: self-attention over sentences of a batch that are not equally long."""

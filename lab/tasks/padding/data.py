@@ -1,0 +1,107 @@
+"""Questions and what they ask for: TREC from its two files, and a stand-in that is drawn.
+
+Shapes: N sentences, U words of the longest place there is.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from lab.classify import Examples
+from lab.vocabulary import Vocabulary
+
+FILES = ("TREC.train.all", "TREC.test.all")
+_AT_LEAST = 2  # times a word stands in training, to have a number of its own
+_LARGEST_VOCABULARY = 10_000
+
+Labelled = list[tuple[int, tuple[str, ...]]]
+
+
+@dataclass(frozen=True, slots=True)
+class Sentences:
+    """Sentences as `(N, U)` int64, padded with 0, and their classes; `words` numbers there are."""
+
+    name: str
+    sha256: str
+    words: int
+    classes: int
+    train: Examples
+    validation: Examples
+    test: Examples
+
+    def facts(self) -> dict[str, str | int]:
+        """For the results."""
+        counts = {n: len(getattr(self, n).classes) for n in ("train", "validation", "test")}
+        return {"name": self.name, "sha256": self.sha256, "words": self.words} | counts
+
+
+def read_sentences(folder: Path | None, validation_fraction: float, places: int) -> Sentences:
+    """The sentences of a folder, at most `places` words of each; drawn ones where it is None.
+
+    What stands twice in training, or also in the test, is learned once, or not at all. Raises
+    `ValueError` where a file is missing.
+    """
+    if folder is None:
+        train, test = _drawn(600, 0), _drawn(150, 1)
+        digest = hashlib.sha256(repr((train, test)).encode()).hexdigest()
+        return _sentences("drawn sentences", digest, train, test, validation_fraction, places)
+    contents = [_read(folder / name) for name in FILES]
+    train, test = (parse(content) for content in contents)
+    digest = hashlib.sha256(b"".join(contents)).hexdigest()
+    return _sentences("TREC", digest, train, test, validation_fraction, places)
+
+
+def parse(content: bytes) -> Labelled:
+    """Lines of a class and a sentence that is in words already. Not UTF-8; and what else looks like
+    the end of a line is none."""
+    lines = (line.split() for line in content.decode("latin-1").split("\n"))
+    return [(int(label), tuple(w.lower() for w in words)) for label, *words in filter(None, lines)]
+
+
+def _read(path: Path) -> bytes:
+    if not path.exists():
+        raise ValueError(f"{path} does not exist; --quick needs no data")
+    return path.read_bytes()
+
+
+def _sentences(
+    name: str, digest: str, train: Labelled, test: Labelled, fraction: float, places: int
+) -> Sentences:
+    asked = {sentence for _, sentence in test}
+    once = {sentence: label for label, sentence in train if sentence not in asked}
+    learned = [(label, sentence) for sentence, label in once.items()]
+    vocabulary = Vocabulary(once, _LARGEST_VOCABULARY, _AT_LEAST)
+    cut = round(len(learned) * (1 - fraction))
+    parts = (_numbers(p, vocabulary, places) for p in (learned[:cut], learned[cut:], test))
+    classes = 1 + max(label for label, _ in [*learned, *test])
+    return Sentences(name, digest, vocabulary.size, classes, *parts)
+
+
+def _numbers(labelled: Labelled, vocabulary: Vocabulary, places: int) -> Examples:
+    rows = torch.zeros(len(labelled), places, dtype=torch.int64)
+    for row, (_, words) in zip(rows, labelled, strict=True):
+        numbers = vocabulary.numbers(words)[:places]
+        row[: len(numbers)] = torch.tensor(numbers)
+    return Examples(rows, torch.tensor([label for label, _ in labelled]))
+
+
+def _drawn(sentences: int, seed: int) -> Labelled:
+    """Sentences of 2 to 24 words, of which some are of the sentence's class and the rest of none."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def draw(below: int) -> int:
+        return int(torch.randint(below, (), generator=generator))
+
+    found: Labelled = []
+    for _ in range(sentences):
+        label = draw(3)
+        length = 2 + draw(8) + draw(2) * draw(16)
+        words: Sequence[str] = [
+            f"class{label}word{draw(8)}" if draw(3) == 0 else f"word{draw(40)}"
+            for _ in range(length)
+        ]
+        found.append((label, tuple(words)))
+    return found

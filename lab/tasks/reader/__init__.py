@@ -1,0 +1,1 @@
+"""Section 6.3 of the paper: a reader that answers questions on a story by looking into it."""

@@ -1,0 +1,25 @@
+"""One quick run of each task, shared by its tests."""
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+
+from lab import experiment
+from lab.compare import Laboratory, carry_out
+from lab.plan import read_plans
+
+
+@pytest.fixture(scope="session")
+def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str], Laboratory]:
+    """The laboratory of a task's first case, in which a norm has been run at `--quick`."""
+    folder = tmp_path_factory.mktemp("lab")
+
+    @cache
+    def ready(task: str, norm: str) -> Laboratory:
+        one = experiment.load(task)
+        plan = read_plans(one, quick=True)[0]
+        carry_out(one, [plan], [norm], 1, None, folder)
+        return Laboratory(one, plan, None, folder)
+
+    return ready

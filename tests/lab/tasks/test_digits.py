@@ -1,0 +1,90 @@
+"""Digits: the IDX files, the figures, and a defect in what is exported."""
+
+import math
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from lab.classify import Classification, Examples
+from lab.compare import Laboratory
+from lab.export import compare
+from lab.graphs import PartGraph
+from lab.tasks.digits.data import parse_labels, parse_pictures, read_digits
+from models.mlp import MLP, MLPConfig
+from models.norms import LayerNorm
+
+
+def test_pictures_and_labels_are_read_as_they_were_written() -> None:
+    pixels = bytes(range(12))
+    pictures = parse_pictures(struct.pack(">4i", 2051, 2, 2, 3) + pixels)
+    assert pictures.shape == (2, 2, 3)
+    assert (pictures * 255).round().int().flatten().tolist() == list(range(12))
+    assert parse_labels(struct.pack(">2i", 2049, 3) + bytes([7, 0, 9])).tolist() == [7, 0, 9]
+    with pytest.raises(ValueError, match="begins with 2049"):
+        parse_pictures(struct.pack(">4i", 2049, 1, 1, 1) + b"\0")
+
+
+def test_validation_and_test_pictures_are_none_of_training(tmp_path: Path) -> None:
+    digits = read_digits(None, 0.25).flat()
+    seen = {row.numpy().tobytes() for row in digits.train.inputs}
+    for part in (digits.validation, digits.test):
+        assert not seen & {row.numpy().tobytes() for row in part.inputs}
+    with pytest.raises(ValueError, match="--quick needs no data"):
+        read_digits(tmp_path, 0.1)
+
+
+class Fixed(nn.Module):
+    """Logits that are the inputs themselves."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+def test_error_and_nats_are_those_of_the_definition() -> None:
+    logits = torch.tensor([[0.0, math.log(3)], [math.log(3), 0.0], [0.0, 0.0], [9.0, 0.0]])
+    examples = Examples(logits, torch.tensor([1, 1, 0, 0]))
+    task = Classification(Fixed(), examples, examples, examples, 2, 0)
+    found = task.measure(examples)
+    nats = -(math.log(3 / 4) + math.log(1 / 4) + math.log(1 / 2) - math.log1p(math.exp(-9))) / 4
+    assert found["error"] == 25.0
+    assert found["nats"] == pytest.approx(nats, rel=1e-6)
+
+
+def test_every_example_of_an_epoch_is_seen_once_in_an_order_of_the_seed() -> None:
+    examples = Examples(torch.arange(12.0).unsqueeze(1), torch.zeros(12, dtype=torch.int64))
+
+    def order(seed: int, epoch: int) -> list[float]:
+        task = Classification(Fixed(), examples, examples, examples, 4, seed)
+        return [x for i in range(3) for x in task.batch(3 * epoch + i)[0][0].flatten().tolist()]
+
+    assert sorted(order(0, 0)) == list(range(12))
+    assert order(0, 1) == order(0, 1) != order(0, 0)
+    assert order(0, 0) != order(1, 0)
+
+
+def test_the_softmax_layer_is_not_normalised_and_every_hidden_one_is() -> None:
+    model = MLP(MLPConfig(units=8))
+    assert sum(isinstance(m, LayerNorm) for m in model.modules()) == 2
+    x = torch.rand(3, 784)
+    with torch.no_grad():
+        logits = model(x)
+        model.readout.weight.mul_(2)
+        model.readout.bias.mul_(2)
+    assert torch.allclose(model(x), 2 * logits)
+
+
+def test_a_weight_that_was_changed_after_training_turns_the_report_red(
+    laboratory: Callable[[str, str], Laboratory], tmp_path: Path
+) -> None:
+    found = laboratory("digits", "layer")
+    task = found.trained("layer", 0)
+    (part,) = found.experiment.parts(task)
+    graph = PartGraph(part, task.model, tmp_path)
+    with torch.no_grad():
+        task.model.get_parameter("hidden.0.weight")[0, 0:400] += 1e-3
+    red = [finding.name for finding in compare(graph, task.model) if not finding.holds]
+    assert red == ["model, rounding"]

@@ -1,0 +1,207 @@
+"""DRAW: its bound against PyTorch's distributions, its export against training, its script."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+from torch import Tensor
+from torch.distributions import Bernoulli, Independent, Normal, kl_divergence
+
+from lab.experiment import Part, load
+from lab.export import compare, structure, trained
+from lab.graphs import PartGraph
+from lab.plan import read_plans
+from lab.tasks.draw import draw
+from lab.tasks.draw.data import read_ink
+from lab.tasks.draw.model import Draw, DrawConfig, kl_from_normal
+from lab.tasks.draw.pictures import draw_film, draw_samples
+from lab.tasks.draw.step import DecoderStep, drawn, step
+from lab.tasks.draw.task import Binary, DrawTask
+from models.generation import Step
+
+_STEPS, _ROWS, _LATENT, _SIDE = 3, 4, 2, 6
+_KINDS = ("layer", "weight", "none", "batch")
+
+
+def _network(norm: Any = "layer") -> Draw:
+    torch.manual_seed(0)
+    config = DrawConfig(norm=norm, units=5, latent=_LATENT, steps=_STEPS, side=_SIDE, write=3)
+    network = Draw(config)
+    with torch.no_grad():
+        for parameter in network.parameters():  # no bias is left at zero
+            parameter.add_(0.2 * torch.randn_like(parameter))
+    return network
+
+
+def _noise(rows: int = _ROWS) -> Tensor:
+    return torch.randn(_STEPS, rows, _LATENT, generator=torch.Generator().manual_seed(1))
+
+
+def _pictures(rows: int = _ROWS) -> Tensor:
+    return torch.bernoulli(
+        torch.full((rows, _SIDE**2), 0.3), generator=torch.Generator().manual_seed(2)
+    )
+
+
+def test_the_divergence_is_that_of_the_distributions() -> None:
+    mean, log_deviation = torch.randn(
+        2, 7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)
+    )
+    normal = Independent(Normal(mean, log_deviation.exp()), 1)
+    prior = Independent(Normal(torch.zeros_like(mean), torch.ones_like(mean)), 1)
+    torch.testing.assert_close(kl_from_normal(mean, log_deviation), kl_divergence(normal, prior))
+
+
+def test_the_bound_is_put_together_as_in_the_paper() -> None:
+    """Equations 3 to 12 once more, a step at a time, with PyTorch's distributions."""
+    network, x, noise = _network().double(), _pictures().double(), _noise().double()
+    decoder, side = network.decoder, (_SIDE, _SIDE)
+    seen, state = network.encoder.initial_state(_ROWS), decoder.stack.initial_state(_ROWS)
+    canvas = decoder.background.expand(_ROWS, -1)
+    divergence = torch.zeros(_ROWS, dtype=torch.float64)
+    for drawn_noise in noise:
+        place = network.grid.place(state[0])
+        across, down = network.grid.filters_at(place)
+        looks = [
+            (place.intensity[:, :, None] * (down @ image.view(-1, *side) @ across.mT)).flatten(1)
+            for image in (x, x - canvas.sigmoid())
+        ]
+        h, seen = network.encoder.step(torch.cat([*looks, state[0]], -1), seen)
+        mean, log_deviation = network.posterior_of(h).chunk(2, -1)
+        posterior = Normal(mean, log_deviation.exp())
+        divergence = divergence + kl_divergence(posterior, Normal(0.0, 1.0)).sum(-1)
+        h, state = decoder.stack.step(mean + posterior.stddev * drawn_noise, state)
+        place = decoder.grid.place(h)
+        across, down = decoder.grid.filters_at(place)
+        patch = decoder.patch_of(h).view(-1, 3, 3)
+        canvas = canvas + (down.mT @ patch @ across / place.intensity[:, :, None]).flatten(1)
+    found = network(x, noise)
+    torch.testing.assert_close(found.divergence, divergence)
+    expected = -Independent(Bernoulli(logits=canvas), 1).log_prob(x)
+    torch.testing.assert_close(found.reconstruction, expected)
+
+
+@pytest.mark.parametrize("norm", _KINDS)
+def test_gradients_of_the_bound_are_those_of_finite_differences(norm: str) -> None:
+    network, x, noise = _network(norm).double(), _pictures().double(), _noise().double()
+    along = {n: torch.randn_like(p) for n, p in network.named_parameters()}
+
+    def bound() -> Tensor:
+        found = network(x, noise)
+        return (found.reconstruction + found.divergence).mean()
+
+    bound().backward()
+    slope = sum(float((p.grad * along[n]).sum()) for n, p in network.named_parameters())  # type: ignore[operator]
+    moved = []
+    for sign in (1, -1, -1, 1):  # there, and back again
+        with torch.no_grad():
+            for name, parameter in network.named_parameters():
+                parameter.add_(sign * 1e-6 * along[name])
+            moved.append(bound().item())
+    assert slope == pytest.approx((moved[0] - moved[2]) / 2e-6, rel=1e-6)
+
+
+def _task(seed: int = 0) -> DrawTask:
+    pictures = _pictures(20)
+    return DrawTask(_network(), Binary(pictures, pictures[:7], pictures[7:]), _ROWS, seed)
+
+
+def test_a_batch_is_a_function_of_seed_and_update() -> None:
+    task, other = _task(), _task()
+    later = [task.batch(update)[0] for update in range(8)][7]
+    assert all(torch.equal(a, b) for a, b in zip(later, other.batch(7)[0], strict=True))
+    assert not torch.equal(later[1], _task(seed=1).batch(7)[0][1])
+    assert not torch.equal(later[1], task.batch(6)[0][1])
+
+
+def test_figures_are_means_over_pictures_and_the_same_each_time() -> None:
+    task = _task()
+    nats = task.validate()
+    assert task.validate() == nats
+    assert task.figures["reconstruction"] + task.figures["divergence"] == nats
+    task.model.decoder.background.data.fill_(torch.nan)
+    assert np.isnan(task.validate())
+
+
+def test_binarisation_is_fixed_and_follows_the_grey() -> None:
+    one, two = read_ink(None, 0.25), read_ink(None, 0.25)
+    assert one.sha256 == two.sha256
+    assert set(one.pictures.train.unique().tolist()) == {0.0, 1.0}
+    grey = one.digits.train.inputs
+    for low, high in ((0.2, 0.4), (0.6, 0.8)):
+        among = (grey > low) & (grey < high)
+        assert one.pictures.train[among].mean().item() == pytest.approx(
+            grey[among].mean().item(), abs=0.01
+        )
+    assert one.pictures.train[grey == 0].max() == 0
+
+
+def _part(planted: Callable[[Draw], Step] = step) -> Part:
+    noise = {"noise": _noise(5)}
+    return Part(name="decoder", step=planted, trained=drawn, inputs=noise, scan=True)
+
+
+def _structure_holds(part: Part, network: Draw, folder: Path) -> bool:
+    return structure(part, network, trained(part, network, torch.float64), folder).holds
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> PartGraph:
+    """The decoder of `_network()`."""
+    return PartGraph(_part(), _network(), tmp_path_factory.mktemp("exported"))
+
+
+def test_the_decoder_is_exported_as_it_was_trained(exported: PartGraph) -> None:
+    report = compare(exported, _network())
+    assert [finding.name for finding in report if not finding.holds] == []
+    assert len(report) == 4
+
+
+class _Fading(DecoderStep):
+    """Draws each stroke on a canvas that fades a little."""
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        *recurrent, canvas, noise = inputs
+        return super().forward(*recurrent, canvas * 0.9999, noise)
+
+
+def test_a_canvas_that_fades_turns_the_report_red(tmp_path: Path) -> None:
+    planted = _part(lambda network: _Fading(network.decoder))
+    assert not _structure_holds(planted, _network(), tmp_path)
+
+
+def test_the_script_draws_what_the_network_draws(
+    exported: PartGraph, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, noise = exported.path.parent, _noise(1)
+    pictures, frames, _ = _network().draw(noise)
+    strokes = list(draw.strokes(folder, noise[:, 0].numpy()))
+    assert len(strokes) == _STEPS
+    for (picture, frame), truth, placed in zip(strokes, pictures, frames, strict=True):
+        np.testing.assert_allclose(picture, truth[0].detach(), rtol=0, atol=1e-5)
+        np.testing.assert_allclose(frame, placed[0].detach(), rtol=1e-4)
+    assert draw.main(["--model", str(folder), "--steps", "2"]) == 0
+    assert "stroke 2" in capsys.readouterr().out
+    assert draw.main(["--model", str(tmp_path)]) == 1
+
+
+def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
+    task = _task()
+    draw_samples(task, tmp_path / "samples.png")
+    draw_film(task, tmp_path / "film.png")
+    with Image.open(tmp_path / "samples.png") as samples:
+        assert samples.size == (10 * (_SIDE + 2) - 2,) * 2
+    with Image.open(tmp_path / "film.png") as film:
+        assert film.size == (_STEPS * (2 * _SIDE + 2) - 2, 6 * (2 * _SIDE + 2) - 2)
+        colors = np.asarray(film.convert("RGB")).reshape(-1, 3)
+        assert (colors[:, 0] > colors[:, 1] + 100).any()
+
+
+def test_the_recipe_is_one_of_the_papers() -> None:
+    (plan,) = read_plans(load("draw"))
+    assert (plan.recipe.model.read, plan.recipe.model.write) == (2, 5)
+    assert plan.budget.seeds == 3

@@ -1,0 +1,72 @@
+"""What holds of every task of the laboratory, whoever adds one: `--quick` and its export."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lab import experiment
+from lab.compare import Laboratory
+from lab.export import count_nodes, export
+from lab.plan import SWEEP_SEED, read_plans
+
+_TASKS = experiment.names()
+
+
+@pytest.mark.parametrize("name", _TASKS)
+def test_a_task_says_what_the_paper_did_and_keeps_to_a_budget(name: str) -> None:
+    one = experiment.load(name)
+    assert one.name == name
+    assert (experiment.TASKS / name / "README.md").read_text().startswith(f"# {name}\n")
+    assert "layer" in one.norms
+    assert "none" in one.norms
+    for plan in read_plans(one):
+        assert plan.budget.seeds == 3
+        full = [plan.full(norm, 0.1, 0) for norm in one.norms]
+        assert {(run.training, run.batch) for run in full} == {(full[0].training, full[0].batch)}
+        assert [run.model.norm for run in full] == list(one.norms)
+        assert {plan.sweep(norm, 0.1).training.seed for norm in one.norms} == {SWEEP_SEED}
+
+
+def test_all_tasks_together_take_at_most_three_hours() -> None:
+    plans = [plan for name in _TASKS for plan in read_plans(experiment.load(name))]
+    assert sum(plan.budget.minutes for plan in plans) <= 180
+
+
+@pytest.mark.parametrize("name", _TASKS)
+def test_a_quick_run_has_every_metric_at_every_validation(
+    name: str, laboratory: Callable[[str, str], Laboratory]
+) -> None:
+    found = laboratory(name, "layer")
+    run = found.compete("layer", 1).runs[0]
+    metrics = {metric.name for metric in found.experiment.metrics}
+    assert all(metrics <= row.keys() for row in run.validations)
+    assert metrics <= run.test.keys()
+    assert run.data.keys() >= {"name", "sha256"}
+
+
+@pytest.mark.parametrize("name", _TASKS)
+def test_what_layer_norm_learned_is_exported_as_it_was_trained(
+    name: str, laboratory: Callable[[str, str], Laboratory], tmp_path: Path
+) -> None:
+    found = laboratory(name, "layer")
+    report = export(found.experiment, found.trained("layer", 0), found.plan.recipe, tmp_path / name)
+    assert [finding.line() for finding in report if not finding.holds] == []
+    graphs = list((tmp_path / name).glob("*.onnx"))
+    assert sum(count_nodes(path, "LayerNormalization") for path in graphs) > 0
+    assert len(list((tmp_path / name).glob("model.safetensors"))) == 1
+
+
+_WITH_BATCH_NORM = [name for name in _TASKS if "batch" in experiment.load(name).norms]
+
+
+@pytest.mark.parametrize("name", _WITH_BATCH_NORM)
+def test_what_batch_norm_learned_is_not_what_is_exported_and_the_report_says_so(
+    name: str, laboratory: Callable[[str, str], Laboratory], tmp_path: Path
+) -> None:
+    found = laboratory(name, "batch")
+    task = found.trained("batch", 0)
+    report = export(found.experiment, task, found.plan.recipe, tmp_path / name)
+    red = {finding.name.partition(", ")[2] for finding in report if not finding.holds}
+    assert "structure" in red
+    assert "bits" not in red  # what is served still does not depend on its neighbours

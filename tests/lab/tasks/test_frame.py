@@ -1,0 +1,222 @@
+"""The frame of the laboratory's tasks: budgets, runs that are not repeated, what came out."""
+
+import json
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lab import command, compare, experiment, paper
+from lab.__main__ import main
+from lab.compare import Contender, Laboratory, Run, best_rate, carry_out
+from lab.curves import plot
+from lab.experiment import Metric
+from lab.outcome import median_curve, outcome, sooner, updates_to_reach, winner
+from lab.plan import read_plans
+from tests.lab.tasks.toy import RECIPE, Line, LineTask
+
+_LOSS = Metric(name="loss", label="loss")
+_HITS = Metric(name="hits", label="hits", higher_is_better=True)
+
+
+@pytest.fixture(autouse=True)
+def _line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The toy stands in for every task; runs and results go to a folder of the test."""
+    (tmp_path / "tasks" / "line").mkdir(parents=True)
+    (tmp_path / "tasks" / "line" / "recipe.toml").write_text(RECIPE)
+    (tmp_path / "data" / "points").mkdir(parents=True)
+    line = Line()
+    for module in (compare, command.experiment):
+        monkeypatch.setattr(module, "load", lambda _: line)
+    monkeypatch.setattr(experiment, "TASKS", tmp_path / "tasks")
+    monkeypatch.setattr(command, "_MOST_WORKERS", 1)
+    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path / "data"))
+    monkeypatch.chdir(tmp_path)
+    LineTask.fail_at, LineTask.updates_done = None, 0
+    yield
+    LineTask.fail_at = None
+
+
+def _run(losses: list[float], test: float = 0.0, name: str = "loss") -> Run:
+    rows: list[dict[str, float]] = [{"update": i + 1, name: v} for i, v in enumerate(losses)]
+    return Run({"name": "x", "sha256": "0"}, len(losses), 1.0, rows, {name: test})
+
+
+def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told() -> None:
+    assert main(["line"]) == 0
+    content = json.loads(Path("docs/results/lab/line.json").read_text())
+    for case, updates in (("plain", 16), ("longer", 24)):
+        found = content["cases"][case]
+        assert found["budget"]["rates"] == [1e-3, 1e-1]
+        assert (found["budget"]["sweep_updates_each"], found["budget"]["full_updates_each"]) == (
+            4,
+            updates,
+        )
+        for norm in ("layer", "none"):
+            curves = found["norms"][norm]["curves"]["off"]
+            assert [curve[-1][0] for curve in curves] == [updates, updates]
+            assert found["norms"][norm]["rate"] == 1e-1
+            assert found["norms"][norm]["rates"].keys() == {"0.001", "0.1"}
+    # 2 cases, 2 norms: 2 rates of 4 updates, 2 seeds
+    assert LineTask.updates_done == 2 * 2 * 2 * 4 + 2 * 2 * (16 + 24)
+    assert 0 < Path("docs/results/lab/line.png").stat().st_size < 150_000
+
+
+def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> None:
+    LineTask.fail_at = 10
+    assert main(["line", "--norm", "layer", "--seeds", "1"]) == 130
+    first = LineTask.updates_done
+    assert first == 2 * 4 + 10
+    LineTask.fail_at = None
+    assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
+    assert LineTask.updates_done - first == (16 - 10) + 2 * 4 + 24
+    interrupted = json.loads(Path("docs/results/lab/line.json").read_text())
+    again = LineTask.updates_done
+    assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
+    assert LineTask.updates_done == again
+    compare.forget(Line(), Path("runs", "lab"))
+    assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
+    whole = json.loads(Path("docs/results/lab/line.json").read_text())
+    for case in ("plain", "longer"):
+        mine, theirs = (c["cases"][case]["norms"]["layer"] for c in (interrupted, whole))
+        assert (mine["curves"], mine["test"]) == (theirs["curves"], theirs["test"])
+
+
+def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
+    one = Line()
+    first = read_plans(one)[0]
+    laboratory = Laboratory(one, first, None, Path("runs"))
+    laboratory.run(first.full("layer", 0.1, 0), "a")
+    with pytest.raises(ValueError, match="another recipe"):
+        laboratory.run(first.full("layer", 0.2, 0), "a")
+
+
+def test_quick_is_short_and_overwrites_no_results() -> None:
+    assert main(["line", "--quick"]) == 0
+    assert not Path("docs").exists()
+    content = json.loads(Path("runs/lab-quick/line.json").read_text())
+    updates = [content["cases"][c]["budget"]["full_updates_each"] for c in ("plain", "longer")]
+    assert updates == [8, 12]
+
+
+def test_list_and_all_know_every_task(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list"]) == 0
+    assert "all: 2 min" in capsys.readouterr().out
+    assert main(["all", "--quick"]) == 0
+    assert Path("runs/lab-quick/line.json").exists()
+
+
+def test_a_norm_a_task_has_not_and_data_that_is_missing_are_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert main(["line", "--norm", "layer,group"]) == 1
+    assert "group; line has layer, none" in capsys.readouterr().err
+    monkeypatch.setenv("EVENKEEL_DATA", "nowhere")
+    assert main(["line"]) == 1
+    assert "set EVENKEEL_DATA" in capsys.readouterr().err
+
+
+def test_a_recipe_may_not_say_what_nobody_reads() -> None:
+    path = experiment.TASKS / "line" / "recipe.toml"
+    path.write_text(RECIPE.replace("minutes", "hours"))
+    with pytest.raises(ValueError, match=r"\[lab\]: unknown key hours"):
+        read_plans(Line())
+
+
+def test_the_median_of_a_curve_counts_what_diverged_as_worst() -> None:
+    curves = [[(1, 5.0), (2, math.nan)], [(1, 3.0), (2, 1.0)], [(1, 4.0), (2, 2.0)]]
+    assert median_curve(curves, _LOSS) == [(1, 4.0), (2, 2.0)]
+    assert median_curve(curves[:2], _LOSS)[1] == (2, math.inf)
+    assert median_curve(curves[:1], _HITS)[1] == (2, -math.inf)
+
+
+def test_the_first_update_as_good_counts_whichever_way_is_better() -> None:
+    curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
+    assert updates_to_reach(curve, 2.0, _LOSS) == 20
+    assert updates_to_reach(curve, 3.0, _HITS) == 10
+    assert updates_to_reach(curve, 0.5, _LOSS) is None
+
+
+def test_how_soon_is_told_of_the_medians_and_of_each_seed() -> None:
+    curves = {
+        "layer": [[(1, 5.0), (2, 2.0), (4, 1.0)], [(1, 1.9), (2, 1.8), (4, 1.7)]],
+        "none": [[(1, 9.0), (2, 4.0), (4, 2.0)], [(1, 9.0), (2, 3.0), (4, 1.0)]],
+    }
+    found = sooner(curves, "layer", _LOSS)
+    assert found is not None
+    # Medians: layer 3.45, 1.9, 1.35; none 9, 3.5, 1.5.
+    assert (found["updates"], found["ratio"]) == (4, 1.0)
+    assert found["ratio_of_seeds"] == [0.5, None]
+    assert sooner(curves, "none", _LOSS) == {
+        "updates": 4,
+        "ratio": 1.0,
+        "ratio_of_seeds": [1.0, 1.0],
+    }
+    assert sooner({"layer": curves["layer"]}, "layer", _LOSS) is None
+
+
+def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> None:
+    sweep = {1e-3: _run([3.0, 2.0]), 1e-2: _run([1.0, 1.5]), 1e-1: _run([math.nan, math.nan])}
+    assert best_rate(sweep, _LOSS) == 1e-2
+    hits = {1e-3: _run([0.1], name="hits"), 1e-2: _run([0.3], name="hits")}
+    assert best_rate(hits, _HITS) == 1e-2
+    assert best_rate({1e-1: sweep[1e-1]}, _LOSS) == 1e-1
+
+
+def _contender(norm: str, tests: list[float]) -> Contender:
+    return Contender(norm, {}, 1e-2, [_run([1.0], test) for test in tests])
+
+
+def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
+    layer, none = _contender("layer", [1.0, 2.0, 9.0]), _contender("none", [1.9, 2.1, 2.2])
+    lost = _contender("batch", [math.nan] * 3)
+    assert winner([layer, none, lost], _LOSS) == "layer"
+    assert winner([layer, _contender("weight", [2.0])], _LOSS) == "layer = weight"
+    assert winner([lost], _LOSS) is None
+
+
+def _results() -> dict[str, Any]:
+    one = Line()
+    return outcome(
+        one, "python -m lab line", carry_out(one, read_plans(one), one.norms, None, None)
+    )
+
+
+def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> None:
+    assert main(["line"]) == 0
+    page = Path("docs/paper.md")
+    page.write_text(f"before\n{paper._BEGIN}\nold\n{paper._END}\nafter\n")
+    text = paper.page(Path())
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert "`line`, plain" in text
+    assert "`line`, longer" in text
+    paper.write()
+    assert paper.page(Path()) == page.read_text()
+    page.write_text("no markers")
+    with pytest.raises(ValueError, match="markers"):
+        paper.page(Path())
+
+
+def test_a_norm_that_never_gets_there_is_told_so() -> None:
+    content = _results()
+    case = content["cases"]["plain"]
+    case["norms"]["layer"]["updates_to_best_of_none"] = {
+        "updates": None,
+        "ratio": None,
+        "ratio_of_seeds": [None, 0.5],
+    }
+    text = paper.summary([content])
+    assert "never there" in text
+    assert "0.5 to 0.5, 1 of 2 never" in text
+
+
+def test_a_curve_that_diverged_is_drawn_all_the_same() -> None:
+    content = _results()
+    curves = content["cases"]["plain"]["norms"]["none"]["curves"]["off"]
+    curves[0] = [(update, None) for update, _ in curves[0]]
+    plot(content, Path("curves.png"))
+    assert Path("curves.png").stat().st_size > 1000

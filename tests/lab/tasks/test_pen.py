@@ -1,0 +1,63 @@
+"""The pen as a task: who is in which part of the data, its figures, and a planted defect."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.compare import Laboratory
+from lab.export import compare
+from lab.graphs import PartGraph
+from lab.tasks.pen.data import halves, read
+from training.ink.prepare import Ink
+from training.ink.task import point_losses
+
+
+def _ink(writer: str) -> Ink:
+    return Ink("a", np.zeros((2, 3), np.float32), 1.0, writer, "s")
+
+
+def test_no_writer_is_in_both_halves() -> None:
+    inks = [_ink(writer) for writer in "bacabcddca"]
+    first, second = halves(inks)
+    assert sorted(i.writer for i in (*first, *second)) == sorted("bacabcddca")
+    assert {i.writer for i in first} == {"a", "b"}
+    assert {i.writer for i in second} == {"c", "d"}
+
+
+def test_the_stand_in_has_lines_for_each_part_and_is_the_same_every_time() -> None:
+    pens, again = read(None, 0.04), read(None, 0.04)
+    assert pens.corpus.sha256 == again.corpus.sha256
+    texts = [{ink.text for ink in part} for part in (pens.train, pens.validation, pens.test)]
+    assert all(texts)
+    assert sum(map(len, texts)) == len(set.union(*texts))
+
+
+def test_nats_are_the_mean_over_the_points_of_all_rows(
+    laboratory: Callable[[str, str], Laboratory],
+) -> None:
+    task = laboratory("pen", "layer").trained("layer", 0)
+    total = points = 0.0
+    for batch in task._validation:  # type: ignore[attr-defined]
+        state = task.model.initial_state(batch.points.shape[1])
+        nats, counts, _ = point_losses(task.model.eval(), batch, state)
+        total, points = total + nats.sum().item(), points + counts.sum().item()
+    assert task.validate() == pytest.approx(total / points)
+    assert task.figures == {"nats": pytest.approx(total / points)}
+
+
+def test_training_that_sees_the_point_it_is_to_tell_turns_the_report_red(
+    laboratory: Callable[[str, str], Laboratory], tmp_path: Path
+) -> None:
+    found = laboratory("pen", "layer")
+    task = found.trained("layer", 0)
+    (part,) = found.experiment.parts(task)
+    part = replace(part, inputs={n: t[:20] if n in {"forced", "force", "uniform", "normal"} else t
+                                 for n, t in part.inputs.items()})  # fmt: skip
+    early = replace(
+        part, trained=lambda m, i: part.trained(m, i | {"forced": i["forced"].roll(-1, 0)})
+    )
+    report = compare(PartGraph(early, task.model, tmp_path), task.model)
+    assert "model, structure" in {f.name for f in report if not f.holds}

@@ -1,0 +1,144 @@
+"""The task `ranking`: its metrics, its loss and its data by hand, and an export that is found out."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from lab import experiment
+from lab.export import export
+from lab.plan import read_plans
+from lab.tasks.ranking import experiment as module
+from lab.tasks.ranking.data import base_of, distinct, read_captioned
+from lab.tasks.ranking.model import SentenceStep
+from lab.tasks.ranking.score import cosine_scores, order_scores, ranking_loss, ranks, retrieval
+from lab.tasks.ranking.task import Ranking
+from models.generation import Step
+
+_ONE = experiment.load("ranking")
+_RECIPE = read_plans(_ONE, quick=True)[0].full("layer", 1e-2, 0)
+
+
+@pytest.fixture(scope="module")
+def task() -> Any:
+    torch.manual_seed(0)
+    return _ONE.task(_RECIPE, _ONE.data(_RECIPE, None))
+
+
+def test_a_caption_below_its_picture_in_every_coordinate_is_in_order() -> None:
+    captions = torch.tensor([[0.1, 0.5], [0.9, 0.4]])
+    pictures = torch.tensor([[0.2, 0.6], [0.5, 0.5]])
+    expected = torch.tensor([[0.0, 0.0], [-(0.7**2), -(0.4**2)]])
+    assert torch.allclose(order_scores(captions, pictures), expected)
+    # It is an order: a picture above its caption is one, a caption above its picture is none.
+    assert (order_scores(pictures, captions)[0] < 0).all()
+
+
+def test_the_cosine_of_vectors_of_unit_length() -> None:
+    points = torch.tensor([[1.0, 0.0], [0.6, 0.8]])
+    assert torch.allclose(cosine_scores(points, points), torch.tensor([[1.0, 0.6], [0.6, 1.0]]))
+
+
+def test_the_loss_is_that_of_the_paper_term_by_term() -> None:
+    scores = torch.randn(5, 5, generator=torch.Generator().manual_seed(0))
+    total = 0.0
+    for own in range(5):
+        for other in set(range(5)) - {own}:
+            for wrong in (scores[other, own], scores[own, other]):
+                total += max(0.0, 0.2 - scores[own, own].item() + wrong.item())
+    assert ranking_loss(scores, 0.2).item() == pytest.approx(total / 5)
+
+
+def test_ranks_and_recall_of_a_case_made_by_hand() -> None:
+    # Captions ask: the first finds its picture at once, the second after another, the third last.
+    scores = torch.tensor([[3.0, 1.0, 2.0], [3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])
+    assert ranks(scores).tolist() == [1, 2, 3]
+    assert ranks(scores.t()).tolist() == [3, 2, 3]  # the first picture: all three score the same
+    figures = retrieval(scores)
+    assert figures["pictures R@1"] == pytest.approx(100 / 3)
+    assert figures["pictures R@5"] == 100
+    assert figures["captions R@1"] == 0
+    assert (figures["pictures rank"], figures["captions rank"]) == (2, pytest.approx(8 / 3))
+    assert figures["rank"] == pytest.approx((2 + 8 / 3) / 2)
+
+
+@pytest.mark.parametrize("value", [0.0, float("nan")])
+def test_a_space_that_is_one_point_or_diverged_ranks_last(value: float) -> None:
+    assert ranks(torch.full((4, 4), value)).tolist() == [4] * 4
+
+
+def _row(unified: str, name: str, **more: str) -> dict[str, str]:
+    row = {"unified": unified, "skin": "", "category": "People", "subcategory": "person"}
+    return row | {"name_en": name, "keywords_en": f"{name}|it's"} | more
+
+
+def test_a_picture_that_two_emoji_share_is_one_with_the_names_of_both() -> None:
+    rows = [_row("1F1EB", "France"), _row("1F1F2", "St. Martin"), _row("1F600", "face"),
+            _row("1F601", "toned face", skin="1F3FB")]  # fmt: skip
+    images = np.stack([np.full((2, 2, 3), shade, np.uint8) for shade in (1, 1, 2, 3)])
+    entries, kept = distinct(rows, images, "en")
+    assert kept[:, 0, 0, 0].tolist() == [1, 2]
+    assert entries[0].phrases == [
+        ["france"], ["france"], ["it", "'s"], ["st", ".", "martin"], ["st", ".", "martin"],
+        ["it", "'s"],
+    ]  # fmt: skip
+
+
+def test_the_genders_hair_and_directions_of_an_emoji_have_one_base() -> None:
+    running = ("1F3C3", "1F3C3-200D-2640-FE0F", "1F3C3-200D-2642-FE0F-200D-27A1-FE0F")
+    assert {base_of(_row(points, "")) for points in running} == {"1F3C3"}
+    teachers = ("1F468-200D-1F3EB", "1F469-200D-1F3EB", "1F9D1-200D-1F3EB")
+    assert len({base_of(_row(points, "")) for points in teachers}) == 1
+    assert base_of(_row("1F468-200D-1F680", "")) != base_of(_row(teachers[0], ""))
+
+
+def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
+    data = read_captioned(None, "en", 0.15)
+    parts = [{pair.picture for pair in part}
+             for part in (data.train, data.validation, data.test, data.flags)]  # fmt: skip
+    assert sum(map(len, parts)) == len(set.union(*parts))
+    assert all(parts)
+
+
+def test_a_batch_is_a_function_of_seed_and_update(task: Ranking) -> None:
+    torch.manual_seed(1)
+    again = _ONE.task(_RECIPE, task.data)
+    last = task.updates_per_epoch + 1
+    task.batch(0)
+    for mine, other in zip(task.batch(last)[0], again.batch(last)[0], strict=True):
+        assert torch.equal(mine, other)
+    assert not torch.equal(task.batch(0)[0][0], task.batch(1)[0][0])
+
+
+def test_scores_of_a_task_are_those_of_each_pair_alone(task: Ranking) -> None:
+    pairs = task.data.test
+    scores = task.score(pairs)
+    task.model.eval()
+    for i, j in ((0, 0), (1, 3), (5, 2)):
+        caption = task.model.sentences(task.captions([pairs[i]]))
+        alone = task.scores(caption, task.model.pictures(task.pictures([pairs[j]])))
+        assert alone.item() == pytest.approx(scores[i, j].item(), abs=1e-5)
+
+
+class _Padded(SentenceStep):
+    """The planted defect: what follows a sentence is read as if it were of it."""
+
+    def forward(self, *inputs: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        *state, word = inputs
+        stack, embedding = self.model.encoder.stack, self.model.encoder.embedding
+        _, after = stack.step(embedding(word), tuple(state))
+        return *after, self.model.unit(after[0])
+
+
+@pytest.mark.parametrize(("step", "sound"), [(SentenceStep, True), (_Padded, False)])
+def test_an_export_that_reads_padding_is_red(
+    task: Ranking, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: type[Step], sound: bool
+) -> None:
+    monkeypatch.setattr(module, "SentenceStep", step)
+    holds = {finding.name: finding.holds for finding in export(_ONE, task, _RECIPE, tmp_path / "x")}
+    assert holds.pop("sentence, structure") is sound
+    assert holds.pop("sentence, rounding") is sound
+    assert len(holds) == 6
+    assert all(holds.values())
