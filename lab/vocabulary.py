@@ -7,14 +7,14 @@ from itertools import chain
 
 from models.sentence import PADDING, UNKNOWN
 
-# An apostrophe begins a word of its own, and so does n't, as the tokenised sets of sentences have it.
+# An apostrophe begins a word of its own, and so does n't, as in the tokenised sets of sentences.
 _WORD = re.compile(r"[^\W\d_]+?(?=n't\b)|n't\b|'?[^\W\d_]+|\d+|[.,;:!?]")
 
 
 def words_of(text: str) -> list[str]:
     """The words of a text in small letters, numbers and marks among them."""
     # Some of the tokenised sets have it in two pieces, `n 't`.
-    return _WORD.findall(text.lower().replace("’", "'").replace("n 't", "n't"))
+    return _WORD.findall(text.lower().replace("\u2019", "'").replace("n 't", "n't"))
 
 
 class Vocabulary:

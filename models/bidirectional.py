@@ -39,6 +39,7 @@ class Bidirectional(nn.Module):
         longest_step: int = LONGEST_STEP,
     ) -> None:
         super().__init__()
+        self.units = units
         self.ahead = Stack(inputs, units, 1, cell, norm, Dropout(), longest_step)
         self.back = Stack(inputs, units, 1, cell, norm, Dropout(), longest_step)
 

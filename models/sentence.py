@@ -41,12 +41,14 @@ class SentenceEncoder(nn.Module):
         """All words, as in training: `(T, B)` to the sentence after each of them `(T, B, H)`; past
         the end of a sentence, that after its last word."""
         h, _ = self.stack(self.embedding(words), self.initial_state(words.shape[1]))
-        return h.gather(0, places(words).unsqueeze(-1).expand_as(h))
+        held: Tensor = h.gather(0, places(words).unsqueeze(-1).expand_as(h))
+        return held
 
     def last(self, words: Tensor) -> Tensor:
         """The sentences: `(T, B)` to `(B, H)`."""
         h, _ = self.stack(self.embedding(words), self.initial_state(words.shape[1]))
-        return h[places(words)[-1], torch.arange(words.shape[1])]
+        last: Tensor = h[places(words)[-1], torch.arange(words.shape[1])]
+        return last
 
     def step(self, word: Tensor, state: State) -> State:
         """One word, as in serving: `(B,)` and the state before it to that after it."""

@@ -91,8 +91,11 @@ def test_the_pictures_are_shown(site: str, opened: Open) -> None:
             visit.until(loaded, plot.file)
 
 
-def test_without_any_network_the_tab_goes_on(site: str, opened: Open) -> None:
+def test_the_service_is_not_asked_to_compute(site: str, opened: Open) -> None:
     with opened(site, "lab") as visit:
-        visit.page.context.set_offline(True)
+        asked: list[str] = []
+        visit.page.on("request", lambda request: asked.append(request.url))
         visit.press("#lab-compute")
+        _slide(visit, 1, 1, -3)
         assert "18 of 18" in visit.text("#lab-verdict")
+        assert [url for url in asked if "/static/lab/" not in url] == []

@@ -35,7 +35,7 @@ class Sentences:
     def facts(self) -> dict[str, str | int]:
         """For the results."""
         counts = {n: len(getattr(self, n).classes) for n in ("train", "validation", "test")}
-        return {"name": self.name, "sha256": self.sha256, "words": self.words} | counts
+        return {"name": self.name, "sha256": self.sha256, "words": self.words, **counts}
 
 
 def read_sentences(folder: Path | None, validation_fraction: float, places: int) -> Sentences:
@@ -89,7 +89,7 @@ def _numbers(labelled: Labelled, vocabulary: Vocabulary, places: int) -> Example
 
 
 def _drawn(sentences: int, seed: int) -> Labelled:
-    """Sentences of 2 to 24 words, of which some are of the sentence's class and the rest of none."""
+    """Sentences of 2 to 24 words, some of the sentence's class, the rest of none."""
     generator = torch.Generator().manual_seed(seed)
 
     def draw(below: int) -> int:

@@ -66,7 +66,7 @@ class SentenceClassifier(nn.Module):
             masked = torch.zeros_like(summed)
             masked[real] = self.norm(summed[real])
             return masked
-        rows = self.norm(summed.flatten(0, 1))  # (B * T, F)
+        rows: Tensor = self.norm(summed.flatten(0, 1))  # (B * T, F)
         return rows.view(-1, *summed.shape[1:])
 
 

@@ -1,5 +1,7 @@
-"""Pictures and what is said of them: Twemoji with their CLDR names and keywords, and a stand-in that
-is drawn. Shapes: N pictures, S pixels of a side."""
+"""Pictures and what is said of them: Twemoji with their CLDR names and keywords, and drawn shapes.
+
+Shapes: N pictures, S pixels of a side.
+"""
 
 import csv
 import hashlib
@@ -32,12 +34,13 @@ class Pair(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Captioned:
-    """Pictures `(N, S, S, 3)` bytes, and pairs of which no base emoji is in two parts; `train` has
-    flags as well, which are judged apart."""
+    """Pictures `(N, S, S, 3)` bytes, a name for each, and pairs of which no base emoji is in two
+    parts; `train` has flags as well, which are judged apart."""
 
     name: str
     sha256: str
     pictures: Tensor
+    names: list[str]
     vocabulary: int
     train: list[Pair]
     validation: list[Pair]
@@ -118,14 +121,14 @@ def _divided(
     )
     train = [pair for pair, (place, _) in zip(pairs, of, strict=True) if place == 2]
     digest = hashlib.sha256(images.tobytes() + repr(entries).encode()).hexdigest()
-    pictures = torch.from_numpy(images)
-    return Captioned(name, digest, pictures, vocabulary.size, train, validation, test, flags)
+    pictures, names = torch.from_numpy(images), [" ".join(e.phrases[0]) for e in entries]
+    return Captioned(name, digest, pictures, names, vocabulary.size, train, validation, test, flags)
 
 
 _COLORS = {"red": (220, 30, 30), "green": (30, 160, 40), "blue": (40, 60, 220),
            "yellow": (240, 210, 30), "purple": (130, 40, 160), "grey": (120, 120, 120)}  # fmt: skip
 _SHAPES = ("square", "circle", "ring", "cross", "bar", "column")
-_PLACES = {"left": -5, "middle": 0, "right": 5}
+_PLACES = {"": 0, "at the left": -5, "at the right": 5}
 
 
 def _drawn() -> tuple[list[Entry], NDArray[np.uint8]]:
@@ -137,9 +140,11 @@ def _drawn() -> tuple[list[Entry], NDArray[np.uint8]]:
                 image = np.full((32, 32, 3), 255, np.uint8)
                 image[_inside(shape, move)] = rgb
                 images.append(image)
-                name = [color, shape, "at", "the", place]
+                name = [color, shape, *place.split()]
                 category = FLAGS if shape == "bar" else "Symbols"
-                entries.append(Entry(f"{shape}-{color}-{place}", category, [name, [shape], [color]]))
+                entries.append(
+                    Entry(f"{shape}-{color}-{place}", category, [name, [shape], [color]])
+                )
     return entries, np.stack(images)
 
 

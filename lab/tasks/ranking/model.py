@@ -41,7 +41,7 @@ class RankingConfig:
 
 class Unit(nn.Module):
     """`|x| / sqrt(sum x^2)` for order embeddings, whose space has no negative side (Vendrov et al.
-    2016, section 3.2), without the absolute value for the cosine.
+    2016), without the absolute value for the cosine.
 
     The sum is a product with ones: of all ways to add up, its bits do not depend on the batch.
     """
@@ -136,7 +136,9 @@ class SentenceStep(Step):
         self.model = model.sentences
         encoder = self.model.encoder
         states = zip(encoder.state_names, encoder.initial_state(1), strict=True)
-        self.state_ports = tuple(Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states)
+        self.state_ports = tuple(
+            Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states
+        )
         self.step_ports = (Port("word", torch.int64),)
         ones = self.model.unit.ones
         self.output_ports = (Port("point", ones.dtype, (ones.shape[1],)),)

@@ -10,11 +10,11 @@ from torch.nn import functional as F
 from lab.experiment import Figures
 
 AT = (1, 5, 10)
-MARGIN = {"order": 0.05, "cosine": 0.2}  # as in the code of Vendrov et al.
+MARGIN = {"order": 0.05, "cosine": 0.2}
 
 
 def order_scores(captions: Tensor, pictures: Tensor) -> Tensor:
-    """`-|max(0, c - p)|^2` of `(C, D)` and `(P, D)`: `(C, P)` (Vendrov et al. 2016, eq. 2).
+    """`-|max(0, c - p)|^2` of `(C, D)` and `(P, D)`: `(C, P)` (Vendrov et al. 2016).
 
     A caption is more abstract than its picture, so none of its coordinates may be larger.
     """
@@ -31,7 +31,7 @@ SCORES = {"order": order_scores, "cosine": cosine_scores}
 
 def ranking_loss(scores: Tensor, margin: float) -> Tensor:
     """`max(0, margin - s(c, p) + s(c', p)) + max(0, margin - s(c, p) + s(c, p'))` over every other
-    caption c' and picture p' of the batch (Vendrov et al. 2016, eq. 4), as the mean over pairs."""
+    caption c' and picture p' of the batch (Vendrov et al. 2016), as the mean over pairs."""
     own = scores.diagonal()
     others = ~torch.eye(len(scores), dtype=torch.bool)
     wrong_captions = F.relu(margin - own + scores)

@@ -32,7 +32,7 @@ def draw(task: Ranking, image: Path) -> None:
             right = place > 0 and which == query
             axes.spines[:].set(visible=right, color="#1b7837", linewidth=3)
         row[0].set_ylabel(f"rank {int(rank[query])}", fontsize=9)
+        row[1].set_title(task.data.names[pairs[query].picture], fontsize=9, loc="left")
     grid[0][0].set_title("asked", fontsize=9)
-    grid[0][1].set_title("found, best first", fontsize=9, loc="left")
     figure.savefig(image, pil_kwargs={"optimize": True})
     pyplot.close(figure)

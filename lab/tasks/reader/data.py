@@ -131,13 +131,15 @@ def _stories(
         for task in test
     }
     return Stories(
-        name,
-        digest,
-        words,
-        answers,
-        *(_numbers(part, words, answers, longest) for part in (learned, judged, held_out)),
-        torch.tensor([task for task, _ in asked]),
-        shortened,
+        name=name,
+        sha256=digest,
+        words=words,
+        answers=answers,
+        train=_numbers(learned, words, answers, longest),
+        validation=_numbers(judged, words, answers, longest),
+        test=_numbers(held_out, words, answers, longest),
+        test_tasks=torch.tensor([task for task, _ in asked]),
+        shortened=shortened,
     )
 
 

@@ -45,7 +45,7 @@ class ReaderExperiment(Experiment[Stories]):
 
     name = "reader"
     title = "the attentive reader on 20 bAbI tasks"
-    paper = "section 6.3, figure 2"
+    paper = "section 6.2, figure 2"
     claim = "layer norm learns faster than batch norm in the LSTM or everywhere, and ends better"
     norms = ("layer", "batch", "batch-everywhere", "weight", "none")
     metrics = (ERROR, NATS)

@@ -60,8 +60,8 @@ class Answer(nn.Module):
         self.readout = nn.Linear(2 * units, answers)
 
     def forward(self, y: Tensor, real: Tensor, u: Tensor) -> tuple[Tensor, Tensor]:
-        """The story `y (B, T, 2H)`, where it is no padding `(B, T)`, and the question `u (B, 2H)` to
-        logits `(B, C)` and weights `(B, T)`."""
+        """The story `y (B, T, 2H)`, where it is no padding `(B, T)`, and the question `u (B, 2H)`,
+        to logits `(B, C)` and weights `(B, T)`."""
         m = self.look(y, u)
         scores = self.score(m.flatten(0, 1)).view(-1, y.shape[1])
         weights = torch.softmax(torch.where(real, scores, -torch.inf), dim=-1)
@@ -93,7 +93,8 @@ class AttentiveReader(nn.Module):
         story, question = self.split(inputs)
         y, _ = self.read(self.story, story)
         _, u = self.read(self.question, question)
-        return self.answer(y.transpose(0, 1), story[:, : len(y)] > 0, u)
+        logits, weights = self.answer(y.transpose(0, 1), story[:, : len(y)] > 0, u)
+        return logits, weights
 
     def split(self, inputs: Tensor) -> tuple[Tensor, Tensor]:
         """The story `(B, U)` and the question `(B, Q)`."""

@@ -15,12 +15,12 @@ from models.generation import Port, Step
 
 
 class ReadingStep(Step):
-    """A word from the front and one from the end, to what each reader of a `Bidirectional` knows."""
+    """A word from the front and one from the end, to what both of a `Bidirectional` know."""
 
     def __init__(self, embedding: nn.Embedding, reader: Bidirectional) -> None:
         super().__init__()
         self.model = nn.ModuleList([embedding, reader])
-        real, units = embedding.weight.dtype, reader.ahead.cells[0].units
+        real, units = embedding.weight.dtype, reader.units
         states = zip(reader.state_names, reader.initial_state(1), strict=True)
         self.state_ports = tuple(Port(n, s.dtype, tuple(s.shape[1:])) for n, s in states)
         self.step_ports = (Port("word", torch.int64), Port("word_back", torch.int64))

@@ -27,10 +27,12 @@ def draw(model: AttentiveReader, stories: Stories, folder: Path) -> None:
     figure, panels = pyplot.subplots(
         len(rows), 1, figsize=(9, 1.25 * len(rows)), dpi=90, squeeze=False
     )
-    for axes, row, answer, weight in zip(panels[:, 0], rows, logits.argmax(1), weights, strict=True):
+    for axes, row, answer, weight in zip(
+        panels[:, 0], rows, logits.argmax(1), weights, strict=True
+    ):
         story, question = (
             [stories.words[w] for w in words[words > 0].tolist()]
-            for words in model.split(stories.test.inputs[row])
+            for (words,) in model.split(stories.test.inputs[[row]])
         )
         place = _write(axes, story, weight.tolist())
         right = stories.answers[int(stories.test.classes[row])]

@@ -12,11 +12,16 @@ from lab.vocabulary import Vocabulary, words_of
 
 TEXTS = ("warandpeace/warandpeace.txt", "tinyshakespeare/input.txt")
 # What Project Gutenberg puts around a text, from the table of contents to its licence.
-_FIRST, _LAST = re.compile(r"\n+BOOK ONE: 1805\n+CHAPTER I\n+(?=\S)"), "End of the Project Gutenberg"
+_FIRST, _LAST = (
+    re.compile(r"\n+BOOK ONE: 1805\n+CHAPTER I\n+(?=\S)"),
+    "End of the Project Gutenberg",
+)
 _SPEAKER = re.compile(r"^[A-Z][\w' ]*:$", re.MULTILINE)
 # After a mark and quotes, before a capital; a title such as Mr. ends nothing.
-_END = re.compile(r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bSt\.)(?<=[.!?”\"])\s+(?=[“\"‘]?[A-Z])")
-_ENDED = re.compile(r"[.!?]+[”\"’)]*$")
+_END = re.compile(
+    r"(?<!\bMr\.)(?<!\bMrs\.)(?<!\bDr\.)(?<!\bSt\.)(?<=[.!?”\"])\s+(?=[“\"\u2018]?[A-Z])"
+)
+_ENDED = re.compile(r"[.!?]+[”\"\u2019)]*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,9 +70,7 @@ def sentences_of(text: str) -> list[list[str]]:
     return [words for part in found if _ENDED.search(part) and (words := words_of(part))]
 
 
-def _stories(
-    name: str, texts: Sequence[list[list[str]]], size: int, fraction: float
-) -> Stories:
+def _stories(name: str, texts: Sequence[list[list[str]]], size: int, fraction: float) -> Stories:
     parts: tuple[list[int], list[int], list[int]] = ([], [], [])
     learned: list[list[str]] = []
     start = 0

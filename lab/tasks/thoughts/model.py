@@ -47,7 +47,7 @@ class Decoder(nn.Module):
 
 
 class ThoughtsModel(nn.Module):
-    """Kiros et al. 2015, section 2, with the sentence vector as a decoder's first state, as in the
+    """Kiros et al. 2015, with the sentence vector as a decoder's first state, as in the
     public code that the paper used."""
 
     def __init__(self, config: ThoughtsConfig, vocabulary: int) -> None:
@@ -86,7 +86,9 @@ class ThoughtStep(Step):
         super().__init__()
         self.model = model.encoder
         states = zip(self.model.state_names, self.model.initial_state(1), strict=True)
-        self.state_ports = tuple(Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states)
+        self.state_ports = tuple(
+            Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states
+        )
         self.step_ports = (Port("word", torch.int64),)
         real, units = self.model.embedding.weight.dtype, model.config.units
         self.output_ports = (Port("thought", real, (units,)),)
@@ -100,5 +102,3 @@ class ThoughtStep(Step):
 def read(model: ThoughtsModel, inputs: Named) -> Named:
     """What training computes: all words at once, the vector after each of them."""
     return {"thought": model.encoder(inputs["word"])}
-
-

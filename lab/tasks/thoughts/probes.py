@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from scipy.stats import pearsonr, spearmanr
-from sklearn.feature_extraction.text import HashingVectorizer
+from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -22,6 +22,8 @@ from lab.tasks.thoughts.probe_data import CLASSED, Classed, Probes, Related
 FOLDS = 10
 RELATEDNESS = ("SICK r", "SICK rho", "SICK MSE")
 FIGURES = (*RELATEDNESS, *CLASSED)
+# Problems as small as these are five times slower on two threads.
+one_thread = threadpool_limits.wrap(limits=1, user_api="blas")
 # Of vectors with mean 0 and variance 1, whatever scale a norm gives them; and of counts of words.
 _DENSE_C, _SPARSE_C = 0.03, 1.0
 _ITERATIONS = 1000
@@ -31,20 +33,17 @@ Encode = Callable[[Sequence[list[str]]], Features]
 
 def probe(probes: Probes, encode: Encode, folds: int = FOLDS) -> Figures:
     """Accuracy in percent on each set, and how well relatedness is told; NaN in vectors is NaN."""
-    with threadpool_limits(1, user_api="blas"):  # so small problems are 5 times slower on two
-        related = relatedness(probes.related, encode)
-        classes = {one.name: accuracy(one, encode(one.sentences), folds) for one in probes.classed}
+    related: Figures = relatedness(probes.related, encode)
+    classes = {one.name: accuracy(one, encode(one.sentences), folds) for one in probes.classed}
     return related | classes
 
 
 def bag_of_words(sentences: Sequence[list[str]]) -> Features:
-    """Which words are in a sentence, `(N, 2^16)`, sparse: words of the set itself, all of them."""
-    hashed = HashingVectorizer(
-        analyzer=list, n_features=1 << 16, binary=True, norm=None, alternate_sign=False
-    )
-    return hashed.transform(sentences)
+    """Which words are in a sentence, `(N, D)`, sparse: a feature for each word of the sentences."""
+    return CountVectorizer(analyzer=list, binary=True, dtype=float).fit_transform(sentences)
 
 
+@one_thread  # type: ignore[untyped-decorator]
 def accuracy(one: Classed, features: Features, folds: int = FOLDS) -> float:
     """Percent of the test that is told right, or of all sentences, each by the model of the other
     folds. A sentence that is there twice is in one fold, or it would be known."""
@@ -52,14 +51,14 @@ def accuracy(one: Classed, features: Features, folds: int = FOLDS) -> float:
         return float("nan")
     classes = np.array(one.classes)
     right = total = 0
-    for test in tested(one, folds):
+    for test in held_out(one, folds):
         model = _logistic(features).fit(features[~test], classes[~test])
         right += int((model.predict(features[test]) == classes[test]).sum())
         total += int(test.sum())
     return 100 * right / total
 
 
-def tested(one: Classed, folds: int) -> list[NDArray[np.bool_]]:
+def held_out(one: Classed, folds: int) -> list[NDArray[np.bool_]]:
     """What is tested at a time, of all sentences `(N,)`: the published test, or each fold."""
     if one.test is not None:
         return [np.arange(len(one.classes)) >= one.test]
@@ -70,13 +69,14 @@ def tested(one: Classed, folds: int) -> list[NDArray[np.bool_]]:
     return [of == f for f in range(folds)]
 
 
+@one_thread  # type: ignore[untyped-decorator]
 def relatedness(related: Related, encode: Encode) -> Figures:
     """Pearson's r, Spearman's rho and the mean squared error of predicted relatedness, from the
-    features `|u - v|` and `u * v` (Tai et al. 2015, section 5.2; Kiros et al. 2015)."""
-    u, v = (encode([pair[side] for pair in related.pairs]) for side in (0, 1))
-    if not (_finite(u) and _finite(v)):
+    features `|u - v|` and `u * v` (Tai et al. 2015; Kiros et al. 2015)."""
+    both = encode([pair[side] for side in (0, 1) for pair in related.pairs])
+    if not _finite(both):
         return dict.fromkeys(RELATEDNESS, float("nan"))
-    features = _joined(u, v)
+    features = _joined(both[: len(related.pairs)], both[len(related.pairs) :])
     train, test = slice(related.test), slice(related.test, None)
     told = predicted(features[train], np.array(related.scores[train]), features[test])
     truth = np.array(related.scores[test])
@@ -92,7 +92,7 @@ def _joined(u: Features, v: Features) -> Features:
 
 def predicted(features: Features, scores: NDArray[Any], others: Features) -> NDArray[Any]:
     """Scores of `others`: the mean of a distribution over whole scores, learned so that each score
-    is shared between the two beside it (Tai et al. 2015, eq. 18). A shared score is two weighted
+    is shared between the two beside it (Tai et al. 2015). A shared score is two weighted
     examples of one logistic regression."""
     low = np.floor(scores)
     share = scores - low

@@ -1,0 +1,144 @@
+"""Padding: TREC's lines, batches by length, masked statistics, movement, and a defect exported."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor
+
+from export.parity.operators import compare_operator
+from lab import experiment
+from lab.export import compare
+from lab.graphs import PartGraph
+from lab.plan import read_plans
+from lab.sequences import lengths_of, similar
+from lab.tasks.padding.data import parse, read_sentences
+from lab.tasks.padding.experiment import EXPERIMENT, Padded
+from lab.tasks.padding.model import PaddingConfig, SentenceClassifier, SentenceStep
+from lab.tasks.padding.movement import movement
+
+
+def _made(norm: str) -> SentenceClassifier:
+    torch.manual_seed(0)
+    config = PaddingConfig(norm=norm, places=9, features=8)  # type: ignore[arg-type]
+    return SentenceClassifier(config, 20, 3)
+
+
+def _words(lengths: list[int], width: int) -> Tensor:
+    generator = torch.Generator().manual_seed(1)
+    words = torch.randint(1, 20, (len(lengths), width), generator=generator)
+    return torch.where(torch.arange(width) < torch.tensor(lengths).unsqueeze(1), words, 0)
+
+
+def test_a_line_ends_where_it_ends_in_the_file() -> None:
+    assert parse(b"3 Who \x85 is it ?\n0 What\x0bfor\n") == [
+        (3, ("who", "is", "it", "?")),
+        (0, ("what", "for")),
+    ]
+
+
+def test_nothing_of_the_test_is_learned_and_nothing_twice(tmp_path: Path) -> None:
+    (tmp_path / "TREC.train.all").write_text("0 a b\n0 a b\n1 b c\n1 c a\n0 a d\n1 b d\n")
+    (tmp_path / "TREC.test.all").write_text("1 B C\n0 d d e\n")
+    found = read_sentences(tmp_path, 0.25, 5)
+    assert (len(found.train.classes), len(found.validation.classes)) == (3, 1)
+    assert len(found.test.classes) == 2
+    seen = {tuple(row) for row in torch.cat([found.train.inputs, found.validation.inputs]).tolist()}
+    assert len(seen) == 4
+    assert tuple(found.test.inputs[0].tolist()) not in seen
+    assert found.test.inputs[1].tolist()[2:] == [1, 0, 0]  # e was never learned
+    with pytest.raises(ValueError, match="--quick needs no data"):
+        read_sentences(tmp_path / "none", 0.25, 5)
+
+
+def test_a_pool_puts_like_lengths_side_by_side_and_loses_nothing() -> None:
+    lengths = torch.randint(1, 30, (64,), generator=torch.Generator().manual_seed(0))
+
+    def spread(pool: int) -> float:
+        batches = similar(lengths, 4, pool, torch.Generator().manual_seed(1))
+        assert sorted(batches.flatten().tolist()) == list(range(64))
+        rows = lengths[batches]
+        return (rows.amax(1) - rows.amin(1)).double().mean().item()
+
+    assert spread(16) < 2.5 < spread(4) < 10 < spread(1)
+
+
+def _task(padding: float) -> Padded:
+    (plan, *_) = read_plans(EXPERIMENT, quick=True)
+    recipe = replace(plan.recipe, model=replace(plan.recipe.model, padding=padding))
+    return EXPERIMENT.task(recipe, EXPERIMENT.data(recipe, None))
+
+
+@pytest.mark.parametrize(("asked", "least", "most"), [(0.0, 0, 5), (0.65, 62, 68), (0.8, 77, 83)])
+def test_batches_have_the_share_of_padding_that_was_asked(
+    asked: float, least: float, most: float
+) -> None:
+    task = _task(asked)
+    empty = [(task.batch(update)[0][0] == 0).double().mean().item() for update in range(16)]
+    assert least <= 100 * sum(empty) / len(empty) <= most
+    assert least - 3 <= task.test()["padding"] <= most + 3
+
+
+def test_masked_statistics_are_those_of_the_words_alone() -> None:
+    words = _words([3, 7], 7)
+    wide = torch.nn.functional.pad(words, (0, 5))
+    for norm, changes in (("batch-masked", False), ("batch", True), ("layer", False)):
+        model = _made(norm).double()
+        with torch.no_grad():
+            moved = (model(wide) - model(words)).abs().max()
+        assert (moved > 1e-3) == changes, norm
+        assert changes or moved < 1e-12, norm
+
+
+def test_a_masked_norm_learns_running_statistics_of_words_alone() -> None:
+    words = _words([3, 7], 30)
+    model = _made("batch-masked").double()
+    real = words > 0
+    x = model.embedding(words) * real.unsqueeze(-1)
+    summed = (x + model.attention(x, real))[real]
+    model(words)
+    assert torch.allclose(model.norm.running_mean[0], 0.1 * summed.mean(0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("norm", "in_training"),
+    [("layer", False), ("none", False), ("batch", True), ("batch-masked", True)],
+)
+def test_rows_move_with_others_in_training_under_batch_norm_and_never_when_served(
+    norm: str, in_training: bool
+) -> None:
+    figures = movement(_made(norm), [_words([3, 9, 1, 5], 9), _words([2, 2, 8, 4], 9)])
+    assert (figures["moved in training"] > 0.01) == in_training
+    assert in_training or figures["moved in training"] < 1e-5
+    assert figures["moved served"] < 1e-5
+
+
+def test_movement_is_the_largest_over_the_size_of_the_logits() -> None:
+    class Counts(torch.nn.Module):
+        def forward(self, words: Tensor) -> Tensor:
+            return torch.stack([words.sum(1), (words == 0).sum(1)], 1).double()
+
+    found = movement(Counts(), [torch.tensor([[3, 0, 0], [4, 0, 0], [0, 0, 0]])[:2]])
+    assert found["moved served"] == pytest.approx(2 / (25 / 4) ** 0.5)
+    assert found["other bits served"] == 100
+
+
+def test_a_softmax_keeps_the_bits_of_a_row_in_any_batch() -> None:
+    assert compare_operator("Softmax").differing_rows == 0
+
+
+class Unmasked(SentenceStep):
+    """A defect: padding is taken for a word."""
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        return super().forward(inputs[0] + (inputs[0] == 0).long())
+
+
+def test_padding_taken_for_words_turns_the_report_red(tmp_path: Path) -> None:
+    task = _task(0.0)
+    (part,) = experiment.load("padding").parts(task)
+    graph = PartGraph(replace(part, step=Unmasked), task.model, tmp_path)
+    red = [finding.name for finding in compare(graph, task.model) if not finding.holds]
+    assert red == ["model, structure", "model, rounding"]
+    assert int(lengths_of(part.inputs["words"]).min()) < part.inputs["words"].shape[1]

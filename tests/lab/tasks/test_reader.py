@@ -1,0 +1,146 @@
+"""Reader: bAbI's files, the attention, the three graphs together, and a defect in one."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from lab.classify import Examples
+from lab.compare import Laboratory
+from lab.export import compare
+from lab.graphs import PartGraph
+from lab.tasks.reader.data import parse, read_stories
+from lab.tasks.reader.model import AttentiveReader, ReaderConfig
+from lab.tasks.reader.parts import AnswerStep, parts_of
+from models.bidirectional import reverse
+
+_TEXT = """1 Mary took the milk.
+2 John went home.
+3 What is Mary carrying? \tmilk,apple\t1
+4 Mary left.
+5 Where is John?\thome\t2
+1 Sandra slept.
+2 Who slept? \tSandra\t1
+"""
+
+Ready = Callable[[str, str], Laboratory]
+
+
+def test_later_questions_see_all_lines_and_answers_with_commas_are_one() -> None:
+    first, second, third = parse(_TEXT)
+    assert first.story == ["mary", "took", "the", "milk", "john", "went", "home"]
+    assert first.question == ["what", "is", "mary", "carrying"]
+    assert first.answer == "milk,apple"
+    assert second.story == [*first.story, "mary", "left"]
+    assert (second.number, second.answer) == (0, "home")
+    assert (third.story, third.number) == (["sandra", "slept"], 1)
+
+
+def test_a_story_keeps_its_last_words_and_validation_has_stories_of_its_own(
+    tmp_path: Path,
+) -> None:
+    long, short = read_stories(None, 0.1, 16), read_stories(None, 0.1, 10)
+    assert not any(long.shortened.values())
+    assert all(share > 0 for share in short.shortened.values())
+    longest = long.test.inputs[-1]
+    words = longest[:16][longest[:16] > 0]
+    row = next(r for r in short.test.inputs if torch.equal(r[:10], words[-10:]))
+    assert long.words == short.words
+    assert row[10:].tolist() in [r[16:].tolist() for r in long.test.inputs]
+    # Some 10% of the 400 questions of each of two tasks, whole stories of them.
+    assert 70 <= len(long.validation.classes) <= 90
+    assert len(long.train.classes) + len(long.validation.classes) == 800
+    with pytest.raises(ValueError, match="--quick needs no data"):
+        read_stories(tmp_path, 0.1, 16)
+
+
+def _made(norm: str = "layer") -> tuple[AttentiveReader, Tensor]:
+    torch.manual_seed(0)
+    config = ReaderConfig(norm=norm, words=8, embedding=4, units=5)  # type: ignore[arg-type]
+    inputs = torch.randint(1, 20, (3, 8 + 12))
+    inputs[0, 5:8] = inputs[2, 2:8] = 0
+    inputs[:, 11:] = 0
+    return AttentiveReader(config, 20, 6), inputs
+
+
+def test_the_attention_is_that_of_the_paper() -> None:
+    model, inputs = _made("none")
+    model = model.double().eval()
+    story, question = model.split(inputs)
+    y, _ = model.read(model.story, story)
+    _, u = model.read(model.question, question)
+    head = model.answer
+    logits, weights = model.attend(inputs)
+    for row, length in enumerate((story > 0).sum(1).tolist()):
+        m = torch.tanh(
+            y[:length, row] @ head.look.first.weight.T + head.look.second.weight @ u[row]
+        )
+        s = torch.exp(m @ head.score.weight[0])
+        s = s / s.sum()
+        r = (s.unsqueeze(1) * y[:length, row]).sum(0)
+        g = torch.tanh(head.join.first.weight @ r + head.join.second.weight @ u[row])
+        assert torch.allclose(weights[row, :length], s, atol=1e-12)
+        assert not weights[row, length:].any()
+        assert torch.allclose(logits[row], head.readout(g), atol=1e-12)
+
+
+@pytest.mark.parametrize(("norm", "normalised"), [("batch", 0), ("batch-everywhere", 4)])
+def test_batch_norm_everywhere_is_also_where_story_and_question_meet(
+    norm: str, normalised: int
+) -> None:
+    model, inputs = _made(norm)
+    buffers = [name for name, _ in model.answer.named_buffers() if name.endswith("running_mean")]
+    assert len(buffers) == normalised
+    before = model(inputs)[1]
+    alone = model(inputs[1:2].repeat(2, 1))[0]
+    assert (before - alone).abs().max() > 1e-3  # in training, a row is not by itself
+
+
+def test_the_test_tells_each_task_and_their_mean(laboratory: Ready) -> None:
+    task = laboratory("reader", "layer").trained("layer", 0)
+    found = task.test()
+    whole = task.measure(Examples(*task.held_out))
+    assert found["error"] == pytest.approx(whole["error"])
+    assert found["nats"] == pytest.approx(whole["nats"], rel=1e-5)
+    assert found["error"] == pytest.approx((found["qa1"] + found["qa6"]) / 2)
+
+
+def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:
+    model, inputs = _made()
+    model.eval()
+    graphs = {part.name: PartGraph(part, model, tmp_path) for part in parts_of(model, inputs)}
+    story, question = model.split(inputs)
+    lengths, asked = (story > 0).sum(1), (question > 0).sum(1)
+    read = graphs["story"].run(graphs["story"].part.inputs)
+    back = reverse(torch.from_numpy(read["back"]), lengths).numpy()
+    both = np.concatenate([read["ahead"], back], -1).transpose(1, 0, 2)
+    both[story.numpy() == 0] = 0
+    ends = graphs["question"].run(graphs["question"].part.inputs)
+    rows = np.arange(len(inputs))
+    u = np.concatenate([ends[n][asked.numpy() - 1, rows] for n in ("ahead", "back")], -1)
+    served = graphs["answer"].run(
+        {"story": torch.from_numpy(both), "real": story > 0, "question": torch.from_numpy(u)}
+    )
+    with torch.no_grad():
+        expected = model(inputs)
+    assert np.abs(served["logits"] - expected.numpy()).max() < 1e-5
+
+
+class Unmasked(AnswerStep):
+    """A defect: padding is looked at."""
+
+    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
+        story, real, question = inputs
+        return super().forward(story, real == real, question)
+
+
+def test_looking_at_padding_turns_the_report_red(tmp_path: Path) -> None:
+    model, inputs = _made()
+    *_, part = parts_of(model, inputs)
+    graph = PartGraph(replace(part, step=Unmasked), model, tmp_path)
+    red = [finding.name for finding in compare(graph, model) if not finding.holds]
+    assert red == ["answer, structure", "answer, rounding"]
