@@ -69,13 +69,12 @@ def started(artifacts: Path, **environment: str) -> Iterator[Process]:
         text=True,
     )
     service = Process(process, f"http://127.0.0.1:{port}")
-    try:
-        assert eventually(lambda: service.status("/readyz") == 200)
-        yield service
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
+    with process:
+        try:
+            assert eventually(lambda: service.status("/readyz") == 200)
+            yield service
+        finally:
+            process.kill()  # nothing, if it has ended
 
 
 class Stream:

@@ -367,7 +367,7 @@ def test_reloads_leave_no_memory_threads_or_files(folder: Path) -> None:
         before = _held(own.pid)
         reload(_RELOADS)
         assert eventually(lambda: _held(own.pid)[1:] <= before[1:])
-        assert _held(own.pid)[0] - before[0] < 6 << 20
+        assert _held(own.pid)[0] - before[0] < 12 << 20  # a session that stayed would be ten times that
 
 
 def _held(process: int) -> tuple[int, int, int]:
