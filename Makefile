@@ -15,7 +15,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test lab-test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -28,6 +28,9 @@ serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train q
 
 test: check ## lint, types and all tests
 	$(RUN) pytest -n $(WORKERS) --dist loadfile
+
+lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
+	EVENKEEL_LAB=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
 
 check: $(VENV) ## lint and types
 	$(RUN) ruff format --check

@@ -52,8 +52,8 @@ class Pace:
         self._lines[filtered].follow(rows, step_s)
 
     def follow_chunk(self, chunk_s: float, run_s: float) -> None:
-        """What a chunk took in all, and how much of that its runs did. The rest is not of the steps:
-        if it were taken for theirs, chunks would get shorter, and the rest the more."""
+        """What a chunk took in all, and its runs of that. The rest does not grow with steps: taken
+        for theirs it would make chunks shorter, and so itself the larger part."""
         ratio = min(chunk_s / max(run_s, 1e-9), _MOST_AT_ONCE)
         self._chunk_by_run += (1 - _MEMORY) * (ratio - self._chunk_by_run)
 

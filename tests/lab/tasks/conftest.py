@@ -1,5 +1,9 @@
-"""One quick run of each task, shared by its tests."""
+"""One quick run of each task, shared by its tests.
 
+All of them take minutes: `make lab-test` does that, `make test` runs `digits` alone.
+"""
+
+import os
 from collections.abc import Callable
 from functools import cache
 
@@ -23,3 +27,15 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
         return Laboratory(one, plan, None, folder)
 
     return ready
+
+
+_ALWAYS = ("test_frame.py", "test_digits.py", "[digits]")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip the other tasks unless they are asked for."""
+    skip = pytest.mark.skip(reason="make lab-test trains every task of the laboratory")
+    for item in items:
+        here = "lab/tasks/" in item.nodeid and not any(name in item.nodeid for name in _ALWAYS)
+        if here and not os.environ.get("EVENKEEL_LAB"):
+            item.add_marker(skip)
