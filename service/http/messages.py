@@ -57,8 +57,12 @@ def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
     listed: list[tuple[type[BaseModel], JsonSchemaMode]] = []
     listed += [(model, "validation") for model in heard]
     listed += [(model, "serialization") for model in told]
-    _, schemas = models_json_schema(listed, ref_template=COMPONENTS)
-    messages = {model.__name__: _message(model) for model in (*heard, *told)}
+    # Of two models of one name either has a longer one among the schemas.
+    payloads, schemas = models_json_schema(listed, ref_template=COMPONENTS)
+    messages = {
+        model.__name__: {"summary": model.__doc__, "payload": payloads[model, mode]}
+        for model, mode in listed
+    }
     named = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
     return {
         "asyncapi": "3.0.0",
@@ -71,11 +75,6 @@ def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
         },
         "components": {"messages": messages, "schemas": schemas["$defs"]},
     }
-
-
-def _message(model: type[BaseModel]) -> dict[str, Any]:
-    schema = {"$ref": COMPONENTS.format(model=model.__name__)}
-    return {"summary": model.__doc__, "payload": schema}
 
 
 def _of_channel(models: Iterable[type[BaseModel]]) -> list[dict[str, str]]:

@@ -6,6 +6,7 @@ import pytest
 from jsonschema import Draft7Validator
 
 from service.http.messages import describe_messages
+from service.kinds import KINDS
 from tests.kinds.waves.service import WAVES
 from tests.service.writing import InkService, online
 
@@ -97,3 +98,11 @@ def test_another_kind_of_model_is_described_as_well() -> None:
     document = describe_messages({"waves": WAVES})
     assert _fits(document, "WaveSaid", {"values": [0.5]})
     assert not _fits(document, "WaveSaid", {"values": "a"})
+
+
+def test_kinds_may_have_messages_of_the_same_name() -> None:
+    document = describe_messages(KINDS | {WAVES.name: WAVES})  # both have a Gaussian
+    for reference in _references(document):
+        node: Any = document
+        for part in reference.removeprefix("#/").split("/"):
+            node = node[part]
