@@ -91,7 +91,6 @@ class Engine:
     ) -> None:
         """`another` makes a runner in the place of one whose run failed; None keeps that one."""
         self.name = name
-        self.name = name
         self._runner = runner
         self._another = another
         self._metrics = metrics
@@ -102,7 +101,6 @@ class Engine:
         self._rows: dict[tuple[int, ...], Arrays] = {}  # row inputs of slots, until jobs change
         self._wake = threading.Condition()
         self._stopping = False
-        self._run_s = 0.0  # of this chunk, in the runner
         self._failures = 0  # runs that failed since the last that did not
         self._working_since_s: float | None = None
         self.ready = False
@@ -226,10 +224,15 @@ class Engine:
             groups = [(plain, False), (filtered, True)]
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
         steps = self._chunk_length([self._schedule.slots[slot].job for slot in slots], step_s)
-        began_s, self._run_s = time.perf_counter(), 0.0
+        began_s, run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
-            self._try_run(some, steps, filtered=with_filters)
-        self._pace.follow_chunk(time.perf_counter() - began_s, self._run_s)
+            try:
+                run_s += self._run(some, steps, filtered=with_filters)
+            except Exception as error:
+                self._recover(some, error)
+                return
+        self._failures = 0
+        self._pace.follow_chunk(time.perf_counter() - began_s, run_s)
 
     def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
         """Short while someone waits for a first byte, never longer than anyone can use, and not so
@@ -242,35 +245,43 @@ class Engine:
             steps = min(steps, job.steps_wanted())
         return min(steps, max(_LEAST_STEPS, int(self._limits.chunk_s / step_s)))
 
-    def _try_run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
-        """A run that fails ends its rows; those that wait go on, on a runner that is attested."""
-        try:
-            self._run(slots, steps, filtered=filtered)
-            self._failures = 0
-        except Exception as error:
-            log.exception("a run of %s failed", self._thread.name)
-            self._failures += 1
-            self._metrics.faults.inc()
-            self._fail(slots, EngineFault(f"the run of the model failed: {type(error).__name__}"))
-            if self._failures >= MOST_FAILURES:
-                raise
-            if self._another is not None:
-                self._renew(error)
+    def _recover(self, slots: Sequence[int], error: Exception) -> None:
+        """A run that fails ends its rows; all others go on, on a runner that is attested."""
+        log.error("a run of %s failed", self._thread.name, exc_info=error)
+        self._failures += 1
+        self._metrics.faults.inc()
+        fault = EngineFault(f"the run of the model failed: {type(error).__name__}")
+        for slot in slots:
+            ticket = self._schedule.slots.get(slot)
+            if ticket is not None:  # it may have ended before another of its run failed
+                self._retire(slot)
+                ticket.job.fail(fault)
+                ticket.job.publish()
+        if self._failures >= MOST_FAILURES:
+            raise error
+        if self._another is None:
+            return
+        for slot in list(self._schedule.slots):  # their states are in the runner that goes
+            self._park(slot)
+        self._runner = self._another()
+        self.ready = self._attest(self._runner)
+        if not self.ready:
+            raise RuntimeError("a new runner was not attested") from error
 
-    def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> None:
+    def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> float:
+        """Move these on and hand out what comes; the seconds that the runner took."""
         tickets = [self._schedule.slots[slot] for slot in slots]
         jobs = [ticket.job for ticket in tickets]
         for slot, job in zip(slots, jobs, strict=True):
             if job.overshoots and job.wants_state:
                 job.anchor(self._runner.read(slot))
-        row = self._rows.setdefault(tuple(slots), {})
-        if not row:
-            row |= stack_rows([job.row for job in jobs], axis=0)
+        row = self._rows.get(tuple(slots))
+        if row is None:
+            row = self._rows[tuple(slots)] = stack_rows([job.row for job in jobs], axis=0)
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
         began_s = time.perf_counter()
         outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
         run_s = time.perf_counter() - began_s
-        self._run_s += run_s
         self._pace.follow(len(slots), run_s / steps, filtered=filtered)
         _require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
@@ -278,16 +289,7 @@ class Engine:
         for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
             ticket.ran = ticket.served = True
             self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
-
-    def _renew(self, error: Exception) -> None:
-        """Another runner, with the rows of the other runs of this chunk where they stood."""
-        assert self._another is not None
-        old, self._runner = self._runner, self._another()
-        self.ready = self._attest(self._runner)
-        if not self.ready:
-            raise RuntimeError("a new runner was not attested") from error
-        for slot in self._schedule.slots:
-            self._runner.load(slot, old.read(slot))
+        return run_s
 
     def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
         job = ticket.job
@@ -328,14 +330,6 @@ class Engine:
     def _retire(self, slot: int) -> None:
         del self._schedule.slots[slot]
         self._rows.clear()
-
-    def _fail(self, slots: Sequence[int], error: ServiceError) -> None:
-        for slot in slots:
-            ticket = self._schedule.slots.get(slot)
-            if ticket is not None:  # it may have ended before another of its run failed
-                self._retire(slot)
-                ticket.job.fail(error)
-                ticket.job.publish()
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:

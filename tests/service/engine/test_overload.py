@@ -294,3 +294,39 @@ def test_what_is_ended_by_a_stop_says_where_it_stands() -> None:
     assert isinstance(states[0], int)
     assert states[0] % 8 == 0
     assert 0 < states[0] < 64
+
+
+def test_rows_beside_a_run_that_failed_stand_where_they_did_if_no_runner_is_good() -> None:
+    """Another run of the same chunk fails, and what replaces its runner is not attested."""
+    states: list[int] = []
+
+    class Telling(GivenSteps):
+        def fail(self, error, state=None):  # type: ignore[no-untyped-def]
+            states.append(int(state["position"]))
+
+    class Failing(ScriptedRunner):
+        def run(self, slots, steps, row, *, filtered):  # type: ignore[no-untyped-def]
+            if filtered:
+                raise OSError("no such kernel")
+            return super().run(slots, steps, row, filtered=filtered)
+
+    first = Failing(_SCRIPT)
+    started = made_engine(
+        first,
+        measure=_split(True),
+        attest=lambda runner: runner is first,
+        another=lambda: ScriptedRunner(_SCRIPT),
+    )
+    started.start()
+    assert eventually(lambda: started.ready)
+    steps = {
+        "forced": np.zeros(64, np.int64),
+        "force": np.ones(64, bool),
+        "uniform": np.zeros(64, np.float32),
+    }
+    plain = Telling({"position": np.zeros((), np.int64)}, Sampling().row(), steps)
+    filtered = Call(max_tokens=9, sampling=Sampling(top_p=0.5))
+    started.submit([plain, Call(max_tokens=40).job, filtered.job])
+    assert eventually(lambda: bool(states))
+    assert states == [sum(run.steps for run in first.runs)] == [3]
+    started.stop()
