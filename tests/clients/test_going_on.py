@@ -1,54 +1,21 @@
 """Text and ink go on over real services, through a `kill -9` and a rolling update, as if nothing
 had been."""
 
-import os
 import signal
-import socket
 import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from clients.client import Client
-from tests.service.serving import KEY, eventually
+from tests.service.processes import ready, spawned
+from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[2]
 _TEXT = {"model": "letters", "prompt": "RO", "max_tokens": 40_000, "seed": 5}
 _INK = {"model": "scrawl", "text": "keep an even keel, " * 20, "seed": 5}
-
-
-@contextmanager
-def _replica(artifacts: Path) -> Iterator[tuple["subprocess.Popen[bytes]", str]]:
-    """A service in a process of its own, that waits for nobody when told to stop."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    changes = {"ARTIFACTS": artifacts, "PORT": port, "PROVIDER": "cpu", "THREADS": 1,
-               "ALLOW_UNPROVED": 1, "STATE_KEY": KEY, "DRAIN_TIMEOUT_S": 0}  # fmt: skip
-    environment = {f"EVENKEEL_{name}": str(value) for name, value in changes.items()}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service"],
-        cwd=_ROOT,
-        env=os.environ | environment,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    with process:
-        try:
-            yield process, f"http://127.0.0.1:{port}"
-        finally:
-            process.kill()
-
-
-def _ready(url: str) -> bool:
-    try:
-        return httpx.get(f"{url}/readyz").status_code == 200
-    except httpx.TransportError:
-        return False
 
 
 def _told(url: str, series: str) -> float:
@@ -68,9 +35,10 @@ def _content(events: list[dict[str, Any]]) -> tuple[str, list[Any], list[Any]]:
 
 def test_text_and_ink_go_on_through_a_kill_and_a_rolling_update(inks: Path) -> None:
     with ExitStack() as stack:
-        replicas = [stack.enter_context(_replica(inks)) for _ in range(3)]
+        unread = {"output": subprocess.DEVNULL, "drain_timeout_s": 0}
+        replicas = [stack.enter_context(spawned(inks, **unread)) for _ in range(3)]
         (killed, one), (stopped, two), (_, three) = replicas
-        assert eventually(lambda: all(_ready(url) for _, url in replicas))
+        assert eventually(lambda: all(ready(url) for _, url in replicas))
         client = stack.enter_context(Client([one, two, three]))
         streams = [client.complete(**_TEXT), client.write(**_INK)]
         events = [[next(stream) for _ in range(3)] for stream in streams]

@@ -2,11 +2,8 @@
 
 import asyncio
 import json
-import os
 import signal
-import socket
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,9 +15,8 @@ from fastapi import FastAPI
 
 from service.catalogue import Models
 from tests.service.altered import copy_of, edit_manifest
+from tests.service.processes import ready, spawned
 from tests.service.serving import eventually, listening, settings
-
-_ROOT = Path(__file__).parents[2]
 
 
 class Asked:
@@ -107,35 +103,14 @@ def replace_by(folder: Path, other: Path) -> None:
 
 
 @contextmanager
-def process(folder: Path, **environment: str) -> Iterator[tuple[Asked, "subprocess.Popen[str]"]]:
+def process(folder: Path) -> Iterator[tuple[Asked, "subprocess.Popen[str]"]]:
     """The service in a process of its own, which has to end well."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    usual = {"ARTIFACTS": str(folder), "PORT": str(port), "PROVIDER": "cpu", "THREADS": "1"}
-    usual |= {"ALLOW_UNPROVED": "1", "WATCH_S": "0"} | environment
-    running = subprocess.Popen(
-        [sys.executable, "-m", "service"],
-        cwd=_ROOT,
-        env=os.environ | {f"EVENKEEL_{name}": value for name, value in usual.items()},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    service = Asked(f"http://127.0.0.1:{port}")
-    try:
-        assert eventually(lambda: _answers(service))
-        yield service, running
-    finally:
-        service.client.close()
+    with spawned(folder, watch_s=0) as (running, url):
+        assert eventually(lambda: ready(url))
+        service = Asked(url)
+        with service.client:
+            yield service, running
         running.send_signal(signal.SIGTERM)
         out, err = running.communicate(timeout=30)
-    assert running.returncode == 0
-    assert "Traceback" not in out + err
-
-
-def _answers(service: Asked) -> bool:
-    try:
-        return service.ready()[0] == 200
-    except httpx.TransportError:
-        return False
+        assert running.returncode == 0
+        assert "Traceback" not in out + err

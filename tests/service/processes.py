@@ -1,6 +1,7 @@
-"""A service in a process of its own, and a stream that somebody reads from it."""
+"""Services in processes of their own, and a stream that somebody reads from one."""
 
 import os
+import resource
 import signal
 import socket
 import subprocess
@@ -18,8 +19,49 @@ from tests.service.serving import KEY, eventually
 _ROOT = Path(__file__).parents[2]
 
 
+@contextmanager
+def spawned(
+    artifacts: Path, *, files: int | None = None, output: int = subprocess.PIPE, **chosen: object
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:
+    """One that may have so many `files` open, and where it will listen; `chosen` are settings. It
+    is killed if it has not ended."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    usual = {"artifacts": artifacts, "port": port, "provider": "cpu", "threads": 1}
+    usual |= {"state_key": KEY, "allow_unproved": 1} | chosen
+    settings = {f"EVENKEEL_{name.upper()}": str(value) for name, value in usual.items()}
+
+    def limit_files() -> None:
+        if files is not None:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+
+    process = subprocess.Popen(
+        [sys.executable, "-m", "service"],
+        cwd=_ROOT,
+        env=os.environ | settings,
+        stdout=output,
+        stderr=output,
+        text=True,
+        preexec_fn=limit_files,
+    )
+    with process:
+        try:
+            yield process, f"http://127.0.0.1:{port}"
+        finally:
+            process.kill()
+
+
+def ready(url: str) -> bool:
+    """Whether it answers, and is."""
+    try:
+        return httpx.get(f"{url}/readyz").status_code == 200
+    except httpx.TransportError:
+        return False
+
+
 class Process:
-    """A service in a process of its own."""
+    """One that is ready, and what is asked of it."""
 
     def __init__(self, process: subprocess.Popen[str], url: str) -> None:
         self._process, self.url = process, url
@@ -46,35 +88,12 @@ class Process:
 
 
 @contextmanager
-def started(artifacts: Path, **environment: str) -> Iterator[Process]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    usual = {
-        "EVENKEEL_ARTIFACTS": str(artifacts),
-        "EVENKEEL_PORT": str(port),
-        "EVENKEEL_STATE_KEY": KEY,
-        "EVENKEEL_PROVIDER": "cpu",
-        "EVENKEEL_THREADS": "1",
-        "EVENKEEL_ALLOW_UNPROVED": "1",
-        "EVENKEEL_MAX_TOKENS": "100000000",
-        "EVENKEEL_MAX_REQUEST_STEPS": "100000000",
-    }
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service"],
-        cwd=_ROOT,
-        env=os.environ | usual | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    service = Process(process, f"http://127.0.0.1:{port}")
-    with process:
-        try:
-            assert eventually(lambda: service.status("/readyz") == 200)
-            yield service
-        finally:
-            process.kill()  # nothing, if it has ended
+def started(artifacts: Path, **chosen: object) -> Iterator[Process]:
+    """One that is ready, for work without end."""
+    endless = {"max_tokens": 10**8, "max_request_steps": 10**8} | chosen
+    with spawned(artifacts, **endless) as (process, url):
+        assert eventually(lambda: ready(url))
+        yield Process(process, url)
 
 
 class Stream:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from service.artifact import ArtifactError, load_artifact, load_artifacts
+from service.artifact import ArtifactError, artifact_folders, load_artifact
 from tests.service.altered import copy_of, edit_golden, edit_manifest, rehash
 
 _FILES = [
@@ -33,8 +33,12 @@ def _refused(artifact: Path) -> str:
     return str(caught.value)
 
 
+def _names(root: Path) -> list[str]:
+    return [load_artifact(folder).name for folder in artifact_folders(root)]
+
+
 def test_a_whole_artifact_is_loaded(artifacts: Path) -> None:
-    assert list(load_artifacts(artifacts)) == ["letters", "noise"]
+    assert _names(artifacts) == ["letters", "noise"]
 
 
 def test_the_digest_names_the_content(copy: Path, artifacts: Path) -> None:
@@ -133,15 +137,7 @@ def test_a_folder_without_a_manifest_is_refused(tmp_path: Path) -> None:
 
 def test_a_service_without_any_artifact_says_how_to_get_one(tmp_path: Path) -> None:
     with pytest.raises(ArtifactError, match="make serve"):
-        load_artifacts(tmp_path)
-
-
-def test_two_artifacts_of_one_name_are_refused(artifacts: Path, tmp_path: Path) -> None:
-    copy_of(artifacts / "letters", tmp_path)
-    second = copy_of(artifacts / "noise", tmp_path)
-    edit_manifest(second, lambda manifest: manifest.update({"name": "letters"}))
-    with pytest.raises(ArtifactError, match="letters"):
-        load_artifacts(tmp_path)
+        artifact_folders(tmp_path)
 
 
 @pytest.mark.parametrize("bound", [math.inf, -math.inf, math.nan, 0, -1e-5, "inf", "nan"])
@@ -290,10 +286,10 @@ def test_a_folder_may_be_a_link_to_one_inside_but_not_to_one_outside(
     (root / "versions").mkdir(parents=True)
     copy.rename(root / "versions" / "3")
     (root / "letters").symlink_to(root / "versions" / "3")
-    assert list(load_artifacts(root)) == ["letters"]
+    assert _names(root) == ["letters"]
     (root / "noise").symlink_to(artifacts / "noise")
     with pytest.raises(ArtifactError, match=r"noise is a link to .*, not in"):
-        load_artifacts(root)
+        _names(root)
 
 
 _ODD = [

@@ -1,5 +1,6 @@
 """Models change while they serve: nobody is dropped, and what cannot serve changes nothing."""
 
+import gc
 import json
 import os
 import shutil
@@ -9,6 +10,8 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
+from weakref import ReferenceType, ref
 
 import pytest
 
@@ -354,6 +357,22 @@ def test_a_hang_up_has_it_look_and_try_again(folder: Path, artifacts: Path) -> N
         assert service.text()[1] != before
         assert service.text(model="noise")[0] == service.text()[0]
         assert service.standing()["failed"] is None
+
+
+def test_what_was_replaced_is_forgotten(folder: Path) -> None:
+    with changing(folder) as service:
+
+        def parts() -> list[ReferenceType[Any]]:
+            engine = service.models["letters"].engine
+            return [ref(engine), ref(engine._runner), ref(engine._runner._plain)]
+
+        old = [*parts()]
+        for _ in range(3):
+            assert service.tell("reload").status_code == 200
+            service.text()
+            old += parts()
+        del old[-3:]  # serves
+        assert eventually(lambda: gc.collect() >= 0 and not any(part() for part in old))
 
 
 def test_reloads_leave_no_memory_threads_or_files(folder: Path) -> None:

@@ -94,7 +94,7 @@ def test_after_kill_9_streams_go_on_elsewhere(inks: Path, other: Process) -> Non
 
 def test_what_a_service_ends_it_hands_out_with_tokens(inks: Path, other: Process) -> None:
     asked = 10_000_000
-    with started(inks, EVENKEEL_DRAIN_TIMEOUT_S="0") as service, ExitStack() as stack:
+    with started(inks, drain_timeout_s=0) as service, ExitStack() as stack:
         text = Stream(service, **_TEXT, max_tokens=asked)  # nobody asked for tokens
         ink = Stream(service, "/v1/handwriting", **_INK)
         sockets = [stack.enter_context(_opened(service, opening)) for opening, _ in _SOCKETS]

@@ -3,7 +3,6 @@ open; and its log keeps secrets."""
 
 import json
 import os
-import resource
 import signal
 import socket
 import subprocess
@@ -12,6 +11,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -21,62 +21,26 @@ from websockets.sync.client import connect
 
 from service.__main__ import main
 from service.http.keys import new_key, read_keys
+from tests.service.processes import ready, spawned
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[2]
 
 
 @contextmanager
-def _started(
-    artifacts: Path, *, files: int | None = None, **environment: str
-) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
+def _started(artifacts: Path, **chosen: Any) -> Iterator[tuple[str, "subprocess.Popen[str]"]]:
     """The URL and process of a service that is ready."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    usual = {
-        "EVENKEEL_ARTIFACTS": str(artifacts),
-        "EVENKEEL_PORT": str(port),
-        "EVENKEEL_PROVIDER": "cpu",
-        "EVENKEEL_THREADS": "1",
-        "EVENKEEL_ALLOW_UNPROVED": "1",
-    }
-
-    def limit_files() -> None:
-        if files is not None:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
-
-    process = subprocess.Popen(
-        [sys.executable, "-m", "service"],
-        cwd=_ROOT,
-        env=os.environ | usual | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        preexec_fn=limit_files,
-    )
-    url = f"http://127.0.0.1:{port}"
-
-    def ready() -> bool:
-        with suppress(httpx.TransportError):
-            return httpx.get(f"{url}/readyz").status_code == 200
-        return False
-
-    try:
-        assert eventually(ready)
+    with spawned(artifacts, **chosen) as (process, url):
+        assert eventually(lambda: ready(url))
         yield url, process
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.communicate()
 
 
 def _ended(process: "subprocess.Popen[str]") -> str:
     """What it has put out, once it was told to stop."""
     process.send_signal(signal.SIGTERM)
-    out, _ = process.communicate(timeout=60)
+    out, err = process.communicate(timeout=60)
     assert process.returncode == 0
-    return out
+    return out + err
 
 
 class _Run:
@@ -103,13 +67,8 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
     key = new_key(tmp_path / "keys.toml", "somebody")
     wrong = "ek-wrong-but-somewhere-else-right"
     state_key = "the state key of all replicas"
-    environment = {
-        "EVENKEEL_HOST": "0.0.0.0",
-        "EVENKEEL_KEYS": str(tmp_path / "keys.toml"),
-        "EVENKEEL_STATE_KEY": state_key,
-        "EVENKEEL_LOG_LEVEL": "debug",
-    }
-    with _started(artifacts, **environment) as (url, process):
+    chosen = {"host": "0.0.0.0", "state_key": state_key, "log_level": "debug"}
+    with _started(artifacts, keys=tmp_path / "keys.toml", **chosen) as (url, process):
         for given in (key, wrong):
             headers = {"authorization": f"Bearer {given}"}
             httpx.get(f"{url}/v1/models", headers=headers)
@@ -135,8 +94,7 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
 
 
 def test_few_files_leave_room_for_probes(artifacts: Path) -> None:
-    everywhere = {"EVENKEEL_HOST": "0.0.0.0", "EVENKEEL_OPEN": "1"}
-    with _started(artifacts, files=128, **everywhere) as (url, process):
+    with _started(artifacts, files=128, host="0.0.0.0", open=1) as (url, process):
         port = urlsplit(url).port or 0
         wires = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         for probe in ("/livez", "/readyz"):
@@ -147,7 +105,7 @@ def test_few_files_leave_room_for_probes(artifacts: Path) -> None:
 
 
 def test_a_half_sent_body_does_not_hold_the_drain(artifacts: Path) -> None:
-    with _started(artifacts, EVENKEEL_REQUEST_TIMEOUT_S="1") as (url, process):
+    with _started(artifacts, request_timeout_s=1) as (url, process):
         head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
         with socket.create_connection(("127.0.0.1", urlsplit(url).port or 0)) as wire:
             wire.sendall(head)

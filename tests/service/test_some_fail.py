@@ -10,7 +10,7 @@ from service.catalogue import Models
 from service.kinds import KINDS
 from service.metrics import Metrics
 from service.settings import Settings
-from tests.service.altered import copy_of, perturb
+from tests.service.altered import copy_of, edit_manifest, perturb
 from tests.service.serving import eventually, running, settings
 
 
@@ -56,6 +56,17 @@ def test_a_service_of_bad_artifacts_alone_says_what_is_wrong_with_each(folder: P
     (folder / "letters" / "step.onnx").unlink()
     with pytest.raises(ArtifactError, match=r"step\.onnx is missing; .*has sha256"):
         _models(folder)
+
+
+def test_of_two_artifacts_of_one_name_the_second_is_refused(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    copy_of(artifacts / "letters", tmp_path)
+    second = copy_of(artifacts / "noise", tmp_path)
+    edit_manifest(second, lambda manifest: manifest.update({"name": "letters"}))
+    first, other = _models(tmp_path).places
+    assert (first.name, first.problem) == ("letters", None)
+    assert other.problem == f"{second}: another folder has a model 'letters'"
 
 
 def test_an_error_that_nobody_thought_of_is_one_like_others(

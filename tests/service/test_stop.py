@@ -17,7 +17,7 @@ _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
 
 def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
-    with started(artifacts, EVENKEEL_SHUTDOWN_DELAY_S="3") as service:
+    with started(artifacts, shutdown_delay_s=3) as service:
         service.tell(signal.SIGTERM)
         assert eventually(lambda: service.status("/readyz") == 503)
         assert service.status("/livez") == 200
@@ -37,7 +37,7 @@ def test_what_runs_is_finished(artifacts: Path) -> None:
 
 
 def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:
-    with started(artifacts, EVENKEEL_DRAIN_TIMEOUT_S="1") as service:
+    with started(artifacts, drain_timeout_s=1) as service:
         stream = Stream(service, **_ENDLESS)
         whole: list[httpx.Response] = []
 
@@ -60,7 +60,7 @@ def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:
 
 
 def test_a_second_signal_ends_it_at_once(artifacts: Path) -> None:
-    with started(artifacts, EVENKEEL_SHUTDOWN_DELAY_S="60") as service:
+    with started(artifacts, shutdown_delay_s=60) as service:
         service.tell(signal.SIGTERM)
         assert eventually(lambda: service.status("/readyz") == 503)
         service.tell(signal.SIGTERM)

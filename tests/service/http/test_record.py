@@ -257,6 +257,7 @@ def test_a_request_leaves_a_line_that_says_what_became_of_it(
         scan.client.post(_TEXT, json=body, headers={"X-Request-Id": "mine"})
         scan.client.get("/readyz")
         scan.client.get("/static/service.js")
+        scan.client.get("/docs/ui/swagger-ui.css")
         scan.client.get("/v1/models/nobody?token=secret")
     done, refused = lines
     assert 0 <= done.pop("queue_s") <= done.pop("first_byte_s") <= done.pop("total_s") < 60
