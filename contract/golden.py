@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save_file
 
+from contract.manifest import as_json
+
 Arrays = dict[str, NDArray[Any]]
 _FACTS = "evenkeel"
 
@@ -33,10 +35,8 @@ class Verdict:
     detail: str
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, which has no word for what is not finite: null."""
-        entries = asdict(self)
-        odd = [n for n, v in entries.items() if isinstance(v, float) and not math.isfinite(v)]
-        return entries | dict.fromkeys(odd)
+        """As JSON."""
+        return as_json(asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,12 @@ class Variant(Strict):
 EXACT = Variant()
 
 
+def as_json(facts: dict[str, Any]) -> dict[str, Any]:
+    """Facts as JSON, which has no word for a number that is not finite: null."""
+    odd = [n for n, v in facts.items() if isinstance(v, float) and not math.isfinite(v)]
+    return facts | dict.fromkeys(odd)
+
+
 class Finding(Strict):
     """One measured figure of the parity report: `value` must be at most `bound`."""
 
@@ -126,10 +132,8 @@ class Finding(Strict):
         return f"{mark} {self.name}: {self.value:.3g} (bound {self.bound:g}), {self.detail}"
 
     def describe(self) -> dict[str, Any]:
-        """As JSON, with the verdict; what is not finite has no word there: null."""
-        entries = self.model_dump() | {"holds": self.holds}
-        odd = [name for name in ("value", "bound") if not math.isfinite(entries[name])]
-        return entries | dict.fromkeys(odd)
+        """As JSON, with the verdict."""
+        return as_json(self.model_dump() | {"holds": self.holds})
 
 
 class Manifest(Strict):

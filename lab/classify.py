@@ -1,18 +1,22 @@
-"""Classification as a task of the training loop: examples drawn anew every epoch, error and nats.
+"""Classification as a task: divided data, error and nats, and what is exported of a classifier.
 
 Shapes: N examples, B rows, C classes.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, NamedTuple
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lab.experiment import Figures, Metric
+from lab.epochs import Epochs, evaluating
+from lab.experiment import Experiment, Figures, Metric, Named, Part
+from lab.steps import RowStep
 from models.cells import State
+from models.generation import Port
+from training.config import Recipe
 from training.task import Batch
 
 ERROR = Metric(name="error", label="validation error, %")
@@ -27,12 +31,31 @@ class Examples(NamedTuple):
     classes: Tensor
 
 
-@dataclass
-class Classification:
-    """A model from inputs `(B, ...)` to logits `(B, C)`, learned by cross-entropy.
+@dataclass(frozen=True)
+class Divided:
+    """Examples to learn from, to validate and to test, and where they came from."""
 
-    Every epoch has an order of its own, by the seed; what does not fill a batch is left out.
-    """
+    name: str
+    sha256: str
+    train: Examples
+    validation: Examples
+    test: Examples
+
+    @property
+    def parts(self) -> tuple[Examples, Examples, Examples]:
+        """To learn from, to validate, to test."""
+        return self.train, self.validation, self.test
+
+    def facts(self) -> dict[str, Any]:
+        """For the results."""
+        names = ("train", "validation", "test")
+        counts = {n: len(part.classes) for n, part in zip(names, self.parts, strict=True)}
+        return {"name": self.name, "sha256": self.sha256} | counts
+
+
+@dataclass
+class Classification(Epochs):
+    """A model from inputs `(B, ...)` to logits `(B, C)`, learned by cross-entropy."""
 
     model: nn.Module
     train: Examples
@@ -40,26 +63,14 @@ class Classification:
     held_out: Examples
     rows: int
     seed: int
-    figures: Figures = field(default_factory=dict)
-    steps_per_sequence: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        self.updates_per_epoch = len(self.train.classes) // self.rows
-        if not self.updates_per_epoch:
-            raise ValueError(f"batch.rows is {self.rows}; there are {len(self.train.classes)}")
-        self._epoch, self._order = -1, torch.empty(0)
+    @property
+    def examples(self) -> int:
+        return len(self.train.classes)
 
     def batch(self, update: int) -> tuple[Batch, bool]:
-        epoch, index = divmod(update, self.updates_per_epoch)
-        if epoch != self._epoch:
-            generator = torch.Generator().manual_seed(hash((self.seed, epoch)) & 0x7FFFFFFF)
-            self._order = torch.randperm(len(self.train.classes), generator=generator)
-            self._epoch = epoch
-        rows = self._order[index * self.rows : (index + 1) * self.rows]
+        rows = self.drawn(update)
         return (self.train.inputs[rows], self.train.classes[rows]), True
-
-    def initial_state(self) -> State:
-        return ()
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         inputs, classes = batch
@@ -72,19 +83,56 @@ class Classification:
     def test(self) -> Figures:
         return self.measure(self.held_out)
 
-    @torch.no_grad()
     def measure(self, examples: Examples) -> Figures:
         """Error in percent and mean nats of the true class, in evaluation mode."""
-        self.model.eval()
         wrong = nats = 0.0
-        parts = zip(*(t.split(_ROWS_AT_ONCE) for t in examples), strict=True)
-        for inputs, classes in parts:
-            logits = self.model(inputs)
-            wrong += int((logits.argmax(-1) != classes).sum())
-            nats += F.cross_entropy(logits, classes, reduction="sum").item()
-        self.model.train()
+        with evaluating(self.model):
+            for inputs, classes in zip(*(t.split(_ROWS_AT_ONCE) for t in examples), strict=True):
+                logits = self.model(inputs)
+                wrong += int((logits.argmax(-1) != classes).sum())
+                nats += F.cross_entropy(logits, classes, reduction="sum").item()
         total = len(examples.classes)
         return {
             "error": 100 * wrong / total,
             "nats": nats / total if math.isfinite(nats) else math.nan,
         }
+
+
+Data = TypeVar("Data", bound=Divided)
+
+
+class ClassificationExperiment(Experiment[Data]):
+    """Divided data and one network, exported whole: its `port` in, logits out."""
+
+    metrics = (NATS, ERROR)
+    port: ClassVar[str]
+    exported_rows: ClassVar[int] = 64
+
+    @abstractmethod
+    def network(self, config: Any, data: Data) -> nn.Module:
+        """What is trained; its last layer is called `readout`."""
+
+    def facts(self, data: Data) -> dict[str, Any]:
+        return data.facts()
+
+    def task(self, recipe: Recipe, data: Data) -> Classification:
+        model = self.network(recipe.model, data)
+        return Classification(model, *data.parts, recipe.batch.rows, recipe.training.seed)
+
+    def parts(self, task: Any) -> tuple[Part, ...]:
+        return (classifier(self.port, task.held_out.inputs[: self.exported_rows]),)
+
+
+def classifier(port: str, inputs: Tensor) -> Part:
+    """A classifier as one graph, with some inputs `(B, ...)`."""
+
+    def step(model: Any) -> RowStep:
+        readout = model.readout
+        real = readout.weight.dtype
+        put = Port(port, real if inputs.is_floating_point() else inputs.dtype, inputs.shape[1:])
+        return RowStep(model, put, Port("logits", real, (readout.out_features,)))
+
+    def trained(model: Any, named: Named) -> Named:
+        return {"logits": model(named[port])}
+
+    return Part(name="model", step=step, trained=trained, inputs={port: inputs})

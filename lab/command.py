@@ -9,9 +9,9 @@ import torch
 
 from export.results import write_json
 from lab import experiment
+from lab.paper import RESULTS
 from lab.plan import Plan, read_plans
 
-RESULTS = Path("docs", "results", "lab")
 _MOST_WORKERS = 2  # what budgets are told for
 
 
@@ -161,6 +161,3 @@ def _export(options: argparse.Namespace) -> int:
         print(finding.line())
     print(f"written to {out}")
     return 0 if all(finding.holds for finding in report) else 1
-
-
-__all__ = ["RESULTS", "add_verbs", "print_outcome", "run_task"]

@@ -11,16 +11,16 @@ import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
-from torch import Tensor
 
 from export.results import write_json
 from lab.experiment import Experiment, Figures, LabTask, Metric, load
-from lab.plan import Budget, Plan
+from lab.plan import Plan
+from training import checkpoint
 from training.config import Recipe
 from training.loop import CHECKPOINT, LOG, Trainer, keep_freed_memory, use_fast_float32
 
@@ -67,14 +67,17 @@ class Laboratory:
     ) -> None:
         self.experiment, self.plan = experiment, plan
         self.folder = runs / experiment.name / plan.case
-        self._source, self._data = source, None
+        self._source = source
 
-    @property
+    @cached_property
     def data(self) -> Any:
         """What the runs learn from."""
-        if self._data is None:
-            self._data = self.experiment.data(self.plan.recipe, self._source)
-        return self._data
+        return self.experiment.data(self.plan.recipe, self._source)
+
+    @cached_property
+    def facts(self) -> dict[str, Any]:
+        """What the results say of the data."""
+        return self.experiment.facts(self.data)
 
     def compete(self, norm: str, seeds: int) -> Contender:
         """All runs of a norm, those that are missing."""
@@ -115,7 +118,7 @@ class Laboratory:
             raise ValueError(f"{folder} has no {WEIGHTS}; run `python -m lab` with the task first")
         rate = json.loads((folder / RESULT).read_text())["recipe"]["training"]["learning_rate"]
         task = self._task(self.plan.full(norm, rate, seed))
-        task.model.load_state_dict(load_file(folder / WEIGHTS))
+        task.model.load_state_dict(checkpoint.load(folder / WEIGHTS)[0])
         return task
 
     def _task(self, recipe: Recipe) -> LabTask:
@@ -127,7 +130,7 @@ class Laboratory:
         # As JSON has them: a resumed run compares its facts with those of its checkpoint.
         facts = _plain({
             "task": self.experiment.name,
-            "data": self.experiment.facts(self.data),
+            "data": self.facts,
             "recipe": asdict(recipe),
         })  # fmt: skip
         trainer = Trainer(task, recipe.training, folder, facts, lambda: task.figures)
@@ -136,7 +139,7 @@ class Laboratory:
         with torch.no_grad():
             test = task.test()
         if keep:
-            save_file(_contiguous(best), folder / WEIGHTS)
+            checkpoint.save(folder / WEIGHTS, best, {})
         rows = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
         write_json(
             folder / RESULT,
@@ -198,7 +201,12 @@ def _compete(
     torch.set_num_threads(1)
     use_fast_float32()
     keep_freed_memory()
-    return Laboratory(load(task), plan, source, runs).compete(norm, seeds)
+    return _laboratory(task, plan, source, runs).compete(norm, seeds)
+
+
+@lru_cache(maxsize=1)  # the jobs of a case follow each other, and reading data can take minutes
+def _laboratory(task: str, plan: Plan, source: Path | None, runs: Path) -> Laboratory:
+    return Laboratory(load(task), plan, source, runs)
 
 
 def forget(experiment: Experiment[Any], runs: Path) -> None:
@@ -208,21 +216,16 @@ def forget(experiment: Experiment[Any], runs: Path) -> None:
 
 def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:
     """What the comparison was allowed, and what it took."""
-    budget: Budget = plan.budget
     contenders = list(contenders)
     sweeps = [run for c in contenders for run in c.sweep.values()]
     full = [run for c in contenders for run in c.runs]
     return {
-        "rates": list(budget.rates),
-        "sweep_updates_each": sweeps[0].updates if sweeps else 0,
-        "full_updates_each": full[0].updates if full else 0,
+        "rates": list(plan.budget.rates),
+        "sweep_updates_each": sweeps[0].updates,
+        "full_updates_each": full[0].updates,
         "sweep_seconds": round(sum(run.seconds for run in sweeps), 1),
         "full_seconds": round(sum(run.seconds for run in full), 1),
     }
-
-
-def _contiguous(weights: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: t.detach().cpu().contiguous() for name, t in weights.items()}
 
 
 def _plain(content: Any) -> Any:

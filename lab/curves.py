@@ -6,14 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from lab.analysis.plots import STYLES
-from lab.outcome import Json
+from lab.analysis.plots import STYLES, save
+from lab.measured.table import Json
 from training.curves import pyplot
 
 # Norms that one task alone has, in the order it names them.
 _OTHERS = ("#7b4fa3", "#c2185b", "#8d6e36")
 _DPI = 90
+Numbers = NDArray[np.floating[Any]]
 
 
 def color_of(norm: str, norms: Sequence[str]) -> str:
@@ -41,21 +43,36 @@ def plot(content: Json, image: Path) -> None:
     figure.legend(handles, labels, frameon=False, loc="outside right upper")
     figure.suptitle(f"{content['title']}: median and range of seeds", fontsize=10)
     image.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(image, pil_kwargs={"optimize": True})
-    pyplot.close(figure)
+    save(figure, image)
+
+
+def draw_curve(axes: Any, seeds: Any, norm: str, norms: Sequence[str]) -> Numbers:
+    """A metric over updates, from the results' `[[update, value], ...]` of each seed; the median
+    that was drawn."""
+    updates = [update for update, _ in seeds[0]]
+    values = numbers([[value for _, value in seed] for seed in seeds])
+    return draw_seeds(axes, updates, values, norm, norms)
+
+
+def draw_seeds(
+    axes: Any, x: Sequence[float], values: Numbers, norm: str, norms: Sequence[str], line: str = "-"
+) -> Numbers:
+    """Values `(seeds, x)` as their median, which is returned, and their range."""
+    color, middle = color_of(norm, norms), np.median(values, 0)
+    axes.plot(x, middle, line, color=color, label=norm, linewidth=1.8)
+    axes.fill_between(x, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
+    return middle
+
+
+def numbers(values: Sequence[Sequence[float | None]]) -> Numbers:
+    """An array of results, in whose files what is no number is null."""
+    return np.array([[math.nan if v is None else v for v in row] for row in values])
 
 
 def _panel(axes: Any, norms: Json, metric: Json) -> None:
     everything = []
     for norm, result in norms.items():
-        seeds = result["curves"][metric["name"]]
-        updates = [update for update, _ in seeds[0]]
-        values = np.array([[math.nan if v is None else v for _, v in seed] for seed in seeds])
-        color = color_of(norm, list(norms))
-        middle, low, high = np.median(values, 0), values.min(0), values.max(0)
-        axes.plot(updates, middle, color=color, label=norm, linewidth=1.8)
-        axes.fill_between(updates, low, high, color=color, alpha=0.2, linewidth=0)
-        everything.append(middle)
+        everything.append(draw_curve(axes, result["curves"][metric["name"]], norm, list(norms)))
     axes.set_ylabel(metric["label"])
     axes.set_ylim(*_span(np.concatenate(everything), higher=metric["higher_is_better"]))
     axes.spines[["top", "right"]].set_visible(False)

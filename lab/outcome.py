@@ -12,9 +12,9 @@ from typing import Any
 from export.results import machine
 from lab.compare import Contender, Curve, budget_of
 from lab.experiment import Experiment, Metric
+from lab.measured.table import Json
 from lab.plan import Plan
 
-Json = dict[str, Any]
 BASELINE = "none"
 _DIGITS = 5  # of a figure in a curve
 

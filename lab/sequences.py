@@ -3,13 +3,13 @@
 Shapes: N examples, B rows, U words.
 """
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from lab.classify import Classification
-from training.task import Batch
 
 
 @dataclass
@@ -19,15 +19,13 @@ class SequenceClassification(Classification):
 
     pool: int = 1
 
-    def batch(self, update: int) -> tuple[Batch, bool]:
-        epoch, index = divmod(update, self.updates_per_epoch)
-        if epoch != self._epoch:
-            generator = torch.Generator().manual_seed(hash((self.seed, epoch)) & 0x7FFFFFFF)
-            lengths = lengths_of(self.train.inputs)
-            self._order = similar(lengths, self.rows, self.pool, generator).flatten()
-            self._epoch = epoch
-        rows = self._order[index * self.rows : (index + 1) * self.rows]
-        return (self.train.inputs[rows], self.train.classes[rows]), True
+    def order(self, generator: torch.Generator) -> Tensor:
+        return similar(lengths_of(self.train.inputs), self.rows, self.pool, generator).flatten()
+
+
+def padded_rows(sequences: Iterable[Sequence[int]], width: int) -> Tensor:
+    """Sequences of at most `width` words as rows, `(N, U)` int64."""
+    return torch.tensor([[*words, *[0] * (width - len(words))] for words in sequences])
 
 
 def lengths_of(words: Tensor) -> Tensor:

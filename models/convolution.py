@@ -11,9 +11,9 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torch.nn.utils import parametrize
 
-from models.norms import LayerNorm, WeightNorm, make_layer_norm
+from models.mlp import NormalizedLinear
+from models.norms import LayerNorm, make_layer_norm
 
 PictureNorm = Literal["layer", "channels", "batch", "weight", "none"]
 _KERNEL, _STRIDE = 3, 2
@@ -58,27 +58,26 @@ def picture_norm(norm: PictureNorm, side: int, channels: int) -> nn.Module:
     return make_layer_norm("layer" if norm == "channels" else norm, channels)
 
 
-class NormalizedConvolution(nn.Module):
+class NormalizedConvolution(NormalizedLinear):
     """`relu(norm(W * x))` at every second pixel, kernels of 3 x 3, zeros around the picture.
 
     The weight is `(C, K * K * C_in)`, a row a filter, so that weight norm acts on filters.
     """
 
     def __init__(self, side: int, inputs: int, channels: int, norm: PictureNorm) -> None:
-        super().__init__()
+        super().__init__(
+            _KERNEL**2 * inputs,
+            channels,
+            picture_norm(norm, halved(side), channels),
+            weight_norm=norm == "weight",
+        )
         self.side = halved(side)
         self.odd = side % _STRIDE == 1
-        self.weight = nn.Parameter(torch.empty(channels, _KERNEL**2 * inputs))
-        nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
-        if norm == "weight":
-            parametrize.register_parametrization(self, "weight", WeightNorm())
-        self.norm = picture_norm(norm, self.side, channels)
 
     def forward(self, x: Tensor) -> Tensor:
         """`(B, 2S, 2S, C_in) -> (B, S, S, C)`."""
         rows = self.neighbourhoods(x).flatten(0, 2)  # (B * S * S, K * K * C_in)
-        summed = self.norm(F.linear(rows, self.weight))
-        return F.relu(summed).view(-1, self.side, self.side, len(self.weight))
+        return super().forward(rows).view(-1, self.side, self.side, len(self.weight))
 
     def neighbourhoods(self, x: Tensor) -> Tensor:
         """What each filter sees of each place: `(B, S, S, K * K * C_in)`."""

@@ -6,7 +6,7 @@ per-step outputs. Shapes: T time, B batch; a port's shape is that of one row at 
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -58,6 +58,25 @@ class Step(nn.Module):
         )
 
 
+class Recurrent(Protocol):
+    """Whatever has a state by names, all of it zeros before the first step."""
+
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The name of every state tensor, in order."""
+        ...
+
+    def initial_state(self, batch: int) -> Tensors:
+        """A tensor per state name."""
+        ...
+
+
+def recurrent_ports(model: Recurrent) -> tuple[Port, ...]:
+    """The ports of a recurrent state."""
+    states = zip(model.state_names, model.initial_state(1), strict=True)
+    return tuple(Port(name, zeros.dtype, tuple(zeros.shape[1:])) for name, zeros in states)
+
+
 class LanguageStep(Step):
     """One step of the language model.
 
@@ -68,10 +87,9 @@ class LanguageStep(Step):
         super().__init__()
         self.model = model
         real = model.readout.weight.dtype
-        recurrent = zip(model.stack.state_names, model.initial_state(1), strict=True)
         self.state_ports = (
             Port("token", torch.int64, initial=START_TOKEN),
-            *(Port(name, zeros.dtype, tuple(zeros.shape[1:])) for name, zeros in recurrent),
+            *recurrent_ports(model.stack),
         )
         self.step_ports = (
             Port("forced", torch.int64),
@@ -110,11 +128,7 @@ class HandwritingStep(Step):
         super().__init__()
         self.model = model
         real = model.readout.weight.dtype
-        recurrent = zip(model.state_names, model.initial_state(1), strict=True)
-        self.state_ports = (
-            Port("point", real, (POINT,)),
-            *(Port(name, zeros.dtype, tuple(zeros.shape[1:])) for name, zeros in recurrent),
-        )
+        self.state_ports = (Port("point", real, (POINT,)), *recurrent_ports(model))
         self.step_ports = (
             Port("forced", real, (POINT,)),
             Port("force", torch.bool),

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 # exp(-40) is nothing beside 1 even in float64. Left alone, the tails of a Gaussian are subnormal
-# numbers, with which writing a patch takes 17 times as long.
+# numbers, with which writing a patch takes up to four times as long (lab/tasks/draw/README.md).
 _LEAST_EXPONENT = -40.0
 
 

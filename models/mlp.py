@@ -27,13 +27,13 @@ class MLPConfig:
 class NormalizedLinear(nn.Module):
     """`relu(LN(W x))` (Ba et al. 2016, eq. 1-3): the norm stands for the layer's bias as well."""
 
-    def __init__(self, inputs: int, units: int, norm: NormKind) -> None:
+    def __init__(self, inputs: int, units: int, norm: nn.Module, *, weight_norm: bool) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(units, inputs))
         nn.init.kaiming_normal_(self.weight, nonlinearity="relu")
-        if norm == "weight":
+        if weight_norm:
             parametrize.register_parametrization(self, "weight", WeightNorm())
-        self.norm = make_layer_norm(norm, units)
+        self.norm = norm
 
     def forward(self, x: Tensor) -> Tensor:
         """`(B, E) -> (B, H)`."""
@@ -49,7 +49,15 @@ class MLP(nn.Module):
         self.config = config
         widths = [config.inputs] + [config.units] * config.layers
         self.hidden = nn.Sequential(
-            *(NormalizedLinear(w, config.units, config.norm) for w in widths[:-1])
+            *(
+                NormalizedLinear(
+                    width,
+                    config.units,
+                    make_layer_norm(config.norm, config.units),
+                    weight_norm=config.norm == "weight",
+                )
+                for width in widths[:-1]
+            )
         )
         self.readout = nn.Linear(config.units, config.classes)
 

@@ -57,6 +57,17 @@ def create_app(settings: Settings) -> FastAPI:
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
     app.state.sessions = online.Sessions(settings.idle_timeout_s)
+    _add_routes(app)
+    handle_errors(app)
+    _add_guards(app, settings)
+    # Around the answer to unexpected errors too, which the framework puts outside of all others.
+    also = None if traces is None else traces.add
+    app.state.recorder = Recorder(app.build_middleware_stack(), metrics, also)
+    app.middleware_stack = app.state.recorder
+    return app
+
+
+def _add_routes(app: FastAPI) -> None:
     about = [status.router, admin.router, document.router, messages.router]
     # In this order a path is looked for.
     routers = [*(r for k in KINDS.values() for r in k.routers), online.router, *about]
@@ -65,7 +76,10 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.routes = [route for router in routers for route in router.routes]
     app.mount("/static", _Fresh(directory=_WEB), name="static")
     app.add_api_route("/", _page, methods=["GET", "HEAD"], include_in_schema=False)
-    handle_errors(app)
+
+
+def _add_guards(app: FastAPI, settings: Settings) -> None:
+    """What stands before the routes; the last is asked first."""
     app.add_middleware(
         BodyLimit, max_body_bytes=settings.max_body_bytes, timeout_s=settings.request_timeout_s
     )
@@ -83,11 +97,6 @@ def create_app(settings: Settings) -> FastAPI:
         )
     hosts = hosts_of(settings.host, settings.allowed_hosts)
     app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
-    # Around the answer to unexpected errors too, which the framework puts outside of all others.
-    also = None if traces is None else traces.add
-    app.state.recorder = Recorder(app.build_middleware_stack(), metrics, also)
-    app.middleware_stack = app.state.recorder
-    return app
 
 
 _ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page

@@ -110,16 +110,6 @@ def artifact_folders(root: Path) -> list[Path]:
     return folders
 
 
-def load_artifacts(folder: Path) -> dict[str, Artifact]:
-    """Every artifact in `folder`, by name. Raises `ArtifactError` when there is none."""
-    loaded: dict[str, Artifact] = {}
-    for artifact in map(load_artifact, artifact_folders(folder)):
-        if artifact.name in loaded:
-            raise ArtifactError(f"{artifact.folder}: another folder has a model {artifact.name!r}")
-        loaded[artifact.name] = artifact
-    return loaded
-
-
 def _read_manifest(path: Path) -> Manifest:
     content = _read(path, _LARGEST_MANIFEST_BYTES)
     try:

@@ -14,18 +14,16 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar
 
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, UnknownModel
+from service.kind import ServiceKind
 from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
 from service.settings import Settings
-
-if TYPE_CHECKING:
-    from service.kind import ServiceKind
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +75,7 @@ class Models:
     """
 
     def __init__(
-        self, settings: Settings, metrics: Metrics, kinds: "Mapping[str, ServiceKind]"
+        self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
     ) -> None:
         self.stopping = False
         self._settings = settings

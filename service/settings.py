@@ -8,8 +8,6 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
-
-
 _LEAST_VARIETY = 8
 
 
@@ -143,9 +141,9 @@ class Settings(BaseSettings):
     @field_validator("require", mode="before")
     @classmethod
     def _apart(cls, names: object) -> object:
-        return (
-            [n.strip() for n in names.split(",") if n.strip()] if isinstance(names, str) else names
-        )
+        if not isinstance(names, str):
+            return names
+        return [name.strip() for name in names.split(",") if name.strip()]
 
     @field_validator("state_key")
     @classmethod

@@ -72,7 +72,7 @@ def plot_table(entries: Sequence[Entry], image: Path) -> None:
         f"networks),\nchanged above {LEAST_IF_NOT:.0e} (least of all networks)",
         fontsize=8,
     )
-    _save(figure, image)
+    save(figure, image)
 
 
 def plot_curvature(image: Path) -> None:
@@ -98,7 +98,7 @@ def plot_curvature(image: Path) -> None:
         axes.set_xscale("log", base=2)
         axes.set_yscale("log", base=2)
     _finish(left, right)
-    _save(figure, image)
+    save(figure, image)
 
 
 def plot_growth(results: Sequence[Growth], image: Path) -> None:
@@ -123,7 +123,7 @@ def plot_growth(results: Sequence[Growth], image: Path) -> None:
     )
     right.set_yticks([10.0**power for power in range(-80, 61, 20)])
     _finish(left, right)
-    _save(figure, image)
+    save(figure, image)
 
 
 def _line(axes: Axes, kind: GLMKind, x: Sequence[float], y: Sequence[float]) -> None:
@@ -139,6 +139,7 @@ def _finish(left: Axes, right: Axes) -> None:
         line.set_linewidth(2.0)
 
 
-def _save(figure: Figure, image: Path) -> None:
+def save(figure: Figure, image: Path) -> None:
+    """As a small file; the figure is no more."""
     figure.savefig(image, pil_kwargs={"optimize": True})
     pyplot.close(figure)

@@ -19,8 +19,9 @@ from service.http.keys import Key, Keys
 # Browsers cannot give a WebSocket a header; they can offer these subprotocols, which nobody logs.
 SUBPROTOCOL = "evenkeel"
 _KEY_PROTOCOL = "bearer."
+PROBES = ("/livez", "/readyz")
 # What needs no key: probes, the page, and the document's own page; /openapi.json is not of them.
-_OPEN_PATHS = {"/livez", "/readyz", "/", "/docs"}
+_OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")
 _FORWARDED = ("x-forwarded-for", "forwarded")
 
@@ -99,7 +100,7 @@ class Callers:
         if SUBPROTOCOL in scope.get("subprotocols", ()):
             send = _speaking(send)
         state = scope.setdefault("state", {})
-        if self._keys is None or _is_open(scope["path"]):
+        if self._keys is None or is_open(scope["path"]):
             state["caller"] = self._by_address(scope)
             terms.agree(self._deadline_s, state["caller"].id)
             await self._app(scope, receive, send)
@@ -149,7 +150,8 @@ def network(host: str) -> str:
     return str(ip_network((address.packed, 64), strict=False))
 
 
-def _is_open(path: str) -> bool:
+def is_open(path: str) -> bool:
+    """Whether a path is answered without a key where keys are asked for."""
     return path in _OPEN_PATHS or path.startswith(_OPEN_FOLDERS)
 
 

@@ -6,7 +6,6 @@ bound that: nothing has been parsed, kept or run yet.
 """
 
 import asyncio
-import json
 import math
 import resource
 import socket
@@ -28,10 +27,10 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
-from service.http.callers import network
+from service.http.callers import PROBES, network
+from service.http.errors import answer_to
 from service.settings import Settings
 
-PROBES = ("/livez", "/readyz")
 # Connections beyond the limit, for probes alone: a new one takes the place of the oldest.
 _RESERVE = 16
 # Listening socket, event loop, log, artifacts: some 30 while serving, more while models change.
@@ -223,9 +222,10 @@ class HttpConnection(_Watched, HttpToolsProtocol):
         super().look(now_s)
         if now_s <= self._due_s or self.transport.is_closing():
             return
-        if self._over or (not self._in_head and not self._is_answering()):
+        answering = self._unanswered() is not None
+        if self._over or not (self._in_head or answering):
             self.transport.abort()
-        elif self._is_answering():
+        elif answering:
             self._due_s = now_s + self.gate.timeout_s  # the wait is ours
         elif self._head_bytes:
             self._refuse(RequestTimeout(f"the request took over {self.gate.timeout_s} s to arrive"))
@@ -236,24 +236,23 @@ class HttpConnection(_Watched, HttpToolsProtocol):
         self._answering = cycle
         super()._start_asgi_task(cycle, app)
 
-    def _is_answering(self) -> bool:
-        return self._answering is not None and not self._answering.response_complete
+    def _unanswered(self) -> RequestResponseCycle | None:
+        """The request whose answer is not complete, if there is one."""
+        cycle = self._answering
+        return None if cycle is None or cycle.response_complete else cycle
 
     def _give_up_answer(self) -> None:
-        if self._answering is not None and not self._answering.response_complete:
-            self._answering.disconnected = True
-            self._answering.message_event.set()
+        if (cycle := self._unanswered()) is not None:
+            cycle.disconnected = True
+            cycle.message_event.set()
 
     def _refuse(self, error: ServiceError) -> None:
         """Answer in the application's place, and hear no more."""
         self._over = True
         self.gate.refused(error)
         self.pipeline.clear()
-        if (
-            self._answering is not None
-            and self._is_answering()
-            and self._answering.response_started
-        ):
+        cycle = self._unanswered()
+        if cycle is not None and cycle.response_started:
             self.transport.abort()
             return
         self._give_up_answer()
@@ -308,18 +307,20 @@ async def _only_probes(
         return
     error = _full()
     gate.refused(error)
-    headers = {"Retry-After": str(error.retry_after_s), "Connection": "close"}
-    await JSONResponse(error.body(), error.status, headers)(scope, receive, send)
+    await _last_answer(error)(scope, receive, send)
 
 
 def _full() -> ServiceError:
     return Overloaded("too many connections")
 
 
+def _last_answer(error: ServiceError) -> JSONResponse:
+    answer = answer_to(error)
+    answer.headers["Connection"] = "close"
+    return answer
+
+
 def _written(error: ServiceError) -> bytes:
-    body = json.dumps(error.body()).encode()
-    head = [b"content-type: application/json", b"connection: close"]
-    head += [b"content-length: %d" % len(body)]
-    if error.retry_after_s is not None:
-        head += [b"retry-after: %d" % error.retry_after_s]
-    return STATUS_LINE[error.status] + b"\r\n".join([*head, b"", body])
+    answer = _last_answer(error)
+    head = [b"%s: %s" % header for header in answer.raw_headers]
+    return STATUS_LINE[error.status] + b"\r\n".join([*head, b"", bytes(answer.body)])

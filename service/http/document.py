@@ -13,16 +13,15 @@ from fastapi import APIRouter, FastAPI
 from fastapi.responses import FileResponse
 from starlette.staticfiles import StaticFiles
 
+from service.http.callers import is_open
 from service.http.described import ANYWHERE, COMPONENTS, ErrorBody, error_examples
 
 _SERVICE = Path(__file__).parents[1]
-_VERSION = "0.1.0"
+VERSION = "0.1.0"
 _DESCRIPTION = """\
 Layer-normalised recurrent networks, served as they were trained: text in the words of OpenAI's
 completions, handwriting as drawings, and both step by step over a WebSocket, `/v1/online`, whose
 messages `/asyncapi.json` describes. State belongs to the caller, as signed tokens."""
-# Answered without a key where keys are asked for.
-_OPEN_TO_ALL = {"/livez", "/readyz"}
 _OF_CALLERS = ("401", "429")
 _KEY = "key"
 _REQUEST_ID = {
@@ -40,7 +39,7 @@ class DescribedApp(FastAPI):
             title="Evenkeel",
             summary="Recurrent networks, served as they were trained.",
             description=_DESCRIPTION,
-            version=_VERSION,
+            version=VERSION,
             contact={"name": "The authors of Evenkeel"},
             license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             docs_url=None,  # FastAPI's own pages load scripts from elsewhere
@@ -71,7 +70,7 @@ def _finished(document: dict[str, Any]) -> dict[str, Any]:
     document["security"] = [{_KEY: []}, {}]
     for path, methods in document["paths"].items():
         for operation in methods.values():
-            _finish(operation, open_to_all=path in _OPEN_TO_ALL)
+            _finish(operation, open_to_all=is_open(path))
     for method, path, examples in _examples():
         for name, example in examples.items():
             for operation in _operations(document["paths"][path], method.lower()):

@@ -32,15 +32,16 @@ def handle_errors(app: FastAPI) -> None:
 
 async def refuse(error: ServiceError, scope: Scope, receive: Receive, send: Send) -> None:
     """Answer with an error from outside of the application."""
-    await _answer(error)(scope, receive, send)
+    await answer_to(error)(scope, receive, send)
 
 
 async def _service_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)
-    return _answer(error)
+    return answer_to(error)
 
 
-def _answer(error: ServiceError) -> JSONResponse:
+def answer_to(error: ServiceError) -> JSONResponse:
+    """The answer that tells of an error, which the record of the request then knows."""
     record.current().fail(error)
     headers = {}
     if error.retry_after_s is not None:

@@ -29,6 +29,7 @@ class BodyLimit:
         due_s = asyncio.get_running_loop().time() + self._timeout_s
         whole = False
 
+        # FastAPI makes a 400 of any other error than its own while it reads a body.
         async def limited() -> Message:
             nonlocal seen, whole
             if whole:  # what comes now is the end of the connection

@@ -8,6 +8,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
 from service.http.described import COMPONENTS, Answer, ErrorBody
+from service.http.document import VERSION
 from service.http.fields import RequestBody
 from service.kind import ServiceKind
 from service.kinds import KINDS
@@ -16,7 +17,7 @@ _CHANNEL = {"$ref": "#/channels/online"}
 _DESCRIPTION = """\
 Follows what is written, one step at a time. The first message names a model and opens a session;
 every message after it is answered before the next is read. After an error the socket is closed with
-1008; with 1012 when the service stops."""
+1008; with 1012 when the service stops, with 1001 when no message comes for long."""
 
 
 class Opened(Answer):
@@ -42,7 +43,8 @@ class Standing(Answer):
 
 
 class Closing(Answer):
-    """The service stops; `state` is where the session stands, if there is one."""
+    """The service stops, or no message came for long; `state` is where the session stands, if there
+    is one."""
 
     closing: str
     state: str | None = None
@@ -66,7 +68,7 @@ def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
     named = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
     return {
         "asyncapi": "3.0.0",
-        "info": {"title": "Evenkeel online", "version": "0.1.0", "description": _DESCRIPTION},
+        "info": {"title": "Evenkeel online", "version": VERSION, "description": _DESCRIPTION},
         "defaultContentType": "application/json",
         "channels": {"online": {"address": "/v1/online", "messages": named}},
         "operations": {

@@ -3,6 +3,7 @@
 Every one of them ends up as a `Moment` of the handwriting model, and nothing of it is kept here.
 """
 
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -50,7 +51,7 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     if not text:
         raise InvalidRequest("style.text is empty", "style")
     encode(text, model.manifest)
-    known = offsets_of([[(x, y) for x, y in stroke] for stroke in own.strokes], text)
+    known = offsets_of(own.strokes, text)
     start = model.fresh(0)
     steps = {
         "forced": known,
@@ -65,7 +66,7 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     return hand, measure(known, len(text))
 
 
-def offsets_of(strokes: list[list[tuple[float, float]]], text: str) -> np.ndarray:
+def offsets_of(strokes: Sequence[Sequence[Sequence[float]]], text: str) -> np.ndarray:
     """Strokes in px, y down, that say `text`, prepared as training's were: a source of one line.
 
     Raises `InvalidRequest` for ink that cannot be the text: none, or far too little.

@@ -80,14 +80,14 @@ class OnlineInk(Online):
     ) -> None:
         super().__init__(model, moment, row)
         self._scale = np.array([px_per_unit, -px_per_unit])
-        self._hand: InkEdge = moment.edge
+        hand = moment.edge
         self._at = None if origin is None else np.array(origin, np.float64)
-        if self._hand.place is not None:
-            self._at = np.array(self._hand.place, np.float64)
-        elif self._at is not None and self._hand.context:
+        if hand.place is not None:
+            self._at = np.array(hand.place, np.float64)
+        elif self._at is not None and hand.context:
             # The hand's pen is still at the end of what it wrote last, a space before this line.
-            self._at += np.array([-SPACE_UNITS, self._hand.height]) * self._scale
-        self._ended = self._hand.ended
+            self._at += np.array([-SPACE_UNITS, hand.height]) * self._scale
+        self._ended = hand.ended
         self._normals = InkNoise(moment.seed, moment.choice)
 
     async def answer(self, message: Any) -> dict[str, Any]:
@@ -126,7 +126,7 @@ class OnlineInk(Online):
         self._at = places[-1]
         points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
             places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
-        return points, bool(len(ended))
+        return points, self._ended
 
     def _mixture(self, raw: np.ndarray) -> dict[str, Any]:
         """Raw outputs `(6M + 1,)` as numbers on the page (Graves 2013, eq. 18-22)."""

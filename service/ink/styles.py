@@ -12,6 +12,7 @@ from service.errors import InvalidRequest, UnknownModel, UnknownStyle
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
 from service.ink.described import Made, StoredList
+from service.ink.measure import Measures
 from service.ink.model import InkModel
 from service.ink.page import make_page
 from service.ink.schemas import HandwritingRequest, StyleRequest
@@ -59,26 +60,26 @@ async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
     """A hand made from strokes, as a token to use as `style`; nothing is kept here."""
     model = request.app.state.models.pick(body.model, InkModel)
     moment, looks = await hands.read_strokes(model, body)
-    return {
-        "style": model.codec.encode(moment),
-        "slant_degrees": looks.slant_degrees,
-        "size": looks.size_units,
-        "speed": looks.units_per_point,
-    }
+    return {"style": model.codec.encode(moment)} | _facts(looks)
 
 
 async def _describe(model: InkModel, style: StyleEntry) -> dict[str, Any]:
     if style.id not in model.looks:
         model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
-    looks = model.looks[style.id]
     return {
         "id": style.id,
         "model": model.name,
         "description": style.description,
+        **_facts(model.looks[style.id]),
+        "preview": f"/v1/styles/{style.id}/preview.svg",
+    }
+
+
+def _facts(looks: Measures) -> dict[str, float]:
+    return {
         "slant_degrees": looks.slant_degrees,
         "size": looks.size_units,
         "speed": looks.units_per_point,
-        "preview": f"/v1/styles/{style.id}/preview.svg",
     }
 
 

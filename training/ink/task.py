@@ -53,7 +53,7 @@ class PenTask:
         self._rows = Rows(self.train_inks)
         self._pool: list[PenBatch] = []
         self._pool_number = -1
-        self._validation = self._validation_batches()
+        self._validation = self.rows_of(self.validation_inks)
 
     def batch(self, update: int) -> tuple[Batch, bool]:
         number, place = divmod(update, _POOL_UPDATES)
@@ -83,17 +83,17 @@ class PenTask:
         return nats.sum() / points, state
 
     def validate(self) -> float:
-        loss = self.measure()
+        loss = self.measure(self._validation)
         if not math.isfinite(loss):
             raise ValueError("the validation loss is not finite; lower the learning rate")
         return loss
 
     @torch.no_grad()
-    def measure(self) -> float:
-        """Nats per point over the validation rows, whatever they are."""
+    def measure(self, batches: list[PenBatch]) -> float:
+        """Nats per point over some rows, whatever they are."""
         self.model.eval()
         total = count = 0.0
-        for batch in self._validation:
+        for batch in batches:
             rows = batch.points.shape[1]
             nats, counts, _ = point_losses(self.model, batch, self.model.initial_state(rows))
             total, count = total + nats.sum().item(), count + counts.sum().item()
@@ -111,9 +111,10 @@ class PenTask:
         order = generator.permutation(len(batches))
         return [collate(batches[i], generator.uniform(2.5, 5.5, self.batch_size)) for i in order]
 
-    def _validation_batches(self) -> list[PenBatch]:
+    def rows_of(self, inks: list[Ink]) -> list[PenBatch]:
+        """The same rows each time, of lines that are not learned from."""
         generator = np.random.default_rng(0)
-        source = Rows(self.validation_inks)
+        source = Rows(inks)
         rows = [source.draw(_VALIDATION_CHARACTERS, generator) for _ in range(_VALIDATION_ROWS)]
         rows.sort(key=lambda ink: len(ink.offsets))
         size = 64

@@ -5,7 +5,7 @@ Shapes: N pictures of S x S pixels.
 
 import gzip
 import hashlib
-from dataclasses import dataclass
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lab.classify import Examples
+from lab.classify import Divided, Examples
+from lab.source import required
 
 FILES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 _PICTURES, _LABELS = 2051, 2049  # how the files begin
@@ -21,26 +22,20 @@ _STAND_IN = 1200
 _CLASSES = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Digits:
+class Digits(Divided):
     """Pictures `(N, S, S)` in 0 to 1 with their classes; the last of training are to validate."""
-
-    name: str
-    sha256: str
-    train: Examples
-    validation: Examples
-    test: Examples
-
-    def facts(self) -> dict[str, str | int]:
-        """For the results."""
-        counts = {n: len(getattr(self, n).classes) for n in ("train", "validation", "test")}
-        return {"name": self.name, "sha256": self.sha256} | counts
 
     def flat(self) -> "Digits":
         """The same without geometry: `(N, S * S)`."""
-        parts = (self.train, self.validation, self.test)
-        flat = (Examples(part.inputs.flatten(1), part.classes) for part in parts)
-        return Digits(self.name, self.sha256, *flat)
+        return self._each(lambda pictures: pictures.flatten(1))
+
+    def colored(self) -> "Digits":
+        """The same with one colour: `(N, S, S, 1)`."""
+        return self._each(lambda pictures: pictures.unsqueeze(-1))
+
+    def _each(self, change: Callable[[Tensor], Tensor]) -> "Digits":
+        changed = (Examples(change(part.inputs), part.classes) for part in self.parts)
+        return Digits(self.name, self.sha256, *changed)
 
 
 def read_digits(folder: Path | None, validation_fraction: float) -> Digits:
@@ -48,7 +43,8 @@ def read_digits(folder: Path | None, validation_fraction: float) -> Digits:
     missing or no IDX file."""
     if folder is None:
         return _drawn(validation_fraction)
-    contents = [_unpack(folder / f"{name}-ubyte.gz") for name in FILES]
+    packed = (required(folder / f"{name}-ubyte.gz") for name in FILES)
+    contents = [gzip.decompress(path.read_bytes()) for path in packed]
     pictures, labels, test_pictures, test_labels = contents
     train = Examples(parse_pictures(pictures), parse_labels(labels))
     test = Examples(parse_pictures(test_pictures), parse_labels(test_labels))
@@ -72,12 +68,6 @@ def parse_labels(content: bytes) -> Tensor:
         raise ValueError(f"a file of classes begins with {magic}; it must be {_LABELS}")
     classes: NDArray[np.uint8] = np.frombuffer(content, np.uint8, offset=8)
     return torch.from_numpy(classes[:count].astype(np.int64))
-
-
-def _unpack(path: Path) -> bytes:
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; --quick needs no data")
-    return gzip.decompress(path.read_bytes())
 
 
 def _split(name: str, digest: str, train: Examples, test: Examples, fraction: float) -> Digits:

@@ -25,8 +25,7 @@ def read_ink(folder: Path | None, validation_fraction: float) -> Ink:
     """The digits of a folder, drawn ones where it is None, binarised by a fixed seed."""
     digits = read_digits(folder, validation_fraction).flat()
     generator = torch.Generator().manual_seed(_SEED)
-    parts = (digits.train, digits.validation, digits.test)
-    drawn = [torch.bernoulli(part.inputs, generator=generator) for part in parts]
+    drawn = [torch.bernoulli(part.inputs, generator=generator) for part in digits.parts]
     digest = hashlib.sha256()
     for part in drawn:
         digest.update(part.bool().numpy().tobytes())

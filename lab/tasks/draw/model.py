@@ -54,6 +54,11 @@ class Decoder(nn.Module):
         self.patch_of = nn.Linear(config.units, config.write**2)
         self.background = nn.Parameter(torch.zeros(self.pixels))
 
+    @property
+    def state_names(self) -> tuple[str, ...]:
+        """The name of every state tensor, in order."""
+        return (*self.stack.state_names, "canvas")
+
     def initial_state(self, batch: int) -> State:
         """Zeros: those of the LSTM, then the canvas `(B, P)`."""
         return (*self.stack.initial_state(batch), self.background.new_zeros(batch, self.pixels))

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
 
+from lab.epochs import evaluating
 from lab.tasks.draw.task import DrawTask
 
 _SAMPLES_A_SIDE = 10
@@ -41,12 +42,12 @@ def draw_film(task: DrawTask, image: Path, seed: int = 1) -> None:
     sheet.quantize(64, dither=Image.Dither.NONE).save(image, optimize=True)
 
 
-@torch.no_grad()
 def _drawn(task: DrawTask, count: int, seed: int) -> tuple[Pictures, Pictures]:
     """Pictures `(T, B, S, S)` and frames `(T, B, 3)`, in evaluation mode."""
-    model, side = task.model.eval(), task.model.config.side
+    side = task.model.config.side
     noise = task.noise(count, torch.Generator().manual_seed(seed))
-    pictures, frames, _ = model.draw(noise)
+    with evaluating(task.model):
+        pictures, frames, _ = task.model.draw(noise)
     return pictures.unflatten(-1, (side, side)).numpy(), frames.numpy()
 
 

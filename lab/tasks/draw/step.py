@@ -5,7 +5,7 @@ from torch import Tensor
 
 from lab.experiment import Named
 from lab.tasks.draw.model import Decoder, Draw
-from models.generation import Port, Step
+from models.generation import Port, Step, recurrent_ports
 
 
 class DecoderStep(Step):
@@ -21,9 +21,7 @@ class DecoderStep(Step):
         super().__init__()
         self.model = model
         real = model.background.dtype
-        names = (*model.stack.state_names, "canvas")
-        initial = zip(names, model.initial_state(1), strict=True)
-        self.state_ports = tuple(Port(n, z.dtype, tuple(z.shape[1:])) for n, z in initial)
+        self.state_ports = recurrent_ports(model)
         self.step_ports = (Port("noise", real, (model.latent,)),)
         self.output_ports = (Port("picture", real, (model.pixels,)), Port("frame", real, (3,)))
 
@@ -41,6 +39,6 @@ def step(model: Draw) -> DecoderStep:
 def drawn(model: Draw, inputs: Named) -> Named:
     """What training's network draws with the noise, all rows together."""
     pictures, frames, state = model.draw(inputs["noise"])
-    names = (*model.decoder.stack.state_names, "canvas")
-    after = {f"{name}_after": tensor for name, tensor in zip(names, state, strict=True)}
+    names = (f"{name}_after" for name in model.decoder.state_names)
+    after = dict(zip(names, state, strict=True))
     return after | {"picture": pictures, "frame": frames}

@@ -4,12 +4,12 @@ Shapes: N pictures, T steps, B rows, P pixels, Z latent.
 """
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from lab.epochs import Epochs, evaluating, generator_of
 from lab.experiment import Figures, Metric
 from lab.tasks.draw.model import Bound, Draw
 from models.cells import State
@@ -35,40 +35,27 @@ class Binary:
 
 
 @dataclass
-class DrawTask:
+class DrawTask(Epochs):
     """The network learns the evidence bound, in nats a picture; one sample of it a row."""
 
     model: Draw
     data: Binary
     rows: int
     seed: int
-    figures: Figures = field(default_factory=dict)
-    steps_per_sequence: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        self.updates_per_epoch = len(self.data.train) // self.rows
-        if not self.updates_per_epoch:
-            raise ValueError(f"batch.rows is {self.rows}; there are {len(self.data.train)}")
-        self._epoch, self._order = -1, torch.empty(0)
+    @property
+    def examples(self) -> int:
+        return len(self.data.train)
 
     def batch(self, update: int) -> tuple[Batch, bool]:
-        epoch, index = divmod(update, self.updates_per_epoch)
-        if epoch != self._epoch:
-            self._order = torch.randperm(
-                len(self.data.train), generator=_generator(self.seed, epoch)
-            )
-            self._epoch = epoch
-        rows = self._order[index * self.rows : (index + 1) * self.rows]
-        noise = self.noise(self.rows, _generator(self.seed, epoch, index))
-        return (self.data.train[rows], noise), True
+        place = divmod(update, self.updates_per_epoch)
+        noise = self.noise(self.rows, generator_of(self.seed, *place))
+        return (self.data.train[self.drawn(update)], noise), True
 
     def noise(self, rows: int, generator: torch.Generator) -> Tensor:
         """Standard normal, `(T, B, Z)`."""
         config = self.model.config
         return torch.randn((config.steps, rows, config.latent), generator=generator)
-
-    def initial_state(self) -> State:
-        return ()
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         bound: Bound = self.model(*batch)
@@ -81,22 +68,16 @@ class DrawTask:
     def test(self) -> Figures:
         return self.measure(self.data.test)
 
-    @torch.no_grad()
     def measure(self, pictures: Tensor) -> Figures:
         """The bound and its two terms, nats a picture, in evaluation mode; the noise is always the
         same. NaN where training diverged."""
-        self.model.eval()
         generator = torch.Generator().manual_seed(_NOISE_OF_FIGURES)
         totals = torch.zeros(2, dtype=torch.float64)
-        for part in pictures.split(_ROWS_AT_ONCE):
-            bound: Bound = self.model(part, self.noise(len(part), generator))
-            totals += torch.stack(list(bound)).double().sum(-1)
-        self.model.train()
+        with evaluating(self.model):
+            for part in pictures.split(_ROWS_AT_ONCE):
+                bound: Bound = self.model(part, self.noise(len(part), generator))
+                totals += torch.stack(list(bound)).double().sum(-1)
         reconstruction, divergence = (totals / len(pictures)).tolist()
         found = {"reconstruction": reconstruction, "divergence": divergence}
         found["nats"] = reconstruction + divergence
         return {name: value if math.isfinite(value) else math.nan for name, value in found.items()}
-
-
-def _generator(*numbers: int) -> torch.Generator:
-    return torch.Generator().manual_seed(hash(numbers) & 0x7FFFFFFF)

@@ -7,10 +7,13 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
-from lab.classify import Examples
+from lab.classify import Divided, Examples
+from lab.sequences import padded_rows
+from lab.source import lines_of, required
 from lab.vocabulary import Vocabulary
 
 FILES = ("TREC.train.all", "TREC.test.all")
@@ -20,22 +23,15 @@ _LARGEST_VOCABULARY = 10_000
 Labelled = list[tuple[int, tuple[str, ...]]]
 
 
-@dataclass(frozen=True, slots=True)
-class Sentences:
+@dataclass(frozen=True)
+class Sentences(Divided):
     """Sentences as `(N, U)` int64, padded with 0, and their classes; `words` numbers there are."""
 
-    name: str
-    sha256: str
     words: int
     classes: int
-    train: Examples
-    validation: Examples
-    test: Examples
 
-    def facts(self) -> dict[str, str | int]:
-        """For the results."""
-        counts = {n: len(getattr(self, n).classes) for n in ("train", "validation", "test")}
-        return {"name": self.name, "sha256": self.sha256, "words": self.words, **counts}
+    def facts(self) -> dict[str, Any]:
+        return super().facts() | {"words": self.words}
 
 
 def read_sentences(folder: Path | None, validation_fraction: float, places: int) -> Sentences:
@@ -48,23 +44,16 @@ def read_sentences(folder: Path | None, validation_fraction: float, places: int)
         train, test = _drawn(600, 0), _drawn(150, 1)
         digest = hashlib.sha256(repr((train, test)).encode()).hexdigest()
         return _sentences("drawn sentences", digest, train, test, validation_fraction, places)
-    contents = [_read(folder / name) for name in FILES]
+    contents = [required(folder / name).read_bytes() for name in FILES]
     train, test = (parse(content) for content in contents)
     digest = hashlib.sha256(b"".join(contents)).hexdigest()
     return _sentences("TREC", digest, train, test, validation_fraction, places)
 
 
 def parse(content: bytes) -> Labelled:
-    """Lines of a class and a sentence that is in words already. Not UTF-8; and what else looks like
-    the end of a line is none."""
-    lines = (line.split() for line in content.decode("latin-1").split("\n"))
-    return [(int(label), tuple(w.lower() for w in words)) for label, *words in filter(None, lines)]
-
-
-def _read(path: Path) -> bytes:
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; --quick needs no data")
-    return path.read_bytes()
+    """Lines of a class and a sentence that is in words already."""
+    lines = (line.split() for line in lines_of(content))
+    return [(int(label), tuple(w.lower() for w in words)) for label, *words in lines]
 
 
 def _sentences(
@@ -75,16 +64,15 @@ def _sentences(
     learned = [(label, sentence) for sentence, label in once.items()]
     vocabulary = Vocabulary(once, _LARGEST_VOCABULARY, _AT_LEAST)
     cut = round(len(learned) * (1 - fraction))
-    parts = (_numbers(p, vocabulary, places) for p in (learned[:cut], learned[cut:], test))
+    first, rest, last = (
+        _numbers(part, vocabulary, places) for part in (learned[:cut], learned[cut:], test)
+    )
     classes = 1 + max(label for label, _ in [*learned, *test])
-    return Sentences(name, digest, vocabulary.size, classes, *parts)
+    return Sentences(name, digest, first, rest, last, vocabulary.size, classes)
 
 
 def _numbers(labelled: Labelled, vocabulary: Vocabulary, places: int) -> Examples:
-    rows = torch.zeros(len(labelled), places, dtype=torch.int64)
-    for row, (_, words) in zip(rows, labelled, strict=True):
-        numbers = vocabulary.numbers(words)[:places]
-        row[: len(numbers)] = torch.tensor(numbers)
+    rows = padded_rows((vocabulary.numbers(words)[:places] for _, words in labelled), places)
     return Examples(rows, torch.tensor([label for label, _ in labelled]))
 
 

@@ -2,19 +2,17 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
-from lab.classify import ERROR, NATS
-from lab.experiment import Experiment, Figures, Part
+from lab.classify import ERROR, NATS, ClassificationExperiment
+from lab.experiment import Figures
 from lab.sequences import SequenceClassification, lengths_of
 from lab.tasks.padding.data import Sentences, read_sentences
-from lab.tasks.padding.model import PaddingConfig, SentenceClassifier, SentenceStep, classified
+from lab.tasks.padding.model import PaddingConfig, SentenceClassifier
 from lab.tasks.padding.movement import movement
 from lab.tasks.padding.picture import draw
 from training.config import Recipe
 from training.task import Batch
 
-_EXPORTED_ROWS = 32
 _MOVED_BATCHES = 8
 
 
@@ -45,7 +43,7 @@ class Padded(SequenceClassification):
         return self.measure(self.held_out) | share | movement(self.model, batches)
 
 
-class PaddingExperiment(Experiment[Sentences]):
+class PaddingExperiment(ClassificationExperiment[Sentences]):
     """One layer of self-attention."""
 
     name = "padding"
@@ -55,29 +53,25 @@ class PaddingExperiment(Experiment[Sentences]):
     norms = ("layer", "batch", "batch-masked", "none")
     metrics = (ERROR, replace(NATS, plotted=False))
     config = PaddingConfig
+    port = "words"
+    exported_rows = 32
 
     def data(self, recipe: Recipe, source: Path | None) -> Sentences:
         return read_sentences(source, recipe.data.validation_fraction, recipe.model.places)
 
-    def facts(self, data: Sentences) -> dict[str, Any]:
-        return data.facts()
+    def network(self, config: PaddingConfig, data: Sentences) -> SentenceClassifier:
+        return SentenceClassifier(config, data.words, data.classes)
 
     def task(self, recipe: Recipe, data: Sentences) -> Padded:
         rows = recipe.batch.rows
         return Padded(
-            SentenceClassifier(recipe.model, data.words, data.classes),
-            data.train,
-            data.validation,
-            data.test,
+            self.network(recipe.model, data),
+            *data.parts,
             rows,
             recipe.training.seed,
             pool=1 if recipe.model.padding else len(data.train.classes) // rows,
             padding=recipe.model.padding,
         )
-
-    def parts(self, task: Padded) -> tuple[Part, ...]:
-        inputs = {"words": task.held_out.inputs[:_EXPORTED_ROWS]}
-        return (Part(name="model", step=SentenceStep, trained=classified, inputs=inputs),)
 
     def picture(self, task: Padded, folder: Path) -> None:
         draw(folder)

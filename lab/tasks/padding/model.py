@@ -10,9 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from lab.experiment import Named
 from models.attention import SelfAttention
-from models.generation import Port, Step
 from models.norms import NormKind, make_layer_norm
 
 PaddingNorm = Literal["layer", "batch", "batch-masked", "none"]
@@ -68,25 +66,3 @@ class SentenceClassifier(nn.Module):
             return masked
         rows: Tensor = self.norm(summed.flatten(0, 1))  # (B * T, F)
         return rows.view(-1, *summed.shape[1:])
-
-
-class SentenceStep(Step):
-    """A graph without state or time: U words, padded, to logits."""
-
-    state_ports = ()
-    step_ports = ()
-
-    def __init__(self, model: SentenceClassifier) -> None:
-        super().__init__()
-        self.model = model
-        self.row_ports = (Port("words", torch.int64, (model.config.places,)),)
-        readout = model.readout
-        self.output_ports = (Port("logits", readout.weight.dtype, (readout.out_features,)),)
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return (self.model(*inputs),)
-
-
-def classified(model: SentenceClassifier, inputs: Named) -> Named:
-    """What training computes."""
-    return {"logits": model(inputs["words"])}

@@ -2,11 +2,11 @@
 
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from lab.curves import color_of
+from lab.analysis.plots import save
+from lab.curves import draw_seeds, numbers
 from training.curves import pyplot
 
 _LEAST_MOVED = 1e-9  # where 0 is drawn on a logarithmic axis
@@ -20,12 +20,13 @@ def draw(folder: Path) -> None:
     for norm in norms:
         tests = [case["norms"][norm]["test"] for case in cases]
         share = [test["padding"]["median"] for test in tests]
-        accuracy = 100 - _seeds(tests, "error")  # (cases, seeds)
-        moved = np.maximum(_seeds(tests, "moved in training"), _LEAST_MOVED)
-        for axes, values in zip(panels, (accuracy, moved), strict=True):
-            color = color_of(norm, norms)
-            axes.plot(share, np.median(values, 1), "o-", color=color, label=norm)
-            axes.fill_between(share, values.min(1), values.max(1), color=color, alpha=0.2)
+        error, moved = (
+            numbers([test[name]["seeds"] for test in tests]).T  # (seeds, cases)
+            for name in ("error", "moved in training")
+        )
+        shown = 100 - error, np.maximum(moved, _LEAST_MOVED)
+        for axes, values in zip(panels, shown, strict=True):
+            draw_seeds(axes, share, values, norm, norms, "o-")
     panels[0].set_ylabel("accuracy on the test sentences, %")
     panels[1].set_ylabel("a row's logits beside others,\nrelative to alone, in training")
     panels[1].set_yscale("log")
@@ -33,10 +34,4 @@ def draw(folder: Path) -> None:
         axes.set_xlabel("positions of a training batch that are padding, %")
         axes.spines[["top", "right"]].set_visible(False)
     panels[0].legend(frameon=False)
-    figure.savefig(folder / "padding-share.png", pil_kwargs={"optimize": True})
-    pyplot.close(figure)
-
-
-def _seeds(tests: list[Any], name: str) -> Any:
-    values = [[np.nan if v is None else v for v in test[name]["seeds"]] for test in tests]
-    return np.array(values, dtype=float)
+    save(figure, folder / "padding-share.png")

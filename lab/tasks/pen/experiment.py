@@ -24,16 +24,14 @@ class PenRun(PenTask):
         rows, seed = recipe.batch.rows, recipe.training.seed
         super().__init__(model, pens.train, pens.validation, rows, seed)
         self.figures = {}
-        self._pens = pens
+        self._test_inks = pens.test
 
     def validate(self) -> float:
-        self.figures = {"nats": self.measure()}
+        self.figures = {"nats": self.measure(self._validation)}
         return self.figures["nats"]
 
     def test(self) -> Figures:
-        others = self._pens.test
-        held_out = PenTask(self.model, self.train_inks, others, self.batch_size, self.seed)
-        return {"nats": held_out.measure()}
+        return {"nats": self.measure(self.rows_of(self._test_inks))}
 
 
 class PenExperiment(Experiment[Pens]):

@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lab.source import required
 from lab.vocabulary import Vocabulary, words_of
 
 TABLE, PICTURES = "emoji.tsv", "emoji32_rgb.npz"
@@ -66,12 +67,9 @@ def read_captioned(folder: Path | None, language: str, fraction: float) -> Capti
     of the bases is to validate and as much to test. Raises `ValueError` for a missing file."""
     if folder is None:
         return _divided("drawn shapes", *_drawn(), fraction)
-    for name in (TABLE, PICTURES):
-        if not (folder / name).exists():
-            raise ValueError(f"{folder / name} does not exist; --quick needs no data")
-    with (folder / TABLE).open(encoding="utf-8", newline="") as file:
+    with required(folder / TABLE).open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    with np.load(folder / PICTURES) as arrays:
+    with np.load(required(folder / PICTURES)) as arrays:
         images: NDArray[np.uint8] = arrays["images"]
     return _divided(f"Twemoji, {language}", *distinct(rows, images, language), fraction)
 

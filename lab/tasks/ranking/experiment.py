@@ -6,10 +6,10 @@ from typing import Any
 from lab.experiment import Experiment, Metric, Part
 from lab.tasks.ranking.data import Captioned, read_captioned
 from lab.tasks.ranking.model import (
-    PictureStep,
     RankingConfig,
     RankingModel,
     SentenceStep,
+    picture_step,
     read,
     seen,
 )
@@ -53,7 +53,7 @@ class RankingExperiment(Experiment[Captioned]):
         pairs = task.data.test[:_EXPORTED_ROWS]
         pictures, words = {"picture": task.pictures(pairs)}, {"word": task.captions(pairs)}
         return (
-            Part(name="picture", step=PictureStep, trained=seen, inputs=pictures),
+            Part(name="picture", step=picture_step, trained=seen, inputs=pictures),
             Part(name="sentence", step=SentenceStep, trained=read, inputs=words, scan=True),
         )
 

@@ -11,8 +11,9 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lab.experiment import Named
+from lab.steps import RowStep
 from models.convolution import ConvolutionalNetwork, ConvolutionConfig
-from models.generation import Port, Step
+from models.generation import Port, Step, recurrent_ports
 from models.norms import EPSILON, NormKind
 from models.sentence import SentenceEncoder
 
@@ -108,22 +109,11 @@ class RankingModel(nn.Module):
         self.sentences = SentenceEmbedding(config, vocabulary)
 
 
-class PictureStep(Step):
-    """A graph without state or time: a picture to its point."""
-
-    state_ports = ()
-    step_ports = ()
-
-    def __init__(self, model: RankingModel) -> None:
-        super().__init__()
-        self.model = model.pictures
-        dimensions = self.model.unit.ones.shape[1]
-        real, side = self.model.unit.ones.dtype, self.model.side
-        self.row_ports = (Port("picture", real, (side, side, 3)),)
-        self.output_ports = (Port("point", real, (dimensions,)),)
-
-    def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
-        return (self.model(*inputs),)
+def picture_step(model: RankingModel) -> RowStep:
+    """A picture to its point."""
+    ones, side = model.pictures.unit.ones, model.pictures.side
+    put = Port("picture", ones.dtype, (side, side, 3))
+    return RowStep(model.pictures, put, Port("point", ones.dtype, (ones.shape[1],)))
 
 
 class SentenceStep(Step):
@@ -135,10 +125,7 @@ class SentenceStep(Step):
         super().__init__()
         self.model = model.sentences
         encoder = self.model.encoder
-        states = zip(encoder.state_names, encoder.initial_state(1), strict=True)
-        self.state_ports = tuple(
-            Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states
-        )
+        self.state_ports = recurrent_ports(encoder)
         self.step_ports = (Port("word", torch.int64),)
         ones = self.model.unit.ones
         self.output_ports = (Port("point", ones.dtype, (ones.shape[1],)),)

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from lab.analysis.plots import save
+from lab.tasks.ranking.score import ranks
 from lab.tasks.ranking.task import Ranking
 from training.curves import pyplot
 
@@ -17,7 +19,7 @@ def draw(task: Ranking, image: Path) -> None:
     pairs = task.data.test
     scores = task.score(pairs)
     order = scores.argsort(1, descending=True)
-    rank = scores.ge(scores.diagonal().unsqueeze(1)).sum(1)
+    rank = ranks(scores)
     by_rank = rank.argsort(stable=True)
     chosen = [int(by_rank[i * (len(pairs) - 1) // (_QUERIES - 1)]) for i in range(_QUERIES)]
     figure, grid = pyplot.subplots(
@@ -34,5 +36,4 @@ def draw(task: Ranking, image: Path) -> None:
         row[0].set_ylabel(f"rank {int(rank[query])}", fontsize=9)
         row[1].set_title(task.data.names[pairs[query].picture], fontsize=9, loc="left")
     grid[0][0].set_title("asked", fontsize=9)
-    figure.savefig(image, pil_kwargs={"optimize": True})
-    pyplot.close(figure)
+    save(figure, image)

@@ -4,12 +4,12 @@ Shapes: B pairs, T words, S pixels of a side.
 """
 
 import random
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from lab.epochs import Epochs, evaluating
 from lab.experiment import Figures
 from lab.tasks.ranking.data import Captioned, Pair
 from lab.tasks.ranking.model import RankingModel
@@ -23,37 +23,24 @@ _AT_ONCE = 256  # rows of an evaluation
 
 
 @dataclass
-class Ranking:
-    """Every epoch has an order of its own. A caption is some of a picture's phrases, in any order;
+class Ranking(Epochs):
+    """A caption is some of a picture's phrases, in any order;
     to be judged, all of them, the name first. Pictures are mirrored and moved at random."""
 
     model: RankingModel
     data: Captioned
     rows: int
     seed: int
-    figures: Figures = field(default_factory=dict)
-    steps_per_sequence: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        self.updates_per_epoch = len(self.data.train) // self.rows
-        if not self.updates_per_epoch:
-            raise ValueError(f"batch.rows is {self.rows}; there are {len(self.data.train)} pairs")
-        self._epoch, self._order = -1, [0]
+    @property
+    def examples(self) -> int:
+        return len(self.data.train)
 
     def batch(self, update: int) -> tuple[Batch, bool]:
-        epoch, index = divmod(update, self.updates_per_epoch)
-        if epoch != self._epoch:
-            self._order = list(range(len(self.data.train)))
-            random.Random(f"order {self.seed} {epoch}").shuffle(self._order)
-            self._epoch = epoch
         chance = random.Random(f"batch {self.seed} {update}")
-        places = self._order[index * self.rows : (index + 1) * self.rows]
-        pairs = [self.data.train[place] for place in places]
+        pairs = [self.data.train[place] for place in self.drawn(update).tolist()]
         words = padded([self._drawn(pair.phrases, chance) for pair in pairs])
         return (self._varied(self.pictures(pairs), chance), words), True
-
-    def initial_state(self) -> State:
-        return ()
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         pictures, words = batch
@@ -71,16 +58,14 @@ class Ranking:
         flags = retrieval(self.score(self.data.flags))["rank"]
         return retrieval(self.score(self.data.test)) | {"flags rank": flags}
 
-    @torch.no_grad()
     def score(self, pairs: list[Pair]) -> Tensor:
         """Every caption with every picture, in evaluation mode: `(B, B)`."""
-        self.model.eval()
         captions, pictures = [], []
-        for start in range(0, len(pairs), _AT_ONCE):
-            some = pairs[start : start + _AT_ONCE]
-            captions.append(self.model.sentences(self.captions(some)))
-            pictures.append(self.model.pictures(self.pictures(some)))
-        self.model.train()
+        with evaluating(self.model):
+            for start in range(0, len(pairs), _AT_ONCE):
+                some = pairs[start : start + _AT_ONCE]
+                captions.append(self.model.sentences(self.captions(some)))
+                pictures.append(self.model.pictures(self.pictures(some)))
         seen = torch.cat(pictures)
         return torch.cat([self.scores(part, seen) for part in torch.cat(captions).split(64)])
 

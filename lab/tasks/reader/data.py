@@ -9,12 +9,14 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from lab.classify import Examples
+from lab.classify import Divided, Examples
+from lab.sequences import padded_rows
+from lab.source import required
 from lab.tasks.reader.drawn import drawn_stories
 
 ARCHIVE = "babi_v1-2_en10k.tar.xz"
@@ -33,30 +35,24 @@ class Question(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class Stories:
+@dataclass(frozen=True)
+class Stories(Divided):
     """Questions as `(N, U + Q)` int64: a story's last U words, then those of the question, each
     padded with 0. Tests are in order of length; `test_tasks (N,)` says of which task each is.
 
     `words` and `answers` are what the numbers mean; word 0 is padding.
     """
 
-    name: str
-    sha256: str
     words: tuple[str, ...]
     answers: tuple[str, ...]
-    train: Examples
-    validation: Examples
-    test: Examples
     test_tasks: Tensor
     shortened: dict[int, float]
 
-    def facts(self) -> dict[str, object]:
+    def facts(self) -> dict[str, Any]:
         """For the results; `shortened`: what part of a task's test stories lost their beginning."""
-        counts = {n: len(getattr(self, n).classes) for n in ("train", "validation", "test")}
         sizes = {"words": len(self.words), "answers": len(self.answers)}
         cut = {f"qa{task}": share for task, share in self.shortened.items() if share}
-        return {"name": self.name, "sha256": self.sha256} | counts | sizes | {"shortened": cut}
+        return super().facts() | sizes | {"shortened": cut}
 
 
 def read_stories(folder: Path | None, validation_fraction: float, longest: int) -> Stories:
@@ -66,9 +62,7 @@ def read_stories(folder: Path | None, validation_fraction: float, longest: int) 
         train, test = drawn_stories(0, 200), drawn_stories(1, 60)
         digest = hashlib.sha256(repr((train, test)).encode()).hexdigest()
         return _stories("drawn stories", digest, train, test, validation_fraction, longest)
-    archive = folder / ARCHIVE
-    if not archive.exists():
-        raise ValueError(f"{archive} does not exist; --quick needs no data")
+    archive = required(folder / ARCHIVE)
     with tarfile.open(archive) as files:
         contents = {m.name: files.extractfile(m) for m in files if m.isfile()}
         texts = {n: f.read().decode("ascii") for n, f in contents.items() if f is not None}
@@ -148,13 +142,7 @@ def _numbers(
 ) -> Examples:
     number = {word: n for n, word in enumerate(words)}
     place = {answer: n for n, answer in enumerate(answers)}
-    rows = [
-        _padded([number[w] for w in q.story[-longest:]], longest)
-        + _padded([number[w] for w in q.question], QUESTION_WORDS)
-        for q in questions
-    ]
-    return Examples(torch.tensor(rows), torch.tensor([place[q.answer] for q in questions]))
-
-
-def _padded(numbers: list[int], width: int) -> list[int]:
-    return numbers + [0] * (width - len(numbers))
+    stories = ([number[w] for w in q.story[-longest:]] for q in questions)
+    asked = ([number[w] for w in q.question] for q in questions)
+    rows = torch.cat([padded_rows(stories, longest), padded_rows(asked, QUESTION_WORDS)], 1)
+    return Examples(rows, torch.tensor([place[q.answer] for q in questions]))

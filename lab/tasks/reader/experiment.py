@@ -2,12 +2,11 @@
 
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 
-from lab.classify import ERROR, NATS, Examples
-from lab.experiment import Experiment, Figures, Part
+from lab.classify import ERROR, NATS, ClassificationExperiment, Examples
+from lab.experiment import Figures, Part
 from lab.sequences import SequenceClassification
 from lab.tasks.reader.data import Stories, read_stories
 from lab.tasks.reader.model import AttentiveReader, ReaderConfig
@@ -40,7 +39,7 @@ class Reading(SequenceClassification):
         return figures
 
 
-class ReaderExperiment(Experiment[Stories]):
+class ReaderExperiment(ClassificationExperiment[Stories]):
     """Questions on stories of up to U words."""
 
     name = "reader"
@@ -54,15 +53,13 @@ class ReaderExperiment(Experiment[Stories]):
     def data(self, recipe: Recipe, source: Path | None) -> Stories:
         return read_stories(source, recipe.data.validation_fraction, recipe.model.words)
 
-    def facts(self, data: Stories) -> dict[str, Any]:
-        return data.facts()
+    def network(self, config: ReaderConfig, data: Stories) -> AttentiveReader:
+        return AttentiveReader(config, len(data.words), len(data.answers))
 
     def task(self, recipe: Recipe, data: Stories) -> Reading:
         return Reading(
-            AttentiveReader(recipe.model, len(data.words), len(data.answers)),
-            data.train,
-            data.validation,
-            data.test,
+            self.network(recipe.model, data),
+            *data.parts,
             recipe.batch.rows,
             recipe.training.seed,
             stories=data,

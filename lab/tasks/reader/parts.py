@@ -8,10 +8,11 @@ Shapes: T steps, B rows, U words of a story, H units.
 import torch
 from torch import Tensor, nn
 
+from lab.epochs import evaluating
 from lab.experiment import Named, Part
 from lab.tasks.reader.model import AttentiveReader
 from models.bidirectional import Bidirectional, reverse
-from models.generation import Port, Step
+from models.generation import Port, Step, recurrent_ports
 
 
 class ReadingStep(Step):
@@ -21,8 +22,7 @@ class ReadingStep(Step):
         super().__init__()
         self.model = nn.ModuleList([embedding, reader])
         real, units = embedding.weight.dtype, reader.units
-        states = zip(reader.state_names, reader.initial_state(1), strict=True)
-        self.state_ports = tuple(Port(n, s.dtype, tuple(s.shape[1:])) for n, s in states)
+        self.state_ports = recurrent_ports(reader)
         self.step_ports = (Port("word", torch.int64), Port("word_back", torch.int64))
         self.row_ports = ()
         self.output_ports = (Port("ahead", real, (units,)), Port("back", real, (units,)))
@@ -60,15 +60,12 @@ class AnswerStep(Step):
         return logits, weights
 
 
-@torch.no_grad()
 def parts_of(model: AttentiveReader, inputs: Tensor) -> tuple[Part, ...]:
     """The three parts, with inputs made of rows `(B, U + Q)` of the data."""
     story, question = model.split(inputs)
-    was_training = model.training
-    model.eval()
-    y, _ = model.read(model.story, story)
-    _, u = model.read(model.question, question)
-    model.train(was_training)
+    with evaluating(model):
+        y, _ = model.read(model.story, story)
+        _, u = model.read(model.question, question)
     padded = y.new_zeros(len(inputs), model.config.words, y.shape[-1])
     padded[:, : len(y)] = y.transpose(0, 1)
     return (

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-import torch
-
+from lab.analysis.plots import save
+from lab.epochs import evaluating
 from lab.tasks.reader.data import Stories
 from lab.tasks.reader.model import AttentiveReader
 from training.curves import pyplot
@@ -13,17 +13,15 @@ _LINE = 86  # characters of a line
 _CHARACTER, _ROW = 0.0108, 1.0  # of the axes
 
 
-@torch.no_grad()
 def draw(model: AttentiveReader, stories: Stories, folder: Path) -> None:
     """`reader-attention.png`: the longest test story of each shown task, question and answers."""
-    model.eval()
     rows = [
         int((stories.test_tasks == task).nonzero()[-1])
         for task in _SHOWN_TASKS
         if (stories.test_tasks == task).any()
     ]
-    logits, weights = model.attend(stories.test.inputs[rows])
-    model.train()
+    with evaluating(model):
+        logits, weights = model.attend(stories.test.inputs[rows])
     figure, panels = pyplot.subplots(
         len(rows), 1, figsize=(9, 1.25 * len(rows)), dpi=90, squeeze=False
     )
@@ -41,8 +39,7 @@ def draw(model: AttentiveReader, stories: Stories, folder: Path) -> None:
         axes.set_ylim(place - 2 * _ROW, _ROW)
         axes.set_title(f"task {int(stories.test_tasks[row])}", fontsize=8, loc="left")
         axes.axis("off")
-    figure.savefig(folder / "reader-attention.png", pil_kwargs={"optimize": True})
-    pyplot.close(figure)
+    save(figure, folder / "reader-attention.png")
 
 
 def _write(axes: object, words: list[str], weights: list[float]) -> float:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lab.source import required
 from lab.vocabulary import Vocabulary, words_of
 
 TEXTS = ("warandpeace/warandpeace.txt", "tinyshakespeare/input.txt")
@@ -51,10 +52,7 @@ def read_stories(folder: Path | None, size: int, fraction: float) -> Stories:
     """
     if folder is None:
         return _stories("drawn stories", [drawn_story(seed) for seed in range(2)], size, fraction)
-    for text in TEXTS:
-        if not (folder / text).exists():
-            raise ValueError(f"{folder / text} does not exist; --quick needs no data")
-    novel, plays = ((folder / text).read_text(encoding="utf-8") for text in TEXTS)
+    novel, plays = (required(folder / text).read_text(encoding="utf-8") for text in TEXTS)
     begun = _FIRST.split(novel, maxsplit=1)
     if len(begun) != 2:
         raise ValueError(f"{folder / TEXTS[0]} has no first chapter")

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from lab.experiment import Named
-from models.generation import Port, Step
+from models.generation import Port, Step, recurrent_ports
 from models.norms import NormKind
 from models.sentence import PADDING, UNKNOWN, SentenceEncoder
 from models.stack import Dropout, Stack
@@ -85,10 +85,7 @@ class ThoughtStep(Step):
     def __init__(self, model: ThoughtsModel) -> None:
         super().__init__()
         self.model = model.encoder
-        states = zip(self.model.state_names, self.model.initial_state(1), strict=True)
-        self.state_ports = tuple(
-            Port(n, zeros.dtype, tuple(zeros.shape[1:])) for n, zeros in states
-        )
+        self.state_ports = recurrent_ports(self.model)
         self.step_ports = (Port("word", torch.int64),)
         real, units = self.model.embedding.weight.dtype, model.config.units
         self.output_ports = (Port("thought", real, (units,)),)

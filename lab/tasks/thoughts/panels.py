@@ -1,12 +1,10 @@
 """Every probe against updates, as in the paper's figure 3: the norms and two baselines."""
 
-import math
 from pathlib import Path
 
-import numpy as np
-
-from lab.curves import color_of
-from lab.outcome import Json
+from lab.analysis.plots import save
+from lab.curves import draw_curve
+from lab.measured.table import Json
 from lab.tasks.thoughts.probes import FIGURES
 from training.curves import pyplot
 
@@ -26,17 +24,11 @@ def draw(content: Json, image: Path) -> None:
     )
     for axes, name in zip(grid.flat, FIGURES, strict=True):
         for norm, found in result["norms"].items():
-            seeds = found["curves"][name]
-            updates = [update for update, _ in seeds[0]]
-            values = np.array([[math.nan if v is None else v for _, v in seed] for seed in seeds])
-            color = color_of(norm, list(result["norms"]))
-            axes.plot(updates, np.median(values, 0), color=color, label=norm)
-            axes.fill_between(updates, values.min(0), values.max(0), color=color, alpha=0.2)
+            draw_curve(axes, found["curves"][name], norm, list(result["norms"]))
         for baseline, figures in result["data"]["probes"].items():
             axes.axhline(figures[name], color="grey", linestyle=_DASHES[baseline], label=baseline)
         axes.set_title(labels[name], fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
     handles, names = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, ncols=len(names), loc="outside lower center")
-    figure.savefig(image, pil_kwargs={"optimize": True})
-    pyplot.close(figure)
+    save(figure, image)

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from lab.source import lines_of, required
 from lab.tasks.thoughts.data import drawn_example
 from lab.vocabulary import words_of
 
@@ -86,10 +87,7 @@ def read_probes(folder: Path | None) -> Probes:
 
 
 def _lines(path: Path) -> list[str]:
-    if not path.exists():
-        raise ValueError(f"{path} does not exist; --quick needs no data")
-    # Not splitlines: some of the files have bytes in them that it takes for the end of a line.
-    return [line.rstrip("\r") for line in path.read_text(encoding="latin-1").split("\n") if line]
+    return lines_of(required(path).read_bytes())
 
 
 def _classed(name: str, files: Sequence[list[str]]) -> Classed:

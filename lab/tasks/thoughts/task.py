@@ -4,17 +4,17 @@ Shapes: T words, B sentences, H units.
 """
 
 import math
-import random
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from lab.epochs import Epochs, evaluating
 from lab.experiment import Figures
 from lab.tasks.thoughts.data import Stories
 from lab.tasks.thoughts.model import ThoughtsConfig, ThoughtsModel
@@ -45,8 +45,9 @@ class Material:
     @cached_property
     def baselines(self) -> dict[str, Figures]:
         """The probes of what has learned nothing: words alone, and an encoder before training."""
-        torch.manual_seed(0)
-        model = ThoughtsModel(self.config, self.stories.vocabulary.size)
+        with torch.random.fork_rng():
+            torch.manual_seed(0)
+            model = ThoughtsModel(self.config, self.stories.vocabulary.size)
         untrained = Encoder(model, self.stories)
         return {"bag of words": probe(self.probes, bag_of_words),
                 "random encoder": probe(self.probes, untrained)}  # fmt: skip
@@ -59,46 +60,41 @@ class Encoder:
     model: ThoughtsModel
     stories: Stories
 
-    @torch.no_grad()
     def __call__(self, sentences: Sequence[list[str]]) -> NDArray[Any]:
         """`(B, H)`. Sentences of one length are together, so there is little padding."""
         longest = self.model.config.longest
         numbers = [self.stories.vocabulary.numbers(words)[:longest] for words in sentences]
         order = sorted(range(len(numbers)), key=lambda i: len(numbers[i]))
         found = np.empty((len(numbers), self.model.config.units))
-        self.model.eval()
-        for start in range(0, len(order), _AT_ONCE):
-            places = order[start : start + _AT_ONCE]
-            found[places] = self.model.encoder.last(padded([numbers[i] for i in places])).numpy()
-        self.model.train()
+        with evaluating(self.model):
+            for start in range(0, len(order), _AT_ONCE):
+                places = order[start : start + _AT_ONCE]
+                words = padded([numbers[i] for i in places])
+                found[places] = self.model.encoder.last(words).numpy()
         return found
 
 
 @dataclass
-class Thoughts:
-    """Every epoch has an order of its own, by the seed; what does not fill a batch is left out."""
+class Thoughts(Epochs):
+    """Sentences around sentences."""
 
     model: ThoughtsModel
     material: Material
     rows: int
     seed: int
-    figures: Figures = field(default_factory=dict)
-    steps_per_sequence: ClassVar[None] = None
 
-    def __post_init__(self) -> None:
-        self.stories = self.material.stories
-        self.updates_per_epoch = len(self.stories.train) // self.rows
-        if not self.updates_per_epoch:
-            raise ValueError(f"batch.rows is {self.rows}; there are {len(self.stories.train)}")
-        self._epoch, self._order = -1, [0]
+    @property
+    def stories(self) -> Stories:
+        """What it learns from."""
+        return self.material.stories
+
+    @property
+    def examples(self) -> int:
+        return len(self.stories.train)
 
     def batch(self, update: int) -> tuple[Batch, bool]:
-        epoch, index = divmod(update, self.updates_per_epoch)
-        if epoch != self._epoch:
-            self._order = list(self.stories.train)
-            random.Random(f"order {self.seed} {epoch}").shuffle(self._order)
-            self._epoch = epoch
-        return self.around(self._order[index * self.rows : (index + 1) * self.rows]), True
+        places = [self.stories.train[i] for i in self.drawn(update).tolist()]
+        return self.around(places), True
 
     def around(self, places: Sequence[int]) -> Batch:
         """Sentences, those before and those after them: each `(T, B)`."""
@@ -108,9 +104,6 @@ class Thoughts:
         """Sentences by their places, as far as a sentence goes: `(T, B)`."""
         longest = self.model.config.longest
         return padded([self.stories.sentences[place][:longest] for place in places])
-
-    def initial_state(self) -> State:
-        return ()
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         return self.model.loss(*batch), state
@@ -125,14 +118,12 @@ class Thoughts:
         nats = self.nats(self.stories.test)
         return {"nats": nats} | probe(self.material.probes, Encoder(self.model, self.stories))
 
-    @torch.no_grad()
     def nats(self, places: Sequence[int]) -> float:
         """Mean nats of a word of the sentences around some evenly spaced ones, in evaluation mode;
         NaN where they are not finite."""
         spaced = places[:: max(1, len(places) // _VALIDATED)][:_VALIDATED]
         parts = [spaced[start : start + _AT_ONCE] for start in range(0, len(spaced), _AT_ONCE)]
-        self.model.eval()
-        found = [self.model.loss(*self.around(part)).item() * len(part) for part in parts]
-        self.model.train()
+        with evaluating(self.model):
+            found = [self.model.loss(*self.around(part)).item() * len(part) for part in parts]
         nats = sum(found) / len(spaced)
         return nats if math.isfinite(nats) else math.nan

@@ -93,6 +93,14 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
         laboratory.run(first.full("layer", 0.2, 0), "a")
 
 
+def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read = []
+    monkeypatch.setattr(Line, "data", lambda _, recipe, source: read.append(recipe))
+    one = Line()
+    carry_out(one, read_plans(one), one.norms, 1, None, Path("reads"))
+    assert [recipe.training.epochs for recipe in read] == [4, 6]
+
+
 def test_quick_is_short_and_overwrites_no_results() -> None:
     assert main(["line", "--quick"]) == 0
     assert not Path("docs").exists()

@@ -13,9 +13,10 @@ from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.sequences import lengths_of, similar
+from lab.steps import RowStep
 from lab.tasks.padding.data import parse, read_sentences
 from lab.tasks.padding.experiment import EXPERIMENT, Padded
-from lab.tasks.padding.model import PaddingConfig, SentenceClassifier, SentenceStep
+from lab.tasks.padding.model import PaddingConfig, SentenceClassifier
 from lab.tasks.padding.movement import movement
 
 
@@ -128,7 +129,7 @@ def test_a_softmax_keeps_the_bits_of_a_row_in_any_batch() -> None:
     assert compare_operator("Softmax").differing_rows == 0
 
 
-class Unmasked(SentenceStep):
+class Unmasked(RowStep):
     """A defect: padding is taken for a word."""
 
     def forward(self, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -138,7 +139,12 @@ class Unmasked(SentenceStep):
 def test_padding_taken_for_words_turns_the_report_red(tmp_path: Path) -> None:
     task = _task(0.0)
     (part,) = experiment.load("padding").parts(task)
-    graph = PartGraph(replace(part, step=Unmasked), task.model, tmp_path)
+
+    def unmasked(model: SentenceClassifier) -> Unmasked:
+        sound = part.step(model)
+        return Unmasked(model, *sound.row_ports, *sound.output_ports)
+
+    graph = PartGraph(replace(part, step=unmasked), task.model, tmp_path)
     red = [finding.name for finding in compare(graph, task.model) if not finding.holds]
     assert red == ["model, structure", "model, rounding"]
     assert int(lengths_of(part.inputs["words"]).min()) < part.inputs["words"].shape[1]
