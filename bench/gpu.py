@@ -20,7 +20,7 @@ from export.golden import Sample
 from export.kinds import KINDS
 from export.parity.served import differing_bytes, follow, read
 from export.results import machine, write_json
-from service.artifact import Artifact, ArtifactError, load_artifacts
+from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runner, choose_runtime, make_runner, stack_rows
 from service.settings import Settings
@@ -80,7 +80,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1
     models: list[dict[str, Any]] = []
     whole = True
-    for artifact in load_artifacts(Settings().artifacts).values():
+    for artifact in map(load_artifact, artifact_folders(Settings().artifacts)):
         runner = make_runner(artifact, runtime)
         verdict, findings = attest(artifact, runner), check(artifact, runner, STEPS)
         whole = whole and verdict.ok and all(finding.holds for finding in findings)

@@ -17,11 +17,11 @@ _run, _time, _time_ns = Engine._run, time.time, time.time_ns
 _due = {"faults": 0}
 
 
-def _run_or_fail(engine: Engine, *given: Any, **named: Any) -> None:
+def _run_or_fail(engine: Engine, *given: Any, **named: Any) -> float:
     if _due["faults"] and not engine._failures:
         _due["faults"] -= 1
         raise MemoryError("as told by SIGUSR1")
-    _run(engine, *given, **named)
+    return _run(engine, *given, **named)
 
 
 def _fail_once(*_: object) -> None:
