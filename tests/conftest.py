@@ -12,6 +12,14 @@ from filelock import FileLock
 Write = Callable[[Path], Path]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Skip what takes long, unless it is asked for."""
+    if not os.environ.get("EVENKEEL_LONG"):
+        for item in items:
+            if item.get_closest_marker("long"):
+                item.add_marker(pytest.mark.skip(reason="it takes long: make test-all"))
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Models this small only lose by waiting for a second thread."""
@@ -58,8 +66,8 @@ def artifacts(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPat
 
 @pytest.fixture(scope="session")
 def inks(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the artifacts `letters` and `scrawl`; nobody may change it."""
+    """A folder with the artifacts `letters`, `scrawl` and `squint`; nobody may change it."""
     folder = tmp_path_factory.mktemp("inks")
-    for name in ("letters", "scrawl"):
+    for name in ("letters", "scrawl", "squint"):
         shutil.copytree(made_once(name), folder / name)
     return folder

@@ -1,11 +1,17 @@
-// The Lab tab: table 1 of the paper computed here, and a table of numbers normalised both ways.
+// The Lab tab: table 1 of the paper computed here, a table of numbers normalised both ways, a digit
+// drawn out of noise.
+import { drawDigit, readWeights } from "./digit.js";
 import { make, onPress, parts, scientific } from "./elements.js";
 import { KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT, perColumn, perRow, table1 } from "./norms.js";
 
 const lab = parts("lab");
 const NUMBERS = [[7, 5, 4], [2, 3, 4], [1, 2, 3], [7, 5, 6], [3, 3, 4]];
 const sliders = [];
+const DRAWN = { steps: 10, stepMs: 250, color: "#c81e1e" };
 let seed = 0;
+let weights = null;
+let digit = 0;
+let film = 0;
 
 function line(head, ...cells) {
   return make("tr", {}, make("th", { scope: "row" }, head), ...cells);
@@ -90,17 +96,57 @@ function again() {
   normalise();
 }
 
-/** What was measured, as pictures: the list has those that came with this service. */
+/** One picture of a drawing, dark on white, and the frame it wrote in. */
+function showDigit({ picture, frame: [x, y, width] }) {
+  const side = Math.sqrt(picture.length);
+  const zoom = lab.canvas.width / side;
+  const pen = lab.canvas.getContext("2d");
+  picture.forEach((ink, pixel) => {
+    const grey = Math.round(255 * (1 - ink));
+    pen.fillStyle = `rgb(${grey} ${grey} ${grey})`;
+    pen.fillRect((pixel % side) * zoom, Math.floor(pixel / side) * zoom, zoom, zoom);
+  });
+  pen.strokeStyle = DRAWN.color;
+  pen.lineWidth = 2;
+  pen.strokeRect((x - width / 2 - 0.5) * zoom, (y - width / 2 - 0.5) * zoom, width * zoom, width * zoom);
+}
+
+function drawOne() {
+  clearInterval(film);
+  digit += 1;
+  const began = performance.now();
+  const pictures = drawDigit(weights, digit, DRAWN.steps);
+  const took = performance.now() - began;
+  const stepMs = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : DRAWN.stepMs;
+  let step = 0;
+  const show = () => {
+    showDigit(pictures[step]);
+    step += 1;
+    lab.drawn.textContent = `Seed ${digit}, step ${step} of ${pictures.length}, computed here in ${Math.round(took)} ms`;
+    if (step === pictures.length) clearInterval(film);
+  };
+  film = setInterval(show, stepMs);
+  show();
+}
+
+async function readDecoder() {
+  const answer = await fetch(new URL("lab/draw-decoder.safetensors", import.meta.url));
+  weights = readWeights(await answer.arrayBuffer());
+  lab.drawing.hidden = false;
+}
+
+/** What was measured, as pictures, and what draws: the list says what came with this service. */
 async function showPlots() {
-  const answer = await fetch("/static/lab/plots.json");
-  const plots = answer.ok ? await answer.json() : [];
+  const answer = await fetch(new URL("lab/plots.json", import.meta.url));
+  const { plots, draws } = answer.ok ? await answer.json() : { plots: [], draws: false };
   const figures = plots.map(({ file, title, paper, text }) => {
-    const picture = make("img", { src: `/static/lab/${file}`, alt: `${title}, ${paper}`, loading: "lazy" });
+    const picture = make("img", { src: new URL(`lab/${file}`, import.meta.url).href, alt: `${title}, ${paper}`, loading: "lazy" });
     const caption = make("figcaption", {}, make("b", {}, title), ` ${paper}. ${text}`);
     return make("figure", {}, picture, caption);
   });
   lab.plots.replaceChildren(...figures);
   lab.measured.hidden = plots.length === 0;
+  if (draws) await readDecoder();
 }
 
 /** The page is there; of the models this tab needs none. */
@@ -116,6 +162,7 @@ export function begin() {
   lab.padding.addEventListener("input", normalise);
   onPress(lab.compute, computeTable);
   onPress(lab.again, again);
+  onPress(lab.draw, drawOne);
   normalise();
   showPlots();
 }

@@ -1,7 +1,7 @@
 // The two normalisations of the Lab tab, and table 1 of the paper, in float64.
 // Matrices are arrays of rows: N cases by F units.
 
-const EPSILON = 2 ** -17; // the models' own
+export const EPSILON = 2 ** -17; // the models' own
 const FACTOR = 3;
 const [CASES, INPUTS, UNITS, NETWORKS] = [40, 12, 9, 5];
 // With weights this large epsilon is nothing beside the variance of a summed input.
@@ -39,7 +39,7 @@ function uniforms(seed) {
 }
 
 /** Standard normal numbers, by Box and Muller. */
-function normals(seed) {
+export function normals(seed) {
   const uniform = uniforms(seed);
   return () => Math.sqrt(-2 * Math.log(1 - uniform())) * Math.cos(2 * Math.PI * uniform());
 }

@@ -41,7 +41,7 @@ def nodes(graph: ir.Model, operator: str) -> list[ir.Node]:
     return [n for n in graph.graph.all_nodes() if n.op_type == operator]
 
 
-@pytest.mark.parametrize("norm", ["layer", "none"])
+@pytest.mark.parametrize("norm", ["layer", pytest.param("none", marks=pytest.mark.long)])
 @pytest.mark.parametrize(("cell", "per_layer"), [("rnn", 1), ("lstm", 3), ("gru", 4)])
 def test_every_layer_norm_is_one_native_node(
     cell: str, per_layer: int, norm: str, tmp_path: Path

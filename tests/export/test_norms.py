@@ -37,7 +37,7 @@ def recipe(corpus: Path, norm: str) -> Recipe:
     return replace(tiny, model=replace(tiny.model, norm=norm, longest_step=LONGEST))
 
 
-@pytest.fixture(scope="module", params=["batch", "weight"])
+@pytest.fixture(scope="module", params=["batch", pytest.param("weight", marks=pytest.mark.long)])
 def norm(request: pytest.FixtureRequest) -> str:
     return request.param
 

@@ -23,9 +23,11 @@ VARIANTS = {
     "quantized": {"quantize": True},
     "both": {"fold": True, "quantize": True},
 }
+# The two that change one thing each take long beside the one that changes both.
+_PARAMS = ["both", *(pytest.param(n, marks=pytest.mark.long) for n in VARIANTS if n != "both")]
 
 
-@pytest.fixture(scope="module", params=list(VARIANTS))
+@pytest.fixture(scope="module", params=_PARAMS)
 def variant(
     request: pytest.FixtureRequest, artifact: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Path:

@@ -20,9 +20,11 @@ def _results(root: Path, **files: bytes) -> None:
 
 def test_the_page_has_the_pictures_of_the_results() -> None:
     folder = _ROOT / plots.SHOWN
-    listed = [plots.Plot(**told) for told in json.loads((folder / plots.LIST).read_text())]
+    told = json.loads((folder / plots.LIST).read_text())
+    listed = [plots.Plot(**entries) for entries in told["plots"]]
     assert listed == plots.found(), "run `make report`"
-    assert {p.name for p in folder.iterdir()} == {plots.LIST, *(plot.file for plot in listed)}
+    more = {plots.DECODER} if told["draws"] else set()
+    assert {p.name for p in folder.iterdir()} == {plots.LIST, *(p.file for p in listed)} | more
     for plot in listed:
         assert (folder / plot.file).read_bytes() == plots.source(_ROOT, plot).read_bytes()
 
@@ -35,6 +37,16 @@ def test_only_what_there_is_is_listed(tmp_path: Path) -> None:
     assert [plot.file for plot in published] == ["draw.png", "growth.png"]
     assert (tmp_path / plots.SHOWN / "draw.png").read_bytes() == b"curves"
     assert published[0].text == "The paper: it learns."
+    assert not json.loads((tmp_path / plots.SHOWN / plots.LIST).read_text())["draws"]
+
+
+def test_what_draws_a_digit_comes_along(tmp_path: Path) -> None:
+    decoder = tmp_path / plots.RESULTS / "lab" / plots.DECODER
+    decoder.parent.mkdir(parents=True)
+    decoder.write_bytes(b"weights")
+    plots.publish(tmp_path)
+    assert json.loads((tmp_path / plots.SHOWN / plots.LIST).read_text())["draws"]
+    assert (tmp_path / plots.SHOWN / plots.DECODER).read_bytes() == b"weights"
 
 
 def test_what_is_no_more_is_removed(tmp_path: Path) -> None:

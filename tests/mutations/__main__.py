@@ -96,7 +96,7 @@ def _pytest(
     """What failed, in order: each `test` or `collection` by its name."""
     report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
-    environment = os.environ | {REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = os.environ | {REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1", "EVENKEEL_LONG": "1"}
     environment |= {MADE: str(made)} if made else {}
     command = [sys.executable, *_PYTEST, *options, *tests]
     with (folder.parent / "output.txt").open("w") as output:

@@ -12,6 +12,7 @@ from lab.analysis.padding import Z, per_column, per_row
 from tests.page.conftest import Open
 from tests.page.visit import Visit
 
+_SAYS = "said => document.querySelector('#lab-drawn').textContent.startsWith(said)"
 _SHOWN_DIGITS = 0.005  # half of the last digit that the page shows
 
 
@@ -89,6 +90,19 @@ def test_the_pictures_are_shown(site: str, opened: Open) -> None:
             picture.scroll_into_view_if_needed()
             loaded = "name => document.querySelector(`[src$='/${name}']`).naturalWidth > 0"
             visit.until(loaded, plot.file)
+
+
+def test_a_digit_is_drawn_out_of_noise(site: str, opened: Open) -> None:
+    if not (plots.SHOWN / plots.DECODER).exists():
+        pytest.skip("the laboratory has not trained what draws")
+    ink = "() => document.querySelector('#lab-canvas').toDataURL()"
+    with opened(site, "lab") as visit:
+        drawn = []
+        for seed in (1, 2):
+            visit.press("#lab-draw")
+            visit.until(_SAYS, f"Seed {seed}, step 10")
+            drawn.append(visit.page.evaluate(ink))
+        assert drawn[0] != drawn[1]
 
 
 def test_the_service_is_not_asked_to_compute(site: str, opened: Open) -> None:

@@ -32,6 +32,7 @@ def test_the_same_seed_gives_the_same_weights_bit_for_bit(
     assert all(torch.equal(first[name], second[name]) for name in first)
 
 
+@pytest.mark.long
 def test_another_seed_gives_other_weights(corpus: Path, tmp_path: Path) -> None:
     for seed in (0, 1):
         recipe = tiny_recipe(corpus, epochs=0.05, seed=seed)
@@ -40,7 +41,7 @@ def test_another_seed_gives_other_weights(corpus: Path, tmp_path: Path) -> None:
     assert not torch.equal(tensors(tmp_path / "0")[name], tensors(tmp_path / "1")[name])
 
 
-@pytest.mark.parametrize("updates", [1, 130])
+@pytest.mark.parametrize("updates", [pytest.param(1, marks=pytest.mark.long), 130])
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     corpus: Path, run: Path, tmp_path: Path, updates: int
 ) -> None:

@@ -45,10 +45,11 @@ class DrawExperiment(Experiment[Ink]):
         return (part,)
 
     def picture(self, task: DrawTask, folder: Path) -> None:
-        from lab.tasks.draw.pictures import draw_film, draw_samples
+        from lab.tasks.draw.pictures import draw_film, draw_samples, save_decoder
 
         draw_samples(task, folder / "draw-samples.png")
         draw_film(task, folder / "draw-film.png")
+        save_decoder(task, folder / "draw-decoder.safetensors")
 
 
 EXPERIMENT = DrawExperiment()

@@ -1,4 +1,5 @@
-"""What a trained decoder draws: a sheet of samples, and the film of some drawings.
+"""What a trained decoder draws: a sheet of samples, the film of some drawings, and its weights for
+the page, which draws by itself.
 
 Shapes: T steps, B drawings, S pixels a side.
 """
@@ -9,6 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from PIL import Image, ImageDraw
+from safetensors.torch import save_file
 
 from lab.epochs import evaluating
 from lab.tasks.draw.task import DrawTask
@@ -40,6 +42,12 @@ def draw_film(task: DrawTask, image: Path, seed: int = 1) -> None:
         inside = np.clip(corners, 0, size - _GAP_PX - 1) + np.tile((column, row), 2) * size
         pen.rectangle([float(c) for c in inside], outline=_FRAME)
     sheet.quantize(64, dither=Image.Dither.NONE).save(image, optimize=True)
+
+
+def save_decoder(task: DrawTask, file: Path) -> None:
+    """The weights of what draws, float32; the page reads them by their names."""
+    decoder = task.model.decoder.state_dict()
+    save_file({name: tensor.float().contiguous() for name, tensor in decoder.items()}, file)
 
 
 def _drawn(task: DrawTask, count: int, seed: int) -> tuple[Pictures, Pictures]:

@@ -37,5 +37,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     skip = pytest.mark.skip(reason="make lab-test trains every task of the laboratory")
     for item in items:
         here = "lab/tasks/" in item.nodeid and not any(name in item.nodeid for name in _ALWAYS)
-        if here and not os.environ.get("EVENKEEL_LAB"):
+        if here and not os.environ.get("EVENKEEL_LONG"):
             item.add_marker(skip)
