@@ -174,7 +174,7 @@ site: $(VENV) build/npm/.stamp ## build the static site, where models run in the
 
 site-check: site ## walk through the static site in a real browser and measure it; skipped without chromium
 	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
-	$(RUN) pytest tests/site/page --record $(if $(SCREENS),--screens $(SCREENS))
+	$(RUN) pytest tests/site/page --record $(if $(SCREENS),--pictures $(SCREENS))
 
 clean: ## remove what make made, except artifacts and training runs
 	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis

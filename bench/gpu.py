@@ -1,9 +1,9 @@
 """The exactness of the slots runner on a GPU: `python -m bench.gpu` (`make gpu-check`).
 
-Attests every model on the provider, makes the parity report's comparisons with training there, and
-asks whether a row's bits depend on its neighbours. Writes JSON to docs/results, or to `--out`.
-(Structure is the graph's own; `make parity` has it.) `--provider cpu` rehearses the same code where
-there is no GPU.
+Attests every model on the provider, makes the parity report's comparisons with training there, asks
+whether a row's bits depend on its neighbours and whether of equal numbers the first counts. Writes
+JSON to docs/results, or to `--out`. (Structure is the graph's own; `make parity` has it.)
+`--provider cpu` rehearses the same code where there is no GPU.
 """
 
 import argparse
@@ -11,12 +11,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import onnxruntime as ort
 import torch
+from onnx import TensorProto, helper
 
 from contract.golden import Arrays
 from contract.manifest import Finding
 from export.convert import load_model
+from export.cuda import without_kernel
 from export.golden import Sample
+from export.graph import OPSET
 from export.kinds import KINDS
 from export.parity.served import differing_bytes, follow, read
 from export.results import machine, write_json
@@ -27,6 +32,9 @@ from service.settings import Settings
 
 STEPS = 100
 _SEED = 7
+# Numbers that ArgMax has to choose from: the cases of a mixture, places of a text, bytes.
+_TIED = (40, 64, 256)
+_ROWS = 1000  # of each
 
 
 class RunnerGraph:
@@ -53,7 +61,7 @@ def check(artifact: Artifact, runner: Runner, steps: int) -> list[Finding]:
     sample = kind.sample(model, steps, runner.width, _SEED)
     graph = RunnerGraph(artifact, runner)
     findings = kind.compare(model, sample, *follow(graph, sample))
-    return [*findings, neighbours(graph, sample)]
+    return [*findings, neighbours(graph, sample), kernels(artifact)]
 
 
 def neighbours(graph: RunnerGraph, sample: Sample) -> Finding:
@@ -65,6 +73,43 @@ def neighbours(graph: RunnerGraph, sample: Sample) -> Finding:
         detail=f"bytes moved with the slot or the others' work in {len(sample.symbols) * rows:,} "
         "row-steps",
     )  # fmt: skip
+
+
+def kernels(artifact: Artifact) -> Finding:
+    """Whether a CUDA graph can hold every node of the step graphs."""
+    files = artifact.manifest.graphs.step.files().values()
+    found = [problem for file in files for problem in without_kernel(artifact.folder / file)]
+    detail = "; ".join(found) or "nodes that CUDA has no kernel for"
+    return Finding(name="kernels", value=len(found), bound=0, detail=detail)
+
+
+def ties(provider: str) -> Finding:
+    """ArgMax of rows whose largest number stands at several places, as it does in the sampler: of a
+    cumulative sum cut off at its target, of zeros alone, and of any few numbers."""
+    random = np.random.default_rng(_SEED)
+    wrong = total = 0
+    for width in _TIED:
+        target = random.random((_ROWS, 1), np.float32) * width
+        sums = np.minimum(random.random((_ROWS, width), np.float32).cumsum(1) * 2, target)
+        few = random.integers(0, 3, (_ROWS, width)).astype(np.float32)
+        rows = np.concatenate([sums, np.zeros((1, width), np.float32), few])
+        wrong += int((_argmax(provider, rows) != rows.argmax(1)).sum())
+        total += len(rows)
+    detail = f"of {total:,} rows with equal numbers did not count the first"
+    return Finding(name="ties", value=wrong, bound=0, detail=detail)
+
+
+def _argmax(provider: str, rows: np.ndarray) -> np.ndarray:
+    given = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["B", "V"])
+    found = helper.make_tensor_value_info("places", TensorProto.INT64, ["B"])
+    node = helper.make_node("ArgMax", ["rows"], ["places"], axis=-1, keepdims=0)
+    opsets = [helper.make_opsetid("", OPSET)]
+    graph = helper.make_graph([node], "ties", [given], [found])
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    providers = [f"{provider.upper()}ExecutionProvider"]
+    session = ort.InferenceSession(model.SerializeToString(), providers=providers)
+    (places,) = session.run(None, {"rows": rows})
+    return np.asarray(places)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,7 +124,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     models: list[dict[str, Any]] = []
-    whole = True
+    tied = ties(runtime.provider)
+    print(tied.line())
+    whole = tied.holds
     for artifact in map(load_artifact, artifact_folders(Settings().artifacts)):
         runner = make_runner(artifact, runtime)
         verdict, findings = attest(artifact, runner), check(artifact, runner, STEPS)
@@ -91,6 +138,7 @@ def main(arguments: list[str] | None = None) -> int:
     cuda = options.provider == "cuda"
     device = torch.cuda.get_device_name() if cuda else "cpu"
     content = {"device": device, "runtime": runtime.fingerprint, "machine": machine()}
+    content |= {"ties": tied.describe()}
     name = f"{'gpu' if cuda else 'rehearsal'}-{device.replace(' ', '-').lower()}.json"
     write_json(options.out / name, content | {"models": models})
     print(f"written to {options.out / name}")

@@ -23,6 +23,7 @@ _PER_TURN = 100
 _WARM_UP = 100
 # The other side's threads spin for a while after their last operator and would be in the way.
 _SETTLE_S = 0.1
+_NUMBERS = 256 + 1  # and the number of steps
 _BYTES = b"To be, or not to be, that is the question:\n"
 
 
@@ -41,17 +42,22 @@ class OnlineRow:
 
 
 def measure(full: bool, steps: int | None = None) -> Iterator[tuple[str, OnlineRow] | Goal]:
-    """A round trip over the WebSocket, and a run of one step in this process, by turns.
+    """Round trips over the WebSocket, and a run of one step in this process, by turns.
 
-    A round trip is from sending a byte to having received the JSON of all 256 log-probabilities,
-    which is not parsed. Either session has all cores.
+    A round trip is from sending a byte to having received all 256 log-probabilities, as JSON, which
+    is not parsed, or as float32. Either session has all cores.
     """
     steps, threads = steps or (12_000 if full else 2_000), os.cpu_count() or 1
     with (
         launch(SERVICE, settings={"EVENKEEL_THREADS": str(threads)}) as service,
         connect(f"ws://127.0.0.1:{service.port}/v1/online", compression=None, proxy=None) as socket,
     ):
-        sides = {"websocket": _round_trip(socket), "in process": _step(threads)}
+        _begin(socket)
+        sides = {
+            "websocket": _round_trip(socket),
+            "websocket, binary": _binary_round_trip(socket),
+            "in process": _step(threads),
+        }
         times: dict[str, list[float]] = {way: [] for way in sides}
         for turn in range((_WARM_UP + steps) // _PER_TURN):
             for way, step in sides.items():
@@ -66,18 +72,33 @@ def measure(full: bool, steps: int | None = None) -> Iterator[tuple[str, OnlineR
 def goals(rows: Sequence[OnlineRow]) -> Iterator[Goal]:
     """What the wire costs."""
     ms = {row.way: row.p50_us / 1e3 for row in rows}
-    yield judge(
-        "WebSocket step, p50", "the time in process, and 0.25 ms", "at most", 1.0,
-        ms["websocket"], ms["in process"], plus=0.25, unit="ms",
-    )  # fmt: skip
+    for way, plus in (("websocket", 0.3), ("websocket, binary", 0.2)):
+        yield judge(
+            f"{way.replace('websocket', 'WebSocket step')}, p50",
+            f"the time in process, and {plus} ms", "at most", 1.0,
+            ms[way], ms["in process"], plus=plus, unit="ms",
+        )  # fmt: skip
 
 
-def _round_trip(socket: ClientConnection) -> Callable[[int], object]:
+def _begin(socket: ClientConnection) -> None:
     socket.send(json.dumps({"model": MODEL}))
     opened = json.loads(socket.recv())
     if "error" in opened:
         raise RuntimeError(opened["error"]["message"])
 
+
+def _binary_round_trip(socket: ClientConnection) -> Callable[[int], object]:
+    def send(byte: int) -> object:
+        socket.send(bytes([byte]))
+        answer = socket.recv()
+        if len(answer) != _NUMBERS * 4:
+            raise RuntimeError(f"the service says {str(answer)[:200]}")
+        return answer
+
+    return send
+
+
+def _round_trip(socket: ClientConnection) -> Callable[[int], object]:
     def send(byte: int) -> object:
         socket.send(f'{{"bytes": [{byte}]}}')
         answer = socket.recv()

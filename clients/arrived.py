@@ -69,6 +69,8 @@ class Arrived:
     def _check_model(self, fingerprint: str | None) -> None:
         if fingerprint is None:
             return
+        if self._body.get("state_policy") == "close":
+            fingerprint = fingerprint.partition("-")[0]  # without the runtime: the files alone
         self._fingerprint = self._fingerprint or fingerprint
         if fingerprint != self._fingerprint:
             raise Refused(f"the model changed on the way, {self._fingerprint} to {fingerprint}")

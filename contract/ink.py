@@ -37,13 +37,15 @@ class InkUnits(Strict):
 
 
 class StyleEntry(Strict):
-    """A stored hand, whose recurrent state is in `styles.safetensors`: the last character it wrote
-    and how high over the baseline the pen was, in units."""
+    """A stored hand, whose recurrent state is in `styles.safetensors`: the last character it wrote,
+    how high over the baseline the pen was, and how wide a character is that the model writes in it,
+    where that was measured; in units."""
 
     id: str
     description: str
     context: str
     height: FiniteFloat
+    advance: _Positive | None = None
 
 
 class InkManifest(Manifest):

@@ -7,9 +7,12 @@ from pathlib import Path
 from contract.ink import InkManifest
 from contract.kinds import Kinds
 from contract.manifest import MANIFEST, AnyManifest, Manifest
+from contract.reader import ReaderManifest
 from contract.text import TextManifest
 
-MANIFESTS: Kinds[type[Manifest]] = Kinds({"language": TextManifest, "handwriting": InkManifest})
+MANIFESTS: Kinds[type[Manifest]] = Kinds(
+    {"language": TextManifest, "handwriting": InkManifest, "reader": ReaderManifest}
+)
 
 
 def read_manifest(folder: Path) -> Manifest:

@@ -5,7 +5,9 @@ import sys
 from pathlib import Path
 
 from lab.command import add_verbs
+from lab.legibility import pages as ink_pages
 from lab.legibility import report as legible
+from lab.reading import report as reading
 from training.command import run as run_command
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
@@ -38,6 +40,17 @@ def _parser() -> argparse.ArgumentParser:
     )
     legible.add_options(legibility)
     legibility.set_defaults(command=legible.run)
+    read = commands.add_parser(
+        "reading",
+        help="have the reader, its twin and Tesseract read real ink; 1 if a goal is missed",
+    )
+    reading.add_options(read)
+    read.set_defaults(command=reading.run)
+    pages = commands.add_parser(
+        "pages", help="measure whether pages stay in one hand and lines keep their last strokes"
+    )
+    ink_pages.add_options(pages)
+    pages.set_defaults(command=ink_pages.run)
     report = commands.add_parser(
         "report", help="write docs/measured.md and the table of docs/paper.md"
     )

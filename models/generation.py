@@ -149,7 +149,10 @@ class HandwritingStep(Step):
     def forward(self, *inputs: Tensor) -> Tensors:
         point, *state = inputs[: len(self.state_ports)]
         forced, force, uniform, normal, bias, *text = inputs[len(self.state_ports) :]
-        raw, after, weights = self.model.step(point, Text(*text) if text else None, tuple(state))
+        # Not ones_like, whose shape a graph would ask for; of a row input, it is made once a chunk.
+        one = bias.unsqueeze(-1) * 0 + 1
+        letters = Text(*text) if text else None
+        raw, after, weights = self.model.step(point, letters, tuple(state), one)
         drawn = mixture.sample(raw, uniform, normal, bias)
         following = torch.where(force.unsqueeze(-1), forced, drawn)
         # Cloned, because a graph may not return one tensor under two names.

@@ -108,31 +108,34 @@ class HandwritingModel(nn.Module):
         embedded, beyond = self._look(text)
         hidden, windows = [], []
         for point in x.unbind(0):
-            lower, _ = self._first_step(point, lower, embedded, beyond)
+            lower, _ = self._first_step((point,), lower, embedded, beyond)
             hidden.append(lower[0])
             windows.append(lower[-1])
         h = torch.stack(hidden)  # (T, B, H)
         y, upper = self.above(torch.cat([x, torch.stack(windows), h], dim=-1), upper)
         return self.readout(torch.cat([h, y], dim=-1)), (*lower, *upper)
 
-    def step(self, point: Tensor, text: Text | None, state: State) -> tuple[Tensor, State, Tensor]:
+    def step(
+        self, point: Tensor, text: Text | None, state: State, one: Tensor | None = None
+    ) -> tuple[Tensor, State, Tensor]:
         """One step, as in serving: `point (B, 3)` to raw outputs `(B, R)`, the state after it, and
-        the window's weights `(B, U)`, of which there are none in the prediction network."""
-        x = _with_constant(point)
+        the window's weights `(B, U)`, of which there are none in the prediction network. `one
+        (B, 1)` is the constant beside the point, where it need not be made at every step."""
+        x = (point, torch.ones_like(point[..., :1]) if one is None else one)
         if not self.config.window:
-            y, state = self.above.step(x, state)
-            return self.readout(y), state, x.new_zeros(len(x), 0)
+            y, state = self.above.step(torch.cat(x, dim=-1), state)
+            return self.readout(y), state, point.new_zeros(len(point), 0)
         assert text is not None, "the synthesis network needs a text"
         lower, upper = self._split(state)
         lower, weights = self._first_step(x, lower, *self._look(text))
-        y, upper = self.above.step(torch.cat([x, lower[-1], lower[0]], dim=-1), upper)
+        y, upper = self.above.step(torch.cat([*x, lower[-1], lower[0]], dim=-1), upper)
         return self.readout(torch.cat([lower[0], y], dim=-1)), (*lower, *upper), weights
 
     def _first_step(
-        self, x: Tensor, lower: State, embedded: Tensor, beyond: Tensor
+        self, x: tuple[Tensor, ...], lower: State, embedded: Tensor, beyond: Tensor
     ) -> tuple[State, Tensor]:
         *recurrent, kappa, window = lower
-        projected = self.first.project(torch.cat([x, window], dim=-1))
+        projected = self.first.project(torch.cat([*x, window], dim=-1))
         after = self.first.step(projected, tuple(recurrent))
         window, kappa, weights = self.window(after[0], kappa, embedded, beyond)
         return (*after, kappa, window), weights
@@ -150,5 +153,4 @@ class HandwritingModel(nn.Module):
 
 
 def _with_constant(points: Tensor) -> Tensor:
-    # Not ones_like, which a served graph would take from the shape of its input.
-    return torch.cat([points, points[..., :1] * 0 + 1], dim=-1)
+    return torch.cat([points, torch.ones_like(points[..., :1])], dim=-1)

@@ -61,7 +61,7 @@ def sample(raw: Tensor, uniform: Tensor, normal: Tensor, bias: Tensor) -> Tensor
     over the 2M cases: the pen lifts with each Gaussian, then it stays with each. `bias` sharpens
     weights and widths (eq. 61-62); 0 is the distribution as learned.
     """
-    pen_up, weight, gaussians = _components(raw)
+    pen_up, weight, _ = _components(raw)
     neat = bias.unsqueeze(-1)  # (B, 1)
     weight = weight * (1 + neat)
     mass = torch.exp(weight - weight.amax(-1, keepdim=True))  # (B, M)
@@ -72,14 +72,24 @@ def sample(raw: Tensor, uniform: Tensor, normal: Tensor, bias: Tensor) -> Tensor
     case = torch.minimum(cumulative, target).argmax(-1, keepdim=True)  # (B, 1)
     count = mass.shape[-1]
     lifted = case < count
-    first = torch.where(lifted, case, case - count)
-    places = torch.cat([first + k * count for k in range(5)], dim=-1)  # (B, 5)
-    mean, log_sigma, tilt = _within_limits(gaussians.gather(-1, places))
+    # The five numbers of its Gaussian, from where they stand among the raw outputs.
+    part = torch.arange(5, device=raw.device)
+    places = case + torch.where(lifted, 1 + count + count * part, 1 + count * part)  # (B, 5)
+    chosen = _within_bounds(raw.gather(-1, places), part)
+    mean, log_sigma, tilt = chosen.split([2, 2, 1], dim=-1)
     sigma = torch.exp(log_sigma - neat)  # (B, 2)
     rho = torch.tanh(tilt)
     along, across = normal.split(1, dim=-1)
     noise = torch.cat([along, rho * along + torch.sqrt(1 - rho * rho) * across], dim=-1)
     return torch.cat([mean + sigma * noise, lifted.to(raw.dtype)], dim=-1)
+
+
+def _within_bounds(gaussian: Tensor, part: Tensor) -> Tensor:
+    """The limits on width and tilt, of one Gaussian a row `(B, 5)`: one operator for each end."""
+    most = torch.where(part < 4, LOG_SIGMA[1], STEEPEST_TILT).masked_fill(part < 2, math.inf)
+    least = torch.where(part < 4, LOG_SIGMA[0], -STEEPEST_TILT).masked_fill(part < 2, -math.inf)
+    most, least = most.to(gaussian.dtype), least.to(gaussian.dtype)
+    return torch.maximum(torch.minimum(gaussian, most), least)
 
 
 def _between(a: Tensor, least: float, most: float) -> Tensor:

@@ -1,14 +1,14 @@
 """The FastAPI application: models in its lifespan, the routes of every kind, and the page."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
 from fastapi.middleware.cors import CORSMiddleware
-from fastapi.responses import FileResponse, Response
+from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from service.catalogue import Models
@@ -16,7 +16,7 @@ from service.gauges import ModelGauges
 from service.http import admin, document, messages, online, status
 from service.http.callers import Callers
 from service.http.errors import handle_errors
-from service.http.guard import Guard, hosts_of, is_loopback
+from service.http.guard import POLICY, Guard, hosts_of, is_loopback
 from service.http.keys import Keys
 from service.http.limits import BodyLimit
 from service.http.record import Recorder
@@ -26,6 +26,10 @@ from service.settings import Settings
 from service.watch import Watch
 
 _WEB = Path(__file__).with_name("web")
+_ON_DEVICE = "/static/device"
+_CHOICE = '<nav class="place" id="place" aria-label="Where models compute"'
+
+Route = Callable[[], Awaitable[Response]]
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -74,8 +78,12 @@ def _add_routes(app: FastAPI) -> None:
     for router in routers:
         app.include_router(router)
     app.state.routes = [route for router in routers for route in router.routes]
+    page: Route = _page
+    if (app.state.settings.site / "index.html").exists():
+        app.mount(_ON_DEVICE, _Site(directory=app.state.settings.site, html=True), name="site")
+        page = _page_with_choice
     app.mount("/static", _Fresh(directory=_WEB), name="static")
-    app.add_api_route("/", _page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _add_guards(app: FastAPI, settings: Settings) -> None:
@@ -109,5 +117,26 @@ class _Fresh(StaticFiles):
         return response
 
 
-async def _page() -> FileResponse:
+# What WebAssembly and a worker that has the policy of its page want beyond that of the service.
+_SITE_POLICY = POLICY["Content-Security-Policy"] + (
+    "; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
+)
+
+
+class _Site(_Fresh):
+    """What `make site` built: the page with models that run in the browser."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Content-Security-Policy"] = _SITE_POLICY
+        return response
+
+
+async def _page() -> Response:
     return FileResponse(_WEB / "index.html", headers=_ASK_AGAIN)
+
+
+async def _page_with_choice() -> Response:
+    """The page, which offers to compute on the device it is seen on."""
+    page = (_WEB / "index.html").read_text()
+    return HTMLResponse(page.replace(f"{_CHOICE} hidden>", f"{_CHOICE}>"), headers=_ASK_AGAIN)

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter
 from pydantic import BaseModel
 
+from service.frames import Frame
 from service.models import ServedModel
 from service.online import Online
 from service.state import Edge
@@ -22,6 +23,7 @@ class ServiceKind:
     routers  its routes
     opening  the first message of a session on `/v1/online`
     said     any message after it
+    frame    what a binary one says, if there may be any
     answers  what those are answered with
     follow   begins such a session
     """
@@ -32,5 +34,6 @@ class ServiceKind:
     routers: tuple[APIRouter, ...] = ()
     opening: type[BaseModel]
     said: type[BaseModel]
+    frame: Frame | None = None
     answers: tuple[type[BaseModel], ...]
     follow: Callable[[Any, Any], Awaitable[Online]]

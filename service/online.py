@@ -27,6 +27,7 @@ class Online(ABC):
     def __init__(self, model: ServedModel, moment: Moment[Any], row: Arrays) -> None:
         self.steps = moment.drawn
         self.seed = moment.seed
+        self.told = moment.told()
         self._begun = moment
         self._model = model
         self._state = moment.state
@@ -36,8 +37,8 @@ class Online(ABC):
 
     @abstractmethod
     async def answer(self, message: Any) -> dict[str, Any]:
-        """What is said to one message. Raises pydantic's `ValidationError` or `InvalidRequest` for
-        one that breaks a rule."""
+        """What is said to one message; arrays `(n,)` stand for many numbers. Raises pydantic's
+        `ValidationError` or `InvalidRequest` for one that breaks a rule."""
 
     def token(self) -> str:
         """Where it stands, to go on from exactly there."""
@@ -79,7 +80,8 @@ class Online(ABC):
         """The outputs of the steps, and what they emitted."""
         inputs = {"forced": forced, "force": force} | self._noise(len(force))
         job = GivenSteps(self._state, self._row, inputs, wants_state=True)
-        await run_steps(self._model.engine, [job])
+        if not self._model.engine.run_now(job):
+            await run_steps(self._model.engine, [job])
         self._state, self._ahead = job.state, True
         self.steps += len(force)
         outputs = job.outputs

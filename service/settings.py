@@ -19,6 +19,11 @@ class Settings(BaseSettings):
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
     artifacts: Path = Field(Path("artifacts"), description="folder of the models to serve")
+    site: Path = Field(
+        Path("build/site"),
+        description="folder of the static site; where it is, the page offers to compute on the "
+        "device it is seen on",
+    )
     require: Annotated[tuple[str, ...], NoDecode] = Field(
         (),
         description="names of models without which the service does not start and is not ready, "

@@ -10,7 +10,7 @@ import hashlib
 import json
 import struct
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Generic, Literal, TypeVar
 
 import numpy as np
 from itsdangerous import BadSignature, Signer
@@ -31,17 +31,28 @@ class Edge(BaseModel):
 
 
 E = TypeVar("E", bound=Edge)
+# Whose tokens are good: those of the same files on the same runtime, which go on bit for bit, or
+# those of any runtime, which go on from the same state and round differently from there.
+StatePolicy = Literal["exact", "close"]
 
 
 @dataclass(frozen=True, slots=True)
 class Moment(Generic[E]):
-    """Recurrent state of one row, the randomness still to come, and what lies at its edge."""
+    """Recurrent state of one row, the randomness still to come, and what lies at its edge.
+
+    `runtime` is that of the token it began with, if that was not the one it goes on with.
+    """
 
     state: Arrays
     seed: int
     choice: int
     drawn: int
     edge: E
+    runtime: str | None = None
+
+    def told(self) -> dict[str, str]:
+        """What an answer that goes on from here has to say of it."""
+        return {} if self.runtime is None else {"state_runtime": self.runtime}
 
 
 class StateCodec(Generic[E]):
@@ -66,9 +77,9 @@ class StateCodec(Generic[E]):
         content = struct.pack("<I", len(packed)) + packed + arrays
         return self._signer.sign(base64.urlsafe_b64encode(content)).decode()
 
-    def decode(self, token: str) -> Moment[E]:
+    def decode(self, token: str, policy: StatePolicy = "exact") -> Moment[E]:
         """The moment in a token. Raises `InvalidRequest` for one this service did not sign, and
-        `StateMismatch` for one of another model or runtime."""
+        `StateMismatch` for one of another model or, unless close will do, of another runtime."""
         try:
             signed = self._signer.unsign(token.encode())
             # The last character of a signature has two bits to spare: one spelling only.
@@ -81,20 +92,21 @@ class StateCodec(Generic[E]):
             ) from error
         (size,) = struct.unpack_from("<I", content)
         header = json.loads(content[4 : 4 + size])
-        for what, mine in self._origin.items():
-            if header[what] != mine:
-                raise StateMismatch(f"state is of another {what}: {header[what]}", "state")
+        others = [what for what, mine in self._origin.items() if header[what] != mine]
+        if others and (policy == "exact" or others != ["runtime"]):
+            raise StateMismatch(f"state is of another {others[0]}: {header[others[0]]}", "state")
         return Moment(
             self._unpack(content[4 + size :]),
             header["seed"],
             header["choice"],
             header["drawn"],
             self._edge.model_validate_json(json.dumps(header["edge"])),
+            header["runtime"] if others else None,
         )
 
-    def go_on(self, token: str, seed: int | None) -> Moment[E]:
+    def go_on(self, token: str, seed: int | None, policy: StatePolicy = "exact") -> Moment[E]:
         """The moment in a token, with other randomness if a seed is given. Raises as `decode`."""
-        moment = self.decode(token)
+        moment = self.decode(token, policy)
         return moment if seed is None else replace(moment, seed=seed, choice=0, drawn=0)
 
     def _unpack(self, content: bytes) -> Arrays:

@@ -3,7 +3,7 @@
 `letters` is a layer of LSTM that writes words, accents, currency signs and emoji. `noise` is two
 layers of GRU that write any byte, so most of its text is not UTF-8. `scrawl` is two layers of LSTM
 that move a pen about, read their text once from left to right, and then end; two invented hands
-are stored with it.
+are stored with it. `squint` is a reader of random weights, which makes something of any ink.
 """
 
 import math
@@ -19,6 +19,7 @@ from export.convert import convert, write_artifact
 from export.ink.styles import StyleChoice, add_styles
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
+from models.reader import ReaderConfig, ReaderModel
 from tests.training.tiny import write_corpus, write_run
 from training.ink.corpus import PenCorpus
 from training.ink.prepare import Ink
@@ -27,6 +28,7 @@ from training.text.task import LanguageTask
 LETTERS = LanguageConfig(units=48, embedding=8)
 NOISE = LanguageConfig(cell="gru", layers=2, units=24, embedding=8)
 SCRAWL = HandwritingConfig(units=48, mixtures=4, window=3, embedding=8)
+SQUINT = ReaderConfig(units=64)
 HANDS = ("upright", "hasty")
 
 _TEXT = """Zoë paid €5 for a café crème. «Très bon!» said the owl 🦉 to the naïve fox 🦊.
@@ -34,6 +36,11 @@ It rained; the river rose; nobody minded. ñandú, œuvre, straße: 12€ or 7�
 """
 _UPDATES = 250
 _GOLDEN = {"rows": 4, "steps": 50}
+_KINDS: dict[type[nn.Module], str] = {
+    LanguageModel: "language",
+    HandwritingModel: "handwriting",
+    ReaderModel: "reader",
+}
 
 
 def write_letters(folder: Path) -> Path:
@@ -75,6 +82,8 @@ def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Pa
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
         model.window.parameters_of.bias[-SCRAWL.window :] = math.log(pace)
         model.readout.bias[0] = -1.5  # strokes of some points
+        # Some moves go to the right of all ink, as to a next word, or no text would ever be over.
+        model.readout.bias[1 + SCRAWL.mixtures : 3 + SCRAWL.mixtures] = 2.8
     path = _write(folder, name, model)
     choices = [StyleChoice(id=hand, description=f"invented, {hand}", writer=hand) for hand in HANDS]
     add_styles(
@@ -83,6 +92,17 @@ def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Pa
         choices,
     )
     return path
+
+
+def write_squint(folder: Path) -> Path:
+    """The artifact `squint` in `folder`, which reads a letter every few pieces."""
+    torch.manual_seed(4)
+    model = ReaderModel(SQUINT)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.add_(torch.randn_like(parameter), alpha=0.05)
+        model.readout.weight.mul_(3)  # sure enough to change its mind
+    return _write(folder, "squint", model)
 
 
 def write_tiny(folder: Path) -> Path:
@@ -105,7 +125,7 @@ def invented_ink(writer: str, seed: int) -> Ink:
 
 def _write(folder: Path, name: str, model: nn.Module) -> Path:
     facts: dict[str, Any] = {
-        "kind": "handwriting" if isinstance(model, HandwritingModel) else "language",
+        "kind": _KINDS[type(model)],
         "model": asdict(model.config),
         "batch": _GOLDEN,
         "data": {"name": "made for the tests"},

@@ -33,7 +33,9 @@ _DOES_WITHOUT = {
 # The stages that know of kinds by their objects alone, the folders of the kinds in them, and the
 # files that register those. `models` has the nouns of every kind; lab and bench measure some.
 _STAGES = ("contract", "training", "export", "service")
-_KINDS = {"text": "language", "ink": "handwriting"}
+_KINDS = {"text": "language", "ink": "handwriting", "reader": "reader"}
+# A kind that is built on another: what it reads is what that one writes.
+_BUILT_ON = {"reader": "ink"}
 _REGISTRIES = {"kinds.py", "manifests.py"}
 _OF_NO_KIND = {"cells", "norms", "stack", "recurrence", "generation"}
 _LONGEST_FILE = 400
@@ -69,8 +71,9 @@ def _kind_of(path: Path) -> str | None:
 
 def _names_a_kind(source: str, own: str | None) -> list[str]:
     """Where a source names a kind: by its name as a word, by a module of its folders, or by its
-    networks. A kind may name itself."""
-    others = {folder: name for folder, name in _KINDS.items() if folder != own}
+    networks. A kind may name itself, and what it is built on."""
+    known = {own, _BUILT_ON.get(own or "")}
+    others = {folder: name for folder, name in _KINDS.items() if folder not in known}
     found = [
         node.value
         for node in ast.walk(ast.parse(source))
@@ -129,6 +132,8 @@ def test_no_kind_is_named_outside_its_folders(path: Path) -> None:
         ("def f():\n    from export.ink.golden import draw", None),
         ("from service.text import routes", "ink"),
         ("from contract import ink", None),
+        ("from training.reader.rows import cut", "ink"),
+        ("from training.text.data import streams", "reader"),
         ("from models.handwriting import HandwritingModel", None),
     ],
 )
@@ -139,6 +144,7 @@ def test_a_kind_is_found_wherever_it_is_named(source: str, own: str | None) -> N
 def test_a_kind_may_name_itself() -> None:
     source = "from export.ink.golden import draw\nfrom models.mixture import sample\n"
     assert _names_a_kind(source + "name = 'handwriting'", "ink") == []
+    assert _names_a_kind("from training.ink.corpus import Rows", "reader") == []
 
 
 @pytest.mark.parametrize("path", _python_files(*_HOUSE, "tests"), ids=_name)

@@ -35,6 +35,9 @@ _TOLD_IN = {
     "service.text.schemas": "POST /v1/completions",
     "service.text.tokenizer": "Tokens",
     "service.ink.schemas": "POST /v1/handwriting",
+    "service.reader.schemas": "POST /v1/read",
+    "ReaderOpening": "/v1/online",
+    "ReaderSaid": "/v1/online",
     "service.text.online": "/v1/online",
     "service.ink.online": "/v1/online",
     "service.http.messages": "/v1/online",
@@ -160,7 +163,7 @@ def test_every_verb_is_told_and_none_that_is_gone(command: str) -> None:
     table = set(re.findall(rf"\| `\S+ -m {command} (\w+)", _text("docs/commands.md")))
     assert table == _verbs(command)
     anywhere = re.findall(rf"-m {command} ([a-z]\S*)", _every_page())
-    assert {verb.rstrip("`,.);") for verb in anywhere} <= _verbs(command)
+    assert {verb.rstrip("`,.:);") for verb in anywhere} <= _verbs(command)
 
 
 def test_every_verb_of_the_command_is_told_and_none_that_is_gone() -> None:

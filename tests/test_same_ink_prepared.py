@@ -48,6 +48,7 @@ def _trained(line: Line) -> NDArray[np.float32]:
     return ink.offsets
 
 
+@pytest.mark.long
 def test_two_hundred_lines_are_the_same_offsets_for_training_and_from_a_caller() -> None:
     assert len(_lines()) == _LINES
     different = [

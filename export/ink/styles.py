@@ -11,8 +11,10 @@ import numpy as np
 from safetensors.numpy import save_file
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
+from contract.ending import Ending
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
+from contract.noise import InkNoise
 from export.convert import read_artifact
 from export.parity.report import Served
 from export.parity.served import Graph
@@ -23,6 +25,10 @@ RECIPE = Path(__file__).with_name("styles.toml")
 # Shorter ink says too little of a hand, longer is forgotten again.
 _LENGTH = range(24, 45)  # characters
 _SMALL_LETTERS = 0.6
+# How wide a hand writes is measured on the same text with so much noise, as neatly as is usual.
+_MEASURED = "the quick brown fox jumps over the dog"
+_TIMES, _BIAS = 8, 1.0
+_MOST_STEPS = 40 * len(_MEASURED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +59,8 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     entries: list[StyleEntry] = []
     for choice in choices:
         ink = fitting_lines(corpus, choice.writer)[choice.line]
-        for name, value in read_ink(graph, ink).items():
+        state = read_ink(graph, ink)
+        for name, value in state.items():
             tensors[f"{choice.id}.{name}"] = np.ascontiguousarray(value)
         entries.append(
             StyleEntry(
@@ -61,6 +68,7 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
                 description=choice.description,
                 context=ink.text[-1],
                 height=float(ink.offsets[:, 1].sum()),
+                advance=advance_of(graph, state, ink.text[-1]),
             )
         )
     save_file(tensors, artifact / STYLES)
@@ -98,3 +106,31 @@ def read_ink(graph: Graph, ink: Ink) -> Arrays:
     state, _ = graph.run(graph.initial_state(1), steps, row)
     after = {name: value[0] for name, value in state.items()}
     return after | {"kappa": after["kappa"] - np.float32(len(text) - 1)}
+
+
+def advance_of(graph: Graph, state: Arrays, context: str) -> float:
+    """How wide the model writes a character in a hand, in units: the mean of some lines."""
+    text = encode(f"{context} {_MEASURED}")
+    symbols = np.full((_TIMES, WINDOW_SYMBOLS), END, np.int64)
+    symbols[:, : len(text)] = text
+    row = {
+        "text": symbols,
+        "length": np.full(_TIMES, len(text)),
+        "bias": np.full(_TIMES, _BIAS, np.float32),
+    }
+    noise = [InkNoise(0, choice).take(0, _MOST_STEPS) for choice in range(_TIMES)]
+    steps = {
+        "forced": np.zeros((_MOST_STEPS, _TIMES, 3), np.float32),
+        "force": np.zeros((_MOST_STEPS, _TIMES), bool),
+        "uniform": np.stack([uniform for uniform, _ in noise], axis=1),
+        "normal": np.stack([normal for _, normal in noise], axis=1),
+    }
+    begin = {name: np.stack([value] * _TIMES) for name, value in state.items()}
+    _, outputs = graph.run(begin, steps, row)
+    widths = []
+    for line in range(_TIMES):
+        drawn = outputs["drawn"][:, line]
+        end = Ending().first(outputs["ended"][:, line], drawn)
+        # The first move is from the end of the hand's own ink to the beginning of the line.
+        widths.append(np.ptp(drawn[1:end, 0].cumsum(dtype=np.float64)))
+    return float(np.mean(widths)) / len(_MEASURED)

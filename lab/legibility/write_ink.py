@@ -10,72 +10,133 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.alphabets import END, WINDOW_SYMBOLS, encode
+from contract.alphabets import WINDOW_SYMBOLS
+from contract.ending import Ending
 from contract.golden import Arrays
+from contract.ink import InkManifest
 from export.convert import read_artifact
 from export.parity.served import ServedGraph
+from service.ink.line import InkEdge, hand_after, in_sight, on_its_line, row_of
+from service.state import Moment
 
 ROWS = 50  # side by side
 CHUNK_STEPS = 32
 # Four times the points a character takes; who is not done by then never will be.
 _STEPS_PER_CHARACTER, _STEPS_BESIDES = 40, 100
 
+Hand = Moment[InkEdge]
+
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """Offsets `(N, 3)`: dx, dy (up) and pen_up; `ended` by the model, not cut off by the limit."""
+    """Offsets `(N, 3)` as they are shown on a line: dx, dy (up) and pen_up; `ended` by the rule,
+    not cut off by the limit. `drawn (M, 3)` is what the graph drew, those beyond the end too, and
+    `past (M,)` whether the window had left the text with the pen up before each."""
 
     offsets: NDArray[np.float32]
     ended: bool
+    drawn: NDArray[np.float32]
+    past: NDArray[np.bool_]
+
+
+class Pen:
+    """A pen of an artifact on one thread: whatever is measured with it, it is not the speed."""
+
+    def __init__(self, artifact: Path) -> None:
+        manifest = read_artifact(artifact)
+        assert isinstance(manifest, InkManifest), f"{artifact} is no pen"
+        self.manifest = manifest
+        path = artifact / manifest.graphs.scan.plain
+        self._graph = ServedGraph(path, manifest.ports, scan=True, threads=1)
+
+    def fresh(self) -> Hand:
+        """A hand that is made up as it writes."""
+        state = {name: rows[0] for name, rows in self._graph.initial_state(1).items()}
+        return Moment(state, 0, 0, 0, InkEdge())
+
+    def write(
+        self,
+        texts: Sequence[str],
+        bias: float,
+        seed: int,
+        hands: Sequence[Hand] | None = None,
+        further: int = 0,
+    ) -> list[Written]:
+        """Each text on a line, in a hand each or in made-up ones, and at least `further` points
+        after its end. The same seed, text, hand and place in `texts` give the same ink.
+
+        Raises `ValueError` for a text the model cannot be asked for.
+        """
+        for text in texts:
+            if not 0 < len(text) < WINDOW_SYMBOLS:
+                raise ValueError(
+                    f"{text!r} has {len(text)} characters; 1 to {WINDOW_SYMBOLS - 1} fit"
+                )
+        hands = hands or [self.fresh()] * len(texts)
+        written: dict[int, Written] = {}
+        # Texts of about one length together, or all of a batch would wait for its longest.
+        order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+        for start in range(0, len(order), ROWS):
+            places = order[start : start + ROWS]
+            noise = [np.random.default_rng([seed, place]) for place in places]
+            some = [(texts[place], hands[place]) for place in places]
+            rows = self._rows(some, bias, noise, further)
+            written.update(zip(places, rows, strict=True))
+        return [written[place] for place in range(len(texts))]
+
+    def hand_after(self, hand: Hand, text: str, ink: NDArray[np.float32]) -> Hand:
+        """The hand as it is at the end of this ink of its own `(N, 3)`."""
+        steps = {
+            "forced": ink[:, None],
+            "force": np.ones((len(ink), 1), np.bool_),
+            "uniform": np.full((len(ink), 1), 0.5, np.float32),
+            "normal": np.zeros((len(ink), 1, 2), np.float32),
+        }
+        row = _stacked([row_of(text, hand.edge, self.manifest, bias=0.0)])
+        state, _ = self._graph.run(_stacked([hand.state]), steps, row)
+        after = {name: rows[0] for name, rows in state.items()}
+        return hand_after(hand, in_sight(text, hand.edge), ink, after, drawn=0)
+
+    def _rows(
+        self,
+        lines: Sequence[tuple[str, Hand]],
+        bias: float,
+        noise: Sequence[np.random.Generator],
+        further: int,
+    ) -> list[Written]:
+        """Rows side by side, until all have ended or reached their limit."""
+        row = _stacked([row_of(text, hand.edge, self.manifest, bias) for text, hand in lines])
+        state = _stacked([hand.state for _, hand in lines])
+        limits = [_STEPS_BESIDES + _STEPS_PER_CHARACTER * len(text) for text, _ in lines]
+        rules = [Ending() for _ in lines]
+        ends: list[int | None] = [None] * len(lines)
+        drawn = np.zeros((0, len(lines), 3), np.float32)
+        past = np.zeros((0, len(lines)), np.bool_)
+        while any(
+            len(drawn) < (limit if end is None else min(limit, end) + further)
+            for end, limit in zip(ends, limits, strict=True)
+        ):
+            state, outputs = self._graph.run(state, _steps(noise), row)
+            for i, rule in enumerate(rules):
+                if ends[i] is None:
+                    found = rule.first(outputs["ended"][:, i], outputs["drawn"][:, i])
+                    ends[i] = None if found is None else len(drawn) + found
+                    rule.follow(outputs["drawn"][:, i])
+            drawn = np.concatenate([drawn, outputs["drawn"]])
+            past = np.concatenate([past, outputs["ended"]])
+        return [
+            _cut(hand, drawn[:, i], past[:, i], end, limit)
+            for i, ((_, hand), end, limit) in enumerate(zip(lines, ends, limits, strict=True))
+        ]
 
 
 def write(artifact: Path, texts: Sequence[str], bias: float, seed: int) -> list[Written]:
-    """Each text on a line. The same seed, text and place in `texts` give the same ink.
-
-    Raises `ValueError` for a text the model cannot be asked for.
-    """
-    for text in texts:
-        if not 0 < len(text) < WINDOW_SYMBOLS:
-            raise ValueError(f"{text!r} has {len(text)} characters; 1 to {WINDOW_SYMBOLS - 1} fit")
-    manifest = read_artifact(artifact)
-    path = artifact / manifest.graphs.scan.plain
-    # On one thread: whatever is measured here, it is not the speed.
-    graph = ServedGraph(path, manifest.ports, scan=True, threads=1)
-    written: dict[int, Written] = {}
-    # Texts of about one length together, or all of a batch would wait for its longest.
-    order = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    for start in range(0, len(order), ROWS):
-        places = order[start : start + ROWS]
-        noise = [np.random.default_rng([seed, place]) for place in places]
-        rows = _write_rows(graph, [texts[place] for place in places], bias, noise)
-        written.update(zip(places, rows, strict=True))
-    return [written[place] for place in range(len(texts))]
+    """As `Pen.write`, in made-up hands."""
+    return Pen(artifact).write(texts, bias, seed)
 
 
-def _write_rows(
-    graph: ServedGraph, texts: Sequence[str], bias: float, noise: Sequence[np.random.Generator]
-) -> list[Written]:
-    """Rows side by side, until all have ended or reached their limit."""
-    row, state = _row(texts, bias), graph.initial_state(len(texts))
-    limits = np.array([_STEPS_BESIDES + _STEPS_PER_CHARACTER * len(text) for text in texts])
-    drawn = np.zeros((0, len(texts), 3), np.float32)
-    ended = np.zeros((0, len(texts)), np.bool_)
-    while (~ended.any(axis=0) & (len(ended) < limits)).any():
-        state, outputs = graph.run(state, _steps(noise), row)
-        drawn = np.concatenate([drawn, outputs["drawn"]])
-        ended = np.concatenate([ended, outputs["ended"]])
-    return [_cut(drawn[:, i], ended[:, i], limit) for i, limit in enumerate(limits)]
-
-
-def _row(texts: Sequence[str], bias: float) -> Arrays:
-    symbols = np.full((len(texts), WINDOW_SYMBOLS), END, np.int64)  # (B, U)
-    for line, text in zip(symbols, texts, strict=True):
-        line[: len(text)] = encode(text)
-    return {
-        "text": symbols,
-        "length": np.array([len(text) for text in texts], np.int64),
-        "bias": np.full(len(texts), bias, np.float32),
-    }
+def _stacked(rows: Sequence[Arrays]) -> Arrays:
+    return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
 
 def _steps(noise: Sequence[np.random.Generator]) -> Arrays:
@@ -92,10 +153,14 @@ def _steps(noise: Sequence[np.random.Generator]) -> Arrays:
     }
 
 
-def _cut(drawn: NDArray[np.float32], ended: NDArray[np.bool_], limit: int) -> Written:
-    """What was written before the first step that says the text has ended, `limit` steps at most.
+def _cut(
+    hand: Hand, drawn: NDArray[np.float32], past: NDArray[np.bool_], end: int | None, limit: int
+) -> Written:
+    """What was written before the step that ended the text, `limit` steps at most.
 
     The point drawn at that step is where a next word would begin, no ink.
     """
-    over = bool(ended[:limit].any())
-    return Written(drawn[: int(ended.argmax()) if over else limit], over)
+    ended = end is not None and end < limit
+    ink = drawn[: end if ended else limit]
+    shown = on_its_line(ink, hand.edge) if len(ink) else ink
+    return Written(shown, ended, drawn, past)

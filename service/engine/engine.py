@@ -16,7 +16,7 @@ import numpy as np
 
 from contract.golden import Arrays
 from service.engine import terms
-from service.engine.jobs import GivenSteps, Job, length
+from service.engine.jobs import GivenSteps, Job, Replay, length
 from service.engine.pace import Pace
 from service.engine.runtime import Runner, stack_rows
 from service.engine.schedule import Schedule, Ticket
@@ -32,6 +32,8 @@ MOST_FAILURES = 3
 _PATIENCE_S = 5.0  # with a run that was under way when the service stopped
 _LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its price as well
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
+# What whoever asks may run itself: nobody else on its thread, the event loop, waits for longer.
+_SHORT_S = 0.002
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,30 +51,6 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         """Those of the settings."""
         return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
-
-
-class Replay(GivenSteps):
-    """Reads the last steps of a finished job again, for the state after exactly the last.
-
-    A chunk may run past the byte a job ends at, and the state is only known where chunks begin.
-    """
-
-    def __init__(self, job: Job, state: Arrays, inputs: Arrays) -> None:
-        super().__init__(state, job.row, inputs, wants_state=True)
-        self._job = job
-
-    @property
-    def cancelled(self) -> bool:  # type: ignore[override]
-        return self._job.cancelled
-
-    def finish(self, state: Arrays | None) -> None:
-        self._job.finish(state)
-
-    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        self._job.fail(error)  # the state it was to find is not this one
-
-    def publish(self) -> None:
-        self._job.publish()
 
 
 class Engine:
@@ -102,6 +80,9 @@ class Engine:
         self._wake = threading.Condition()
         self._stopping = False
         self._failures = 0  # runs that failed since the last that did not
+        self._idle = False  # its thread sleeps, and touches nothing until it has the lock
+        self._failed: Exception | None = None  # what a run on another thread ended with
+        self._now_again_s = 0.0  # when the next may be
         self._working_since_s: float | None = None
         self.ready = False
         self.attested = threading.Event()  # set once it is known whether it is ready
@@ -147,6 +128,39 @@ class Engine:
             self._metrics.waiting.set(len(self._schedule.waiting))
             self._wake.notify()
 
+    def run_now(self, job: GivenSteps) -> bool:
+        """Run a short job on this thread if nothing else is to do; whether it has ended.
+
+        Handing it to the engine's thread and back takes as long as a step. Of the time of this
+        thread no more than two thirds are taken. Raises `EngineFault`.
+        """
+        if not self._wake.acquire(blocking=False):
+            return False
+        try:
+            now_s = time.monotonic()
+            if not self._may_run_now(job, now_s):
+                return False
+            self._run_alone(job, job.steps_wanted())
+            self._failures = 0
+            ended_s = time.monotonic()
+            self._now_again_s = ended_s + (ended_s - now_s) / 2
+            return True
+        except Exception as error:
+            self._failed = error  # its own thread will find another runner
+            self._wake.notify()
+            raise _fault(error) from error
+        finally:
+            self._wake.release()
+
+    def _may_run_now(self, job: GivenSteps, now_s: float) -> bool:
+        if not (self.ready and self._idle) or self._stopping or self._failed is not None:
+            return False
+        if self._schedule.waiting or not self._now_again_s <= now_s < terms.current().deadline_s:
+            return False
+        steps = job.steps_wanted()
+        step_s = self._pace.step_s(1, filtered=job.filtered)
+        return steps <= self._limits.chunk_steps and steps * step_s <= _SHORT_S
+
     def _refuse(self, jobs: Sequence[Job], asked: Terms) -> None:
         """Raise `Overloaded` if these had better come later, `DeadlineExceeded` if it is too late
         for them."""
@@ -186,6 +200,8 @@ class Engine:
         schedule = self._schedule
         with self._wake:
             while not self._stopping:
+                if self._failed is not None:
+                    return True
                 now_s = time.monotonic()
                 self._clear(now_s)
                 while (following := schedule.next(now_s)) is not None:
@@ -196,7 +212,9 @@ class Engine:
                     self._working_since_s = now_s
                     return True
                 self._working_since_s = None
+                self._idle = True
                 self._wake.wait(_LOOK_S if schedule.waiting else None)
+                self._idle = False
             return False
 
     def _clear(self, now_s: float) -> None:
@@ -215,6 +233,10 @@ class Engine:
 
     def _run_chunk(self) -> None:
         """One chunk of every row. Filtered rows have a run of their own where that is faster."""
+        if self._failed is not None:
+            error, self._failed = self._failed, None
+            self._recover([], error)
+            return
         slots = sorted(self._schedule.slots)
         filtered = [slot for slot in slots if self._schedule.slots[slot].job.filtered]
         plain = [slot for slot in slots if slot not in filtered]
@@ -250,7 +272,7 @@ class Engine:
         log.error("a run of %s failed", self._thread.name, exc_info=error)
         self._failures += 1
         self._metrics.faults.inc()
-        fault = EngineFault(f"the run of the model failed: {type(error).__name__}")
+        fault = _fault(error)
         for slot in slots:
             ticket = self._schedule.slots.get(slot)
             if ticket is not None:  # it may have ended before another of its run failed
@@ -291,6 +313,19 @@ class Engine:
             self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
         return run_s
 
+    def _run_alone(self, job: GivenSteps, steps: int) -> None:
+        """All of its steps in a slot that is free; what `_run` and `_hand_out` do for many."""
+        row, steps_in = stack_rows([job.row], axis=0), stack_rows([job.inputs(steps)], axis=1)
+        self._runner.load(0, job.state)
+        began_s = time.perf_counter()
+        outputs = self._runner.run([0], steps_in, row, filtered=job.filtered)
+        self._pace.follow(1, (time.perf_counter() - began_s) / steps, filtered=job.filtered)
+        _require_numbers(outputs)
+        self._metrics.rows_per_run.observe(1)
+        self._metrics.steps.inc(steps)
+        job.accept({name: array[:, 0] for name, array in outputs.items()})
+        job.finish(self._runner.read(0) if job.wants_state else None)
+
     def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
         job = ticket.job
         if not job.accept(outputs):
@@ -317,7 +352,6 @@ class Engine:
         if slot in self._schedule.slots:
             self._park(slot)
         self._schedule.place(slot, ticket, now_s)
-        self._rows.clear()
         self._runner.load(slot, ticket.job.state)
 
     def _park(self, slot: int) -> None:
@@ -350,6 +384,10 @@ class Engine:
 
 def _late() -> DeadlineExceeded:
     return DeadlineExceeded("it could not be finished within its deadline")
+
+
+def _fault(error: Exception) -> EngineFault:
+    return EngineFault(f"the run of the model failed: {type(error).__name__}")
 
 
 def _require_numbers(outputs: Arrays) -> None:

@@ -144,6 +144,30 @@ class GivenSteps(Job):
         self.done(self)
 
 
+class Replay(GivenSteps):
+    """Reads the last steps of a finished job again, for the state after exactly the last.
+
+    A chunk may run past the byte a job ends at, and the state is only known where chunks begin.
+    """
+
+    def __init__(self, job: Job, state: Arrays, inputs: Arrays) -> None:
+        super().__init__(state, job.row, inputs, wants_state=True)
+        self._job = job
+
+    @property
+    def cancelled(self) -> bool:  # type: ignore[override]
+        return self._job.cancelled
+
+    def finish(self, state: Arrays | None) -> None:
+        self._job.finish(state)
+
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        self._job.fail(error)  # the state it was to find is not this one
+
+    def publish(self) -> None:
+        self._job.publish()
+
+
 async def run_steps(engine: "Engine", jobs: Sequence[GivenSteps]) -> None:
     """Queue the jobs and wait for all of them; they are cancelled if nobody waits any more.
 

@@ -22,6 +22,9 @@ from service.settings import Settings
 log = logging.getLogger(__name__)
 
 Provider = Literal["cpu", "cuda"]
+# Of equal numbers ArgMax of the CUDA provider takes the first since this version. Before it took
+# any, and the sampler's cumulative sums are full of equal numbers.
+_FIRST_OF_EQUALS = (1, 31)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +47,13 @@ class Runtime:
         return f"{base}-{_simd()}" if self.provider == "cpu" else f"{base}-{self.slots}"
 
     def session(self, artifact: Artifact, name: str) -> ort.InferenceSession:
-        """A session for one graph of an artifact. Raises `ArtifactError` if its files have changed
-        or onnxruntime refuses it."""
+        """A session for one graph of an artifact. Raises `ArtifactError` if its files have changed,
+        onnxruntime refuses it, or is too old for the provider."""
+        if self.provider == "cuda" and _version() < _FIRST_OF_EQUALS:
+            raise ArtifactError(
+                f"onnxruntime {ort.__version__} on CUDA may take any of equal numbers for the "
+                "largest; it must be 1.31 or later, or EVENKEEL_PROVIDER=cpu"
+            )
         graph, weights = artifact.read(name), artifact.weights()
         options = ort.SessionOptions()
         # By name onnxruntime would map the file: overwritten in place, it would change what serves.
@@ -139,8 +147,10 @@ class ScanRunner:
         session = self._filtered if filtered else self._plain
         if not filtered:
             row = {name: row[name] for name in self._plain_row}
-        chosen = np.asarray(slots)
-        state = {name: array.take(chosen, axis=0) for name, array in self._state.items()}
+        # Of one row a view: copying a row by its number takes as long as some operators.
+        first = slots[0]
+        chosen = slice(first, first + 1) if len(slots) == 1 else np.asarray(slots)
+        state = {name: array[chosen] for name, array in self._state.items()}
         results = session.run(self._after + self._outputs, state | steps | row)
         for array, after in zip(self._state.values(), results, strict=False):
             array[chosen] = after
@@ -234,6 +244,10 @@ def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:
         place = (*[slice(None)] * axis, None)
         return {name: array[place] for name, array in rows[0].items()}
     return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
+
+
+def _version() -> tuple[int, ...]:
+    return tuple(int(part) for part in ort.__version__.split(".")[:2])
 
 
 def _cuda_works() -> bool:

@@ -1,10 +1,13 @@
 """How many threads a model's session gets when the settings do not say: what is fastest here."""
 
 import logging
+import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from service.artifact import Artifact
 from service.engine.pace import median_step_s
@@ -17,6 +20,44 @@ _RUNS = 9
 _GAIN = 0.95
 
 
+def usable_cores(root: Path = Path("/")) -> int:
+    """How many cores a session may keep busy: those of this process's affinity or, if that is less,
+    the whole ones of the CPU quota of its control group or of one around that; 1 at least.
+
+    Threads of a session spin while they wait for each other. What a quota does not cover is paid
+    for with time in which nothing of the process runs, so half a core is no core. `root` is where
+    `/proc` and `/sys` are.
+    """
+    cores = len(os.sched_getaffinity(0))
+    return max(1, math.floor(min([cores, *_quotas(root)])))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """In cores, of version 1 and version 2; groups without one are left out."""
+    with suppress(OSError):  # no control groups here
+        for line in (root / "proc/self/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            mounted = root / "sys/fs/cgroup" / (controllers and "cpu")
+            group = mounted / path.strip("/")
+            groups = [group, *group.parents]
+            # A container may have its own group mounted there, whatever the path says.
+            for folder in groups[: groups.index(mounted) + 1]:
+                yield from _quota(folder)
+
+
+def _quota(group: Path) -> Iterator[float]:
+    with suppress(OSError, ValueError):  # it has no such file, or says "max"
+        if (both := group / "cpu.max").exists():
+            quota, period = map(int, both.read_text().split())
+        else:
+            quota = int((group / "cpu.cfs_quota_us").read_text())
+            period = int((group / "cpu.cfs_period_us").read_text())
+        if quota > 0:  # -1 of version 1 is none
+            yield quota / period
+
+
 def fastest_runner(
     artifact: Artifact,
     runtime: Runtime,
@@ -27,9 +68,9 @@ def fastest_runner(
     """The runner of one model with one thread, or two, four and so on while more are faster.
 
     More than a small model can use are slower, and so are more than the neighbours leave free.
-    `step_s` measures a runner; None takes this machine's `cores`, and the time of one row's step.
+    `step_s` measures a runner; None takes the `usable_cores`, and the time of one row's step.
     """
-    cores = cores or len(os.sched_getaffinity(0))
+    cores = cores or usable_cores()
     step_s = step_s or partial(median_step_s, rows=1, runs=_RUNS)
     best = replace(runtime, threads=1)
     runner = make_runner(artifact, best)
@@ -42,5 +83,5 @@ def fastest_runner(
             break
         runner, best = other, more
     measured = ", ".join(f"{n}: {s * 1e6:.0f}" for n, s in taken_s.items())
-    log.info("%s: %d threads (µs a step: %s)", artifact.name, best.threads, measured)
+    log.info("%s: %d threads of %d (µs a step: %s)", artifact.name, best.threads, cores, measured)
     return runner, best

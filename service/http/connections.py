@@ -41,6 +41,7 @@ _LINGER_S = 1.0
 # Of what waits to be read, as much has to leave in `request_timeout_s`.
 _LEAST_READ_BYTES = 32 * 1024
 _UNSENT_BYTES = 128 * 1024
+_NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
 
 
 class Gate:
@@ -283,10 +284,11 @@ class WebSocketConnection(_Watched, WebSocketsSansIOProtocol):
             self.transport.close()
 
     def send_receive_event_to_app(self) -> None:
-        try:
-            b"".join(self.frames).decode()
-        except UnicodeDecodeError:  # uvicorn would log a traceback; the application refuses bytes
-            self.curr_msg_data_type = "bytes"
+        if self.curr_msg_data_type == "text":
+            try:
+                b"".join(self.frames).decode()
+            except UnicodeDecodeError:  # uvicorn would log a traceback; this is no JSON either
+                self.frames = [_NO_TEXT]
         super().send_receive_event_to_app()
 
     def pause_writing(self) -> None:

@@ -39,7 +39,8 @@ class Answer(BaseModel):
 
 
 class AnswerHead(Answer):
-    """What the answer to any request for a model's work begins with."""
+    """What the answer to any request for a model's work begins with; `state_runtime` is that of
+    the token it goes on from, if it is another and that was allowed."""
 
     id: str
     object: str
@@ -47,6 +48,7 @@ class AnswerHead(Answer):
     model: str
     system_fingerprint: str
     seed: int
+    state_runtime: str | None = None
 
 
 class ErrorFacts(Answer):

@@ -14,6 +14,8 @@ from pydantic import (
 from pydantic.json_schema import JsonSchemaValue
 from pydantic_core import CoreSchema
 
+from service.state import StatePolicy
+
 _INTEGERS_OF_FLOATS = 2.0**53
 # What rounds to the least normal float32 or more, and what rounds past the largest: half a step
 # below either. Of smaller numbers few digits are left, and some kernels take them for 0.
@@ -102,6 +104,7 @@ class WorkRequest(RequestBody):
 
     seed: Seed | None = None
     state: str | None = None
+    state_policy: StatePolicy = "exact"
     return_state: bool = False
     stream: bool = False
     resume: bool = Field(

@@ -18,7 +18,7 @@ from service.http.errors import refuse
 
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
-_POLICY = {
+POLICY = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
     "connect-src 'self' ws: wss:; object-src 'none'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'",
@@ -72,7 +72,9 @@ class Guard:
 def _with_policy(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"].endswith("http.response.start"):  # that of a refused WebSocket too
-            MutableHeaders(scope=message).update(_POLICY)
+            headers = MutableHeaders(scope=message)
+            for name, value in POLICY.items():
+                headers.setdefault(name, value)
         await send(message)
 
     return guarded

@@ -7,6 +7,7 @@ from fastapi import APIRouter
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
+from service.frames import Frame
 from service.http.described import COMPONENTS, Answer, ErrorBody
 from service.http.document import VERSION
 from service.http.fields import RequestBody
@@ -14,6 +15,13 @@ from service.kind import ServiceKind
 from service.kinds import KINDS
 
 _CHANNEL = {"$ref": "#/channels/online"}
+_FRAME, _NUMBERS = "Frame", "Numbers"  # of the names of binary messages
+_BARE: dict[str, Any] = {
+    "summary": "The answer to a binary message: the numbers of the answer as JSON, in the order "
+    "they have there, as float32, little-endian.",
+    "contentType": "application/octet-stream",
+    "payload": {"type": "string", "format": "binary"},
+}
 _DESCRIPTION = """\
 Follows what is written, one step at a time. The first message names a model and opens a session;
 every message after it is answered before the next is read. After an error the socket is closed with
@@ -21,12 +29,14 @@ every message after it is answered before the next is read. After an error the s
 
 
 class Opened(Answer):
-    """The answer to the first message; `seed` is of what the model writes by itself."""
+    """The answer to the first message; `seed` is of what the model writes by itself, and
+    `state_runtime` that of the token, if it is another and that was allowed."""
 
     model: str
     kind: str
     seed: int
     system_fingerprint: str
+    state_runtime: str | None = None
 
 
 class StateAsked(RequestBody):
@@ -65,22 +75,31 @@ def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
         model.__name__: {"summary": model.__doc__, "payload": payloads[model, mode]}
         for model, mode in listed
     }
+    frames = {kind.said.__name__ + _FRAME: kind.frame for kind in kinds.values() if kind.frame}
+    messages |= {name: _frame(frame) for name, frame in frames.items()} | {_NUMBERS: _BARE}
     named = {name: {"$ref": f"#/components/messages/{name}"} for name in messages}
+    hears = _of_channel([*(model.__name__ for model in heard), *frames])
+    tells = _of_channel([*(model.__name__ for model in told), _NUMBERS])
     return {
         "asyncapi": "3.0.0",
         "info": {"title": "Evenkeel online", "version": VERSION, "description": _DESCRIPTION},
         "defaultContentType": "application/json",
         "channels": {"online": {"address": "/v1/online", "messages": named}},
         "operations": {
-            "hear": {"action": "receive", "channel": _CHANNEL, "messages": _of_channel(heard)},
-            "answer": {"action": "send", "channel": _CHANNEL, "messages": _of_channel(told)},
+            "hear": {"action": "receive", "channel": _CHANNEL, "messages": hears},
+            "answer": {"action": "send", "channel": _CHANNEL, "messages": tells},
         },
         "components": {"messages": messages, "schemas": schemas["$defs"]},
     }
 
 
-def _of_channel(models: Iterable[type[BaseModel]]) -> list[dict[str, str]]:
-    return [{"$ref": f"#/channels/online/messages/{model.__name__}"} for model in models]
+def _of_channel(names: Iterable[str]) -> list[dict[str, str]]:
+    return [{"$ref": f"#/channels/online/messages/{name}"} for name in names]
+
+
+def _frame(frame: Frame) -> dict[str, Any]:
+    said = f"A binary message: `{frame.field}` alone, as {frame.dtype.name}, little-endian."
+    return _BARE | {"summary": said}
 
 
 router = APIRouter(include_in_schema=False)

@@ -1,5 +1,8 @@
 """Handwriting models as a kind that is served."""
 
+import numpy as np
+
+from service.frames import Frame
 from service.ink import routes, styles
 from service.ink.described import Mixture, PointsWritten
 from service.ink.line import InkEdge
@@ -14,6 +17,7 @@ INK = ServiceKind(
     routers=(routes.router, styles.router),
     opening=InkOpening,
     said=InkSaid,
+    frame=Frame("point", np.dtype("<f4")),
     answers=(Mixture, PointsWritten),
     follow=follow,
 )

@@ -1,7 +1,6 @@
 """Where lines of handwriting stand on a page, and how a text is broken into lines."""
 
 import math
-import textwrap
 from dataclasses import dataclass
 
 from contract.alphabets import LONGEST_LINE
@@ -9,7 +8,10 @@ from contract.alphabets import LONGEST_LINE
 _SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
 _MARGIN = 0.5  # of a line height
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders
-_ROOM = 0.9  # of the width between margins: no hand keeps to its average advance
+# Of the width between margins: no hand keeps to its average advance, and what few lines are longer
+# still ends within the margin.
+_ROOM = 0.93
+_LAST_LINE = 3  # a last line shorter than a third of the others looks lost
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,16 +56,52 @@ class Layout:
 
 
 def break_text(text: str, longest: int) -> list[str]:
-    """The lines of a text, none longer than `longest` characters.
+    """The lines of a text, none longer than `longest` characters, 2 or more.
 
-    Lines end where the text's own do and otherwise at spaces; a word longer than a line is split.
-    Spaces that follow one another become one, blank lines become empty ones.
+    Lines end where the text's own do and otherwise at spaces, as evenly as the fewest lines can be
+    filled; a word longer than a line is divided, by its own hyphens if it has any. Spaces that
+    follow one another become one, blank lines become empty ones.
     """
     lines: list[str] = []
     for paragraph in text.splitlines():
-        words = " ".join(paragraph.split())
-        # A hyphen is the writer's: a line that ends with it would read as a divided word.
-        wrapped = textwrap.wrap(words, longest, break_on_hyphens=False) or [""]
-        # textwrap leaves a space at the end of a full line when a word to be split follows.
-        lines += [line.rstrip() for line in wrapped]
+        words: list[str] = []
+        for whole in paragraph.split():
+            word = whole
+            while len(word) > longest:
+                part, word = _divide(word, longest)
+                lines += _fill([*words, part], longest)
+                words = []
+            words.append(word)
+        lines += _fill(words, longest)
     return lines
+
+
+def _divide(word: str, longest: int) -> tuple[str, str]:
+    """A part of a word that ends a line, and the rest."""
+    place = word.rfind("-", 0, longest) + 1
+    if place > 1:
+        return word[:place], word[place:]
+    return word[: longest - 1] + "-", word[longest - 1 :]
+
+
+def _fill(words: list[str], longest: int) -> list[str]:
+    """The fewest lines, and of those the ones whose room left over has the least sum of squares;
+    the last may be short."""
+    # For the first n words: how many lines they take, the squares, and where the last one begins.
+    best = [(0, 0, 0)]
+    for end in range(1, len(words) + 1):
+        wanted = longest if end < len(words) else longest // _LAST_LINE
+        ways, length = [], -1
+        for start in reversed(range(end)):
+            length += 1 + len(words[start])
+            if length > longest:
+                break
+            count, squares, _ = best[start]
+            ways.append((count + 1, squares + max(wanted - length, 0) ** 2, start))
+        best.append(min(ways))
+    lines, end = [], len(words)
+    while end:
+        start = best[end][2]
+        lines.append(" ".join(words[start:end]))
+        end = start
+    return lines[::-1] or [""]

@@ -1,21 +1,24 @@
 """A line of ink as one row of the engine. Text in, offsets of a pen out.
 
-A hand is recurrent state. It comes from nothing, from the line before, from a stored style or from
-a person's own strokes, and the next line goes on from it.
+A hand is recurrent state: of a stored style, of a person's own strokes, or of the first line in a
+hand the model makes up. Every further line begins from that state and not from where the line
+before ended: the ink a model wrote is a poor guide to a hand, and pages that go on from it decay.
 Shapes: n points; an offset is dx, dy in units of the model, y up, and 1 where the pen leaves.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from contract import alphabets
+from contract.ending import Ending
 from contract.golden import Arrays
 from contract.ink import InkManifest
 from contract.noise import InkNoise
 from service.engine.jobs import Generation, Piece
 from service.errors import InvalidRequest
+from service.ink.letters import bases
 from service.state import Edge, Moment
 
 # A line that takes so many points has lost its way; most take a quarter.
@@ -32,32 +35,36 @@ _POINTS_OF_BASELINE = 60
 
 @dataclass(slots=True)
 class InkPiece(Piece):
-    """Offsets `(n, 3)` since the last piece and the character being written."""
+    """Offsets `(n, 3)` since the last piece, the character the window was at for each `(n,)`, and
+    the one being written."""
 
     offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.float32))
+    characters: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     character: int = 0
 
 
 class InkEdge(Edge):
     """The character the window leaves behind, which stays in its sight, and the height of the pen
-    over the baseline in units; of a session, where on the page its pen is and if its text has
-    `ended`."""
+    over the baseline in units; of a session, where on the page its pen is, how far right of it its
+    ink may reach in units, and if its text has `ended`. `advance` is the width of a character of
+    the hand in units, where that is known."""
 
     context: str = ""
     height: float = 0.0
+    advance: float | None = None
     place: tuple[float, float] | None = None
+    reach: float = 0.0
     ended: bool = False
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a hand to write in, or one has yet to be made up."""
+        return bool(self.context)
 
 
 def encode(text: str, manifest: InkManifest) -> np.ndarray:
-    """The symbols `(n,)` of a text. Raises `InvalidRequest` naming a character it does not know."""
-    try:
-        return np.array(alphabets.encode(text, manifest.alphabet.characters), np.int64)
-    except alphabets.UnknownCharacter as error:
-        raise InvalidRequest(
-            f"text has {error.character!r} at {error.place}; this model writes printable ASCII",
-            "text",
-        ) from error
+    """The symbols `(n,)` of a text that has passed `letters.written`, of its base letters."""
+    return np.array(alphabets.encode(bases(text), manifest.alphabet.characters), np.int64)
 
 
 def row_of(text: str, edge: InkEdge, manifest: InkManifest, bias: float) -> Arrays:
@@ -87,13 +94,24 @@ def hand_after(
     steps of randomness used. The window is moved back to what of the text stays in sight."""
     kappa = state["kappa"] - np.float32(len(text) - 1)
     edge = InkEdge(context=text[-1], height=_height(ink))
-    return Moment(state | {"kappa": kappa}, before.seed, before.choice, before.drawn + drawn, edge)
+    drawn += before.drawn
+    return replace(before, state=state | {"kappa": kappa}, drawn=drawn, edge=edge)
+
+
+def on_its_line(ink: np.ndarray, edge: InkEdge) -> np.ndarray:
+    """Ink `(n, 3)` of a line from its beginning, n at least 1, as it is shown: its first move is
+    from the end of the hand's own ink, wherever that was, to the beginning of the line."""
+    shown = ink.copy()
+    if edge.known:
+        shown[0, 0] = np.clip(shown[0, 0] - SPACE_UNITS, 0, SPACE_UNITS)
+        shown[0, 1] += np.float32(edge.height)
+    return shown
 
 
 def at_end(hand: Moment[InkEdge]) -> Moment[InkEdge]:
     """The same with its text written out, wherever the window has got to: its writer says so."""
     kappa = np.clip(hand.state["kappa"], *_KAPPA_AT_END)
-    return Moment(hand.state | {"kappa": kappa}, hand.seed, hand.choice, hand.drawn, hand.edge)
+    return replace(hand, state=hand.state | {"kappa": kappa})
 
 
 class InkLine(Generation[InkPiece]):
@@ -112,12 +130,15 @@ class InkLine(Generation[InkPiece]):
         wants_state: bool = False,
     ) -> None:
         row = row_of(text, moment.edge, manifest, bias)
+        # A hand that is known is the same after the line.
+        wants_state = wants_state and not moment.edge.known
         super().__init__(moment, row, send, InkPiece(), asked=len(text), wants_state=wants_state)
         self.text = text
         self._in_sight = in_sight(text, moment.edge)
         self._noise = InkNoise(moment.seed, moment.choice)
         self._most = _MOST_POINTS_PER_CHARACTER * len(text) + _MOST_POINTS_MORE
         self._ink = np.zeros((0, 3), np.float32)
+        self._ending = Ending()
 
     def steps_wanted(self) -> int:
         return self._most - self._read
@@ -130,19 +151,26 @@ class InkLine(Generation[InkPiece]):
         return self._step_inputs(np.zeros((steps, 3), np.float32), self._read, force=False)
 
     def accept(self, outputs: Arrays) -> bool:
-        ended = np.flatnonzero(outputs["ended"])
-        count = int(ended[0]) if len(ended) else len(outputs["ended"])
+        end = self._ending.first(outputs["ended"], outputs["drawn"])
+        count = len(outputs["drawn"]) if end is None else end
+        self._ending.follow(outputs["drawn"][:count])
         self._take(outputs["drawn"][:count])
         if count:
             before = len(self._in_sight) - len(self.text)
-            character = int(outputs["character"][count - 1]) - before
-            self._piece.character = min(max(character, 0), len(self.text) - 1)
+            characters = np.clip(outputs["character"][:count] - before, 0, len(self.text) - 1)
+            self._piece.characters = np.concatenate([self._piece.characters, characters])
+            self._piece.character = int(characters[-1])
         self._read += count
-        if len(ended):
+        if end is not None:
             self._finish_reason = "stop"
         elif self.steps_wanted() == 0:
             self._finish_reason = "length"
         return self._finish_reason is not None
+
+    def finish(self, state: Arrays | None) -> None:
+        if self.moment.edge.known:
+            self._piece.moment = replace(self.moment, drawn=self.moment.drawn + self._read)
+        super().finish(state)
 
     def publish(self) -> None:
         if len(self._piece.offsets):
@@ -150,13 +178,10 @@ class InkLine(Generation[InkPiece]):
 
     def _take(self, drawn: np.ndarray) -> None:
         self._ink = np.concatenate([self._ink, drawn])
-        shown = drawn.copy()
+        shown = drawn
         if len(drawn) and not self.written:
             self._begins()
-            if self.moment.edge.context:
-                # From the end of another line, wherever that was, to the beginning of this one.
-                shown[0, 0] = np.clip(shown[0, 0] - SPACE_UNITS, 0, SPACE_UNITS)
-                shown[0, 1] += np.float32(self.moment.edge.height)
+            shown = on_its_line(drawn, self.moment.edge)
         self.written += len(drawn)
         self._piece.offsets = np.concatenate([self._piece.offsets, shown])
 

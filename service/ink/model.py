@@ -18,7 +18,7 @@ class InkModel(ServedModel):
         self, artifact: Artifact, runtime: Runtime, codec: StateCodec[Any], *, allow_unproved: bool
     ) -> None:
         super().__init__(artifact, runtime, codec, allow_unproved=allow_unproved)
-        self.styles = _stored_hands(artifact, self.manifest)
+        self.styles = stored_hands(artifact, self.manifest)
         self.looks: dict[str, Measures] = {}
 
     @property
@@ -35,7 +35,7 @@ class InkModel(ServedModel):
         return super().describe() | {"ink": self.manifest.ink.model_dump()}
 
 
-def _stored_hands(artifact: Artifact, manifest: InkManifest) -> dict[str, Moment[InkEdge]]:
+def stored_hands(artifact: Artifact, manifest: InkManifest) -> dict[str, Moment[InkEdge]]:
     """The stored hands of an artifact, by id. Raises `ArtifactError` for a state that is missing
     or has not the shape of the graph's."""
     if not manifest.styles:
@@ -52,6 +52,6 @@ def _stored_hands(artifact: Artifact, manifest: InkManifest) -> dict[str, Moment
             if (tensors[name].shape, tensors[name].dtype.name) != (port.shape, port.dtype):
                 raise ArtifactError(f"{artifact.folder}: {STYLES}: {name} is not {port.shape}")
             state[port.name] = tensors[name]
-        edge = InkEdge(context=style.context, height=style.height)
+        edge = InkEdge(context=style.context, height=style.height, advance=style.advance)
         hands[style.id] = Moment(state, 0, 0, 0, edge)
     return hands

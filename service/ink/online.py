@@ -7,17 +7,19 @@ import numpy as np
 from pydantic import Field
 
 from contract.alphabets import LONGEST_TEXT
+from contract.ending import Ending
 from contract.golden import Arrays
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
 from service.http.fields import FLOAT32, RequestBody, Seed
 from service.ink import hands
-from service.ink.line import SPACE_UNITS, InkEdge, encode, row_of
+from service.ink.letters import written
+from service.ink.line import SPACE_UNITS, InkEdge, row_of
 from service.ink.model import InkModel
 from service.ink.schemas import Coordinate, Place, StrokesWithText
 from service.online import MOST_STEPS, Online
-from service.state import Edge, Moment
+from service.state import Edge, Moment, StatePolicy
 
 _HEAVIEST = 6  # Gaussians of a mixture that are shown; the others weigh next to nothing
 
@@ -28,6 +30,7 @@ class InkOpening(RequestBody):
     model: str
     seed: Seed | None = None
     state: str | None = None
+    state_policy: StatePolicy = "exact"
     text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
@@ -44,10 +47,9 @@ class InkSaid(RequestBody):
 
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
     """Begin a session in the hand it asks for."""
-    # By its own places, before a hand's context stands before it.
-    encode(opening.text, model.manifest)
+    text = written(opening.text, model.manifest)
     moment = await _start(model, opening)
-    row = row_of(opening.text, moment.edge, model.manifest, opening.bias)
+    row = row_of(text, moment.edge, model.manifest, opening.bias)
     px_per_unit = opening.line_height / model.manifest.ink.units_per_line
     return OnlineInk(model, moment, row, px_per_unit, opening.origin)
 
@@ -55,12 +57,12 @@ async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
 async def _start(model: InkModel, opening: InkOpening) -> Moment[InkEdge]:
     if opening.state is None:
         seed = secrets.randbits(53) if opening.seed is None else opening.seed
-        return await hands.hand_in(model, opening.style, seed)
+        return await hands.hand_in(model, opening.style, seed, opening.state_policy)
     if opening.style is not None:
         raise InvalidRequest(
             "style and state are both the hand to write in; give one of them", "style"
         )
-    moment: Moment[InkEdge] = model.codec.go_on(opening.state, opening.seed)
+    moment: Moment[InkEdge] = model.codec.go_on(opening.state, opening.seed, opening.state_policy)
     return moment
 
 
@@ -88,6 +90,7 @@ class OnlineInk(Online):
             # The hand's pen is still at the end of what it wrote last, a space before this line.
             self._at += np.array([-SPACE_UNITS, hand.height]) * self._scale
         self._ended = hand.ended
+        self._ending = Ending(hand.reach)
         self._normals = InkNoise(moment.seed, moment.choice)
 
     async def answer(self, message: Any) -> dict[str, Any]:
@@ -107,6 +110,7 @@ class OnlineInk(Online):
         offset = np.zeros(2) if self._at is None else (place - self._at) / self._scale
         self._at = place
         sent = np.array([[*offset, up]], np.float32)
+        self._ending.follow(sent)
         outputs = await self._read(sent)
         shown = self._mixture(outputs["mixture"][-1].astype(np.float64))
         return shown | {"character": int(outputs["character"][-1])}
@@ -116,11 +120,13 @@ class OnlineInk(Online):
         if self._ended:
             raise InvalidRequest("the text has ended; open another session to go on", "write")
         drawn, outputs = await self._write(count)
-        # A step that reads a point says whether the text had ended with it.
-        ended = np.flatnonzero(outputs["ended"])
-        self._ended = bool(len(ended))
-        if len(ended):
-            drawn = drawn[: ended[0] + 1]
+        # A step that reads a point says if the text may have ended with it, and draws the next.
+        self._ending.follow(drawn[:1])
+        end = self._ending.first(outputs["ended"], outputs["drawn"])
+        self._ended = end is not None
+        if end is not None:
+            drawn = drawn[: end + 1]
+        self._ending.follow(drawn[1:])
         start = np.zeros(2) if self._at is None else self._at
         places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
         self._at = places[-1]
@@ -154,7 +160,8 @@ class OnlineInk(Online):
 
     def _edge(self) -> Edge:
         place = None if self._at is None else tuple(self._at.tolist())
-        return super()._edge().model_copy(update={"place": place, "ended": self._ended})
+        now = {"place": place, "reach": self._ending.reach, "ended": self._ended}
+        return super()._edge().model_copy(update=now)
 
     def _noise(self, count: int) -> Arrays:
         uniforms, normals = self._normals.take(self.steps, count)

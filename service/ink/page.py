@@ -1,5 +1,5 @@
-"""A page of handwriting on its way: lines written one after the other, each going on in the hand
-the one before left off with, and what comes of them.
+"""A page of handwriting on its way: lines written one after the other, all of them in one hand, and
+what comes of them.
 """
 
 import secrets
@@ -15,7 +15,9 @@ from service.errors import InvalidRequest
 from service.http.answers import Exchange
 from service.ink import hands
 from service.ink.layout import Layout, break_text
-from service.ink.line import InkEdge, InkLine, InkPiece, encode
+from service.ink.letters import written
+from service.ink.line import InkEdge, InkLine, InkPiece
+from service.ink.marks import LineMarks
 from service.ink.model import InkModel
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import HandwritingRequest, StrokesWithText
@@ -84,10 +86,14 @@ class Page:
             if self._writing is None:
                 self._submit(number)
             assert self._writing is not None
-            pen = LinePen(self.layout, number)
+            pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
             async with aclosing(self._writing.pieces()) as pieces:
                 async for _, piece in pieces:
-                    points = pen.move(piece.offsets).round(_DECIMALS)
+                    points = pen.move(piece.offsets)
+                    marks.follow(piece.offsets, points, piece.characters)
+                    if piece.finish_reason is not None:
+                        points = np.concatenate([points, marks.drawn()])
+                    points = points.round(_DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason
                     self.moment = piece.moment or self.moment
@@ -149,7 +155,7 @@ class Page:
             "style": self.style,
             "width": self.layout.width_px,
             "height": self.layout.height_px(len(self.lines)),
-        }
+        } | self.moment.told()
 
     def tail(self) -> dict[str, Any]:
         """What an answer ends with."""
@@ -164,12 +170,14 @@ class Page:
 async def make_page(body: HandwritingRequest, model: InkModel) -> Page:
     """A request laid out, in the hand it asks for. Raises `InvalidRequest` for a text that cannot
     be written and for a hand that is none."""
-    units = model.manifest.ink
-    layout = body.layout(units.units_per_line, units.units_per_character)
-    encode(body.text.replace("\r\n", "\n").replace("\n", " "), model.manifest)
-    lines = break_text(body.text, layout.characters_per_line)
-    if not any(lines):
+    text = written(body.text, model.manifest)
+    if not text.strip():
         raise InvalidRequest("text has nothing but spaces", "text")
+    moment, style = await _begin(body, model)
+    units = model.manifest.ink
+    advance = moment.edge.advance or units.units_per_character
+    layout = body.layout(units.units_per_line, advance)
+    lines = break_text(text, layout.characters_per_line)
     if not any(lines[body.first_line :]):
         last = max(number for number, line in enumerate(lines) if line)
         raise InvalidRequest(
@@ -181,14 +189,16 @@ async def make_page(body: HandwritingRequest, model: InkModel) -> Page:
             f"text has {len(lines)} lines, a page of {area_px:,} px; "
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
+    kept = [Written(line) for line in lines]
+    return Page(body, model, layout, moment, style, kept, body.first_line)
+
+
+async def _begin(body: HandwritingRequest, model: InkModel) -> tuple[Moment[InkEdge], str | None]:
+    """The hand a request asks for, and what to call it; nothing, if that is a state token."""
     if body.state is not None:
-        moment = hands.from_token(model, body.state, body.seed)
-    else:
-        seed = secrets.randbits(53) if body.seed is None else body.seed
-        moment = await hands.hand_in(model, body.style, seed)
+        return hands.from_token(model, body.state, body.seed, body.state_policy), None
+    seed = secrets.randbits(53) if body.seed is None else body.seed
+    style = hands.by_seed(model, seed) if body.style is None else body.style
+    moment = await hands.hand_in(model, style, seed, body.state_policy)
     # A hand made from strokes comes back as a token, so that they need not be sent again.
-    own = isinstance(body.style, StrokesWithText)
-    style = model.codec.encode(moment) if own else body.style
-    assert style is None or isinstance(style, str)
-    written = [Written(line) for line in lines]
-    return Page(body, model, layout, moment, style, written, body.first_line)
+    return moment, model.codec.encode(moment) if isinstance(style, StrokesWithText) else style

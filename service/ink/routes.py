@@ -33,6 +33,11 @@ _HEADERS = {
         "schema": {"type": "string"},
         "example": "8c6e3f0a1b2d",
     },
+    "X-Evenkeel-State-Runtime": {
+        "description": "not with JSON: of a token that was computed elsewhere, where close will do",
+        "schema": {"type": "string"},
+        "example": "cpu-ort1.31.1-x86_64-avx2",
+    },
 }
 _KINDS = {
     "image/svg+xml": TEXT,
@@ -83,6 +88,8 @@ def _rendered(page: Page) -> Response:
         "X-Evenkeel-Seed": str(page.moment.seed),
         "X-Evenkeel-Fingerprint": page.model.fingerprint,
     }
+    if page.moment.runtime is not None:
+        headers["X-Evenkeel-State-Runtime"] = page.moment.runtime
     media_type, content = draw(page)
     return Response(content, 200, headers, media_type)
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, JsonValue, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
@@ -12,7 +12,6 @@ Format = Literal["svg", "json", "inkml", "png", "hpgl", "gcode", "plotter-svg"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2, fail_fast=True)]
 Stroke = Annotated[list[Place], Field(min_length=1, fail_fast=True)]
-_PRINTABLE: dict[str, JsonValue] = {"pattern": r"^([ -~\n]|\r\n)*$"}
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
 _MOST_STROKES, _MOST_POINTS = 200, 8000
 
@@ -68,7 +67,7 @@ class HandwritingRequest(PageOptions, WorkRequest):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
-    text: Annotated[Text, Field(min_length=1, max_length=2000, json_schema_extra=_PRINTABLE)]
+    text: Annotated[Text, Field(min_length=1, max_length=2000)]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
     style: str | StrokesWithText | None = None
     first_line: Annotated[int, Field(ge=0), WHOLE] = 0

@@ -1,5 +1,8 @@
 """Language models as a kind that is served."""
 
+import numpy as np
+
+from service.frames import Frame
 from service.kind import ServiceKind
 from service.text import routes, tokenizer
 from service.text.completion import TextEdge
@@ -14,6 +17,7 @@ TEXT = ServiceKind(
     routers=(routes.router, tokenizer.router),
     opening=TextOpening,
     said=TextSaid,
+    frame=Frame("bytes", np.dtype("u1")),
     answers=(Distribution, BytesWritten),
     follow=follow,
 )

@@ -3,7 +3,7 @@
 import secrets
 
 from service.models import ServedModel
-from service.state import Moment
+from service.state import Moment, StatePolicy
 from service.text.completion import TextEdge
 
 
@@ -15,10 +15,12 @@ class TextModel(ServedModel):
         return Moment(self.artifact.initial_state(), seed, 0, 0, TextEdge())
 
 
-def start(model: TextModel, state: str | None, seed: int | None) -> Moment[TextEdge]:
+def start(
+    model: TextModel, state: str | None, seed: int | None, policy: StatePolicy
+) -> Moment[TextEdge]:
     """Where a request begins: at its state token's moment, or before anything. Raises what
     `StateCodec.decode` raises."""
     if state is None:
         return model.beginning(secrets.randbits(53) if seed is None else seed)
-    moment: Moment[TextEdge] = model.codec.go_on(state, seed)
+    moment: Moment[TextEdge] = model.codec.go_on(state, seed, policy)
     return moment

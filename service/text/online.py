@@ -10,7 +10,7 @@ from contract.noise import UniformStream
 from service.errors import InvalidRequest
 from service.http.fields import RequestBody, Seed
 from service.online import MOST_STEPS, Online
-from service.state import Edge, Moment
+from service.state import Edge, Moment, StatePolicy
 from service.text.completion import Sampling, TextEdge
 from service.text.model import TextModel, start
 
@@ -23,6 +23,7 @@ class TextOpening(RequestBody):
     model: str
     seed: Seed | None = None
     state: str | None = None
+    state_policy: StatePolicy = "exact"
 
 
 class TextSaid(RequestBody):
@@ -36,7 +37,8 @@ class TextSaid(RequestBody):
 
 async def follow(model: TextModel, opening: TextOpening) -> "OnlineText":
     """Begin a session."""
-    return OnlineText(model, start(model, opening.state, opening.seed))
+    moment = start(model, opening.state, opening.seed, opening.state_policy)
+    return OnlineText(model, moment)
 
 
 class OnlineText(Online):
@@ -54,12 +56,12 @@ class OnlineText(Online):
                 return {"bytes": list(await self.write(count)), "step": self.steps}
         raise InvalidRequest("a message to this model has either bytes or write")
 
-    async def read(self, sent: bytes) -> list[float]:
-        """Natural-log probabilities of all 256 bytes that may follow."""
+    async def read(self, sent: bytes) -> np.ndarray:
+        """Natural-log probabilities `(256,)` of the bytes that may follow."""
         outputs = await self._read(np.frombuffer(sent, np.uint8).astype(np.int64))
         logits = outputs["logits"][-1].astype(np.float64)
         logits -= logits.max()
-        shown: list[float] = (logits - np.log(np.exp(logits).sum())).round(6).tolist()
+        shown: np.ndarray = logits - np.log(np.exp(logits).sum())
         return shown
 
     async def write(self, count: int) -> bytes:

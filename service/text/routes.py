@@ -73,7 +73,7 @@ class Call:
             "model": self.body.model,
             "system_fingerprint": self.model.fingerprint,
             "seed": self.seed,
-        }
+        } | self.exchange.jobs[0].moment.told()
 
     def offsets(self, number: int) -> TextOffsets:
         """Of the bytes of one job, from its first on."""
@@ -108,7 +108,7 @@ def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) ->
             f"{steps:,} bytes to be read and written; at most {settings.max_request_steps:,} in "
             "one request", "max_tokens",
         )  # fmt: skip
-    begun = start(model, body.state, body.seed)
+    begun = start(model, body.state, body.seed, body.state_policy)
     exchange: Exchange[TextPiece] = Exchange(streamed=body.stream)
     for prompt in prompts:
         spec = CompletionSpec(

@@ -1,4 +1,4 @@
-// The hands to choose from: one the model makes up, those the service keeps, and one's own.
+// The hands to choose from: any or one of those the service keeps, one's own, one made up.
 import { draw, make, parts } from "./elements.js";
 import { curve } from "./ink.js";
 import { listStyles } from "./service.js";
@@ -6,9 +6,10 @@ import { listStyles } from "./service.js";
 const at = parts("write");
 let mine = null; // {token, strokes, model} of the hand drawn in the Draw tab
 
-const OWN = "A hand of its own";
+const ANY = "One of these";
+const [MADE_UP, OWN] = ["made-up", "A hand of its own"];
 
-/** A style of the API: an id, a token, or null for a hand that the model makes up. */
+/** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
 export function chosenHand() {
   const chosen = at.hands.querySelector("input:checked");
   return !chosen || chosen.value === "" ? null : chosen.value;
@@ -19,22 +20,23 @@ function card(value, name, picture, checked) {
   return make("label", { className: "hand" }, radio, picture, make("span", {}, name));
 }
 
-const made = () =>
-  make("i", { className: "made" }, make("b", {}, "?"), " a new one with each seed");
+const unknown = (what) => make("i", { className: "made" }, make("b", {}, "?"), ` ${what} with each seed`);
 
 /** The hands of a model; what was chosen stays so where it can. */
 export async function listHands(model) {
   const before = at.hands.querySelector("input:checked")?.value ?? "";
   const styles = await listStyles().catch(() => []);
-  const cards = styles
+  const stored = styles
     .filter((style) => style.model === model)
     .map(({ id, description, preview }) => {
       const image = make("img", { src: preview, alt: "", loading: "lazy" });
       const picture = make("div", { className: "picture" }, image);
       return card(id, description || id, picture, id === before);
     });
-  if (mine?.model === model) cards.unshift(card(mine.token, "My hand", mineDrawn(), false));
-  at.hands.replaceChildren(card("", OWN, made(), false), ...cards);
+  const any = stored.length ? [card("", ANY, unknown("another"), before === "")] : [];
+  const own = mine?.model === model ? [card(mine.token, "My hand", mineDrawn(), false)] : [];
+  const madeUp = card(MADE_UP, OWN, unknown("a new one"), before === MADE_UP);
+  at.hands.replaceChildren(...any, ...own, ...stored, madeUp);
   if (!at.hands.querySelector("input:checked")) at.hands.querySelector("input").checked = true;
 }
 

@@ -15,6 +15,9 @@ function learn(model) {
   for (const watcher of watchers) watcher(model);
 }
 
+/** Something about one model is different from before. */
+export const note = (name, changes) => learn({ ...known.get(name), ...changes });
+
 /** Ask for the models until the service answers; `trouble` hears why it has not. */
 export async function load(trouble) {
   for (;;) {
@@ -42,7 +45,7 @@ export async function follow(name) {
 /** Replay the golden vectors now, in the same queue as everything else. */
 export async function check(name) {
   const attestation = await attest(name);
-  learn({ ...known.get(name), attestation, checkedAt: new Date() });
+  note(name, { attestation, checkedAt: new Date() });
 }
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
@@ -52,7 +55,7 @@ export function showVerdict(element, model) {
   const a = model.attestation;
   element.className = `verdict ${a ? (a.ok ? "good" : "bad") : ""}`;
   if (!a) {
-    element.textContent = "Not attested yet: the model is replaying its golden vectors.";
+    element.textContent = model.pending ?? "Not attested yet: the model is replaying its golden vectors.";
     return;
   }
   const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";

@@ -1,6 +1,7 @@
 // The page: its tabs, the models behind them, keys, and the verdict below.
 import { parts } from "./elements.js";
 import * as models from "./models.js";
+import { bringFields, offerPlaces } from "./place.js";
 import { asked, onShow, show, shown } from "./tabs.js";
 import * as draw from "./draw.js";
 import * as lab from "./lab.js";
@@ -34,6 +35,8 @@ function sayWhatIsMissing() {
 }
 
 async function begin() {
+  offerPlaces();
+  bringFields();
   const wanted = asked();
   show(wanted ?? "write");
   await models.load((trouble) => {

@@ -62,6 +62,7 @@ function facts(model) {
 function card(model) {
   const verdict = make("p", { className: "verdict" });
   verdict.setAttribute("role", "status");
+  const sample = make("p", { hidden: true });
   const button = make("button", { type: "button" }, "Check it now");
   const title = make("h2", { id: `proof-of-${model.id}` }, model.id, make("small", {}, model.kind));
   const head = make("div", { className: "head" }, title, button);
@@ -71,16 +72,28 @@ function card(model) {
   const doubt = model.unproved
     ? [make("p", { className: "verdict bad" }, `Served without proof: ${model.unproved}.`)]
     : [];
-  const element = make("article", {}, head, verdict, ...doubt, facts(model), findings);
+  const description = facts(model);
+  const element = make("article", {}, head, verdict, sample, ...doubt, description, findings);
   element.setAttribute("aria-labelledby", title.id);
   button.setAttribute("aria-describedby", title.id);
   onPress(button, () => checkNow(model.id, verdict, button));
   const update = (model) => {
     showVerdict(verdict, model);
-    allow(button, model.attestation);
+    showSample(sample, model.attestation?.sample);
+    description.replaceChildren(...facts(model).children);
+    allow(button, model.attestation || model.pending);
   };
   update(model);
   return { element, update };
+}
+
+/** On a device: how much of what a server drew came out the same. */
+function showSample(element, sample) {
+  element.hidden = !sample;
+  if (!sample) return;
+  const { equal, of, unit, runtime } = sample;
+  element.className = `verdict ${equal === of ? "good" : "bad"}`;
+  element.textContent = `${whole(equal)} of ${whole(of)} ${unit} drawn by the server (${runtime}) are the same here`;
 }
 
 async function checkNow(name, verdict, button) {

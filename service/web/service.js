@@ -1,11 +1,20 @@
 // Asking the service: requests, streams of events, and errors a person can read.
 import { askKey, headers, protocols } from "./key.js";
 
+// Who answers: the service, unless something on this device does that is asked in the same words.
+let place = {
+  reach: (path, options) => fetch(path, { ...options, headers: { ...options.headers, ...headers() } }),
+  openOnline: () => new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/online`, protocols()),
+};
+
+/** Have another place answer: `reach` is as `fetch`, what `openOnline` gives as a WebSocket. */
+export const answerBy = (other) => (place = other);
+
 /** Fetch, or throw an error whose message a person can read. */
 export async function ask(path, options = {}) {
   let response;
   try {
-    response = await fetch(path, { ...options, headers: { ...options.headers, ...headers() } });
+    response = await place.reach(path, options);
   } catch (error) {
     throw error.name === "AbortError" ? error : new Error("The service does not answer.");
   }
@@ -36,9 +45,8 @@ const path = (name) => `/v1/models/${encodeURIComponent(name)}`;
 export const getModel = async (name) => (await ask(path(name))).json();
 export const attest = async (name) => (await ask(`${path(name)}/attest`, { method: "POST" })).json();
 
-/** The service's WebSocket. */
-export const openOnline = () =>
-  new WebSocket(`${location.origin.replace(/^http/, "ws")}/v1/online`, protocols());
+/** A session of a model that is followed step by step. */
+export const openOnline = () => place.openOnline();
 
 const dataOf = (event) =>
   event

@@ -44,6 +44,12 @@ def online(way: str, p50_us: float) -> OnlineRow:
     return OnlineRow("m", way, 2, 100, p50_us, p50_us, p50_us, None)
 
 
+def over_the_wire(json_us: float, binary_us: float) -> Iterable[Goal]:
+    """Beside 250 µs in process."""
+    ways = {"websocket": json_us, "websocket, binary": binary_us, "in process": 250.0}
+    return websocket.goals([online(way, us) for way, us in ways.items()])
+
+
 def start(median_s: float) -> StartRow:
     return StartRow(("a", "b"), median_s, (median_s,))
 
@@ -114,9 +120,10 @@ BORDERS: list[tuple[str, Iterable[Goal], Iterable[Goal]]] = [
     ("32 clients, streamed, first byte, p99", first_byte(60.0), first_byte(60.1)),
     (
         "WebSocket step, p50",
-        websocket.goals([online("websocket", 500.0), online("in process", 250.0)]),
-        websocket.goals([online("websocket", 501.0), online("in process", 250.0)]),
+        over_the_wire(550.0, 0.0),
+        over_the_wire(551.0, 0.0),
     ),
+    ("WebSocket step, binary, p50", over_the_wire(0.0, 450.0), over_the_wire(0.0, 451.0)),
     (
         "training against torch.nn.LSTM",
         training.goals([trained(0.9), trained(0.75)]),
@@ -154,8 +161,13 @@ def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     silent = [*step.goals([]), *servers.goals([], [])]
     assert {(g.met, g.value, g.bound, g.ratio) for g in silent} == {(None,) * 4}
     assert all("not measured" in goal.line() for goal in silent)
-    elsewhere = {"WebSocket step, p50", "training against torch.nn.LSTM",
-                 "start to ready, two models", "resident memory"}  # fmt: skip
+    elsewhere = {
+        "WebSocket step, p50",
+        "WebSocket step, binary, p50",
+        "training against torch.nn.LSTM",
+        "start to ready, two models",
+        "resident memory",
+    }
     assert sorted([*(g.name for g in silent), *elsewhere]) == sorted(name for name, *_ in BORDERS)
 
 

@@ -28,8 +28,20 @@ def broken(findings: Iterable[Finding]) -> set[str]:
 def test_every_kind_is_compared_over_a_runner(inks: Path, name: str, compared: str) -> None:
     artifact = load_artifact(inks / name)
     findings = gpu.check(artifact, SlotRunner(artifact, _RUNTIME), steps=40)
-    assert {"rounding", compared, "sampling", "neighbours"} <= {f.name for f in findings}
+    assert {"rounding", compared, "sampling", "neighbours", "kernels"} <= {f.name for f in findings}
     assert broken(findings) == set()
+
+
+def test_of_equal_numbers_the_first_counts() -> None:
+    assert gpu.ties("cpu").holds
+
+
+def test_ties_that_go_to_the_last_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    def last(provider: str, rows: np.ndarray) -> np.ndarray:
+        return rows.shape[1] - 1 - rows[:, ::-1].argmax(1)
+
+    monkeypatch.setattr(gpu, "_argmax", last)
+    assert gpu.ties("cpu").value > 3000
 
 
 class Nosy(SlotRunner):
@@ -69,7 +81,8 @@ def test_the_report_says_what_was_found(
     monkeypatch.setenv("EVENKEEL_SLOTS", "2")
     assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == int(value)
     report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
-    assert [model["model"] for model in report["models"]] == ["letters", "scrawl"]
+    assert report["ties"]["holds"]
+    assert [model["model"] for model in report["models"]] == ["letters", "scrawl", "squint"]
     for model in report["models"]:
         assert model["attestation"]["ok"]
         assert [f["holds"] for f in model["parity"]] == [value == 0.0]
@@ -83,6 +96,7 @@ def test_without_a_gpu_it_fails(
     assert "no CUDA device" in capsys.readouterr().err
 
 
+@pytest.mark.long
 def test_steps_are_timed_without_a_gpu_too(tmp_path: Path) -> None:
     artifact = random_artifact(tmp_path / "tiny", 16)
     rows = list(gpu_step.measure(artifact, 2, 3, "cpu"))

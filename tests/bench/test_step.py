@@ -201,6 +201,7 @@ def test_a_measurement_has_a_row_per_side_and_variant(tiny: Artifact) -> None:
     assert all(r.us_median > 0 and r.model == "lstm-16" for r in rows)
 
 
+@pytest.mark.long
 def test_a_section_has_rows_and_goals(monkeypatch: pytest.MonkeyPatch, inks: Path) -> None:
     """A random model and the shipped ones, each side by side."""
     monkeypatch.setattr(step, "ARTIFACTS", inks)

@@ -196,6 +196,21 @@ def test_another_model_does_not_go_on_with_the_text_of_the_first(service: Script
         list(Client([service.url]).complete(seed=7))
 
 
+def test_another_runtime_goes_on_where_close_will_do(service: Scripted) -> None:
+    begun = {"index": 0, "text": text_of(7)[:4], "resume": resume_text(4)}
+    event = {"system_fingerprint": "fp-elsewhere", "choices": [begun]}
+    service.fingerprint = "fp-here"
+    service.script = [streamed([event])]
+    texts = _texts(Client([service.url]).complete(seed=7, state_policy="close"))
+    assert "".join(texts[0]) == text_of(7)
+    service.script = [streamed([event])]
+    with pytest.raises(Refused, match="fp-elsewhere to fp-here"):
+        list(Client([service.url]).complete(seed=7))
+    service.script = [streamed([event | {"system_fingerprint": "old-elsewhere"}])]
+    with pytest.raises(Refused, match="old to fp"):
+        list(Client([service.url]).complete(seed=7, state_policy="close"))
+
+
 def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:
     list(Client([service.url], "secret").complete(seed=7))
     assert "\r\nAuthorization: Bearer secret\r\n" in service.headers[0]

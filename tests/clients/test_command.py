@@ -130,18 +130,20 @@ def test_ink_is_written_in_the_hand_of_a_file(url: str, tmp_path: Path) -> None:
 
 
 def test_models_are_listed_with_their_proof(url: str) -> None:
-    letters, scrawl = _out(url, "models").splitlines()
+    letters, scrawl, squint = _out(url, "models").splitlines()
     assert re.match(r"letters +language .*ok, error ", letters)
     assert re.match(r"scrawl +handwriting .*ok, error ", scrawl)
+    assert re.match(r"squint +reader .*ok, error ", squint)
     assert [model["id"] for model in json.loads(_out(url, "models", "--json"))] == [
         "letters",
         "scrawl",
+        "squint",
     ]
 
 
 def test_models_are_attested_on_demand(url: str) -> None:
     assert _out(url, "attest", "scrawl").startswith("scrawl ")
-    assert len(_out(url, "attest").splitlines()) == 2
+    assert len(_out(url, "attest").splitlines()) == 3
 
 
 def test_a_model_that_does_not_agree_is_a_failure(service: Scripted) -> None:
@@ -188,7 +190,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--temperature", "9"), 1, "evenkeel: temperature is 9"),
         (("complete", "a", "--model", "nobody"), 1, "evenkeel: .*nobody"),
         (("attest", "nobody"), 1, "evenkeel: .*nobody"),
-        (("write", "caf\u00e9", "-o", "a.svg"), 1, "evenkeel: text has '\u00e9'"),
+        (("write", "\u6f22", "-o", "a.svg"), 1, "evenkeel: text has '\u6f22'"),
         (("write", "a", "-o", "no/such/folder/a.svg"), 1, "evenkeel: .*no/such/folder"),
         (("write", "a", "-o", "a.pdf"), 2, "a.pdf ends in none of"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),

@@ -1,4 +1,4 @@
-"""Facts that hold for every kind of model: text, ink, and one that only the tests know."""
+"""Facts that hold for every kind of model: text, ink, a reader, and one only the tests know."""
 
 import asyncio
 import shutil
@@ -27,7 +27,7 @@ from tests.kinds.waves.made import write_sines
 from tests.service.altered import rehash
 from tests.service.serving import Service, running, settings
 
-_NAMES = ("letters", "scrawl", "sines")
+_NAMES = ("letters", "scrawl", "squint", "sines")
 _WIDTH = 40
 _LAST = 33  # a row beyond one register, and not the last of its batch
 
@@ -37,7 +37,7 @@ def folder(inks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of the project's kinds, and one of the kind that only the tests know."""
     waves.register()
     made = tmp_path_factory.mktemp("kinds")
-    for name in ("letters", "scrawl"):
+    for name in _NAMES[:-1]:
         shutil.copytree(inks / name, made / name)
     write_sines(made)
     return made

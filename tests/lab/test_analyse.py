@@ -229,7 +229,7 @@ def test_the_command_prints_the_tables_and_writes_figures_and_plots(
     assert printed.count("invariant") == 10
     assert printed.count("changes") == 8
     for name in ("table1.png", "curvature.png", "growth.png"):
-        assert 20_000 < (tmp_path / "analysis" / name).stat().st_size <= 100_000
+        assert 10_000 < (tmp_path / "analysis" / name).stat().st_size <= 100_000
     content = json.loads((tmp_path / "analysis" / "analysis.json").read_text())
     assert len(content["table_1"]) == 18
     assert len(content["growth"]) == len(growth.RUNS)

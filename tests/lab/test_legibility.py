@@ -217,7 +217,7 @@ def test_the_box_of_a_line_is_as_wide_as_its_ink() -> None:
 
 
 def _written(offsets: Offsets, ended: bool = True) -> Written:
-    return Written(offsets, ended)
+    return Written(offsets, ended, offsets, np.zeros(len(offsets), bool))
 
 
 def test_ink_of_more_than_twice_what_people_do_is_a_scribble() -> None:

@@ -41,6 +41,7 @@ async def _write(model: InkModel, own: StrokesWithText) -> np.ndarray:
     return np.concatenate([piece.offsets async for _, piece in exchange.pieces()])
 
 
+@pytest.mark.long
 def test_a_turned_or_scaled_line_gives_a_hand_as_legible() -> None:
     try:
         tesseract_version()

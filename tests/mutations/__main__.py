@@ -96,7 +96,11 @@ def _pytest(
     """What failed, in order: each `test` or `collection` by its name."""
     report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
-    environment = os.environ | {REPORT: str(report), "PYTHONDONTWRITEBYTECODE": "1", "EVENKEEL_LONG": "1"}
+    environment = os.environ | {
+        REPORT: str(report),
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "EVENKEEL_LONG": "1",
+    }
     environment |= {MADE: str(made)} if made else {}
     command = [sys.executable, *_PYTEST, *options, *tests]
     with (folder.parent / "output.txt").open("w") as output:
@@ -131,7 +135,8 @@ def _make_artifacts(clean: Path) -> Path:
     if not made.exists():
         script = (
             "import sys; from pathlib import Path; from tests import artifacts as a; "
-            "[getattr(a, f'write_{n}')(Path(sys.argv[1])) for n in ('letters', 'noise', 'scrawl')]"
+            "names = 'letters', 'noise', 'scrawl', 'squint'; "
+            "[getattr(a, f'write_{n}')(Path(sys.argv[1])) for n in names]"
         )
         made.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=made.parent) as making:

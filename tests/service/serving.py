@@ -19,8 +19,10 @@ from service.attestation import attest
 from service.engine.runtime import choose_runtime, make_runner
 from service.server import Server
 from service.settings import Settings
+from service.state import StateCodec
 
 KEY = "a key shared by replicas"
+ELSEWHERE = "cpu-ort1.30.0-x86_64-avx2"  # no runtime of these versions
 _PATIENCE_S = 30.0
 
 
@@ -95,6 +97,14 @@ class Service:
     def streamed_text(self, **body: Any) -> str:
         """The texts of a streamed completion with one choice, joined."""
         return "".join(e["choices"][0]["text"] for e in self.events(**body))
+
+    def moved(self, model: str, token: str) -> str:
+        """A token of this service as a replica on other hardware would have signed it."""
+        served = self.app.state.models[model]
+        assert served.runtime.fingerprint != ELSEWHERE
+        moment = served.codec.decode(token)
+        codec = StateCodec(KEY.encode(), served.artifact, ELSEWHERE, type(moment.edge))
+        return codec.encode(moment)
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of one series of `letters`, 0 if it has none yet."""

@@ -79,6 +79,7 @@ def _has_tokens(stream: Stream, count: int) -> bool:
     return sum('"resume"' in event for event in list(stream.events)) >= count
 
 
+@pytest.mark.long
 def test_after_kill_9_streams_go_on_elsewhere(inks: Path, other: Process) -> None:
     asked = 10_000_000
     with started(inks) as service:

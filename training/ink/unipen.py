@@ -101,7 +101,8 @@ class UnipenFolder:
                     tally.skip("marked BAD by its collector", what)
                     continue
                 strokes, pen = _strokes(components, match["range"])
-                label = match["label"].replace('\\"', '"')
+                # Source kai marks with \\@ where two letters touch; it is not written.
+                label = match["label"].replace('\\"', '"').replace("\\@", "")
                 writer = f"{source}/{pen.writer or Path(name).stem}"
                 yield Line(label, strokes, writer, source, pen.points_per_second)
             except Malformed as error:

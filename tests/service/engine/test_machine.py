@@ -7,15 +7,19 @@ import os
 import threading
 from typing import Any
 
+import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from contract.golden import Arrays
+from contract.noise import UniformStream
 from service.engine import terms
+from service.engine.jobs import GivenSteps
 from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded
 from service.text.completion import Sampling
 from tests.service.engine.scripted import (
+    SEED,
     Call,
     Result,
     ScriptedRunner,
@@ -39,7 +43,7 @@ _specs = st.fixed_dictionaries({
 
 
 class _Runner(ScriptedRunner):
-    """Runs when it is allowed to, and fails when it is told to."""
+    """Runs when it is allowed to, on its own thread, and fails when it is told to."""
 
     def __init__(self, story: "EngineStory") -> None:
         super().__init__(_SCRIPT, width=3)
@@ -47,7 +51,8 @@ class _Runner(ScriptedRunner):
         self._story = story
 
     def run(self, slots: Any, steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        assert self._story.permits.acquire(timeout=20)
+        if threading.get_ident() != self._story.teller:
+            assert self._story.permits.acquire(timeout=20)
         if self._story.faults:
             self._story.faults -= 1
             raise OSError("the device fell off the bus")
@@ -61,6 +66,7 @@ class EngineStory(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.permits = threading.Semaphore(0)
+        self.teller = threading.get_ident()
         self.faults = 0
         self.divides = True
         self.calls: list[tuple[dict[str, Any], Call]] = []
@@ -86,6 +92,18 @@ class EngineStory(RuleBasedStateMachine):
     def run(self, runs: int) -> None:
         for _ in range(runs):
             self.permits.release()
+
+    @rule(steps=st.integers(1, 5))
+    def run_now(self, steps: int) -> None:
+        uniform = UniformStream(SEED).take(0, steps)
+        unforced = {"forced": np.zeros(steps, np.int64), "force": np.zeros(steps, bool)}
+        start = {"position": np.zeros((), np.int64)}
+        job = GivenSteps(start, Sampling().row(), unforced | {"uniform": uniform})
+        try:
+            if self.engine.run_now(job):
+                assert bytes(job.outputs["next"].astype(np.uint8)) == _SCRIPT[:steps]
+        except EngineFault:
+            assert eventually(lambda: self.engine._failed is None)
 
     @precondition(lambda self: self.calls)
     @rule(data=st.data(), to=st.booleans())

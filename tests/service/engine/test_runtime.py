@@ -4,12 +4,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
+import onnxruntime as ort
 import pytest
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
-from service.engine.runtime import Runner, choose_runtime, make_runner
+from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
 from service.text.completion import Sampling
 from tests.service.serving import settings
 
@@ -177,3 +178,28 @@ def test_cuda_without_a_device_is_refused(artifacts: Path) -> None:
 
 def test_the_cpu_scans_unless_told_otherwise(artifacts: Path) -> None:
     assert choose_runtime(settings(artifacts)).runner == "scan"
+
+
+@pytest.mark.parametrize("version", ["1.30.2", "1.9.0"])
+def test_cuda_wants_an_onnxruntime_whose_argmax_takes_the_first(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(ort, "__version__", version)
+    artifact = load_artifact(artifacts / "letters")
+    with pytest.raises(ArtifactError, match=f"onnxruntime {version} on CUDA .* 1.31 or later"):
+        Runtime("cuda", "slots", threads=1, slots=2).session(artifact, "step.onnx")
+    Runtime("cpu", "slots", threads=1, slots=2).session(artifact, "step.onnx")
+
+
+@pytest.mark.parametrize("version", ["1.31.0", "2.0.1"])
+def test_later_ones_are_tried(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, version: str
+) -> None:
+    monkeypatch.setattr(ort, "__version__", version)
+    tried = []
+    monkeypatch.setattr(ort, "InferenceSession", lambda *a, **k: tried.append(k["providers"]))
+    artifact = load_artifact(artifacts / "letters")
+    Runtime("cuda", "slots", threads=1, slots=2).session(artifact, "step.onnx")
+    (((provider, options),),) = tried
+    assert provider == "CUDAExecutionProvider"
+    assert options["use_tf32"] == "0"

@@ -1,12 +1,13 @@
 """How many threads a model gets: as many as make it faster."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runner, Runtime
-from service.engine.threads import fastest_runner
+from service.engine.threads import fastest_runner, usable_cores
 from tests.service.serving import running, settings
 
 _RUNTIME = Runtime("cpu", "scan", 0, 4)
@@ -43,6 +44,62 @@ def test_threads_are_added_while_they_make_it_faster(
     assert runtime.threads == threads
     assert runner is watch.runners[-1 if threads == cores else -2]
     assert len(watch.runners) == len(seconds)
+
+
+_IN_A_SLICE = "0::/a.slice/b.service"
+_QUOTAS: dict[str, tuple[str, dict[str, str], int]] = {
+    "none": (_IN_A_SLICE, {}, 8),
+    "v2, a container": ("0::/", {"cpu.max": "150000 100000"}, 1),
+    "v2, two cores": ("0::/", {"cpu.max": "200000 100000"}, 2),
+    "v2, another period": ("0::/", {"cpu.max": "35000 10000"}, 3),
+    "v2, less than one": ("0::/", {"cpu.max": "20000 100000"}, 1),
+    "v2, more than there are": ("0::/", {"cpu.max": "6400000 100000"}, 8),
+    "v2, unlimited": ("0::/", {"cpu.max": "max 100000"}, 8),
+    "v2, its own group": (_IN_A_SLICE, {"a.slice/b.service/cpu.max": "300000 100000"}, 3),
+    "v2, the group around it": (
+        _IN_A_SLICE,
+        {"a.slice/b.service/cpu.max": "max 100000", "a.slice/cpu.max": "250000 100000"},
+        2,
+    ),
+    "v2, the path of its host": ("0::/docker/b6", {"cpu.max": "400000 100000"}, 4),
+    "v1": (
+        "4:cpu,cpuacct:/x\n0::/",
+        {"cpu/x/cpu.cfs_quota_us": "150000\n", "cpu/x/cpu.cfs_period_us": "100000\n"},
+        1,
+    ),
+    "v1, the path of its host": (
+        "9:name=systemd:/\n4:cpu:/docker/b6",
+        {"cpu/cpu.cfs_quota_us": "500000", "cpu/cpu.cfs_period_us": "100000"},
+        5,
+    ),
+    "v1, unlimited": (
+        "4:cpu:/",
+        {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
+        8,
+    ),
+    "v1, another controller": (
+        "4:cpuset:/",
+        {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"},
+        8,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", _QUOTAS)
+def test_threads_keep_within_the_quota_of_the_process(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    groups, files, cores = _QUOTAS[name]
+    content = {f"sys/fs/cgroup/{path}": text for path, text in files.items()}
+    for path, text in (content | {"proc/self/cgroup": groups + "\n"}).items():
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(8)))
+    assert usable_cores(tmp_path) == cores
+
+
+def test_without_control_groups_the_affinity_decides(tmp_path: Path) -> None:
+    assert usable_cores(tmp_path) == len(os.sched_getaffinity(0))
 
 
 def test_a_measured_model_says_its_threads_and_answers_as_any_other(artifacts: Path) -> None:

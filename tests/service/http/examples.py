@@ -90,7 +90,9 @@ def main() -> None:
         for path, routes in files().items():
             for route, examples in routes.items():
                 for example in examples.values():
-                    _record(client, route, example, state)
+                    moved = "state_policy" in example.get("body", {})
+                    token = service.moved("shakespeare", state) if moved else state
+                    _record(client, route, example, token)
             path.write_text(json.dumps(routes, indent=2, ensure_ascii=False) + "\n")
 
 

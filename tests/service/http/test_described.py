@@ -18,6 +18,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "/v1/completions": {"model": "letters", "max_tokens": 2, "seed": 1},
     "/v1/handwriting": {"text": "a", "seed": 1},
     "/v1/styles": _STROKES,
+    "/v1/read": {"strokes": _STROKES["strokes"]},
     "/tokenize": {"prompt": "a"},
     "/detokenize": {"tokens": [65]},
     "/v1/models/{name}/attest": {},

@@ -49,9 +49,13 @@ def _numbers(schema: Any, name: str, schemas: dict[str, Any]) -> set[str]:
 def test_these_are_all_the_numbers_there_are(ink: InkService) -> None:
     schemas = ink.client.get("/openapi.json").json()["components"]["schemas"]
     requests = {name: schema for name, schema in schemas.items() if name.endswith("Request")}
-    assert len(requests) == 5
+    assert len(requests) == 6
     found = set().union(*(_numbers(schema, "", schemas) for schema in requests.values()))
-    assert found == _TEXT_FIELDS | _INK_FIELDS | {"strokes", "deadline_s"}  # that is no graph's
+    assert found == _TEXT_FIELDS | _INK_FIELDS | {
+        "strokes",
+        "origin",
+        "deadline_s",
+    }  # no graph has them
 
 
 @pytest.mark.parametrize("value", [*_TOO_SMALL, *_TOO_LARGE], ids=str)
@@ -125,7 +129,7 @@ def _finite(found: Any) -> bool:
 
 def _sound(moment: Moment[Any]) -> bool:
     tensors = [a for a in moment.state.values() if np.issubdtype(a.dtype, np.floating)]
-    return all(np.isfinite(a).all() for a in tensors) and bool(np.isfinite(moment.edge.height))
+    return all(np.isfinite(a).all() for a in tensors) and _finite(moment.edge.model_dump())
 
 
 def _odd_strokes() -> dict[str, Any]:

@@ -16,7 +16,7 @@ _LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
         ({}, None, "model"),
         ({"model": 5}, None, "model"),
         (_INK | {"surprise": 1}, None, "surprise"),
-        (_INK | {"text": "né"}, None, "'é' at 1"),
+        (_INK | {"text": "n漢"}, None, "'漢'"),
         (_INK | {"text": "x" * 61}, None, "text"),
         (_INK | {"bias": 6}, None, "bias"),
         (_INK | {"bias": float("nan")}, None, "bias"),

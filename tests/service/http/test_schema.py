@@ -34,7 +34,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^logprobs of \d+ at ",
         r"^(state is not|style is .* it must be) a token of this service",
         r"^model .* is of kind .*, which cannot do this$",
-        r"this model writes printable ASCII$",
+        r"this model writes printable ASCII and Latin letters with accents$",
         r"^text has nothing but spaces$",
         r"^text has .*a page of .* px; at most",
         r"^style.text is empty$",

@@ -13,6 +13,7 @@ _OWN = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
 _TEXT = "go\n\non as I\nbegan, in a line that is broken by the page\n\n"
 _BODIES: dict[str, dict[str, Any]] = {
     "no hand": {},
+    "made up": {"style": "made-up"},
     "stored": {"style": "upright", "bias": 0.5},
     "strokes": {"style": _OWN, "width": 411},
     "blank first": {"text": "\n\nso\n\n\nit is"},

@@ -101,7 +101,7 @@ def test_a_text_written_online_is_a_line_of_a_page(
     pen: InkService, portions: tuple[int, ...]
 ) -> None:
     body = {"text": _TEXT, "seed": 4, "bias": 0.5}
-    events = pen.events(**body)
+    events = pen.events(**body, style="made-up")
     whole = [point for event in events for point in event.get("points", [])]
     origin = [32, 32 + 0.7 * 64]
     written: list[list[float]] = []

@@ -23,7 +23,7 @@ _OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
 # One request per kind of hand; the lines are of many lengths.
 _REQUESTS: list[dict[str, Any]] = [
     {"text": "an even keel"},
-    {"text": "I\n\na second, longer line (no. 2)", "bias": 0},
+    {"text": "I\n\na second, longer line (no. 2)", "bias": 0, "style": "made-up"},
     {"text": "all of it in one hand: " * 4, "style": "upright", "bias": 2.5},
     {"text": "go on\nas I began", "style": _OWN, "line_height": 31.7, "width": 411},
 ]
@@ -97,19 +97,20 @@ def test_a_stream_and_a_whole_answer_end_in_one_state(
     assert last == {"usage": whole["usage"], "state": whole["state"]}
 
 
-@pytest.mark.parametrize("hand", [None, "hasty", "lost"])
+@pytest.mark.parametrize("hand", [None, "made-up", "hasty", "lost"])
 def test_lines_written_one_by_one_are_the_page(pen: InkService, hand: str | None) -> None:
     texts = ["one line", "and", "a third, which is longer"]
-    begin: dict[str, Any] = {"seed": 4, "style": hand, "bias": 0.3}
+    look = {"bias": 0.3, "width": 2000}  # room for the widest hand
+    begin: dict[str, Any] = {"seed": 4, "style": hand} | look
     if hand == "lost":  # its window never gets to the text, so its lines end by their length
-        begin = {"state": pen.token(kappa=-1000, seed=4), "bias": 0.3}
+        begin = {"state": pen.token(kappa=-1000, seed=4)} | look
     whole = pen.write(**begin, text="\n".join(texts), return_state=True)
     options = begin
     for number, text in enumerate(texts):
         # Empty lines put it where it stands on the page.
         part = pen.write(**options, text="\n" * number + text, return_state=True)
         assert part["lines"][-1] == whole["lines"][number]
-        options = {"state": part["state"], "bias": 0.3}
+        options = {"state": part["state"]} | look
     assert part["state"] == whole["state"]
 
 
@@ -129,7 +130,8 @@ def test_a_request_without_a_seed_tells_the_one_it_took(pen: InkService) -> None
 
 
 class _Hand:
-    """A fresh hand that writes line after line with the graph alone, one step a call."""
+    """A fresh hand that writes line after line with the graph alone, one step a call: the first
+    makes it up, and every other begins where that one ended."""
 
     def __init__(self, artifact: Artifact, bias: float, seed: int) -> None:
         assert isinstance(artifact.manifest, InkManifest)
@@ -137,22 +139,25 @@ class _Hand:
         self._runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
         self._bias, self._noise, self._drawn = bias, InkNoise(seed), 0
         self._before, self._height = "", 0.0
+        self._anchor = self._runner.read(0)
         self._lines = 0
 
     def write(self, text: str) -> Strokes:
         """The strokes of the next line, in px."""
         in_sight = self._before + text
+        self._runner.load(0, self._anchor)
         offsets, state = self._draw(in_sight, 40 * len(text) + 100)
         self._drawn += len(offsets)
-        # What was written is forgotten but for its last character, with a space after it.
-        self._runner.load(0, state | {"kappa": state["kappa"] - np.float32(len(in_sight) - 1)})
         shown = offsets.copy()
         if self._before:  # its first move is out of the line above
             shown[0, 0] = min(max(shown[0, 0] - 4, 0), 4)
             shown[0, 1] += np.float32(self._height)
-        y = offsets[:, 1].astype(np.float64).cumsum()[-60:]
-        lows = [b for a, b, c in zip(y, y[1:], y[2:], strict=False) if b < a and b <= c]
-        self._before, self._height = f"{in_sight[-1]} ", float(y[-1] - np.median(lows))
+        else:
+            # What was written is forgotten but for its last character, with a space after it.
+            self._anchor = state | {"kappa": state["kappa"] - np.float32(len(text) - 1)}
+            y = offsets[:, 1].astype(np.float64).cumsum()[-60:]
+            lows = [b for a, b, c in zip(y, y[1:], y[2:], strict=False) if b < a and b <= c]
+            self._before, self._height = f"{text[-1]} ", float(y[-1] - np.median(lows))
         points = LinePen(PageOptions().layout(self._units, 1.0), self._lines).move(shown)
         self._lines += 1
         return [stroke.round(2).tolist() for stroke in strokes(points)]
@@ -174,19 +179,22 @@ class _Hand:
                 "normal": normal[None],
             }
             out = self._runner.run([0], steps, row, filtered=False)
-            if out["ended"][0, 0]:
+            x = np.cumsum([0.0, *(float(point[0]) for point in drawn), out["drawn"][0, 0, 0]])
+            if out["ended"][0, 0] and x[-1] > x[:-1].max() + 2:
                 return np.stack(drawn), before
             drawn.append(out["drawn"][0, 0])
         return np.stack(drawn), self._runner.read(0)
 
 
 @pytest.mark.parametrize(
-    ("texts", "bias"), [(["keel"], 0.0), (["Why, 12 of them?", "No:", "11, and (a) half"], 1.5)]
+    ("texts", "bias"),
+    [(["keel"], 0.0), (["Why, 12 of them?", "No:", "11, and (a) half"], 1.5)],
 )
 def test_a_page_is_what_the_graph_draws_step_by_step(
     pen: InkService, inks: Path, texts: list[str], bias: float
 ) -> None:
     hand = _Hand(load_artifact(inks / "scrawl"), bias, seed=9)
     expected = [hand.write(text) for text in texts]
-    assert pen.strokes(text="\n".join(texts), bias=bias, seed=9) == expected
-    assert pen.strokes(text="\n".join(texts), bias=bias + 0.01, seed=9) != expected
+    body = {"text": "\n".join(texts), "style": "made-up", "seed": 9}
+    assert pen.strokes(**body, bias=bias) == expected
+    assert pen.strokes(**body, bias=bias + 0.01) != expected

@@ -14,7 +14,7 @@ from service.ink.measure import measure
 from service.ink.model import InkModel
 from service.state import Moment, StateCodec
 
-FOLDER = Path(__file__).parents[2] / "artifacts" / "handwriting"
+FOLDER = Path(__file__).parents[3] / "artifacts" / "handwriting"
 TEXT = "the quick brown fox jumps over the dog"
 SEEDS = range(8)
 # Two hands are told apart by a measure whose means differ by so many times its own scatter.

@@ -71,7 +71,7 @@ def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
 
 
 def test_each_hand_writes_its_own_ink(pen: InkService) -> None:
-    hands = [None, *HANDS, _strokes()]
+    hands = ["made-up", *HANDS, _strokes()]
     inks = [pen.strokes(**_BODY, style=hand) for hand in hands]
     assert all(inks[i] != inks[j] for i in range(4) for j in range(i))
     for hand, ink in zip(hands, inks, strict=True):
@@ -166,6 +166,36 @@ def test_a_token_of_another_model_is_a_conflict(ink: InkService) -> None:
     assert _refusal(refused, 409)["code"] == "state_mismatch"
 
 
+def test_a_page_without_a_style_takes_a_stored_hand_by_its_seed(ink: InkService) -> None:
+    for seed, style in ((0, "upright"), (1, "hasty"), (6, "upright"), (-1, "hasty")):
+        page = ink.write(text="in whose hand?", seed=seed)
+        assert page["style"] == style
+        assert page["lines"] == ink.lines(text="in whose hand?", seed=seed, style=style)
+    made_up = ink.write(text="in whose hand?", seed=1, style="made-up")
+    assert made_up["style"] == "made-up"
+    assert made_up["lines"] != page["lines"]
+
+
+@pytest.mark.parametrize("style", ["hasty", "strokes", "made-up"])
+def test_every_line_of_a_page_is_written_in_the_state_of_its_hand(
+    ink: InkService, style: str
+) -> None:
+    """A stored one, that of a person, or that after the first line in a hand that was made up."""
+    own = {"strokes": [[[x, x % 7] for x in range(60)]], "text": "own"}
+    hand = own if style == "strokes" else style
+    body = {"style": hand, "seed": 4, "return_state": True}
+    tokens = [ink.write(**body, text="\n".join(["a line"] * n))["state"] for n in (1, 2, 4)]
+    moments = [ink.model.codec.decode(token) for token in tokens]
+    if style == "hasty":
+        moments.append(ink.model.styles["hasty"])
+    for moment in moments[1:]:
+        assert moment.edge == moments[0].edge
+        for name, array in moment.state.items():
+            assert array.tobytes() == moments[0].state[name].tobytes()
+    # Only the randomness goes on.
+    assert moments[0].drawn < moments[1].drawn < moments[2].drawn
+
+
 def test_a_style_and_a_state_are_one_too_many(ink: InkService) -> None:
     state = ink.write(text="a", return_state=True)["state"]
     assert "style" in _refusal(ink.post(text="a", style="upright", state=state), 400)["message"]
@@ -178,7 +208,7 @@ def test_a_style_and_a_state_are_one_too_many(ink: InkService) -> None:
         ([[[5, 5], [5, 5]], [[5, 5]]], "dot", "no line in it"),
         ([[[0, 0], [9, 9]]], "far too long for this", "0.1 points a character that move"),
         ([[[0, 0], [9, 9]]], "   ", "text is empty"),
-        ([[[0, 0], [9, 9]]], "né", "'é' at 1"),
+        ([[[0, 0], [9, 9]]], "n漢", "'漢'"),
     ],
 )
 def test_strokes_that_cannot_be_the_text_are_refused(

@@ -1,0 +1,81 @@
+"""What reading is: the symbols a reader tells apart, the text on its best path, and what the
+manifest of such a model says beyond any other.
+
+Shapes: T steps, V symbols.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from contract.alphabets import ALPHABET
+from contract.manifest import Manifest, Strict
+from contract.pieces import PIECE_UNITS, RESTS
+from contract.strokes import UNITS_OF_SIZE, UNITS_PER_LINE
+
+# The symbol of a step that reads nothing new; characters are numbered from 1.
+BLANK = 0
+SYMBOLS = len(ALPHABET) + 1
+
+_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+
+
+class ReaderAlphabet(Strict):
+    """The characters a reader knows, numbered from 1, and its blank."""
+
+    kind: Literal["characters and blank"] = "characters and blank"
+    characters: str = ALPHABET
+    blank: int = BLANK
+
+
+class PieceUnits(Strict):
+    """How ink is cut for a reader, in units of ink: of the size of a line, the height of a ruled
+    one, and the length of a piece; and how many rests it has after the ink."""
+
+    units_of_size: _Positive = UNITS_OF_SIZE
+    units_per_line: _Positive = UNITS_PER_LINE
+    piece_units: _Positive = PIECE_UNITS
+    rests: Annotated[int, Field(ge=0)] = RESTS
+
+
+class ReaderManifest(Manifest):
+    """The manifest of a reader."""
+
+    kind: Literal["reader"] = "reader"
+    alphabet: ReaderAlphabet = ReaderAlphabet()
+    pieces: PieceUnits = PieceUnits()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A character that was read: the step at which it first was the likeliest, and the highest
+    probability it had until something else was."""
+
+    character: str
+    step: int
+    confidence: float
+
+
+def log_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """`(..., V)` logits as log-probabilities."""
+    wide = logits.astype(np.float64)
+    wide -= wide.max(-1, keepdims=True)
+    return np.asarray(wide - np.log(np.exp(wide).sum(-1, keepdims=True)))
+
+
+def best_path(logits: NDArray[np.floating], before: int = BLANK) -> list[Read]:
+    """The text of logits `(T, V)`: of the likeliest symbol of each step, repeats are one and blanks
+    none (Graves et al. 2006). `before` is the likeliest symbol of the step before them."""
+    found: list[Read] = []
+    sure = np.exp(log_probabilities(logits))
+    likeliest = sure.argmax(-1)
+    changes = np.flatnonzero(np.diff(likeliest, prepend=before))
+    for start, end in zip(changes, np.append(changes, len(likeliest))[1:], strict=True):
+        symbol = int(likeliest[start])
+        if symbol != BLANK:
+            confidence = float(sure[start:end, symbol].max())
+            found.append(Read(ALPHABET[symbol - 1], int(start), confidence))
+    return found

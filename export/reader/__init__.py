@@ -1,0 +1,1 @@
+"""Readers as a kind that is exported: golden vectors of invented ink, and the parity report."""

@@ -1,0 +1,82 @@
+"""A reader to be judged, from an artifact as it is served or from a run as it is trained.
+
+Shapes: T steps, N pieces, V symbols.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from contract.manifest import MANIFEST
+from contract.pieces import RESTS, Pieces, cut, line_of
+from contract.reader import best_path
+from export.convert import read_artifact
+from export.kinds import KINDS
+from export.parity.served import ServedGraph
+from models.reader import ReaderModel, TwinModel
+from training import checkpoint
+from training.ink.prepare import Ink
+from training.loop import CHECKPOINT
+from training.reader.rows import collate, strokes_of
+
+Reader = Callable[[Pieces], NDArray[np.floating]]  # (N, P) to logits (T, V), rests included
+
+
+def reader_of(source: Path) -> Reader:
+    """The reader or twin in a folder. Raises `ValueError` where there is none."""
+    return _served(source) if (source / MANIFEST).exists() else _trained(source)
+
+
+def read(reader: Reader, inks: Sequence[Ink]) -> list[str]:
+    """The text on the best path of every line, which is prepared as that of a caller is."""
+    texts = []
+    for ink in inks:
+        line = line_of(strokes_of(ink))
+        assert line is not None, "prepared ink has ink in it"
+        texts.append("".join(r.character for r in best_path(reader(cut(line)))))
+    return texts
+
+
+def parameters_of(source: Path) -> int:
+    """How many numbers it has learned."""
+    if (source / MANIFEST).exists():
+        return read_artifact(source).parameters
+    return sum(p.numel() for p in _load(source).parameters())
+
+
+def _served(artifact: Path) -> Reader:
+    manifest = read_artifact(artifact)
+    path = artifact / manifest.graphs.scan.plain
+    graph = ServedGraph(path, manifest.ports, scan=True, threads=1)
+
+    def logits(pieces: Pieces) -> NDArray[np.floating]:
+        forced = np.concatenate([pieces, np.zeros((1 + RESTS, pieces.shape[1]), np.float32)])
+        force = np.arange(len(forced)) < len(pieces)
+        steps = {"forced": forced[:, None], "force": force[:, None]}
+        return np.asarray(graph.run(graph.initial_state(1), steps, {})[1]["logits"][:, 0])
+
+    return logits
+
+
+def _trained(run: Path) -> Reader:
+    model = _load(run).eval()
+
+    @torch.no_grad()
+    def logits(pieces: Pieces) -> NDArray[np.floating]:
+        batch = collate([pieces], ["-"])
+        values, _ = model(batch.pieces, batch.lengths, model.initial_state(1))
+        return np.asarray(values[:, 0].numpy())
+
+    return logits
+
+
+def _load(run: Path) -> ReaderModel | TwinModel:
+    if not (run / CHECKPOINT).exists():
+        raise ValueError(f"{run} has neither {CHECKPOINT} nor {MANIFEST}")
+    tensors, facts = checkpoint.load(run / CHECKPOINT)
+    model: ReaderModel | TwinModel = KINDS[facts["kind"]].model(facts["model"])
+    model.load_state_dict(checkpoint.group(tensors, "best"))
+    return model

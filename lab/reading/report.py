@@ -1,0 +1,145 @@
+"""How much of what people wrote is read? `python -m lab reading`: character error rates on lines of
+writers that no network has seen, of the reader, of its twin, and of Tesseract on pictures of them.
+"""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from export.results import machine, write_json
+from lab.legibility import held_out
+from lab.legibility.reading import (
+    Errors,
+    NoReader,
+    Reader,
+    errors,
+    one_line,
+    overall,
+    tesseract,
+    tesseract_version,
+)
+from lab.legibility.reading import read as read_pictures
+from lab.reading.readers import parameters_of, read, reader_of
+from training.ink.prepare import Ink
+
+RESULTS = Path("docs", "results")
+MOST_OF_TESSERACT = 0.5
+MOST_OF_TWIN = 1.25
+_RESAMPLES, _SEED = 2000, 20131
+_WORDS = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    """A ratio of error rates, and what it may be."""
+
+    name: str
+    value: float
+    bound: float
+
+    @property
+    def met(self) -> bool:
+        return self.value <= self.bound
+
+    def line(self) -> str:
+        verdict = "met" if self.met else "MISSED"
+        return f"{self.name:28}{self.value:8.3f}  {verdict} (goal <= {self.bound})"
+
+
+def add_options(parser: argparse.ArgumentParser) -> None:
+    """The options of the command."""
+    parser.add_argument("--reader", type=Path, default=Path("artifacts", "reader"))
+    parser.add_argument("--twin", type=Path, default=Path("runs", "reader-twin"))
+    parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
+    parser.add_argument("--out", type=Path, default=RESULTS / "reading.json")
+
+
+def run(options: argparse.Namespace) -> int:
+    """0 if every goal is met."""
+    try:
+        reader_version = tesseract_version()
+        _, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
+        lines = held_out.chosen(validation, held_out.read_list())
+        words = words_of(validation)
+        content = measure(options.reader, options.twin, lines, words, tesseract)
+    except (NoReader, ValueError, FileNotFoundError) as error:
+        print(f"error: {error}")
+        return 1
+    tools = {"tesseract": reader_version, "jiwer": version("jiwer")}
+    head = {"command": "python -m lab reading", "machine": machine(), "tools": tools}
+    write_json(options.out, head | {"rule": held_out.RULE} | content)
+    print(f"written to {options.out}")
+    return 0 if all(goal["met"] for goal in content["goals"]) else 1
+
+
+def words_of(inks: Sequence[Ink]) -> list[Ink]:
+    """Words of several letters by the same writers, the first of them by their hashes."""
+    words = {held_out.identity(i): i for i in inks if len(i.text) > 1 and " " not in i.text}
+    return [words[name] for name in sorted(words)[:_WORDS]]
+
+
+def measure(
+    reader: Path, twin: Path, lines: Sequence[Ink], words: Sequence[Ink], outside: Reader
+) -> dict[str, Any]:
+    """Read, print, and say what came out; `outside` reads pictures. Where there is no twin, its
+    goal is not judged."""
+    sources = {"reader": reader} | ({"twin": twin} if twin.exists() else {})
+    texts = [ink.text for ink in lines]
+    pictures = read_pictures([ink.offsets for ink in lines], outside)
+    of_lines = {"tesseract": judge(texts, pictures)}
+    of_words = {}
+    for name, source in sources.items():
+        network = reader_of(source)
+        of_lines[name] = judge(texts, read(network, lines))
+        of_words[name] = judge([ink.text for ink in words], read(network, words))
+    goals = goals_of({name: overall(found).rate for name, found in of_lines.items()})
+    for name, found in of_lines.items():
+        print(f"{name:12} lines {overall(found).rate:.4f}", end="")
+        print(f"  words {overall(of_words[name]).rate:.4f}" if name in of_words else "")
+    print("\n".join(goal.line() for goal in goals))
+    return {
+        "parameters": {name: parameters_of(source) for name, source in sources.items()},
+        "lines": {name: figures(found) for name, found in of_lines.items()},
+        "words": {name: figures(found) for name, found in of_words.items()},
+        "intervals": intervals(of_lines),
+        "goals": [asdict(g) | {"value": round(g.value, 4), "met": g.met} for g in goals],
+    }
+
+
+def judge(texts: Sequence[str], readings: Sequence[str]) -> list[Errors]:
+    """The errors of every line."""
+    return [errors(t, one_line(r)) for t, r in zip(texts, readings, strict=True)]
+
+
+def goals_of(rates: dict[str, float]) -> list[Goal]:
+    """The reader beside Tesseract, and beside the twin if there is one."""
+    goals = [Goal("reader / Tesseract", rates["reader"] / rates["tesseract"], MOST_OF_TESSERACT)]
+    if "twin" in rates:
+        goals.append(Goal("reader / twin", rates["reader"] / rates["twin"], MOST_OF_TWIN))
+    return goals
+
+
+def figures(found: Sequence[Errors]) -> dict[str, Any]:
+    """All of them as one."""
+    every = overall(found)
+    return {"lines": len(found), **asdict(every), "cer": round(every.rate, 4)}
+
+
+def intervals(found: dict[str, list[Errors]]) -> dict[str, list[float]]:
+    """95% of the reader's ratio to each other when the lines are drawn again with replacement."""
+    edits = {name: np.array([e.edits for e in errors_]) for name, errors_ in found.items()}
+    generator = np.random.default_rng(_SEED)
+    again = generator.integers(len(edits["reader"]), size=(_RESAMPLES, len(edits["reader"])))
+    drawn = {name: array[again].sum(axis=1) for name, array in edits.items()}
+    return {
+        f"reader / {name}": np.quantile(drawn["reader"] / drawn[name], [0.025, 0.975])
+        .round(3)
+        .tolist()
+        for name in found
+        if name != "reader"
+    }

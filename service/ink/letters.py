@@ -1,0 +1,73 @@
+"""Text as it is asked for, and as the pen can write it: what word processors put in place of plain
+characters is folded back, and letters with marks are written as their base letters first.
+"""
+# ruff: noqa: RUF001 - characters that look like others are what this is about
+
+import unicodedata
+
+from contract.ink import InkManifest
+from service.errors import InvalidRequest
+
+# Combining marks that can be drawn over or under a letter (`service/ink/marks.py`).
+GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON = "\u0300", "\u0301", "\u0302", "\u0303", "\u0304"
+BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE = "\u0306", "\u0307", "\u0308", "\u030a", "\u030b"
+CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
+MARKS = frozenset((
+    GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON, BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE, CARON,
+    CEDILLA, OGONEK, BAR,
+))  # fmt: skip
+# Letters that Unicode does not take apart, though people write them as a letter and a bar.
+_BARRED = {"ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l", "Ł": "L"}
+_FOLDED = {
+    "'": "‘’‚‛‹›ʼ′`´",
+    '"': "“”„‟«»″",
+    "-": "‐‑‒–—―−",
+    " ": "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"
+    "\u205f\u3000",
+    "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
+    "\n": "\u2028\u2029\u0085",
+    "...": "…", "ss": "ß", "SS": "ẞ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
+    "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬆ",
+}  # fmt: skip
+_FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
+# The wide forms of ASCII that East Asian keyboards type.
+_FOLDS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
+
+
+def fold(text: str) -> str:
+    """The text with curly quotes, dashes, spaces of all widths, ellipses, ligatures, sharp s and
+    wide forms as plain characters, and every letter with its marks as one character."""
+    return unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
+
+
+def apart(letter: str) -> tuple[str, str]:
+    """The base of a letter and its marks, none if it is not one that can be composed."""
+    if letter in _BARRED:
+        return _BARRED[letter], BAR
+    decomposed = unicodedata.normalize("NFD", letter)
+    base, marks = decomposed[0], decomposed[1:]
+    # A base that is no letter keeps its marks: nobody would know what was meant.
+    if MARKS.issuperset(marks) and base.isascii() and base.isalpha():
+        return base, marks
+    return letter, ""
+
+
+def bases(text: str) -> str:
+    """The text, as long as before, with every letter as its base."""
+    return "".join(apart(letter)[0] for letter in text)
+
+
+def written(text: str, manifest: InkManifest, param: str = "text") -> str:
+    """The text of a request, folded. Raises `InvalidRequest` naming every character of it that
+    cannot be written."""
+    folded = fold(text)
+    known = {*manifest.alphabet.characters, "\n"}
+    unknown = dict.fromkeys(c for c, base in zip(folded, bases(folded), strict=True)
+                            if base not in known)  # fmt: skip
+    if unknown:
+        raise InvalidRequest(
+            f"{param} has {', '.join(map(repr, unknown))}; this model writes printable ASCII and "
+            "Latin letters with accents",
+            param.partition(".")[0],
+        )
+    return folded

@@ -1,0 +1,193 @@
+"""Accents, drawn over and under the letters of a line when it has been written, as people put them:
+as large as the line's own letters, leaning as they lean.
+
+The pen has written base letters, and its window tells which of their points belong to which.
+Shapes: n points of a line, m of its marks: x and y in px, y down, and 1 where the pen leaves.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.ink import letters
+from service.ink.letters import apart
+from service.ink.measure import measure
+from service.ink.pen import strokes
+
+Points = NDArray[np.float64]
+Strokes = list[list[tuple[float, float]]]
+
+_CIRCLE = [(0.17 * math.sin(a), 0.17 * math.cos(a)) for a in np.linspace(0, 2 * math.pi, 10)]
+# Strokes about the place of a mark, x to the right and y up, in heights of a small letter. Over an
+# i they go through its dot, which is at the place.
+_ABOVE: dict[str, Strokes] = {
+    letters.GRAVE: [[(-0.22, 0.2), (0.0, 0.0), (0.16, -0.2)]],
+    letters.ACUTE: [[(0.24, 0.22), (0.0, 0.0), (-0.16, -0.18)]],
+    letters.CIRCUMFLEX: [[(-0.3, -0.24), (-0.02, 0.06), (0.28, -0.26)]],
+    letters.CARON: [[(-0.28, 0.18), (0.0, -0.14), (0.3, 0.2)]],
+    letters.TILDE: [[(-0.36, -0.1), (-0.2, 0.1), (0.0, 0.0), (0.18, -0.1), (0.36, 0.1)]],
+    letters.MACRON: [[(-0.3, 0.0), (0.0, 0.01), (0.32, 0.03)]],
+    letters.BREVE: [[(-0.26, 0.14), (-0.14, -0.08), (0.1, -0.1), (0.26, 0.16)]],
+    letters.DOT: [[(0.0, 0.03), (0.02, -0.04)]],
+    letters.DIAERESIS: [[(-0.22, 0.03), (-0.2, -0.05)], [(0.22, 0.04), (0.24, -0.04)]],
+    letters.RING: [_CIRCLE],
+    letters.DOUBLE_ACUTE: [[(-0.02, 0.2), (-0.2, -0.16)], [(0.3, 0.2), (0.12, -0.16)]],
+}
+# The same from the foot of the letter.
+_BELOW: dict[str, Strokes] = {
+    letters.CEDILLA: [[(0.02, 0.06), (-0.03, -0.14), (0.14, -0.22), (0.1, -0.4), (-0.16, -0.4)]],
+    letters.OGONEK: [[(0.16, 0.04), (0.02, -0.16), (0.06, -0.34), (0.26, -0.32)]],
+}
+_GAP = 0.5  # from the top of a letter to the middle of its mark
+# The window looks ahead: it leaves a letter some points before the pen does. At a space it waits
+# for the pen, whose first points are of the letter after it. Median of 8 hands.
+_AHEAD = 3  # points
+_SMALL = frozenset("aceimnorsuvwxz")
+_SMALL_UNITS = 2.5  # high, where a line has none of them
+_STEEPEST = math.tan(math.radians(35))
+
+
+@dataclass(frozen=True, slots=True)
+class _Line:
+    """A line as it was written: its small letters stand on y = `foot` and reach to `top`; `lean`
+    is how far it goes right for each px up."""
+
+    points: Points
+    characters: NDArray[np.int64]
+    top: float
+    foot: float
+    lean: float
+
+    @property
+    def height(self) -> float:
+        return self.foot - self.top
+
+
+class LineMarks:
+    """The marks of one line, which is followed while it is written; `px_per_unit` is the length of
+    a unit of the model on the page."""
+
+    def __init__(self, text: str, px_per_unit: float) -> None:
+        self._text = text
+        self._px = _SMALL_UNITS * px_per_unit
+        self._has_marks = any(apart(letter)[1] for letter in text)
+        self._offsets: list[NDArray[np.float32]] = []
+        self._points: list[Points] = []
+        self._characters: list[NDArray[np.int64]] = []
+
+    def follow(
+        self, offsets: NDArray[np.float32], points: Points, characters: NDArray[np.int64]
+    ) -> None:
+        """The next n of the line: offsets `(n, 3)` as points `(n, 3)` on the page, and the
+        character the window was at for each `(n,)`."""
+        if self._has_marks:
+            self._offsets.append(offsets)
+            self._points.append(points)
+            self._characters.append(characters)
+
+    def drawn(self) -> Points:
+        """The marks `(m, 3)` of the line as far as it has been written."""
+        if not self._offsets:
+            return np.zeros((0, 3))
+        slant = measure(np.concatenate(self._offsets), len(self._text)).slant_degrees
+        points, characters = np.concatenate(self._points), np.concatenate(self._characters)
+        return compose(self._text, points, characters, slant, self._px)
+
+
+def compose(
+    text: str, points: Points, characters: NDArray[np.int64], slant_degrees: float, px: float
+) -> Points:
+    """The marks `(m, 3)` of a text whose base letters are `points (n, 3)`, each of the character
+    it belongs to `(n,)`; `px` is the height of a small letter where the line has none."""
+    marked = [(place, *apart(letter)) for place, letter in enumerate(text) if apart(letter)[1]]
+    if not marked or not len(points):
+        return np.zeros((0, 3))
+    line = _measured(text, points, _owners(text, characters), slant_degrees, px)
+    drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
+    ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
+    return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
+
+
+def _owners(text: str, characters: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The place of the letter that each point is of, given the window's character at it `(n,)`."""
+    late = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
+    return np.asarray(late + (np.array(list(text))[late] == " "))
+
+
+def _measured(
+    text: str, points: Points, characters: NDArray[np.int64], slant_degrees: float, px: float
+) -> _Line:
+    small = [points[characters == i, 1] for i, c in enumerate(letters.bases(text)) if c in _SMALL]
+    small = [y for y in small if len(y) > 2]
+    foot = float(np.median([y.max() for y in small])) if small else float(points[:, 1].max())
+    # The upper quartile of a few points is not the dot of a letter before.
+    height = foot - float(np.median([np.quantile(y, 0.1) for y in small])) if small else px
+    height = min(max(height, px / 2), px * 2)
+    lean = min(max(math.tan(math.radians(slant_degrees)), -_STEEPEST), _STEEPEST)
+    return _Line(points, characters, foot - height, foot, lean)
+
+
+def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
+    """The strokes `(k, 2)` of a letter's marks."""
+    ink = _ink(line, place, base)
+    left, right = ink[:, 0].min(), ink[:, 0].max()
+    top, foot = ink[:, 1].min(), ink[:, 1].max()
+    middle = (left + right) / 2, (top + foot) / 2
+    y = top - _GAP * line.height
+    at = np.array([middle[0] + line.lean * (middle[1] - y), y])
+    dot = _dot(line, at) if base in "ij" else None
+    drawn = []
+    for mark in marks:
+        if mark == letters.BAR:
+            drawn.append(_bar(line, base, ink))
+        elif mark in _BELOW:
+            x = middle[0] - line.lean * (foot - middle[1])
+            drawn += _shape(line, np.array([x, foot]), _BELOW[mark])
+        elif dot is not None and mark == letters.DIAERESIS:
+            drawn += _shape(line, dot + np.array([0.44 * line.height, 0]), _ABOVE[letters.DOT])
+        else:
+            drawn += _shape(line, at if dot is None else dot, _ABOVE[mark])
+            dot, at = None, at - np.array([0, _GAP * line.height])
+    return drawn
+
+
+def _ink(line: _Line, place: int, base: str) -> Points:
+    """The points `(k, 2)` of a letter, k at least 1, without dots and bars of letters before."""
+    own = line.points[np.abs(line.characters - place) == np.abs(line.characters - place).min(), :2]
+    if base in _SMALL:
+        kept = own[own[:, 1] > line.top - 0.3 * line.height]
+        own = kept if len(kept) else own
+    return own
+
+
+def _dot(line: _Line, near: Points) -> Points | None:
+    """The middle of a dot near a place."""
+    dots = [stroke.mean(axis=0) for stroke in strokes(line.points)
+            if np.ptp(stroke, axis=0).max() < 0.5 * line.height
+            and stroke[:, 1].max() < line.top]  # fmt: skip
+    distances = [float(np.hypot(*(dot - near))) for dot in dots]
+    if not distances or min(distances) > 1.2 * line.height:
+        return None
+    return np.asarray(dots[int(np.argmin(distances))])
+
+
+def _bar(line: _Line, base: str, ink: Points) -> Points:
+    """The stroke through ø, đ and ł."""
+    (left, top), (right, foot) = ink.min(axis=0), ink.max(axis=0)
+    over = 0.15 * line.height
+    if base in "oO":
+        return np.array([[right + over, top - over], [left - over, foot + over]])
+    height = foot - top
+    if base in "dD":
+        y, x = top + 0.25 * height, right if base == "d" else left
+        return np.array([[x - 3 * over, y], [x + 2 * over, y]])
+    y, x = top + 0.5 * height, (left + right) / 2 if base == "l" else left
+    return np.array([[x - 2 * over, y + over], [x + 2 * over, y - over]])
+
+
+def _shape(line: _Line, at: Points, shape: Strokes) -> list[Points]:
+    """Strokes about a place, in px, as large and as slanted as the line."""
+    slanted = np.array([[1.0, 0.0], [line.lean, -1.0]]) * line.height
+    return [at + np.array(stroke) @ slanted for stroke in shape]

@@ -1,0 +1,124 @@
+"""Ink read as it is written: a reader followed piece by piece, over `/v1/online` and for a line.
+
+Shapes: n points, N pieces.
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from contract.golden import Arrays
+from contract.pieces import PIECE, Pieces
+from contract.reader import Read, best_path
+from service.errors import InvalidRequest
+from service.online import Online
+from service.reader.model import ReaderEdge, ServedReader
+from service.reader.schemas import ReaderOpening, ReaderSaid
+from service.reader.tracer import Point, Tracer, require_few
+from service.state import Edge, Moment
+
+# How high over the baseline most people begin a line, in units: for a line whose place is unknown.
+_FIRST_HEIGHT = 2.5
+_KEPT = 1000  # characters of the text: a line has fewer, a session no end
+
+
+async def follow(model: ServedReader, opening: ReaderOpening) -> "OnlineReader":
+    """Begin a session on the line it asks for, or on that of its token."""
+    if opening.state is None:
+        return OnlineReader(model, model.on_line(opening.line_height, opening.origin))
+    return OnlineReader(model, model.codec.go_on(opening.state, None, opening.state_policy))
+
+
+class OnlineReader(Online):
+    """Pen points on a page in, the text they say so far out.
+
+    The page has y down, and a ruled line on which the ink stands.
+    """
+
+    def __init__(self, model: ServedReader, moment: Moment[ReaderEdge]) -> None:
+        super().__init__(model, moment, {})
+        edge = moment.edge
+        self._rests = model.manifest.pieces.rests
+        self._px_per_unit, self._origin = edge.px_per_unit, edge.origin
+        self._tracer = Tracer(edge.at, edge.path)
+        self._last = edge.last
+        self._text = ""  # what is settled of it
+
+    async def answer(self, message: Any) -> dict[str, Any]:
+        match ReaderSaid.model_validate(message):
+            case ReaderSaid(point=list(one), points=None):
+                points = [one]
+            case ReaderSaid(point=None, points=list(points)):
+                pass
+            case _:
+                raise InvalidRequest("a message to this model has either point or points")
+        settled = await self.read(self.trace(points))
+        ahead = await self.ahead()
+        self._text = (self._text + text_of(settled))[-_KEPT:]
+        shown = [*described(settled, settled=True), *described(ahead, settled=False)]
+        return {"text": self._text + text_of(ahead), "characters": shown, "step": self.steps}
+
+    def trace(self, points: Sequence[Sequence[float]]) -> Pieces:
+        """The pieces `(N, P)` that points `[x, y, up]` in px complete.
+
+        Raises `InvalidRequest` for ink that is far too large for its line.
+        """
+        stroke: list[Point] = []
+        pieces = [np.zeros((0, PIECE), np.float32)]
+        for x, y, up in points:
+            stroke.append(self.on_line(x, y))
+            if up > 0:
+                pieces.append(self._tracer.follow(stroke, lifted=True))
+                require_few(sum(map(len, pieces)))
+                stroke = []
+        if stroke:
+            pieces.append(self._tracer.follow(stroke, lifted=False))
+        return np.concatenate(pieces)
+
+    def on_line(self, x: float, y: float) -> Point:
+        """A place on the page in units, from the left end of the baseline."""
+        if self._origin is None:
+            self._origin = (x, y + _FIRST_HEIGHT * self._px_per_unit)
+        left, base = self._origin
+        return (x - left) / self._px_per_unit, (base - y) / self._px_per_unit
+
+    async def read(self, pieces: Pieces) -> list[Read]:
+        """Read pieces `(N, P)`: what is then settled."""
+        if not len(pieces):
+            return []
+        outputs = await self._read(pieces)
+        settled = best_path(outputs["logits"], self._last)
+        self._last = int(outputs["logits"][-1].argmax())
+        return settled
+
+    async def ahead(self) -> list[Read]:
+        """What the line would say beyond that if the pen rested; it stands where it stood."""
+        if not self._ahead:
+            return []
+        kept = self._state, self.steps
+        unused = np.zeros((self._rests, PIECE), np.float32)
+        outputs, _ = await self._run(unused, np.zeros(self._rests, bool))
+        self._state, self.steps = kept
+        return best_path(outputs["logits"], self._last)
+
+    def _edge(self) -> Edge:
+        place = {"px_per_unit": self._px_per_unit, "origin": self._origin}
+        pen = {"at": self._tracer.at, "path": tuple(self._tracer.path), "last": self._last}
+        return super()._edge().model_copy(update=place | pen)
+
+    def _noise(self, count: int) -> Arrays:
+        return {}
+
+
+def described(read: Sequence[Read], *, settled: bool) -> list[dict[str, Any]]:
+    """As JSON."""
+    return [
+        {"character": r.character, "confidence": round(r.confidence, 4), "settled": settled}
+        for r in read
+    ]
+
+
+def text_of(read: Sequence[Read]) -> str:
+    """The characters in order."""
+    return "".join(r.character for r in read)

@@ -1,0 +1,104 @@
+"""`POST /v1/read`: a line of ink in, its text out, with how sure the reader is of it."""
+
+import asyncio
+import secrets
+import time
+from typing import Any
+
+import numpy as np
+from fastapi import APIRouter, Request
+from pydantic import ValidationError
+
+from contract.pieces import Pieces, cut, line_of
+from service.engine import terms
+from service.errors import InvalidRequest, StateMismatch, UnknownModel
+from service.http import record
+from service.http.described import BUSY, Responses, fails
+from service.reader.described import ReadLine
+from service.reader.inkml import from_inkml
+from service.reader.model import ReaderEdge, ServedReader
+from service.reader.online import OnlineReader, described, text_of
+from service.reader.schemas import STROKES, ReadRequest
+from service.reader.tracer import require_short
+from service.state import Moment
+
+router = APIRouter(tags=["reading"])
+
+# A line shorter than this is a slip of the pen, whatever it says.
+_LEAST_PX = 1e-3
+_ANSWERS: Responses = {
+    200: {"model": ReadLine},
+    **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
+}
+_Strokes = list[list[list[float]]]
+
+
+@router.post("/v1/read", responses=_ANSWERS, response_model_exclude_none=True)
+async def read(body: ReadRequest, request: Request) -> dict[str, Any]:
+    """Read a line of ink."""
+    model = request.app.state.models.pick(body.model, ServedReader)
+    terms.shorten(body.deadline_s)
+    record.current().model = model.name
+    line = OnlineReader(model, _begin(model, body))
+    before = line.steps
+    strokes = body.strokes if body.inkml is None else _of_inkml(body.inkml)
+    assert strokes is not None, "one of the two is there"
+    # Cutting long ink takes a while, and others are being served meanwhile.
+    on_a_line = body.line_height is not None or body.state is not None
+    pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
+    settled = await line.read(pieces)
+    ahead = await line.ahead()
+    _charge(line.steps - before)
+    answer = {
+        "id": f"read-{secrets.token_hex(12)}",
+        "object": "reading",
+        "created": int(time.time()),
+        "model": model.name,
+        "system_fingerprint": model.fingerprint,
+        **line.told,
+        "text": text_of([*settled, *ahead]),
+        "characters": [*described(settled, settled=True), *described(ahead, settled=False)],
+        "usage": {"pieces": len(pieces)},
+    }
+    return answer | ({"state": line.token()} if body.return_state else {})
+
+
+def _begin(model: ServedReader, body: ReadRequest) -> Moment[ReaderEdge]:
+    if body.state is not None:
+        moment: Moment[ReaderEdge] = model.codec.go_on(body.state, None, body.state_policy)
+        return moment
+    return model.on_line(body.line_height, body.origin)
+
+
+def _of_inkml(document: str) -> _Strokes:
+    """The strokes of a document, with the limits that those of a request have."""
+    try:
+        return STROKES.validate_python(from_inkml(document), strict=True)
+    except ValidationError as error:
+        raise InvalidRequest(f"inkml: {error.errors()[0]['msg']}", "inkml") from error
+
+
+def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
+    """Ink that stands on a ruled line, the pen lifted after every stroke."""
+    return line.trace([[x, y, i == len(s) - 1] for s in strokes for i, (x, y) in enumerate(s)])
+
+
+def _alone(line: OnlineReader, strokes: _Strokes) -> Pieces:
+    """Ink whose slope, size and baseline are its own."""
+    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
+    # Before anything is fitted to it, which so little ink so far from the origin would not bear.
+    level = None
+    if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
+        level = line_of(paths)
+    if level is None:
+        raise InvalidRequest("strokes have no line in them", "strokes")
+    require_short(level)
+    return cut(level)
+
+
+def _charge(steps: int) -> None:
+    """Count the steps, which whoever asked pays for."""
+    current = record.current()
+    current.steps = steps
+    if current.charge is not None:
+        current.charge(steps)

@@ -1,0 +1,87 @@
+"""Requests for reading as they arrive, and their checks."""
+
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+
+from service.http.fields import FLOAT32, RequestBody, Text
+from service.ink.schemas import Coordinate, Place, Stroke
+from service.state import StatePolicy
+
+_MOST_STROKES, _MOST_POINTS = 500, 20_000
+LineHeight = Annotated[float, Field(ge=16, le=400), FLOAT32]
+
+
+def _not_too_much(strokes: Any) -> Any:
+    """Refused before any point is looked at."""
+    if isinstance(strokes, list):
+        points = sum(len(stroke) for stroke in strokes if isinstance(stroke, list))
+        if len(strokes) > _MOST_STROKES or points > _MOST_POINTS:
+            raise ValueError(
+                f"{len(strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
+                f"{_MOST_POINTS}"
+            )
+    return strokes
+
+
+Strokes = Annotated[
+    list[Stroke], Field(min_length=1, fail_fast=True), BeforeValidator(_not_too_much)
+]
+STROKES: TypeAdapter[list[list[list[float]]]] = TypeAdapter(Strokes)
+
+
+class ReadRequest(RequestBody):
+    """`POST /v1/read`: a line of ink in px, y down, as strokes or as an InkML document.
+
+    Its slope, its size and its baseline are judged by the ink itself; unless `line_height` says
+    that it stands on a ruled line, and `origin` where the left end of that line's baseline is.
+    """
+
+    model: str | None = None
+    strokes: Strokes | None = None
+    inkml: Annotated[Text, Field(max_length=1_000_000)] | None = None
+    line_height: LineHeight | None = None
+    origin: Place | None = None
+    state: str | None = None
+    state_policy: StatePolicy = "exact"
+    return_state: bool = False
+    deadline_s: float | None = Field(
+        None, gt=0, description="seconds it may take; only less than the service allows"
+    )
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ReadRequest":
+        if (self.strokes is None) == (self.inkml is None):
+            raise ValueError("the ink is either strokes or inkml; give one of them")
+        if self.state is not None and (self.line_height or self.origin):
+            raise ValueError("state knows its line: line_height and origin are for its first ink")
+        if self.origin is not None and self.line_height is None:
+            raise ValueError("origin is a place on a ruled line; give its line_height")
+        if self.return_state and self.state is None and self.line_height is None:
+            raise ValueError(
+                "return_state needs line_height: more ink has to stand on a known line"
+            )
+        return self
+
+
+class ReaderOpening(RequestBody):
+    """The first message to a reader: the ruled line that will be written on."""
+
+    model: str
+    state: str | None = None
+    state_policy: StatePolicy = "exact"
+    line_height: LineHeight = 64.0
+    origin: Place | None = None
+
+
+class ReaderSaid(RequestBody):
+    """Any message after it: pen points `[x, y, up]` in px, one or several."""
+
+    point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
+    points: (
+        Annotated[
+            list[Annotated[list[Coordinate], Field(min_length=3, max_length=3)]],
+            Field(min_length=1, max_length=4096, fail_fast=True),
+        ]
+        | None
+    ) = None

@@ -1,0 +1,29 @@
+// Where models compute, on the server or on this device: a page each, between which what was typed goes
+// along.
+const KEPT_AS = "evenkeel-fields";
+const FIELDS = "form :is(textarea, input[type=text], input[type=number], input[type=range])";
+
+const fields = () => [...document.querySelectorAll(FIELDS)];
+
+function leave(event) {
+  const typed = fields().map(({ id, value }) => [id, value]);
+  sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
+  // At the tab that is shown.
+  event.currentTarget.hash = location.hash;
+}
+
+/** Let the other place be gone to. */
+export function offerPlaces() {
+  for (const link of document.querySelectorAll("#place a[href]")) link.addEventListener("click", leave);
+}
+
+/** Fill in what was typed in the place that was left. */
+export function bringFields() {
+  const typed = JSON.parse(sessionStorage.getItem(KEPT_AS) ?? "{}");
+  sessionStorage.removeItem(KEPT_AS);
+  for (const field of fields()) {
+    if (!(field.id in typed)) continue;
+    field.value = typed[field.id];
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+}

@@ -1,0 +1,79 @@
+// Golden vectors: inputs of a graph and what training computed for them, replayed and judged as
+// contract/golden.py does. Shapes: T steps, R rows.
+import { readSafetensors, sizeOf, takeRows } from "./tensors.js";
+
+const FACTS = "evenkeel";
+
+/** What a golden file has, by group: `steps`, `rows`, `truth` and `exact` are tensors by port. */
+export function readGolden(bytes) {
+  const { tensors, metadata } = readSafetensors(bytes);
+  const { bounds, training_error: trainingError } = JSON.parse(metadata[FACTS]);
+  const group = (start) =>
+    Object.fromEntries(
+      Object.entries(tensors)
+        .filter(([name]) => name.startsWith(`${start}.`))
+        .map(([name, tensor]) => [name.slice(start.length + 1), tensor]),
+    );
+  const filtered = [...tensors.filtered.data];
+  return {
+    ...Object.fromEntries(["steps", "rows", "truth", "exact"].map((name) => [name, group(name)])),
+    bounds,
+    trainingError,
+    // Those that a graph without the options that leave symbols out can run.
+    plainRows: filtered.flatMap((wanted, row) => (wanted ? [] : [row])),
+  };
+}
+
+const ofRows = (group, rows, axis) =>
+  Object.fromEntries(Object.entries(group).map(([name, tensor]) => [name, takeRows(tensor, rows, axis)]));
+
+/** Replay the rows that the plain graph can run; a verdict. */
+export async function replay(golden, runner) {
+  const rows = golden.plainRows;
+  const { outputs } = await runner.run({
+    state: runner.initial(rows.length),
+    steps: ofRows(golden.steps, rows, 1),
+    row: ofRows(golden.rows, rows, 0),
+  });
+  return judge(golden, outputs, rows);
+}
+
+/** Compare replayed outputs `(T, rows.length, ...)` of these rows. */
+export function judge(golden, outputs, rows) {
+  let broken = null;
+  let first = null;
+  for (const [name, bound] of Object.entries(golden.bounds)) {
+    const errors = perStep(outputs[name], takeRows(golden.truth[name], rows, 1), (a, b) => Math.abs(a - b));
+    first ??= { bound, errors };
+    const step = errors.findIndex((error) => !(error <= bound)); // NaN is outside too
+    if (step >= 0) {
+      const figures = `${errors[step].toPrecision(3)} > ${bound.toPrecision(3)}`;
+      broken ??= `${name}: outside the bound at step ${step}: ${figures}`;
+    }
+  }
+  for (const [name, exact] of Object.entries(golden.exact)) {
+    const different = perStep(outputs[name], takeRows(exact, rows, 1), (a, b) => Number(a !== b));
+    const step = different.indexOf(1);
+    if (step >= 0) broken ??= `${name} differs from the golden one at step ${step}`;
+  }
+  return {
+    ok: broken === null,
+    max_error: first.errors.reduce((a, b) => Math.max(a, b), 0), // NaN if any is
+    bound: first.bound,
+    training_error: golden.trainingError,
+    steps: first.errors.length * rows.length,
+    detail: broken ?? "everything golden drawn again, every output within its bound",
+  };
+}
+
+/** The largest distance of each step, NaN if any is. */
+function perStep(given, expected, distance) {
+  const [steps, size] = [expected.shape[0], sizeOf(expected.shape.slice(1))];
+  return Array.from({ length: steps }, (_, t) => {
+    let most = 0;
+    for (let i = t * size; i < (t + 1) * size; i += 1) {
+      most = Math.max(most, distance(given.data[i], expected.data[i]));
+    }
+    return most;
+  });
+}

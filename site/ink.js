@@ -1,0 +1,139 @@
+// `/v1/handwriting` and `/v1/styles` as the service answers them, for what the page asks.
+import { Layout, breakText } from "./layout.js";
+import { InkLine, encode, fresh, handThatWrote } from "./line.js";
+import { LinePen, strokesOf } from "./linepen.js";
+import { Refusal, anySeed } from "./model.js";
+import { offsetsOf } from "./strokes.js";
+import { toSvg } from "./svg.js";
+import { readSafetensors } from "./tensors.js";
+
+const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
+// How wide the model writes a character after ink of some advance, in units.
+const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
+
+/** The stored hands of a model, as `/v1/styles` lists them. */
+export const stored = ({ name, manifest }) =>
+  (manifest.styles ?? []).map(({ id, description }) => ({
+    id, model: name, description, preview: `models/previews/${id}.svg`,
+  }));
+
+/** The style of a page that asks for none: one of the stored hands, if the model has any. */
+function bySeed({ manifest }, seed) {
+  const hands = manifest.styles.length ? manifest.styles.map(({ id }) => id) : [MADE_UP];
+  return hands[((seed % hands.length) + hands.length) % hands.length];
+}
+
+/** A stored hand by its id; undefined if there is none. */
+function storedHand({ manifest, styles }, id) {
+  const style = manifest.styles.find((entry) => entry.id === id);
+  if (!style) return undefined;
+  const { tensors } = readSafetensors(styles);
+  const state = manifest.ports.state.map(({ name }) => {
+    const { dtype, shape, data } = tensors[`${id}.${name}`];
+    return [name, { dtype, shape: [1, ...shape], data }];
+  });
+  const { context, height, advance } = style;
+  return { state: Object.fromEntries(state), context, height, advance };
+}
+
+/** From the leftmost to the rightmost of the places that offsets lead to. */
+function widthOf(ink) {
+  let x = 0;
+  const places = Array.from(ink)
+    .filter((_, i) => i % 3 === 0)
+    .map((dx) => (x += dx));
+  return Math.max(...places) - Math.min(...places);
+}
+
+/** The hand in a person's own strokes. */
+async function ownHand(model, { strokes, text }) {
+  const said = text.split(/\s+/).filter(Boolean).join(" ");
+  if (!said) throw new Refusal("style.text is empty", "style");
+  encode(said, model.manifest.alphabet);
+  const ink = offsetsOf(strokes, said);
+  const advance = ADVANCE + (ADVANCE_OF_INK * widthOf(ink)) / said.length;
+  return { ...(await handThatWrote(model, said, ink)), advance };
+}
+
+/** The hand a style stands for, at the beginning of its randomness, and what names it from then on. */
+export async function handIn(model, style, seed) {
+  if ((style ?? MADE_UP) === MADE_UP) return { hand: fresh(model, seed), style };
+  const own = typeof style === "object";
+  const found = own ? await ownHand(model, style) : (storedHand(model, style) ?? model.moment(style));
+  if (!found) throw new Refusal("style is neither a stored hand nor one drawn on this page", "style");
+  const hand = { ...found, seed, drawn: 0 };
+  return { hand, style: own ? model.keep(hand) : style };
+}
+
+/** A request laid out: its page, its lines, and the hand it asks for. */
+async function laidOut(model, body) {
+  const { alphabet, ink } = model.manifest;
+  encode(body.text.replace(/\r?\n/g, " "), alphabet);
+  if (!body.text.trim()) throw new Refusal("text has nothing but spaces", "text");
+  const seed = body.seed ?? anySeed();
+  const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
+  const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);
+  const lines = breakText(body.text, layout.charactersPerLine);
+  layout.check(lines.length);
+  return { layout, lines, ...begun };
+}
+
+/** The events of a page that is written line by line, all of them in one hand. */
+async function* written(model, body, page, signal) {
+  const { layout, lines, style } = page;
+  let { hand } = page;
+  const usage = { characters: lines.join("").length, points: 0 };
+  yield {
+    model: model.name,
+    system_fingerprint: model.fingerprint,
+    seed: hand.seed,
+    style,
+    width: layout.width,
+    height: layout.height(lines.length),
+    stroke_width: layout.nib,
+    color: layout.color,
+    lines,
+  };
+  for (const [line, text] of lines.entries()) {
+    if (text) {
+      const job = new InkLine(text, hand, model, body.bias ?? 1);
+      const pen = new LinePen(layout, line);
+      for await (const _ of model.run(job, signal)) {
+        const points = pen.move(job.piece());
+        if (points.length) yield { line, points, character: job.character };
+      }
+      usage.points += job.points;
+      yield { line, finish_reason: job.reason };
+      if (lines.slice(line + 1).some(Boolean)) hand = await job.after();
+    } else yield { line, finish_reason: "stop" };
+  }
+  yield { usage };
+}
+
+/** The same in one: the page with its lines of strokes. */
+async function whole(events) {
+  const { value: head } = await events.next();
+  const { stroke_width: nib, color, lines: texts, ...about } = head;
+  const lines = texts.map((text) => ({ text, points: [] }));
+  let tail = {};
+  for await (const { line, points = [], finish_reason: reason, ...rest } of events) {
+    if (line === undefined) tail = rest;
+    else {
+      lines[line].points.push(...points);
+      if (reason) lines[line].finish_reason = reason;
+    }
+  }
+  const told = lines.map(({ points, ...line }) => ({ ...line, strokes: strokesOf(points) }));
+  return { ...about, lines: told, ...tail };
+}
+
+/** Write a text by hand: events if it is streamed, a drawing, or the page as JSON. */
+export async function handwriting(model, body, signal) {
+  const page = await laidOut(model, body);
+  const events = written(model, body, page, signal);
+  if (body.stream) return events;
+  const answer = await whole(events);
+  if (body.format === "json") return answer;
+  const strokes = answer.lines.flatMap((line) => line.strokes);
+  return toSvg(strokes, page.layout, page.lines.length, page.lines.join("\n"));
+}

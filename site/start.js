@@ -1,0 +1,49 @@
+// The page on this device: the service's own, answered by the worker beside it.
+import { make } from "../service/web/elements.js";
+import { answerBy } from "../service/web/service.js";
+import { all, check, note, ofKind } from "../service/web/models.js";
+import { asked, onShow, shown } from "../service/web/tabs.js";
+import * as device from "./device.js";
+
+const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
+const MB = 1e6;
+
+const bar = make("progress", { max: 1, value: 0 });
+const told = make("span", {});
+const fetching = make("div", { className: "fetching", hidden: true }, bar, told);
+told.setAttribute("role", "status");
+bar.setAttribute("aria-label", "Fetching the model");
+document.querySelector("header").append(fetching);
+
+function showFetched({ loaded, total }) {
+  fetching.hidden = total === 0;
+  bar.value = total && Math.min(1, loaded / total);
+  const figures = [loaded, total].map((bytes) => (bytes / MB).toFixed(1));
+  told.textContent = `Fetching the model, kept for the next visit: ${figures[0]} of ${figures[1]} MB`;
+}
+
+function showTrouble(message) {
+  fetching.hidden = false;
+  told.textContent = message;
+}
+
+/** What is shown needs its model, and Proof a sample of every model that is here. */
+async function prepare(tab) {
+  if (KINDS[tab]) device.want(KINDS[tab]);
+  for (const { id } of ofKind(KINDS[tab])) note(id, { pending: null });
+  if (tab !== "proof") return;
+  for (const { id, attestation } of all()) {
+    if (attestation && !attestation.sample) await check(id).catch(() => {});
+  }
+}
+
+device.listen({ fetched: showFetched, trouble: showTrouble });
+answerBy(device);
+// Served by a service, this page offers the way back to it.
+document.getElementById("place").hidden = location.search !== "?server";
+prepare(asked() ?? shown());
+onShow(prepare);
+await import("../service/web/page.js");
+navigator.serviceWorker?.register(new URL("../sw.js", import.meta.url)).catch(() => {
+  // Not over plain HTTP, nor where a person forbids it: then there is no offline visit.
+});

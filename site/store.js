@@ -1,0 +1,72 @@
+// The files of this site: fetched once, kept by the browser, and the very bytes that were built.
+const KEPT = "evenkeel-files";
+
+const keptFiles = () => (globalThis.caches ? caches.open(KEPT).catch(() => null) : null);
+
+async function unpacked(blob) {
+  const [a, b] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
+  // Some servers send what ends in .gz as what it is packed from, and the browser unpacks it.
+  if (a !== 0x1f || b !== 0x8b) return blob.arrayBuffer();
+  return new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
+}
+
+async function checked(bytes, { path, sha256 }) {
+  if (!globalThis.crypto?.subtle) return; // over plain HTTP, but on this machine, there is none
+  const found = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
+  const hex = [...found].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+  if (hex !== sha256) throw new Error(`${path} was cut short or altered; load the page again.`);
+}
+
+export class Store {
+  #base;
+  #told;
+
+  /** Paths are under `base`; `told(n)` hears of every portion of n bytes that came. */
+  constructor(base, told) {
+    [this.#base, this.#told] = [base, told];
+  }
+
+  /** A file's name has its content in it, so that a new build never meets an old file. */
+  #address = ({ path, sha256 }) => new URL(`${path}?${sha256.slice(0, 16)}`, this.#base).href;
+
+  /** Whether a file need not be fetched. */
+  async has(file) {
+    return Boolean(await (await keptFiles())?.match(this.#address(file)));
+  }
+
+  /** The bytes of a file {path, bytes, sha256}: `bytes` as fetched, the hash of what is packed. */
+  async get(file) {
+    const [address, kept] = [this.#address(file), await keptFiles()];
+    const found = await kept?.match(address);
+    const blob = found ? await found.blob() : await this.#fetch(address, file);
+    const bytes = await unpacked(blob).catch(() => new ArrayBuffer());
+    try {
+      await checked(bytes, file);
+    } catch (error) {
+      await kept?.delete(address);
+      throw error;
+    }
+    // Without room to keep it, it is fetched again the next time.
+    if (!found) await kept?.put(address, new Response(blob)).catch(() => {});
+    return new Uint8Array(bytes);
+  }
+
+  async #fetch(address, { path }) {
+    const response = await fetch(address);
+    if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
+    const parts = [];
+    for (const reader = response.body.getReader(); ; ) {
+      const { value, done } = await reader.read();
+      if (done) return new Blob(parts);
+      parts.push(value);
+      this.#told(value.length);
+    }
+  }
+
+  /** Forget what is kept of other builds: all but these files. */
+  async tidy(files) {
+    const kept = await keptFiles();
+    const addresses = new Set(files.map(this.#address));
+    for (const { url } of (await kept?.keys()) ?? []) if (!addresses.has(url)) await kept.delete(url);
+  }
+}

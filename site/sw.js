@@ -1,0 +1,27 @@
+// Keeps the page itself, so that it opens without a network; models are kept by store.js. The list
+// and the version are put in by build.mjs.
+const FILES = [];
+const SHELL = "evenkeel-page-VERSION";
+
+addEventListener("install", (event) => {
+  // Past the browser's own cache, in which an older build may be.
+  const fresh = FILES.map((path) => new Request(path, { cache: "reload" }));
+  event.waitUntil(caches.open(SHELL).then((shell) => shell.addAll(fresh)));
+});
+
+async function takeOver() {
+  const old = (await caches.keys()).filter((name) => name.startsWith("evenkeel-page-") && name !== SHELL);
+  await Promise.all(old.map((name) => caches.delete(name)));
+  await clients.claim();
+}
+
+async function answer(request) {
+  const shell = await caches.open(SHELL);
+  return (await shell.match(request, { ignoreSearch: true })) ?? fetch(request);
+}
+
+addEventListener("activate", (event) => event.waitUntil(takeOver()));
+addEventListener("fetch", (event) => {
+  const { method, url } = event.request;
+  if (method === "GET" && url.startsWith(registration.scope)) event.respondWith(answer(event.request));
+});

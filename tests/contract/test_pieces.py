@@ -1,0 +1,94 @@
+"""Strokes cut into pieces: nothing of the path is lost, and the pen's speed is not in them."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from contract.pieces import PIECE, PIECE_UNITS, cut, line_of
+from contract.strokes import UNITS_OF_SIZE
+
+_UP, _HEIGHT, _AIR, _OFFSETS = -1, -2, slice(0, 2), slice(2, -2)
+
+
+def _wave(points: int, *, width: float = 30.0, start: float = 0.0) -> NDArray[np.float64]:
+    x = np.linspace(0, width, points)
+    return np.stack([x + start, 3 * np.sin(x)], axis=1)
+
+
+def test_a_straight_stroke_is_whole_pieces_and_a_rest_of_one() -> None:
+    pieces = cut([np.array([[1.0, 2.0], [11.0, 2.0]])])
+    assert pieces[:, _AIR].tolist() == [[1, 2], [0, 0], [0, 0]]
+    assert pieces[:, _OFFSETS].tolist() == [[1, 0] * 4, [1, 0] * 4, [0.5, 0] * 4]
+    assert pieces[:, _HEIGHT].tolist() == [2, 2, 2]
+    assert pieces[:, _UP].tolist() == [0, 0, 1]
+
+
+def test_a_stroke_of_whole_pieces_has_no_crumb_at_its_end() -> None:
+    assert cut([np.array([[0.0, 0.0], [2 * PIECE_UNITS, 0.0]])])[:, _UP].tolist() == [0, 1]
+
+
+def test_a_dot_is_a_piece_of_no_length() -> None:
+    (piece,) = cut([np.array([[3.0, 5.0]])])
+    assert piece.tolist() == [3, 5, *[0] * 8, 5, 1]
+
+
+def test_all_moves_lead_to_the_end_of_the_ink() -> None:
+    strokes = [_wave(40), _wave(25, width=7, start=12), np.array([[40.0, 1.0]])]
+    pieces = cut(strokes).astype(np.float64)
+    moves = pieces[:, _AIR] + pieces[:, _OFFSETS].reshape(len(pieces), -1, 2).sum(1)
+    places = moves.cumsum(0)
+    ends = places[pieces[:, _UP] > 0]
+    assert ends == pytest.approx(np.array([s[-1] for s in strokes]), abs=1e-5)
+    assert pieces[:, _HEIGHT] == pytest.approx(places[:, 1], abs=1e-5)
+
+
+def test_strokes_one_by_one_are_all_of_them() -> None:
+    strokes = [_wave(40), _wave(25, width=7, start=12), np.array([[40.0, 1.0]])]
+    parts = [cut(strokes[:1])]
+    parts += [cut([s], at=before[-1]) for before, s in pairwise(strokes)]
+    assert np.concatenate(parts) == pytest.approx(cut(strokes), abs=1e-6)
+
+
+def test_how_fast_the_pen_moved_is_not_in_them() -> None:
+    along = np.concatenate([np.linspace(0, 6, 900), np.linspace(6, 30, 2000)[1:]])
+    uneven = np.stack([along, 3 * np.sin(along)], axis=1)
+    assert cut([uneven]) == pytest.approx(cut([_wave(3000)]), abs=1e-2)
+
+
+def test_a_stroke_that_goes_on_has_only_its_whole_pieces() -> None:
+    wave = _wave(200)
+    whole, begun = cut([wave]), cut([wave], lifted=False)
+    assert len(begun) == len(whole) - 1
+    assert begun.tolist() == whole[:-1].tolist()
+    assert cut([wave[:2]], lifted=False).shape == (0, PIECE)
+
+
+def test_a_stroke_before_one_that_goes_on_has_ended() -> None:
+    pieces = cut([_wave(50), np.array([[90.0, 0.0]])], lifted=False)
+    assert pieces.tolist() == cut([_wave(50)]).tolist()
+
+
+def test_a_wide_gap_is_as_wide_as_any() -> None:
+    near, far = (cut([np.array([[x, 0.0], [x + 2, 0.0]])]) for x in (200.0, 9000.0))
+    assert near.tolist() == far.tolist()
+
+
+def test_a_line_has_one_size_whatever_its_unit_its_place_and_its_slope() -> None:
+    strokes = [_wave(300, width=60), _wave(60, width=9, start=70)]
+    line = line_of(strokes)
+    turn = np.array([[np.cos(0.1), np.sin(0.1)], [-np.sin(0.1), np.cos(0.1)]])
+    other = line_of([stroke @ turn * 0.02 + (4000.0, -700.0) for stroke in strokes])
+    assert line is not None
+    assert other is not None
+    points = np.concatenate(line)
+    assert np.abs(points[:, 1] - np.median(points[:, 1])).mean() == pytest.approx(
+        UNITS_OF_SIZE, rel=0.05
+    )
+    assert cut(other) == pytest.approx(cut(line), abs=0.1)
+
+
+@pytest.mark.parametrize("strokes", [[], [np.zeros((3, 2))], [np.full((2, 2), np.nan)]])
+def test_where_there_is_no_ink_there_is_no_line(strokes: list[NDArray[np.float64]]) -> None:
+    assert line_of(strokes) is None

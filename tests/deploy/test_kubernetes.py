@@ -1,0 +1,185 @@
+"""The manifests are what Kubernetes takes, and ask of the service what it has."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import kubernetes_validate
+import pytest
+import yaml
+
+from service.metrics import Metrics
+from service.settings import Settings
+
+_ROOT = Path(__file__).parents[2]
+_FOLDER = _ROOT / "deploy" / "kubernetes"
+_FLEETS = ("avx512", "avx2")
+_VERSIONS = ("1.30", "1.37")
+_NOT_OF_KUBERNETES = {"kustomization.yaml", "prometheus-adapter.yaml"}
+_MANIFESTS = [p for p in sorted(_FOLDER.rglob("*.yaml")) if p.name not in _NOT_OF_KUBERNETES]
+_OURS = {"app.kubernetes.io/name": "evenkeel"}
+_KEEP_ALIVE_S = 5  # beyond delay and drain, for the last answers
+_EACH_VERSION = pytest.mark.parametrize("version", _VERSIONS)
+
+Manifest = dict[str, Any]
+
+
+@pytest.fixture(scope="module", params=_FLEETS)
+def fleet(request: pytest.FixtureRequest) -> dict[str, Manifest]:
+    """What is applied, by kind."""
+    if shutil.which("kubectl") is None:
+        pytest.skip("there is no kubectl")
+    run = ["kubectl", "kustomize", _FOLDER / request.param]
+    told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+    found = list(yaml.safe_load_all(told))
+    assert len({manifest["kind"] for manifest in found}) == len(found) == len(_MANIFESTS)
+    return {manifest["kind"]: manifest for manifest in found}
+
+
+def _validate(manifest: Manifest, version: str) -> None:
+    """Raises for a field that is unknown, missing or of another type."""
+    kubernetes_validate.validate(manifest, version, strict=True)
+
+
+def _pod(fleet: dict[str, Manifest]) -> Manifest:
+    return fleet["Deployment"]["spec"]["template"]["spec"]
+
+
+def _container(fleet: dict[str, Manifest]) -> Manifest:
+    (container,) = _pod(fleet)["containers"]
+    return container
+
+
+def _environment(fleet: dict[str, Manifest]) -> dict[str, str | None]:
+    return {entry["name"]: entry.get("value") for entry in _container(fleet)["env"]}
+
+
+@_EACH_VERSION
+@pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: path.stem)
+def test_each_manifest_is_what_kubernetes_takes(path: Path, version: str) -> None:
+    _validate(yaml.safe_load(path.read_text()), version)
+
+
+@_EACH_VERSION
+def test_what_is_applied_is_what_kubernetes_takes(fleet: dict[str, Manifest], version: str) -> None:
+    for manifest in fleet.values():
+        _validate(manifest, version)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("readinessProbe:", "readynessProbe:"),
+        ("containerPort: 8000", "containerPort: http"),
+        ("- name: evenkeel\n          image", "- image"),
+        ("runAsNonRoot: true", 'runAsNonRoot: "yes"'),
+    ],
+)
+def test_a_slip_of_the_pen_is_found(before: str, after: str) -> None:
+    text = (_FOLDER / "base" / "deployment.yaml").read_text()
+    assert before in text
+    with pytest.raises(kubernetes_validate.ValidationError):
+        _validate(yaml.safe_load(text.replace(before, after)), _VERSIONS[-1])
+
+
+def test_everything_is_about_the_same_pods_and_no_others(fleet: dict[str, Manifest]) -> None:
+    labels = fleet["Deployment"]["spec"]["template"]["metadata"]["labels"]
+    selectors = [
+        fleet["Deployment"]["spec"]["selector"]["matchLabels"],
+        fleet["Service"]["spec"]["selector"],
+        fleet["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
+        fleet["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
+        _pod(fleet)["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+    ]
+    for selector in selectors:
+        assert selector == labels
+        assert selector.items() > _OURS.items()  # a fleet of its own vector unit
+    target = fleet["HorizontalPodAutoscaler"]["spec"]["scaleTargetRef"]
+    assert target["name"] == fleet["Deployment"]["metadata"]["name"]
+    assert "replicas" not in fleet["Deployment"]["spec"]
+
+
+def test_only_clients_and_monitoring_come_in_and_nothing_goes_out(
+    fleet: dict[str, Manifest],
+) -> None:
+    policy = fleet["NetworkPolicy"]["spec"]
+    assert policy["egress"] == []
+    assert policy["policyTypes"] == ["Ingress", "Egress"]
+    (rule,) = policy["ingress"]
+    clients, monitoring = rule["from"]
+    wanted = {"key": "evenkeel/client", "operator": "In", "values": ["true"]}
+    assert clients["podSelector"] == {"matchExpressions": [wanted]}
+    assert monitoring.keys() == {"namespaceSelector"}
+    assert rule["ports"] == [{"protocol": "TCP", "port": "http"}]
+
+
+def test_a_replica_has_whole_cpus_that_are_its_own(fleet: dict[str, Manifest]) -> None:
+    resources = _container(fleet)["resources"]
+    assert resources["requests"] == resources["limits"]  # else no pod gets exclusive cores
+    assert resources["limits"]["cpu"].isdecimal()
+
+
+def test_a_replica_may_as_little_as_the_image_needs(fleet: dict[str, Manifest]) -> None:
+    pod, container = _pod(fleet), _container(fleet)
+    user = re.findall(r"^USER (\d+):(\d+)$", (_ROOT / "Dockerfile").read_text(), re.M)[-1]
+    assert (pod["securityContext"]["runAsUser"], pod["securityContext"]["runAsGroup"]) == tuple(
+        map(int, user)
+    )
+    assert pod["securityContext"]["runAsNonRoot"]
+    assert pod["securityContext"]["seccompProfile"] == {"type": "RuntimeDefault"}
+    assert not pod["automountServiceAccountToken"]
+    assert container["securityContext"] == {
+        "allowPrivilegeEscalation": False,
+        "readOnlyRootFilesystem": True,
+        "capabilities": {"drop": ["ALL"]},
+    }
+
+
+def test_settings_are_those_of_the_service_and_leave_time_to_stop(
+    fleet: dict[str, Manifest],
+) -> None:
+    environment = _environment(fleet)
+    names = {f"EVENKEEL_{name.upper()}" for name in Settings.model_fields}
+    assert environment.keys() <= names
+    assert environment["EVENKEEL_STATE_KEY"] is None  # of the secret, and of every replica
+    delay_s, drain_s = (
+        int(environment[f"EVENKEEL_{name}_S"] or 0) for name in ("SHUTDOWN_DELAY", "DRAIN_TIMEOUT")
+    )
+    readiness = _container(fleet)["readinessProbe"]
+    assert delay_s > readiness["periodSeconds"] * readiness["failureThreshold"]
+    grace_s = _pod(fleet)["terminationGracePeriodSeconds"]
+    assert grace_s >= delay_s + drain_s + _KEEP_ALIVE_S
+    mounts = {mount["mountPath"] for mount in _container(fleet)["volumeMounts"]}
+    assert str(Path(environment["EVENKEEL_KEYS"] or "").parent) in mounts
+
+
+def test_probes_ask_what_they_mean(fleet: dict[str, Manifest]) -> None:
+    asked = {
+        name: _container(fleet)[f"{name}Probe"]["httpGet"]["path"]
+        for name in ("startup", "readiness", "liveness")
+    }
+    assert asked == {"startup": "/livez", "readiness": "/readyz", "liveness": "/livez"}
+
+
+def test_the_autoscaler_follows_figures_of_the_service(fleet: dict[str, Manifest]) -> None:
+    adapter = yaml.safe_load((_FOLDER / "prometheus-adapter.yaml").read_text())
+    told = {metric.name for metric in Metrics().registry.collect()}
+    known = set()
+    for rule in adapter["rules"]["custom"]:
+        series = rule["seriesQuery"].partition("{")[0]
+        assert series.removesuffix("_bucket") in told
+        known.add(rule.get("name", {}).get("as", series))
+    metrics = fleet["HorizontalPodAutoscaler"]["spec"]["metrics"]
+    assert {metric["pods"]["metric"]["name"] for metric in metrics} == known
+
+
+def test_a_fleet_rounds_one_way(fleet: dict[str, Manifest]) -> None:
+    affinity = _pod(fleet)["affinity"]["nodeAffinity"]
+    (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
+    wanted = {e["key"].rpartition(".")[2]: e["operator"] for e in term["matchExpressions"]}
+    unit = fleet["Deployment"]["metadata"]["labels"]["evenkeel/vector-unit"]
+    assert unit in ("avx512f", "avx2")
+    # What the service would call its runtime there: by the widest unit.
+    assert wanted["AVX512F"] == ("In" if unit == "avx512f" else "DoesNotExist")

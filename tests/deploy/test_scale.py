@@ -1,0 +1,280 @@
+"""The proxy before replicas: it tries another before the first byte and never after it, holds no
+event back, and leaves replicas that stop alone. Without the program those are skipped."""
+
+import ipaddress
+import json
+import re
+import socket
+import socketserver
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import yaml
+
+from service.settings import Settings
+from tests.scale.fleets import configured, haproxy, wait_for
+
+_ROOT = Path(__file__).parents[2]
+_CONFIG = _ROOT / "deploy" / "scale" / "haproxy.cfg"
+_OVERRIDE = _ROOT / "deploy" / "scale" / "docker-compose.yml"
+_STREAM = (
+    b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+)
+_LAST_WORDS_S = 5
+
+
+def _whole(status: int, content: str) -> bytes:
+    head = f"HTTP/1.1 {status} Told\r\ncontent-length: {len(content)}\r\n\r\n"
+    return (head + content).encode()
+
+
+def _event(content: str) -> bytes:
+    data = f"data: {content}\n\n".encode()
+    return b"%x\r\n%b\r\n" % (len(data), data)
+
+
+class Replica:
+    """Answers by script: what it sends before it hangs up, waiting for `go_on` between parts."""
+
+    def __init__(self, port: int) -> None:
+        self.port = port
+        self.parts: list[bytes] = [_whole(200, "ok")]
+        self.heads: list[str] = []
+        self.ready = True
+        self.go_on = threading.Event()
+
+
+@contextmanager
+def _replica() -> Iterator[Replica]:
+    class Handler(socketserver.StreamRequestHandler):
+        def handle(self) -> None:
+            head = b"".join(iter(self.rfile.readline, b"\r\n")).decode()
+            if head.startswith("GET /readyz"):
+                self.wfile.write(_whole(200 if replica.ready else 503, ""))
+                return
+            length = re.search(r"content-length: (\d+)", head)
+            self.rfile.read(int(length[1]) if length else 0)
+            replica.heads.append(head)
+            for number, part in enumerate(replica.parts):
+                if number:
+                    replica.go_on.wait(10)
+                self.wfile.write(part)
+                self.wfile.flush()
+
+    class Server(socketserver.ThreadingTCPServer):
+        daemon_threads = True
+
+    with Server(("127.0.0.1", 0), Handler) as server:
+        replica = Replica(server.server_address[1])
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        try:
+            yield replica
+        finally:
+            replica.go_on.set()
+            server.shutdown()
+            thread.join()
+
+
+class Front:
+    """HAProxy and the two replicas behind it."""
+
+    def __init__(self, url: str, admin: Path, replicas: list[Replica]) -> None:
+        self.url, self.replicas = url, replicas
+        self._admin = admin
+
+    def tell(self, command: str) -> str:
+        with socket.socket(socket.AF_UNIX) as admin:
+            admin.connect(str(self._admin))
+            admin.sendall(command.encode() + b"\n")
+            return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
+
+    def up(self) -> int:
+        rows = [line.split(",") for line in self.tell("show stat -1 4 -1").splitlines()]
+        return sum(row[17].startswith("UP") for row in rows if len(row) > 17)
+
+    def post(self) -> httpx.Response:
+        return httpx.post(self.url, json={"prompt": "a"}, timeout=10, trust_env=False)
+
+    def asked(self) -> list[int]:
+        return [len(replica.heads) for replica in self.replicas]
+
+
+@pytest.fixture(scope="module")
+def program() -> str:
+    try:
+        return haproxy()
+    except RuntimeError as why:
+        pytest.skip(str(why))
+
+
+@pytest.fixture
+def front(program: str, tmp_path: Path) -> Iterator[Front]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    admin, config = tmp_path / "admin", tmp_path / "haproxy.cfg"
+    config.write_text(configured(_CONFIG.read_text(), port, admin))
+    with ExitStack() as stack:
+        replicas = [stack.enter_context(_replica()) for _ in range(2)]
+        run = subprocess.Popen([program, "-db", "-f", config], stderr=subprocess.DEVNULL)
+        stack.callback(run.wait)
+        stack.callback(run.terminate)
+        wait_for("HAProxy", admin.exists)
+        front = Front(f"http://127.0.0.1:{port}/v1/completions", admin, replicas)
+        for number, replica in enumerate(replicas, 1):
+            front.tell(f"set server evenkeel/replica{number} addr 127.0.0.1 port {replica.port}")
+            front.tell(f"set server evenkeel/replica{number} state ready")
+        wait_for("both replicas", lambda: front.up() == 2)
+        yield front
+
+
+def test_the_configuration_is_valid(program: str) -> None:
+    run = subprocess.run([program, "-c", "-f", _CONFIG], capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+
+
+@pytest.mark.parametrize(
+    "fails", [[], [_whole(503, "not now")]], ids=["hangs up without a byte", "has too much to do"]
+)
+def test_before_the_first_byte_another_replica_is_asked(front: Front, fails: list[bytes]) -> None:
+    front.replicas[0].parts = fails
+    answers = [front.post() for _ in range(4)]
+    assert [(answer.status_code, answer.text) for answer in answers] == [(200, "ok")] * 4
+    assert front.asked()[0] >= 1
+    assert front.asked()[1] == 4
+
+
+def test_a_replica_that_is_gone_is_asked_nothing(front: Front) -> None:
+    front.tell("set server evenkeel/replica1 addr 127.0.0.1 port 9")
+    assert [front.post().status_code for _ in range(3)] == [200] * 3
+
+
+def test_what_every_replica_refuses_comes_back_as_it_was_told(front: Front) -> None:
+    for replica in front.replicas:
+        replica.parts = [_whole(503, "too much to do")]
+    answer = front.post()
+    assert (answer.status_code, answer.text) == (503, "too much to do")
+    assert min(front.asked()) >= 1
+
+
+@pytest.mark.parametrize("status", [400, 409, 429, 500, 504])
+def test_what_is_wrong_with_a_request_is_told_by_the_first(front: Front, status: int) -> None:
+    for replica in front.replicas:
+        replica.parts = [_whole(status, "told")]
+    assert front.post().status_code == status
+    assert sum(front.asked()) == 1
+
+
+def test_after_the_first_byte_nobody_else_is_asked(front: Front) -> None:
+    for replica in front.replicas:
+        replica.parts = [_STREAM + _event("1")]  # and hangs up
+    got = []
+    with (
+        pytest.raises(httpx.RemoteProtocolError),
+        httpx.stream("POST", front.url, json={}, timeout=10, trust_env=False) as answer,
+    ):
+        got.extend(answer.iter_lines())
+    assert sum(front.asked()) == 1
+
+
+def test_an_event_arrives_before_the_next_is_written(front: Front) -> None:
+    for replica in front.replicas:
+        replica.parts = [_STREAM + _event("1"), _event("2") + b"0\r\n\r\n"]
+    with httpx.stream("POST", front.url, json={}, timeout=5, trust_env=False) as answer:
+        lines = (line for line in answer.iter_lines() if line)
+        assert next(lines) == "data: 1"  # nothing more is sent until it has come
+        for replica in front.replicas:
+            replica.go_on.set()
+        assert next(lines) == "data: 2"
+
+
+def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) -> None:
+    stops, stays = front.replicas
+    stops.parts = [_STREAM + _event("1"), _event("2") + b"0\r\n\r\n"]
+    front.tell("set server evenkeel/replica2 state drain")
+    with httpx.stream("POST", front.url, json={}, timeout=10, trust_env=False) as answer:
+        lines = (line for line in answer.iter_lines() if line)
+        assert next(lines) == "data: 1"
+        front.tell("set server evenkeel/replica2 state ready")
+        stops.ready = False
+        wait_for("one replica", lambda: front.up() == 1)
+        assert [front.post().text for _ in range(3)] == ["ok"] * 3
+        assert len(stays.heads) == 3
+        stops.go_on.set()
+        assert next(lines) == "data: 2"
+
+
+def test_who_asks_is_said_by_the_proxy_alone(front: Front) -> None:
+    forged = {"X-Forwarded-For": "192.0.2.1"}
+    httpx.post(front.url, json={}, headers=forged, trust_env=False)
+    (head,) = [head for replica in front.replicas for head in replica.heads]
+    assert re.findall(r"x-forwarded-for: (\S+)", head) == ["127.0.0.1"]
+
+
+def test_time_runs_out_in_the_service_first() -> None:
+    told = dict(re.findall(r"^    timeout (\S+) +(\d+)s$", _CONFIG.read_text(), re.M))
+    defaults = Settings.model_fields
+    assert int(told["server"]) > defaults["deadline_s"].default
+    assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
+
+
+class _Loader(yaml.SafeLoader):
+    """Knows what compose adds to YAML."""
+
+
+_Loader.add_constructor("!reset", lambda loader, node: None)
+
+
+@pytest.fixture(scope="module")
+def services() -> dict[str, Any]:
+    """Those of both files, the second over the first where the test looks."""
+    base = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]["evenkeel"]
+    over = yaml.load(_OVERRIDE.read_text(), _Loader)
+    evenkeel = base | over["services"]["evenkeel"]
+    evenkeel["environment"] = base["environment"] | over["services"]["evenkeel"]["environment"]
+    return {"evenkeel": evenkeel, "haproxy": over["services"]["haproxy"], "nets": over["networks"]}
+
+
+def test_the_proxy_alone_is_published(services: dict[str, Any]) -> None:
+    assert services["evenkeel"]["ports"] is None
+    (published,) = services["haproxy"]["ports"]
+    assert published.startswith("${EVENKEEL_PUBLISH:-127.0.0.1:")
+    assert published.endswith(":8000")
+    assert "    bind :8000\n" in _CONFIG.read_text()
+
+
+def test_replicas_share_a_key_or_do_not_start(services: dict[str, Any]) -> None:
+    assert services["evenkeel"]["environment"]["EVENKEEL_STATE_KEY"].startswith(
+        "${EVENKEEL_STATE_KEY:?"
+    )
+
+
+def test_the_proxy_has_the_address_that_is_trusted(services: dict[str, Any]) -> None:
+    address = services["haproxy"]["networks"]["default"]["ipv4_address"]
+    assert json.loads(services["evenkeel"]["environment"]["EVENKEEL_TRUSTED_PROXIES"]) == [address]
+    (plan,) = services["nets"]["default"]["ipam"]["config"]
+    assert ipaddress.ip_address(address) in ipaddress.ip_network(plan["subnet"])
+    assert ipaddress.ip_address(address) not in ipaddress.ip_network(plan["ip_range"])
+
+
+def test_a_replica_has_time_to_stop(services: dict[str, Any]) -> None:
+    environment = services["evenkeel"]["environment"]
+    delay_s = environment["EVENKEEL_SHUTDOWN_DELAY_S"]
+    drain_s = environment["EVENKEEL_DRAIN_TIMEOUT_S"]
+    grace_s = int(services["evenkeel"]["stop_grace_period"].removesuffix("s"))
+    assert grace_s >= delay_s + drain_s + _LAST_WORDS_S
+    inter_ms, fall = re.search(r"inter (\d+)ms .*fall (\d)", _CONFIG.read_text()).groups()
+    assert delay_s * 1000 > int(inter_ms) * int(fall)
+
+
+def test_the_proxy_may_as_little_as_the_service(services: dict[str, Any]) -> None:
+    for rule in ("read_only", "cap_drop", "security_opt", "restart"):
+        assert services["haproxy"][rule] == services["evenkeel"][rule]
+    assert {"mem_limit", "pids_limit"} <= services["haproxy"].keys()

@@ -1,0 +1,155 @@
+"""The exported graphs of a reader, its golden vectors, and the parity report."""
+
+import copy
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import onnx_ir as ir
+import pytest
+import torch
+
+from contract.golden import Golden
+from contract.pieces import RESTS
+from contract.reader import ReaderManifest
+from export.convert import convert, load_model, read_artifact
+from export.golden import Sample
+from export.graph import ROW_INDEPENDENT
+from export.parity.report import Extent
+from export.parity.served import ServedGraph, follow
+from export.reader import golden
+from export.reader.golden import training_logits
+from export.reader.parity import compare
+from export.verify import verify
+from models.reader import ReaderConfig, ReaderModel, make_reader
+from tests.export.changed import with_served_weight_changed
+from training import checkpoint
+from training.loop import CHECKPOINT
+
+_SMALL = Extent(sampled_steps=240, structure_steps=40, bit_steps=8, timed=False)
+_STEPS, _ROWS = 60, 3
+_FORMS = pytest.mark.parametrize("form", ["scan", "step"])
+
+
+@pytest.fixture(scope="module")
+def squint(made_once: Callable[[str], Path]) -> Path:
+    return made_once("squint")
+
+
+@pytest.fixture(scope="module")
+def model(squint: Path) -> ReaderModel:
+    made = load_model(squint, read_artifact(squint))
+    assert isinstance(made, ReaderModel)
+    return made
+
+
+@pytest.fixture(scope="module")
+def sample(model: ReaderModel) -> Sample:
+    return golden.sample(model, _STEPS, _ROWS, seed=1)
+
+
+def served_graph(artifact: Path, form: str) -> ServedGraph:
+    manifest = read_artifact(artifact)
+    graphs = {"scan": manifest.graphs.scan, "step": manifest.graphs.step}[form]
+    return ServedGraph(artifact / graphs.plain, manifest.ports, scan=form == "scan")
+
+
+@_FORMS
+def test_every_layer_norm_is_native_and_rows_keep_their_bits(squint: Path, form: str) -> None:
+    manifest = read_artifact(squint)
+    graphs = {"scan": manifest.graphs.scan, "step": manifest.graphs.step}[form]
+    nodes = list(ir.load(squint / graphs.plain).graph.all_nodes())
+    assert sum(n.op_type == "LayerNormalization" for n in nodes) == 6
+    assert manifest.layer_normalizations == 6
+    assert {n.op_type for n in nodes} <= ROW_INDEPENDENT
+
+
+@_FORMS
+def test_served_steps_are_torchs(
+    squint: Path, model: ReaderModel, sample: Sample, form: str
+) -> None:
+    graph = served_graph(squint, form)
+    _, outputs = graph.run(graph.initial_state(_ROWS), sample.read(), {})
+    assert np.abs(outputs["logits"] - training_logits(model, sample).numpy()).max() < 1e-4
+    other = copy.deepcopy(model)
+    with torch.no_grad():
+        other.stack.cells[1].weight_h[4, 7] += 0.01
+    assert np.abs(outputs["logits"] - training_logits(other, sample).numpy()).max() > 1e-3
+
+
+@_FORMS
+def test_a_step_that_nothing_is_forced_on_rests(squint: Path, form: str) -> None:
+    """What it is then given instead is not read."""
+    graph = served_graph(squint, form)
+    steps = golden.sample(ReaderModel(ReaderConfig(units=2)), 9, 1, seed=2).read()
+    rests = steps | {"force": np.arange(9)[:, None] < 4}
+    zeros = steps | {"forced": np.where(rests["force"][..., None], steps["forced"], 0)}
+    outputs = [graph.run(graph.initial_state(1), s, {})[1]["logits"] for s in (rests, zeros, steps)]
+    assert outputs[0].tobytes() == outputs[1].tobytes()
+    assert outputs[0][:5].tobytes() == outputs[2][:5].tobytes()
+    assert not np.array_equal(outputs[0][5:], outputs[2][5:])
+
+
+def test_the_manifest_says_how_ink_is_cut(squint: Path) -> None:
+    manifest = read_artifact(squint)
+    assert isinstance(manifest, ReaderManifest)
+    assert manifest.pieces.rests == RESTS
+    assert manifest.ports.row == ()
+
+
+def test_a_sample_is_lines_with_rests_between(model: ReaderModel) -> None:
+    rests = (golden.sample(model, 600, 1, seed=1).symbols == 0).all(-1)
+    assert rests.any()
+    assert not rests.all()
+    longest = max(len(run) for run in "".join("r" if r else " " for r in rests[:, 0]).split())
+    assert longest == RESTS
+
+
+def test_golden_vectors_are_what_training_computes(squint: Path, model: ReaderModel) -> None:
+    stored = Golden.load(squint / "golden.safetensors")
+    assert stored.steps["force"].all()
+    read = Sample(torch.from_numpy(stored.steps["forced"]), {}, {})
+    wide = training_logits(copy.deepcopy(model).double(), read).numpy()
+    assert np.abs(wide - stored.truth["logits"]).max() < 1e-12
+    assert len({row.tobytes() for row in stored.steps["forced"].swapaxes(0, 1)}) > 1
+
+
+def test_what_was_converted_keeps_every_bound(squint: Path) -> None:
+    report = verify(squint, None, _SMALL)
+    assert [f.name for f in report.findings] == [
+        "structure", "rounding", "log-probability", "reading", "score, invented ink",
+        "bits", "bits, control", "operators", "operators, control",
+    ]  # fmt: skip
+    assert [f.line() for f in report.findings if not f.holds] == []
+
+
+@pytest.mark.parametrize("weight", ["readout.weight", "stack.cells.0.weight_h"])
+def test_one_changed_element_of_what_is_served_breaks_the_report(
+    squint: Path, model: ReaderModel, sample: Sample, tmp_path: Path, weight: str
+) -> None:
+    changed = with_served_weight_changed(squint, tmp_path / "squint", weight, 1e-2)
+    for artifact, expected in ((squint, True), (changed, False)):
+        outputs, _ = follow(served_graph(artifact, "scan"), sample)
+        findings, _ = compare(model, sample, outputs["logits"])
+        held = {f.name: f.holds for f in findings}
+        assert held["rounding"] is held["log-probability"] is expected, findings
+        assert held["reading"] or not expected, findings
+
+
+def test_another_likeliest_symbol_turns_the_reading_red(model: ReaderModel, sample: Sample) -> None:
+    logits = training_logits(model, sample).numpy()
+    other = logits.copy()
+    other[5, 1] = np.roll(other[5, 1], 1)
+    findings = [compare(model, sample, given)[0] for given in (logits, other)]
+    held = [{f.name: f.holds for f in found}["reading"] for found in findings]
+    assert held == [True, False]
+
+
+def test_a_twin_is_not_served(tmp_path: Path) -> None:
+    config = ReaderConfig(units=4, both_ways=True)
+    weights = checkpoint.prefixed(make_reader(config).state_dict(), "best")
+    checkpoint.save(tmp_path / CHECKPOINT, weights, {"kind": "reader", "model": asdict(config)})
+    with pytest.raises(ValueError, match="reads both ways"):
+        convert(tmp_path, tmp_path / "artifact")
+    assert not (tmp_path / "artifact").exists()

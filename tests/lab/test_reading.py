@@ -1,0 +1,116 @@
+"""The reader judged: what is counted, of whom, and that a worse reader comes out worse."""
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contract.pieces import RESTS, cut, line_of
+from contract.reader import best_path
+from lab.legibility.reading import Errors
+from lab.reading import report
+from lab.reading.readers import parameters_of, read, reader_of
+from models.reader import ReaderConfig, make_reader
+from tests.artifacts import SQUINT
+from training import checkpoint
+from training.ink.line import Tally
+from training.ink.prepare import Ink, prepare
+from training.ink.synthetic import synthetic_lines
+from training.loop import CHECKPOINT
+from training.reader.rows import strokes_of
+
+
+@pytest.fixture(scope="module")
+def inks() -> list[Ink]:
+    return prepare(synthetic_lines(12, 5), Tally())[:6]
+
+
+@pytest.fixture(scope="module")
+def squint(made_once: Callable[[str], Path]) -> Path:
+    return made_once("squint")
+
+
+@pytest.fixture
+def twin(tmp_path: Path) -> Path:
+    """A run of random weights."""
+    torch.manual_seed(1)
+    config = ReaderConfig(units=4, both_ways=True)
+    weights = checkpoint.prefixed(make_reader(config).state_dict(), "best")
+    checkpoint.save(tmp_path / CHECKPOINT, weights, {"kind": "reader", "model": asdict(config)})
+    return tmp_path
+
+
+def test_an_artifact_reads_what_its_network_reads(squint: Path, inks: list[Ink]) -> None:
+    run_of_it = reader_of(squint)
+    model = make_reader(SQUINT)
+    model.load_state_dict(_weights(squint))
+    for ink in inks:
+        line = line_of(strokes_of(ink))
+        assert line is not None
+        pieces = cut(line)
+        rests = torch.zeros(RESTS, 1, pieces.shape[1])
+        given = torch.cat([rests[:1], torch.from_numpy(pieces)[:, None], rests])
+        logits, _ = model(given, torch.tensor([len(given)]), model.initial_state(1))
+        assert np.abs(run_of_it(pieces) - logits[:, 0].detach().numpy()).max() < 1e-4
+    (text, *_) = read(run_of_it, inks[:1])
+    assert text == "".join(r.character for r in best_path(logits_of(run_of_it, inks[0])))
+
+
+def _weights(artifact: Path) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(artifact / "model.safetensors")
+
+
+def logits_of(reader: Callable, ink: Ink) -> np.ndarray:
+    line = line_of(strokes_of(ink))
+    assert line is not None
+    return reader(cut(line))
+
+
+def test_a_run_is_read_with_its_best_weights(twin: Path, inks: list[Ink]) -> None:
+    assert parameters_of(twin) == sum(p.numel() for p in make_reader(
+        ReaderConfig(units=4, both_ways=True)).parameters())  # fmt: skip
+    assert len(read(reader_of(twin), inks)) == len(inks)
+    with pytest.raises(ValueError, match="has neither"):
+        reader_of(twin / "nowhere")
+
+
+def test_everything_is_judged_on_the_same_lines(squint: Path, twin: Path, inks: list[Ink]) -> None:
+    said = iter([ink.text[1:] for ink in inks])
+    content = report.measure(squint, twin, inks, inks[:2], lambda _: next(said))
+    characters = {found["characters"] for found in content["lines"].values()}
+    assert characters == {sum(len(ink.text) for ink in inks)}
+    assert content["lines"]["tesseract"]["edits"] == len(inks)
+    assert content["words"].keys() == {"reader", "twin"}
+    assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract", "reader / twin"]
+    assert not content["goals"][0]["met"]  # it squints
+    json.dumps(content)
+
+
+def test_without_a_twin_its_goal_is_not_judged(squint: Path, inks: list[Ink]) -> None:
+    content = report.measure(squint, squint / "none", inks, inks[:1], lambda _: "")
+    assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract"]
+
+
+def test_goals_are_ratios_of_rates() -> None:
+    goals = report.goals_of({"reader": 0.15, "tesseract": 0.3, "twin": 0.1})
+    assert [goal.met for goal in goals] == [True, False]
+    assert [goal.value for goal in goals] == pytest.approx([0.5, 1.5])
+
+
+def test_an_interval_holds_the_ratio_itself() -> None:
+    mine = [Errors(i % 4, 10) for i in range(60)]
+    theirs = [Errors(3, 10)] * 60
+    low, high = report.intervals({"reader": mine, "tesseract": theirs})["reader / tesseract"]
+    assert low < 0.5 < high
+
+
+def test_words_are_of_letters_without_a_space(inks: list[Ink]) -> None:
+    words = report.words_of(inks)
+    assert words
+    assert all(len(w.text) > 1 and " " not in w.text for w in words)

@@ -1,0 +1,81 @@
+"""The reader and its twin: one is causal, the other is not, and neither sees the padding."""
+
+import pytest
+import torch
+
+from contract.pieces import PIECE
+from contract.reader import SYMBOLS
+from models.reader import ReaderConfig, ReaderModel, ReaderStep, TwinModel, make_reader
+
+_STEPS, _ROWS = 12, 3
+
+
+@pytest.fixture(params=[False, True], ids=["reader", "twin"])
+def model(request: pytest.FixtureRequest) -> ReaderModel | TwinModel:
+    torch.manual_seed(0)
+    return make_reader(ReaderConfig(units=8, both_ways=request.param)).double()
+
+
+def _pieces() -> torch.Tensor:
+    return torch.randn(_STEPS, _ROWS, PIECE, generator=torch.Generator().manual_seed(1)).double()
+
+
+def _read(model: ReaderModel | TwinModel, pieces: torch.Tensor, lengths: list[int]) -> torch.Tensor:
+    logits, _ = model(pieces, torch.tensor(lengths), model.initial_state(_ROWS))
+    assert logits.shape == (_STEPS, _ROWS, SYMBOLS)
+    return logits
+
+
+def test_only_the_twin_sees_what_comes_later(model: ReaderModel | TwinModel) -> None:
+    pieces = _pieces().requires_grad_()
+    logits = _read(model, pieces, [_STEPS] * _ROWS)
+    (gradient,) = torch.autograd.grad(logits[5, 0].sum(), pieces)
+    seen = gradient[:, 0].abs().sum(1) > 0
+    assert seen[:6].all()
+    assert bool(seen[6:].any()) == isinstance(model, TwinModel)
+    assert not gradient[:, 1:].any()  # nor another row
+
+
+def test_padding_changes_nothing_that_counts(model: ReaderModel | TwinModel) -> None:
+    lengths = [_STEPS, 7, 4]
+    pieces = _pieces()
+    logits = _read(model, pieces, lengths)
+    other = pieces.clone()
+    for row, length in enumerate(lengths):
+        other[length:, row] = 9.0
+    again = _read(model, other, lengths)
+    for row, length in enumerate(lengths):
+        assert torch.equal(logits[:length, row], again[:length, row])
+    assert isinstance(model, TwinModel) or not torch.equal(logits, again)
+
+
+def test_steps_are_the_whole_and_an_unforced_step_reads_a_rest() -> None:
+    torch.manual_seed(0)
+    model = ReaderModel(ReaderConfig(units=8)).double()
+    step, pieces = ReaderStep(model), _pieces()
+    pieces[8] = 0.0
+    state = step.initial_state(_ROWS)
+    state = (pieces[0], *(s.double() for s in state[1:]))
+    columns = []
+    for t in range(_STEPS):
+        following = pieces[t + 1] if t + 1 < _STEPS else torch.zeros(_ROWS, PIECE).double()
+        force = torch.full((_ROWS,), t != 7)  # the rest after it comes by itself
+        results = step(*state, following if t != 7 else following + 5, force)
+        state, logits = results[:-1], results[-1]
+        columns.append(logits)
+    whole = _read(model, pieces, [_STEPS] * _ROWS)
+    assert (torch.stack(columns) - whole).abs().max() < 1e-12
+
+
+def test_how_long_a_piece_is_can_be_seen() -> None:
+    """Layer norm would hide it, were there no constant beside it."""
+    torch.manual_seed(0)
+    model = ReaderModel(ReaderConfig(units=8)).double()
+    logits, _ = model(_pieces() * 2, torch.tensor([_STEPS] * _ROWS), model.initial_state(_ROWS))
+    assert not torch.allclose(logits, _read(model, _pieces(), [_STEPS] * _ROWS))
+
+
+@pytest.mark.parametrize(("setting", "value"), [("norm", "batch"), ("layers", 0)])
+def test_what_no_reader_can_be_is_refused(setting: str, value: object) -> None:
+    with pytest.raises(ValueError, match=f"model.{setting} is"):
+        ReaderConfig(**{setting: value})  # type: ignore[arg-type]

@@ -1,0 +1,30 @@
+"""The switch between the server and the visitor's device, where the static site has been built."""
+
+from pathlib import Path
+
+import pytest
+
+from tests.page.conftest import Open
+
+_BUILT = Path(__file__).parents[2] / "build" / "site" / "index.html"
+_TEXT = "gone along"
+_TYPED = "(text) => document.querySelector('#write-text').value === text"
+
+
+@pytest.mark.skipif(not _BUILT.exists(), reason="the static site is not built; make site does that")
+def test_what_was_typed_goes_along_to_the_device_and_back(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit["#write-text"].fill(_TEXT)
+        visit["#write-bias"].fill("2.5")
+        visit["#place a[href]"].click()
+        visit.page.wait_for_url("**/static/device/?server#write")
+        visit.until(_TYPED, _TEXT)
+        assert visit.text("#write-neat") == "2.5"
+        asked: list[str] = []
+        visit.page.on("request", lambda request: asked.append(request.url))
+        visit.write(_TEXT)
+        assert visit.ink("#write-sheet")
+        assert not [url for url in asked if "/v1/" in url]
+        visit["#place a[href]"].click()
+        visit.page.wait_for_url(f"{handwriting}/#write")
+        visit.until(_TYPED, _TEXT)

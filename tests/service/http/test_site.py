@@ -1,0 +1,44 @@
+"""The switch to the visitor's device: offered where the static site has been built."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.serving import Service, running, settings
+
+_HIDDEN = '<nav class="place" id="place" aria-label="Where models compute" hidden>'
+
+
+@pytest.fixture(scope="module")
+def built(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service beside which a site has been built."""
+    site = tmp_path_factory.mktemp("site")
+    (site / "index.html").write_text("the page on the device")
+    (site / "device").mkdir()
+    (site / "device" / "worker.js").write_text("// the worker")
+    with running(settings(artifacts, site=site)) as service:
+        yield service
+
+
+def test_the_page_offers_the_device_where_the_site_is(built: Service) -> None:
+    page = built.client.get("/").text
+    assert _HIDDEN not in page
+    assert _HIDDEN.replace(" hidden", "") in page
+    assert 'href="static/device/?server"' in page
+    assert built.client.get("/static/device/?server").text == "the page on the device"
+
+
+def test_no_device_is_offered_without_a_site(artifacts: Path, tmp_path: Path) -> None:
+    with running(settings(artifacts, site=tmp_path / "none")) as service:
+        assert _HIDDEN in service.client.get("/").text
+        assert service.client.get("/static/device/").status_code == 404
+
+
+@pytest.mark.parametrize("path", ["/static/device/", "/static/device/device/worker.js"])
+def test_the_site_may_compile_webassembly_and_nothing_else_may(built: Service, path: str) -> None:
+    theirs = built.client.get(path).headers["content-security-policy"]
+    ours = built.client.get("/").headers["content-security-policy"]
+    wider = "; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
+    assert theirs == ours + wider
+    assert built.client.get("/static/page.js").headers["content-security-policy"] == ours

@@ -1,0 +1,161 @@
+"""What word processors type is folded to what a pen can write, accents are ink, and what cannot be
+written is refused by all its names."""
+# ruff: noqa: RUF001
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.ink import InkManifest
+from service.errors import InvalidRequest
+from service.ink.letters import BAR, MARKS, apart, bases, fold, written
+from service.ink.marks import _ABOVE, _BELOW, LineMarks
+from tests.service.writing import InkService, online
+
+_ACCENTED = "ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝàáâãäåçèéêëìíîïñòóôõöøùúûüýÿčďěňřšťůžąćęłńśźżőűşğđāēī"
+_PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelnszzousgdaei"
+
+
+@pytest.mark.parametrize(
+    ("text", "folded"),
+    [
+        ("It’s “so”, ‘or’ „not“ «yes»", 'It\'s "so", \'or\' "not" "yes"'),
+        ("one – two — three − four‑five…", "one - two - three - four-five..."),
+        ("a\u00a0b\tc\u2009d\u3000e", "a b c d e"),
+        ("so\u00adft\u200b \ufeffwidth", "soft width"),
+        ("a\r\nb\u2028c", "a\nb\nc"),
+        ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
+        ("ＡＢ！", "AB!"),
+        ("e\u0301 n\u0303", "é ñ"),
+        (" !~\n", " !~\n"),
+    ],
+)
+def test_what_is_obvious_is_folded(text: str, folded: str) -> None:
+    assert fold(text) == folded
+
+
+def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
+    assert bases(_ACCENTED) == _PLAIN
+    assert all(apart(letter)[1] for letter in _ACCENTED)
+    assert apart("ế") == ("e", "\u0302\u0301")
+    # Not a letter, a mark nobody draws here, another alphabet.
+    for letter in ("≠", "ơ", "й", "€", "a"):
+        assert apart(letter) == (letter, "")
+
+
+def test_every_mark_can_be_drawn() -> None:
+    assert {*_ABOVE, *_BELOW, BAR} == MARKS
+
+
+def test_all_that_cannot_be_written_is_named_at_once() -> None:
+    with pytest.raises(InvalidRequest) as refusal:
+        written("5 € für λ\x07, λ und “so” ¿no?", InkManifest.model_construct())
+    assert refusal.value.message == (
+        "text has '€', 'λ', '\\x07', '¿'; this model writes printable ASCII and Latin letters "
+        "with accents"
+    )
+
+
+def _line(text: str, height: float = 10.0) -> tuple[LineMarks, np.ndarray]:
+    """A line of upright letters, a stroke of eight points each, the foot at y = 100."""
+    marks, offsets, points, characters = LineMarks(text, 4.0), [], [], []
+    for place, letter in enumerate(text):
+        if letter == " ":
+            continue
+        x = 20.0 * place + np.array([0, 0, 0, 5, 10, 10, 10, 10])
+        y = 100 - height * np.array([1, 0.5, 0, 0, 0, 0.3, 0.6, 1])
+        points.append(np.column_stack([x, y, np.arange(8) == 7]))
+        characters.append(np.full(8, place))
+    placed, owners = np.concatenate(points), np.concatenate(characters)
+    # The window is three points ahead of the pen.
+    ahead = np.concatenate([owners[3:], owners[-1:].repeat(3)])
+    offsets = np.diff(placed, axis=0, prepend=0) * (1, -1, 0) + placed * (0, 0, 1)
+    marks.follow(offsets.astype(np.float32), placed, ahead)
+    return marks, placed
+
+
+@pytest.mark.parametrize("letter", "éèêëñåçşąūŏżőčø")
+def test_a_mark_stands_at_its_letter_and_is_as_large_as_the_writing(letter: str) -> None:
+    for height in (10.0, 15.0):
+        marks, _ = _line(f"nu{letter}no", height)
+        drawn = marks.drawn()
+        assert drawn[-1, 2] == 1
+        assert 40 - height / 2 < drawn[:, 0].min() < drawn[:, 0].max() < 50 + height / 2
+        assert drawn[:, 0].mean() == pytest.approx(45, abs=3)
+        if letter in "çşą":
+            assert drawn[:, 1].min() > 100 - height / 2
+            assert drawn[:, 1].max() > 100
+        elif letter != "ø":
+            assert drawn[:, 1].max() < 100 - height
+            assert drawn[:, 1].min() > 100 - 2.5 * height
+
+
+def test_a_line_without_marks_has_none_and_two_have_theirs() -> None:
+    assert _line("none")[0].drawn().shape == (0, 3)
+    drawn = _line("été")[0].drawn()
+    assert drawn[:, 2].sum() == 2
+    assert np.ptp(drawn[:, 0]) > 30
+    assert LineMarks("é", 4.0).drawn().shape == (0, 3)
+
+
+def test_an_accent_goes_through_the_dot_of_an_i() -> None:
+    marks, _ = _line("naï")
+    dot = np.array([[46.0, 80.0, 1.0]])
+    marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
+    (x, y, _), *_ = marks.drawn()
+    assert (x - 46, y - 80) == pytest.approx((4.4, 0), abs=1.0)  # the other dot, beside it
+    for letter in "ìî":
+        marks, _ = _line(f"na{letter}")
+        marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
+        middle = marks.drawn()[:, :2]
+        assert np.hypot(*(middle - dot[0, :2]).T).min() < 1
+
+
+_BODY: dict[str, Any] = {"text": "Être là\noù, ça?", "seed": 3, "bias": 2.0}
+
+
+def test_marks_are_ink_like_any_other(ink: InkService) -> None:
+    lines = ink.lines(**_BODY)
+    plain = ink.lines(**_BODY | {"text": "Etre la\nou, ca?"})
+    assert [line["text"] for line in lines] == ["Être là", "où, ça?"]
+    for line, without, marks in zip(lines, plain, (2, 2), strict=True):
+        assert line["strokes"][: len(without["strokes"])] == without["strokes"]
+        assert len(line["strokes"]) == len(without["strokes"]) + marks
+    assert ink.streamed_strokes(**_BODY) == [line["strokes"] for line in lines]
+    drawing = ink.post(**_BODY).text
+    assert drawing.count("<path") == sum(len(line["strokes"]) for line in lines)
+    assert "Être là" in drawing
+
+
+def test_a_page_with_marks_goes_on_where_it_was_cut(ink: InkService) -> None:
+    whole = ink.lines(**_BODY)
+    ends = [e for e in ink.events(**_BODY, resume=True) if "finish_reason" in e]
+    again = ends[0]["resume"]
+    assert ink.lines(**_BODY | again) == whole[1:]
+
+
+def test_folded_text_is_the_plain_text(ink: InkService) -> None:
+    assert ink.lines(text="It’s\u00a0a “keel”…", seed=1) == ink.lines(
+        text='It\'s a "keel"...', seed=1
+    )
+
+
+def test_strokes_and_sessions_may_say_accents_and_fold(ink: InkService) -> None:
+    own = {"strokes": [[[x, x % 7] for x in range(60)]]}
+    one, other = (
+        ink.client.post("/v1/styles", json=own | {"text": text}).json()["style"]
+        for text in ("été’s", "ete's")
+    )
+    assert one == other
+    with online(ink, model="scrawl", text="été’s", seed=1) as session:
+        assert session.ask(write=5)["points"]
+
+
+@pytest.mark.parametrize("where", ["text", "style"])
+def test_a_refusal_names_the_field(ink: InkService, where: str) -> None:
+    own = {"strokes": [[[x, x % 7] for x in range(60)]], "text": "日本"}
+    body = {"text": "日本"} if where == "text" else {"text": "a", "style": own}
+    error = ink.post(**body).json()["error"]
+    assert error["param"] == where
+    assert "'日', '本'" in error["message"]

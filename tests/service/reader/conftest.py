@@ -1,0 +1,16 @@
+"""A service whose reader is `squint`."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.reader.lines import ReaderService
+from tests.service.serving import running, settings
+
+
+@pytest.fixture(scope="package", params=["scan", "slots"])
+def reader(request: pytest.FixtureRequest, inks: Path) -> Iterator[ReaderService]:
+    """On either runner."""
+    with running(settings(inks, runner=request.param)) as started:
+        yield ReaderService(started.app, started.client)

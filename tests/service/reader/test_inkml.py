@@ -1,0 +1,43 @@
+"""Strokes out of InkML: the documents of other tools as well as our own."""
+
+import numpy as np
+import pytest
+
+from service.errors import InvalidRequest
+from service.ink.inkml import to_inkml
+from service.reader.inkml import from_inkml
+
+_OTHER = """<?xml version="1.0"?>
+<inkml:ink xmlns:inkml="http://www.w3.org/2003/InkML">
+  <inkml:traceFormat>
+    <inkml:channel name="T" type="integer"/><inkml:channel name="Y"/><inkml:channel name="X"/>
+  </inkml:traceFormat>
+  <inkml:annotation type="truth">hi</inkml:annotation>
+  <inkml:traceGroup>
+    <inkml:trace>0 2 1, 10 4 3,20 6.5 -5e1</inkml:trace>
+    <inkml:traceGroup><inkml:trace id="t2"> 30 8 7 </inkml:trace></inkml:traceGroup>
+  </inkml:traceGroup>
+</inkml:ink>"""
+
+
+def test_what_this_service_writes_it_reads() -> None:
+    strokes = [np.array([[1.25, 2.0], [3.5, -4.0]]), np.array([[5.0, 6.0]])]
+    assert from_inkml(to_inkml(strokes, "a < b")) == [s.tolist() for s in strokes]
+
+
+def test_channels_are_found_by_name_and_traces_in_groups() -> None:
+    assert from_inkml(_OTHER) == [[[1, 2], [3, 4], [-50, 6.5]], [[7, 8]]]
+
+
+def test_a_format_named_twice_is_one_format() -> None:
+    channels = '<traceFormat><channel name="X"/><channel name="Y"/></traceFormat>'
+    assert from_inkml(f"<ink>{channels * 2}<trace>1 2</trace></ink>") == [[[1, 2]]]
+
+
+@pytest.mark.parametrize(
+    "document",
+    ["", "no ink", "<ink><trace>1 2</ink>", '<ink><channel name="X"/><trace>1</trace></ink>'],
+)
+def test_what_is_no_ink_is_refused(document: str) -> None:
+    with pytest.raises(InvalidRequest):
+        from_inkml(document)

@@ -1,0 +1,83 @@
+"""Ink read while it is being written, over `/v1/online`."""
+
+import pytest
+
+from tests.service.reader.lines import MODEL, ReaderService, line, points
+from tests.service.writing import online
+
+_INK = line()
+_PLACE = {"line_height": 64, "origin": [40, 90]}
+
+
+@pytest.fixture
+def whole(reader: ReaderService) -> dict:
+    return reader.read(strokes=_INK, **_PLACE)
+
+
+def test_point_by_point_it_ends_with_what_the_whole_line_says(
+    reader: ReaderService, whole: dict
+) -> None:
+    with online(reader, model=MODEL, **_PLACE) as session:
+        answers = [session.ask(point=point) for point in points(_INK)]
+    assert answers[-1]["text"] == whole["text"]
+    assert answers[-1]["step"] == whole["usage"]["pieces"] + 1  # and the rest before them
+    settled = [c for a in answers for c in a["characters"] if c["settled"]]
+    ahead = [c for c in answers[-1]["characters"] if not c["settled"]]
+    assert "".join(c["character"] for c in (*settled, *ahead)) == whole["text"]
+
+
+def test_what_is_settled_stays(reader: ReaderService) -> None:
+    with online(reader, model=MODEL, **_PLACE) as session:
+        settled = ""
+        for point in points(_INK):
+            answer = session.ask(point=point)
+            assert answer["text"].startswith(settled)
+            settled += "".join(c["character"] for c in answer["characters"] if c["settled"])
+
+
+def test_all_at_once_is_point_by_point(reader: ReaderService, whole: dict) -> None:
+    with online(reader, model=MODEL, **_PLACE) as session:
+        assert session.ask(points=points(_INK))["text"] == whole["text"]
+
+
+@pytest.mark.parametrize("cut_at", [9, 40, 41])
+def test_a_session_goes_on_in_another(reader: ReaderService, cut_at: int) -> None:
+    """In the middle of a stroke too."""
+    every = points(_INK)
+    with online(reader, model=MODEL, **_PLACE) as session:
+        first = session.ask(points=every[:cut_at])
+        token = session.ask(state=True)["state"]
+        expected = session.ask(points=every[cut_at:])
+    with online(reader, model=MODEL, state=token) as session:
+        answer = session.ask(points=every[cut_at:])
+    assert answer["characters"] == expected["characters"]
+    assert answer["step"] == expected["step"]
+    settled = [c for c in first["characters"] if c["settled"]]
+    read = "".join(c["character"] for c in (*settled, *answer["characters"]))
+    assert read == expected["text"]
+
+
+def test_without_an_origin_the_line_begins_where_the_pen_does(reader: ReaderService) -> None:
+    moved = [[x + 300, y + 80, up] for x, y, up in points(_INK)]
+    texts = []
+    for ink in (points(_INK), moved):
+        with online(reader, model=MODEL) as session:
+            texts.append(session.ask(points=ink)["text"])
+    assert texts[0] == texts[1] != ""
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        {},
+        {"write": 3},
+        {"point": [1, 2]},
+        {"points": []},
+        {"points": [[0, 10 * (i % 2 * 1000), i % 2] for i in range(4096)]},
+        {"point": [1, 2, 0], "points": [[1, 2, 0]]},
+    ],
+)
+def test_what_is_no_ink_is_refused(reader: ReaderService, message: dict) -> None:
+    with online(reader, model=MODEL) as session:
+        assert session.ask(**message)["error"]["type"] == "invalid_request_error"
+        assert session.closed() == 1008

@@ -1,0 +1,142 @@
+"""`POST /v1/read`: what is read is what the graph says of the ink, whichever way the ink comes."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.pieces import RESTS, cut, line_of
+from contract.reader import best_path
+from service.artifact import load_artifact
+from service.engine.runtime import Runtime, ScanRunner
+from service.ink.inkml import to_inkml
+from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
+
+_INK = line()
+
+
+def _graph_says(inks: Path, strokes: Strokes) -> str:
+    """The best path of the graph run over all of a line, and the rests after it."""
+    ink = line_of([np.array(stroke) * (1, -1) for stroke in strokes])
+    assert ink is not None
+    pieces = cut(ink)
+    artifact = load_artifact(inks / MODEL)
+    forced = np.zeros((1 + len(pieces) + RESTS, 1, pieces.shape[1]), np.float32)
+    forced[: len(pieces), 0] = pieces
+    force = np.arange(len(forced))[:, None] < len(pieces)
+    runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
+    outputs = runner.run([0], {"forced": forced, "force": force}, {}, filtered=False)
+    return "".join(r.character for r in best_path(outputs["logits"][:, 0]))
+
+
+def test_a_line_is_read_as_the_graph_reads_it(reader: ReaderService, inks: Path) -> None:
+    answer = reader.read(strokes=_INK)
+    assert answer["text"] == _graph_says(inks, _INK)
+    assert len(answer["text"]) >= 3  # or this would say nothing
+    assert answer["text"] == "".join(c["character"] for c in answer["characters"])
+    assert all(0 < c["confidence"] <= 1 for c in answer["characters"])
+    assert (answer["object"], answer["model"]) == ("reading", MODEL)
+    assert answer["usage"]["pieces"] > 20
+    assert "state" not in answer
+
+
+def test_other_ink_is_read_otherwise(reader: ReaderService) -> None:
+    assert reader.read(strokes=line("something else"))["text"] != reader.read(strokes=_INK)["text"]
+
+
+def test_where_a_line_is_and_how_large_changes_nothing(reader: ReaderService) -> None:
+    moved = [[[x * 2 + 500, y * 2 - 300] for x, y in stroke] for stroke in _INK]
+    assert reader.read(strokes=moved)["text"] == reader.read(strokes=_INK)["text"]
+
+
+def test_inkml_is_read_as_its_strokes(reader: ReaderService) -> None:
+    document = to_inkml([np.array(stroke) for stroke in _INK], "an even keel")
+    mine, theirs = reader.read(inkml=document), reader.read(strokes=_INK)
+    assert mine["text"] == theirs["text"]
+    assert mine["usage"] == theirs["usage"]
+
+
+@pytest.mark.parametrize("cut_at", [1, 3, len(_INK) - 1])
+def test_ink_gone_on_with_is_the_whole_line(reader: ReaderService, cut_at: int) -> None:
+    place = {"line_height": 64, "origin": [40, 90]}
+    whole = reader.read(strokes=_INK, **place)
+    first = reader.read(strokes=_INK[:cut_at], return_state=True, **place)
+    rest = reader.read(strokes=_INK[cut_at:], state=first["state"], return_state=True)
+    settled = [c for c in first["characters"] if c["settled"]]
+    assert [c["character"] for c in (*settled, *rest["characters"])] == list(whole["text"])
+    assert first["usage"]["pieces"] + rest["usage"]["pieces"] == whole["usage"]["pieces"]
+
+
+def test_a_token_may_be_used_twice(reader: ReaderService) -> None:
+    first = reader.read(strokes=_INK[:2], return_state=True, line_height=64)
+    answers = [reader.read(strokes=_INK[2:], state=first["state"]) for _ in range(2)]
+    assert answers[0]["characters"] == answers[1]["characters"]
+
+
+def test_a_dot_is_read(reader: ReaderService) -> None:
+    dot = [[[10, 10]], [[40, 10], [40, 30]]]
+    assert reader.read(strokes=dot)["usage"]["pieces"] >= 2
+
+
+_FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ({}, "one of them"),
+        ({"strokes": _INK, "inkml": "<ink/>"}, "one of them"),
+        ({"strokes": []}, "strokes"),
+        ({"strokes": [[]]}, "strokes"),
+        ({"strokes": [[[1, 2, 3]]]}, "strokes"),
+        ({"strokes": [[[0, 0], [0, 0]]]}, "no line"),
+        ({"strokes": [[[0, 0], [10, 0], [30, 1e-310]]]}, "float32"),
+        ({"strokes": [[[5, 5]]]}, "no line"),
+        ({"strokes": [[[1, 1]]] * 501}, "at most 500"),
+        ({"strokes": [[[1, 1]] * 20_001]}, "at most"),
+        ({"strokes": _FLAT * 100}, "at most 4096"),
+        ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
+        ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
+        ({"strokes": _INK, "return_state": True}, "line_height"),
+        ({"strokes": _INK, "line_height": 8}, "line_height"),
+        ({"strokes": _INK, "state": "nonsense"}, "state"),
+        ({"strokes": _INK, "state": "x", "line_height": 64}, "state knows its line"),
+        ({"strokes": _INK, "text": "an even keel"}, "text"),
+        ({"inkml": "<ink>"}, "no XML"),
+        ({"inkml": "<!DOCTYPE ink []><ink/>"}, "document type"),
+        ({"inkml": "<ink/>"}, "inkml"),
+        ({"inkml": "<ink><trace>1 2, 3</trace></ink>"}, "a point of 1 numbers"),
+        ({"inkml": "<ink><trace>1 2, '3 4</trace></ink>"}, "a point"),
+        ({"inkml": "<ink><trace>1 2, nan 4</trace></ink>"}, "inkml"),
+    ],
+)
+def test_what_cannot_be_read_is_refused(
+    reader: ReaderService, body: dict[str, Any], what: str
+) -> None:
+    response = reader.client.post("/v1/read", json=body)
+    assert response.status_code == 400, response.text
+    error = response.json()["error"]
+    assert what in f"{error['param']} {error['message']}"
+    assert len(error["message"]) < 500
+
+
+@pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400"])
+def test_numbers_that_are_none_are_refused(reader: ReaderService, number: str) -> None:
+    content = json.dumps({"strokes": [[[0, 0], [7, 9]]]}).replace("7", number)
+    headers = {"content-type": "application/json"}
+    assert reader.client.post("/v1/read", content=content, headers=headers).status_code == 400
+
+
+def test_a_token_of_another_model_is_refused(reader: ReaderService) -> None:
+    body = {"model": "letters", "prompt": "a", "max_tokens": 1, "return_state": True}
+    token = reader.client.post("/v1/completions", json=body).json()["choices"][0]["state"]
+    response = reader.client.post("/v1/read", json={"strokes": _INK, "state": token})
+    assert response.status_code == 409
+
+
+def test_a_pen_is_no_reader(reader: ReaderService) -> None:
+    response = reader.client.post("/v1/read", json={"strokes": _INK, "model": "scrawl"})
+    assert response.status_code == 400
+    assert "of kind handwriting" in response.json()["error"]["message"]

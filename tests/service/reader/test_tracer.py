@@ -1,0 +1,52 @@
+"""A pen followed point by point: the pieces are those of the whole strokes."""
+
+import numpy as np
+import pytest
+
+from contract.pieces import PIECE, cut
+from service.errors import InvalidRequest
+from service.reader.tracer import Tracer
+
+
+def _strokes() -> list[np.ndarray]:
+    random = np.random.default_rng(2)
+    sizes = (40, 3, 1, 25)
+    return [
+        random.normal((0.3, 0), 1.2, (size, 2)).cumsum(0) + 9 * i for i, size in enumerate(sizes)
+    ]
+
+
+@pytest.mark.parametrize("at_once", [1, 7])
+def test_pieces_come_as_the_pen_moves_and_are_those_of_the_strokes(at_once: int) -> None:
+    tracer, pieces = Tracer(), [np.zeros((0, PIECE), np.float32)]
+    for stroke in _strokes():
+        points = [tuple(point) for point in stroke.tolist()]
+        for i in range(0, len(points), at_once):
+            part = points[i : i + at_once]
+            pieces.append(tracer.follow(part, lifted=i + at_once >= len(points)))
+    together = np.concatenate(pieces)
+    assert together == pytest.approx(cut(_strokes()), abs=1e-5)
+    assert sum(len(p) > 0 for p in pieces) > 4
+
+
+def test_it_goes_on_from_where_it_was() -> None:
+    (stroke, *_) = _strokes()
+    points = [tuple(point) for point in stroke.tolist()]
+    first, whole = Tracer(), Tracer()
+    whole.follow(points[:17], lifted=False)
+    first.follow(points[:17], lifted=False)
+    again = Tracer(first.at, first.path)
+    expected = whole.follow(points[17:], lifted=True)
+    assert again.follow(points[17:], lifted=True).tolist() == expected.tolist()
+    assert again.at == points[-1]
+
+
+def test_a_pen_that_stands_still_is_not_remembered_point_by_point() -> None:
+    tracer = Tracer()
+    tracer.follow([(0.0, 0.0), *[(0.001 * (i % 3), 0.0) for i in range(1000)]], lifted=False)
+    assert len(tracer.path) == 1
+
+
+def test_ink_far_too_large_for_its_line_is_refused() -> None:
+    with pytest.raises(InvalidRequest, match="at most 4096"):
+        Tracer().follow([(0.0, 0.0), (1e6, 0.0)], lifted=False)

@@ -1,0 +1,105 @@
+// Asks the site's modules: `node answers.mjs QUESTION [ARGUMENT]...` reads cases as JSON and writes
+// an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { InkNoise, UniformStream } from "./site/noise.js";
+import { judge, readGolden } from "./site/golden.js";
+import { handwriting } from "./site/ink.js";
+import { breakText } from "./site/layout.js";
+import { Model, Refusal } from "./site/model.js";
+import { OnlineInk } from "./site/online.js";
+import { offsetsOf } from "./site/strokes.js";
+import { completion } from "./site/text.js";
+import { takeRows } from "./site/tensors.js";
+import { TextOffsets, TextStream } from "./site/utf8.js";
+
+const packed = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
+const unpacked = (text) => new Uint8Array(Buffer.from(text, "base64"));
+const never = new AbortController().signal;
+
+function noise({ seed, choice, first, count }) {
+  const ink = new InkNoise(seed, choice).take(first, count);
+  const uniforms = new UniformStream(seed, choice).take(first, count);
+  return { uniforms: packed(uniforms), ink: packed(ink.uniforms), normals: packed(ink.normals) };
+}
+
+function utf8({ undecided, portions, between }) {
+  const stream = new TextStream();
+  const offsets = new TextOffsets(unpacked(undecided), between);
+  const told = portions.map(unpacked).map((portion) => ({
+    text: stream.push(portion),
+    undecided: packed(stream.undecided),
+    offsets: Array.from(portion, (byte) => offsets.of(byte)),
+  }));
+  return { told, rest: stream.flush() };
+}
+
+/** Golden outputs changed in one place of one tensor, judged. */
+function golden({ folder, name, place, by }) {
+  const vectors = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
+  const rows = vectors.plainRows;
+  const all = Object.entries({ ...vectors.truth, ...vectors.exact });
+  const outputs = Object.fromEntries(all.map(([port, tensor]) => [port, takeRows(tensor, rows, 1)]));
+  const { data } = outputs[name];
+  data[place] = typeof data[place] === "bigint" ? data[place] + BigInt(by ?? 0) : data[place] + (by ?? NaN);
+  return judge(vectors, outputs, rows);
+}
+
+const layout = ({ text, longest }) => breakText(text, longest);
+
+/** What a caller's strokes become, or why they do not. */
+function strokes({ strokes, text }) {
+  try {
+    return { offsets: packed(offsetsOf(strokes, text)) };
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    return { refused: error.message };
+  }
+}
+
+async function opened(folder, web) {
+  const ort = await import(join(web, "dist/ort.wasm.bundle.min.mjs"));
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmBinary = readFileSync(join(web, "dist/ort-wasm-simd-threaded.wasm")).buffer;
+  const read = (name) => new Uint8Array(readFileSync(join(folder, name)));
+  const manifest = JSON.parse(readFileSync(join(folder, "manifest.json")));
+  const styles = manifest.kind === "handwriting" ? read("styles.safetensors") : undefined;
+  const files = {
+    ort,
+    graph: read("model.onnx"),
+    weights: { "model.safetensors": read("model.safetensors") },
+    golden: read("golden.safetensors"),
+    styles,
+  };
+  const model = new Model({ manifest, digest: "0".repeat(64), bytes: 0 }, () => files);
+  await model.load();
+  return model;
+}
+
+async function asked(model, body, last) {
+  if (body === "describe") return model.describe();
+  if (body.points) return followed(model, body);
+  if (body.state === "the last") body.state = last.choices[0].state;
+  return model.manifest.kind === "language" ? completion(model, body, never) : handwriting(model, body, never);
+}
+
+async function followed(model, { points, ...opening }) {
+  const online = await OnlineInk.of(model, opening);
+  const answers = [];
+  for (const point of points) answers.push(await online.answer({ point }));
+  return answers;
+}
+
+/** What a model says to requests, one after the other. */
+async function requests(cases, folder, web) {
+  const model = await opened(folder, web);
+  const answers = [];
+  for (const body of cases) answers.push(await asked(model, body, answers.at(-1)));
+  return answers;
+}
+
+const QUESTIONS = { noise, utf8, golden, layout, strokes };
+const [question, ...rest] = process.argv.slice(2);
+const cases = JSON.parse(readFileSync(0, "utf8"));
+const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);
+process.stdout.write(JSON.stringify(answers), () => process.exit(0));

@@ -1,0 +1,79 @@
+"""The site's modules under node, and a service to compare them with."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.serving import Service, running, settings
+
+_ROOT = Path(__file__).parents[2]
+_SCRIPTS = ("site", "service/web")
+_PATIENCE_S = 300
+
+Ask = Callable[..., list[Any]]
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The scripts where node takes them for modules, and what asks them; skipped without node."""
+    if shutil.which("node") is None:
+        pytest.skip("node is not installed: the site's scripts were not run")
+    folder = tmp_path_factory.mktemp("scripts")
+    for name in _SCRIPTS:
+        shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("lab"))
+    shutil.copy(Path(__file__).with_name("answers.mjs"), folder)
+    (folder / "package.json").write_text('{"type": "module"}')
+    (folder / "site" / "package.json").unlink()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def ask(modules: Path) -> Ask:
+    """Ask one of the questions in `answers.mjs` about some cases: an answer each."""
+
+    def asked(question: str, cases: list[Any], *arguments: str) -> list[Any]:
+        command = ["node", "answers.mjs", question, *arguments]
+        told = subprocess.run(
+            command, cwd=modules, input=json.dumps(cases), capture_output=True, text=True,
+            timeout=_PATIENCE_S,
+        )  # fmt: skip
+        assert told.returncode == 0, told.stderr
+        answers: list[Any] = json.loads(told.stdout)
+        assert len(answers) == len(cases)
+        return answers
+
+    return asked
+
+
+@pytest.fixture(scope="session")
+def onnxruntime_web() -> str:
+    """Where onnxruntime-web is installed; skipped where `make site` has not been there."""
+    folder = _ROOT / "build" / "npm" / "node_modules" / "onnxruntime-web"
+    if not folder.exists():
+        pytest.skip("onnxruntime-web is not installed; `make site` does that")
+    return str(folder)
+
+
+@pytest.fixture(scope="session")
+def artifact() -> Callable[[str], Path]:
+    """A shipped model by its name; skipped where it is not there."""
+
+    def named(name: str) -> Path:
+        folder = _ROOT / "artifacts" / name
+        if not folder.exists():
+            pytest.skip(f"artifacts/{name} is not there")
+        return folder
+
+    return named
+
+
+@pytest.fixture(scope="module")
+def service() -> Iterator[Service]:
+    """A service with the shipped models."""
+    with running(settings(_ROOT / "artifacts")) as running_service:
+        yield running_service

@@ -1,0 +1,117 @@
+"""The site needs nobody: no network at the second visit, no other origin at any, and no headers."""
+
+import socket
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.site.page.conftest import OpenSite, Shelf, SiteVisit
+
+# Chromium asks its maker which fields of a form are of a name or an address.
+_BROWSERS_OWN = b"content-autofill.googleapis.com"
+_REACH_OUT = """async (url) => {
+  try { await fetch(url, { mode: "no-cors" }); return "answered"; }
+  catch (error) { return error.name; }
+}"""
+
+
+class _Proxy:
+    """Stands for the rest of the world: counts who connects, and answers nobody."""
+
+    def __init__(self) -> None:
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"http://127.0.0.1:{self._socket.getsockname()[1]}"
+        self.asked: list[bytes] = []
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return
+            with connection:
+                self.asked.append(connection.recv(4096))
+
+    def close(self) -> None:
+        self._socket.shutdown(socket.SHUT_RDWR)
+        self._socket.close()
+
+
+@pytest.fixture
+def world() -> Iterator[_Proxy]:
+    proxy = _Proxy()
+    yield proxy
+    proxy.close()
+
+
+def _everything(visit: SiteVisit) -> list[str]:
+    """Use every tab; the ink that was written."""
+    visit.write("Steady as she goes", seed=7)
+    ink = visit.ink("#write-sheet")
+    visit["#proof-tab"].click()
+    visit.wait("#proof-models .verdict:has-text('drawn by the server')")
+    visit["#read-tab"].click()
+    visit["#read-length"].fill("30")
+    visit.press("#read-start")
+    visit.wait_done("read")
+    return ink
+
+
+def test_a_second_visit_needs_no_network(opened: OpenSite, shelf: Shelf) -> None:
+    with opened("write") as visit:
+        ink = _everything(visit)
+        visit.kept()
+        shelf.close()
+        visit.go("write")
+        assert _everything(visit) == ink
+
+
+def test_nothing_leaves_the_origin(opened: OpenSite, shelf: Shelf, world: _Proxy) -> None:
+    # Chromium itself sends all else through the proxy, what workers ask for included.
+    proxy = {"server": world.address, "bypass": shelf.origin.partition("://")[2]}
+    with opened("write", proxy=proxy) as visit:
+        _everything(visit)
+        visit.kept()
+        assert [asked for asked in world.asked if _BROWSERS_OWN not in asked] == []
+        assert not [path for path in shelf.sent if not path.startswith("/site/")]
+        # The proxy would have noticed.
+        with pytest.raises(Exception, match="ERR_"):
+            visit.page.goto("http://elsewhere.example/")
+        assert any(b"elsewhere.example" in asked for asked in world.asked)
+        visit.elsewhere.clear()
+
+
+def test_neither_page_nor_worker_may_ask_elsewhere(opened: OpenSite, shelf: Shelf) -> None:
+    other = Shelf()
+    with opened("write") as visit:
+        visit.proved()
+        (worker,) = visit.page.workers
+        for place in (visit.page, worker):
+            assert place.evaluate(_REACH_OUT, f"{other.origin}/site/index.html") == "TypeError"
+            assert place.evaluate(_REACH_OUT, f"{shelf.origin}/site/index.html") == "answered"
+        visit.elsewhere.clear()
+        visit.errors.clear()  # the refusals
+    assert other.sent == {}
+    other.close()
+
+
+def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any) -> None:
+    def alter(route: Any) -> None:
+        body = bytearray(route.fetch().body())
+        body[len(body) // 2] ^= 1
+        route.fulfill(status=200, body=bytes(body))
+
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/model.onnx.gz*", alter)
+    visit = SiteVisit(page, shelf.origin)
+    visit.go("write")
+    visit["#write-text"].fill("no")
+    visit.press("#write-start")
+    visit.wait("#write-error")
+    assert "model.onnx.gz was cut short or altered" in visit.text("#write-error")
+    assert visit.ink("#write-sheet") == []
+    context.close()

@@ -1,0 +1,44 @@
+"""Golden vectors judged on the site: every verdict is the service's."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.golden import Golden
+from tests.site.conftest import Ask
+
+
+def _judged(golden: Golden, name: str, place: int | None, by: float | None) -> dict[str, Any]:
+    rows = golden.plain_rows
+    outputs = {n: a[:, rows].copy() for n, a in (golden.truth | golden.exact).items()}
+    if place is not None:
+        flat = outputs[name].reshape(-1)
+        flat[place] += np.nan if by is None else by
+    return golden.judge(outputs, rows).describe()
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "handwriting"])
+def test_verdicts_are_those_of_the_service(
+    ask: Ask, artifact: Callable[[str], Path], model: str
+) -> None:
+    folder = artifact(model)
+    golden = Golden.load(folder / "golden.safetensors")
+    truth, exact = next(iter(golden.truth)), next(iter(golden.exact))
+    bound = golden.bounds[truth]
+    changes = [
+        (truth, 77, 0.99 * bound),
+        (truth, 2021, 1.01 * bound),
+        (truth, 5, None),
+        (exact, 9, 1),
+    ]
+    cases = [{"folder": str(folder), "name": n, "place": p, "by": b} for n, p, b in changes]
+    for change, verdict in zip(changes, ask("golden", cases), strict=True):
+        expected = _judged(golden, *change)
+        assert verdict["ok"] == expected["ok"] == (change == changes[0])
+        assert verdict["max_error"] == pytest.approx(expected["max_error"], abs=1e-15)
+        assert verdict | {"max_error": 0, "detail": ""} == expected | {"max_error": 0, "detail": ""}
+        place = expected["detail"].partition(" at step ")[2].partition(":")[0]
+        assert f"step {place}" in verdict["detail"] or expected["ok"]

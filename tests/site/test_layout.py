@@ -1,0 +1,21 @@
+"""Texts broken into lines on the site: as in the service."""
+
+import numpy as np
+
+from service.ink.layout import break_text
+from tests.site.conftest import Ask
+
+_CASES = 200
+_PIECES = ["a", "to", "keel,", "even-keeled", "w" * 23, " ", "   ", "\n", "\r\n", "\n\n", "x" * 70]
+
+
+def test_lines_end_where_the_services_do(ask: Ask) -> None:
+    random = np.random.default_rng(4)
+    cases = []
+    for _ in range(_CASES):
+        pieces = [_PIECES[i] for i in random.integers(0, len(_PIECES), random.integers(1, 25))]
+        glue = random.choice(["", " "])
+        cases.append({"text": glue.join(pieces), "longest": int(random.integers(8, 45))})
+    expected = [break_text(case["text"], case["longest"]) for case in cases]
+    assert sum(len(lines) > 3 for lines in expected) > _CASES / 4
+    assert ask("layout", cases) == expected

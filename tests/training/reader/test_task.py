@@ -1,0 +1,216 @@
+"""Reading as something to train on: rows, their loss, and a training that goes on where it was."""
+
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from contract.alphabets import encode
+from contract.pieces import RESTS, cut, line_of
+from contract.reader import BLANK, best_path
+from models.reader import ReaderConfig, make_reader
+from tests.training.tiny import Interrupted, stop_after, tensors
+from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from training.ink.corpus import PenCorpus
+from training.ink.line import Tally
+from training.ink.prepare import Ink, prepare
+from training.ink.synthetic import random_style, synthetic_lines, write
+from training.loop import CHECKPOINT
+from training.reader.rows import ReadBatch, collate, pieces_of, strokes_of
+from training.reader.task import ReaderTask, row_losses
+from training.recipe import read_recipe
+from training.run import carry_out
+
+_ROWS = 6
+
+
+@pytest.fixture(scope="module")
+def corpus() -> PenCorpus:
+    """Synthetic lines, five to a writer, so that rows are put together."""
+    inks = prepare(synthetic_lines(120, 4), Tally())
+    assert len(inks) > 80
+    return PenCorpus(
+        "invented",
+        [Ink(i.text, i.offsets, i.advance, f"w{n // 5}", i.source) for n, i in enumerate(inks)],
+    )
+
+
+def task(corpus: PenCorpus, seed: int = 0, rank: int = 0, world: int = 1) -> ReaderTask:
+    torch.manual_seed(0)
+    train, validation = corpus.split(0.2)
+    model = make_reader(ReaderConfig(units=12))
+    return ReaderTask(model, train, validation[:20], _ROWS, seed, rank, world)
+
+
+def test_a_row_is_cut_as_the_strokes_of_a_caller_are(corpus: PenCorpus) -> None:
+    """But for what levelling a line again, and its baseline again, may do to it."""
+    level = [ink for ink in corpus.inks if len(ink.text) > 6][:20]
+    close = 0
+    for ink in level:
+        line = line_of([stroke * 7.0 + (90.0, -40.0) for stroke in strokes_of(ink)])
+        assert line is not None
+        mine, theirs = pieces_of(ink), cut(line)
+        # How high it lies is judged by each line's own arcs.
+        same = len(mine) == len(theirs)
+        close += same and np.abs(mine[1:, 2:-2] - theirs[1:, 2:-2]).mean() < 0.15
+    assert close >= 15
+
+
+def test_a_hand_is_varied_and_its_strokes_are_not_lost(corpus: PenCorpus) -> None:
+    ink = corpus.inks[0]
+    plain = pieces_of(ink)
+    varied = [pieces_of(ink, np.random.default_rng(seed)) for seed in (1, 2)]
+    assert plain.tolist() == pieces_of(ink).tolist()
+    assert not np.array_equal(varied[0], varied[1])
+    lifts = [int(pieces[:, -1].sum()) for pieces in (plain, *varied)]
+    assert lifts == [len(strokes_of(ink))] * 3
+
+
+def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(corpus: PenCorpus) -> None:
+    inks = corpus.inks[:4]
+    rows = [pieces_of(ink) for ink in inks]
+    batch = collate(rows, [ink.text for ink in inks])
+    for i, (row, ink) in enumerate(zip(rows, inks, strict=True)):
+        assert batch.lengths[i] == 1 + len(row) + RESTS
+        assert not batch.pieces[0, i].any()
+        assert batch.pieces[1 : 1 + len(row), i].numpy().tobytes() == row.tobytes()
+        assert not batch.pieces[1 + len(row) :, i].any()
+        assert batch.symbols[i, : batch.counts[i]].tolist() == encode(ink.text)
+
+
+def test_the_loss_is_that_of_all_the_ways_to_say_the_text() -> None:
+    """An oracle: every path of four steps over three symbols, collapsed and summed."""
+    torch.manual_seed(3)
+    model = make_reader(ReaderConfig(units=5)).double()
+    text = encode("!!")
+    pieces = torch.randn(4, 1, 12).double()
+    batch = ReadBatch(pieces, torch.tensor([4]), torch.tensor([text]), torch.tensor([2]))
+    nats, _ = row_losses(model, batch, model.initial_state(1))
+    logits, _ = model(pieces, batch.lengths, model.initial_state(1))
+    sure = logits[:, 0].softmax(-1).detach().numpy()
+    total = 0.0
+    for path in product([BLANK, text[0]], repeat=4):
+        collapsed = [s for s, before in zip(path, (BLANK, *path), strict=False) if s != before]
+        if [s for s in collapsed if s != BLANK] == text:
+            total += float(np.prod([sure[t, s] for t, s in enumerate(path)]))
+    assert nats[0].item() == pytest.approx(-np.log(total))
+
+
+def test_padding_does_not_change_the_loss(corpus: PenCorpus) -> None:
+    model = task(corpus).model.double()
+    inks = sorted(corpus.inks[:4], key=lambda ink: len(ink.offsets))
+
+    def nats(some: list[Ink]) -> torch.Tensor:
+        batch = collate([pieces_of(ink) for ink in some], [ink.text for ink in some])
+        batch = batch._replace(pieces=batch.pieces.double())
+        return row_losses(model, batch, model.initial_state(len(some)))[0]
+
+    assert [nats([ink])[0].item() for ink in inks] == pytest.approx(nats(inks).tolist())
+
+
+def test_a_row_too_short_for_its_text_is_not_learned_from() -> None:
+    model = make_reader(ReaderConfig(units=5))
+    pieces = torch.randn(3, 2, 12)
+    symbols = torch.tensor([encode("wide"), [*encode("w"), 0, 0, 0]])
+    batch = ReadBatch(pieces, torch.tensor([3, 3]), symbols, torch.tensor([4, 1]))
+    nats, _ = row_losses(model, batch, model.initial_state(2))
+    assert nats[0] == 0
+    assert nats[1] > 0
+    nats.sum().backward()
+    assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
+
+
+def test_a_batch_is_a_function_of_the_update_alone(corpus: PenCorpus) -> None:
+    forward, backward = task(corpus), task(corpus)
+    updates = (0, 3, 9, 3)
+    batches = {u: forward.batch(u)[0] for u in updates}
+    for update in reversed(updates):
+        again, fresh = backward.batch(update)
+        assert fresh
+        assert all(torch.equal(a, b) for a, b in zip(again, batches[update], strict=True))
+
+
+def test_processes_share_the_rows_of_a_batch(corpus: PenCorpus) -> None:
+    whole = ReadBatch(*task(corpus).batch(5)[0])
+    parts = [ReadBatch(*task(corpus, rank=rank, world=2).batch(5)[0]) for rank in (0, 1)]
+    for rank, part in enumerate(parts):
+        assert torch.equal(part.pieces, whole.pieces[:, rank::2])
+        assert part.symbols.tolist() == whole.symbols[rank::2].tolist()
+        assert part.lengths.tolist() == whole.lengths[rank::2].tolist()
+        assert part.counts.tolist() == whole.counts[rank::2].tolist()
+
+
+def test_no_writer_is_learned_from_and_judged(corpus: PenCorpus) -> None:
+    made = task(corpus)
+    assert not {i.writer for i in made.train_inks} & {i.writer for i in made.validation_inks}
+
+
+def test_without_ink_there_is_no_task(corpus: PenCorpus) -> None:
+    with pytest.raises(ValueError, match="no lines of ink are left for validation"):
+        ReaderTask(make_reader(ReaderConfig(units=5)), corpus.inks, [], _ROWS, 0)
+
+
+def _recipe(path: Path) -> Recipe:
+    return Recipe(
+        kind="reader",
+        data=DataConfig(source=str(path), validation_fraction=0.2),
+        model=ReaderConfig(units=16, output_dropout=0.1),
+        batch=BatchConfig(rows=_ROWS),
+        training=TrainConfig(epochs=0.3, learning_rate=1e-2, warmup_updates=5, average_decay=0.9),
+    )
+
+
+@pytest.fixture(scope="module")
+def saved(corpus: PenCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("pens") / "invented.npz"
+    corpus.save(path)
+    return path
+
+
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_a_reader_and_its_twin_learn_to_read(both_ways: bool) -> None:
+    """Two words of one hand, until they are read."""
+    torch.manual_seed(0)
+    generator = np.random.default_rng(1)
+    lines = [write(text, random_style(generator), generator) for text in ("on", "tit")]
+    rows = [cut(line_of(line.strokes) or []) for line in lines]
+    batch = collate(rows, [line.text for line in lines])
+    model = make_reader(ReaderConfig(units=24, both_ways=both_ways))
+    optimizer = torch.optim.Adam(model.parameters(), lr=2e-2)
+    for _ in range(150):
+        nats, _ = row_losses(model, batch, model.initial_state(2))
+        optimizer.zero_grad()
+        nats.sum().backward()
+        optimizer.step()
+    logits, _ = model(batch.pieces, batch.lengths, model.initial_state(2))
+    for row, line in enumerate(lines):
+        read = best_path(logits[: batch.lengths[row], row].detach().numpy())
+        assert "".join(r.character for r in read) == line.text
+
+
+def test_an_interrupted_training_goes_on_where_it_was(
+    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = _recipe(saved)
+    carry_out(recipe, tmp_path / "whole", "cpu", Path())
+    with monkeypatch.context() as patch:
+        stop_after(patch, 9)
+        with pytest.raises(Interrupted):
+            carry_out(recipe, tmp_path / "cut", "cpu", Path())
+    carry_out(recipe, tmp_path / "cut", "cpu", Path())
+    whole, again = tensors(tmp_path / "whole"), tensors(tmp_path / "cut")
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
+    assert (tmp_path / "cut" / CHECKPOINT).exists()
+
+
+def test_the_recipes_are_of_a_reader_and_its_twin() -> None:
+    reader, twin = read_recipe("reader"), read_recipe("reader-twin")
+    assert (reader.kind, twin.kind) == ("reader", "reader")
+    assert (reader.model.both_ways, twin.model.both_ways) == (False, True)
+    assert reader.data == twin.data
+    assert reader.batch == twin.batch
+    parameters = [sum(p.numel() for p in make_reader(r.model).parameters()) for r in (reader, twin)]
+    assert parameters[1] == pytest.approx(parameters[0], rel=0.02)

@@ -1,0 +1,1 @@
+"""Readers as a kind that is trained: rows of a writer's ink, cut into pieces, with their texts."""
