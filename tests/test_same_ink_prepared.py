@@ -57,6 +57,7 @@ def test_two_hundred_lines_are_the_same_offsets_for_training_and_from_a_caller()
     assert different == []
 
 
+@pytest.mark.long
 def test_a_line_that_climbs_a_little_is_levelled_as_in_training() -> None:
     for line in _lines()[:40]:
         turned = np.radians(3)

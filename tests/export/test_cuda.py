@@ -36,6 +36,7 @@ def test_every_node_of_a_step_written_now_has_a_kernel(
     assert [problem for path in paths for problem in without_kernel(path)] == []
 
 
+@pytest.mark.long
 def test_unsigned_products_of_integers_have_none(artifacts: Path, tmp_path: Path) -> None:
     convert(artifacts / "letters", tmp_path / "letters", quantize=True)
     problems = without_kernel(tmp_path / "letters" / "step.onnx")

@@ -73,6 +73,7 @@ def test_it_learns(run: Path) -> None:
     assert facts["progress"]["best_loss"] < 1.5
 
 
+@pytest.mark.long
 def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
     norm: str, corpus: Path, run: Path, tmp_path: Path
 ) -> None:

@@ -89,6 +89,7 @@ def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_single(tmp_path_factory.mktemp("single"))
 
 
+@pytest.mark.long
 def test_a_model_of_one_row_and_one_unit_trained_on_a_folder_is_proved(single: Path) -> None:
     report = verify(single / "artifact", single / "data", SMALL)
     assert report.holds, report.findings

@@ -108,6 +108,7 @@ def test_the_graph_has_one_native_node_for_every_layer_norm(artifact: Path) -> N
 
 
 @pytest.mark.parametrize("name", _NAMES[1:])  # text has four graphs, which take long
+@pytest.mark.long
 def test_converted_again_it_is_the_same(folder: Path, name: str, tmp_path: Path) -> None:
     artifact = folder / name
     convert(artifact, tmp_path / artifact.name)

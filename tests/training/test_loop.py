@@ -129,6 +129,7 @@ def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:
     assert checkpoint.load(tmp_path / CHECKPOINT)[1]["progress"]["update"] > 0
 
 
+@pytest.mark.long
 def test_two_processes_train_what_one_does(corpus: Path, tmp_path: Path) -> None:
     settings = [
         "model.units=16",
