@@ -46,8 +46,7 @@ def draw_film(task: DrawTask, image: Path, seed: int = 1) -> None:
 
 def save_decoder(task: DrawTask, file: Path) -> None:
     """The weights of what draws, float32; the page reads them by their names."""
-    decoder = task.model.decoder.state_dict()
-    save_file({name: tensor.float().contiguous() for name, tensor in decoder.items()}, file)
+    save_file(task.model.decoder.state_dict(), file)
 
 
 def _drawn(task: DrawTask, count: int, seed: int) -> tuple[Pictures, Pictures]:

@@ -3,7 +3,6 @@
 All of them take minutes: `make lab-test` does that, `make test` runs `digits` alone.
 """
 
-import os
 from collections.abc import Callable
 from functools import cache
 
@@ -32,10 +31,9 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
 _ALWAYS = ("test_frame.py", "test_digits.py", "[digits]")
 
 
+@pytest.hookimpl(tryfirst=True)  # before those that take long are skipped
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the other tasks unless they are asked for."""
-    skip = pytest.mark.skip(reason="make lab-test trains every task of the laboratory")
+    """The other tasks take long."""
     for item in items:
-        here = "lab/tasks/" in item.nodeid and not any(name in item.nodeid for name in _ALWAYS)
-        if here and not os.environ.get("EVENKEEL_LONG"):
-            item.add_marker(skip)
+        if "lab/tasks/" in item.nodeid and not any(name in item.nodeid for name in _ALWAYS):
+            item.add_marker(pytest.mark.long)

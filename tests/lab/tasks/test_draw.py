@@ -1,8 +1,5 @@
 """DRAW: its bound against PyTorch's distributions, its export against training, its script."""
 
-import json
-import shutil
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,7 @@ from lab.plan import read_plans
 from lab.tasks.draw import draw
 from lab.tasks.draw.data import read_ink
 from lab.tasks.draw.model import Draw, DrawConfig, kl_from_normal
-from lab.tasks.draw.pictures import draw_film, draw_samples, save_decoder
+from lab.tasks.draw.pictures import draw_film, draw_samples
 from lab.tasks.draw.step import DecoderStep, drawn, step
 from lab.tasks.draw.task import Binary, DrawTask
 from models.generation import Step
@@ -208,32 +205,3 @@ def test_the_recipe_is_one_of_the_papers() -> None:
     (plan,) = read_plans(load("draw"))
     assert (plan.recipe.model.read, plan.recipe.model.write) == (2, 5)
     assert plan.budget.seeds == 3
-
-
-_DRAW = """
-import { readFileSync } from "node:fs";
-import { Drawing, readWeights } from "./digit.js";
-const file = readFileSync("decoder.safetensors");
-const weights = readWeights(file.buffer.slice(file.byteOffset, file.byteOffset + file.length));
-const drawing = new Drawing(weights);
-const noise = JSON.parse(readFileSync("noise.json"));
-console.log(JSON.stringify(noise.map((z) => drawing.step(z))));
-"""
-
-
-@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
-def test_the_page_draws_what_the_network_does(tmp_path: Path) -> None:
-    task, noise = _task(), _noise(1)
-    save_decoder(task, tmp_path / "decoder.safetensors")
-    for script in ("digit.js", "norms.js"):
-        shutil.copy(Path("service/web", script), tmp_path)
-    (tmp_path / "package.json").write_text('{"type": "module"}')
-    (tmp_path / "noise.json").write_text(json.dumps(noise[:, 0].tolist()))
-    (tmp_path / "draw.js").write_text(_DRAW)
-    run = ["node", "draw.js"]
-    told = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    with torch.no_grad():
-        pictures, frames, _ = task.model.double().draw(noise.double())
-    for there, picture, frame in zip(json.loads(told), pictures, frames, strict=True):
-        np.testing.assert_allclose(there["picture"], picture[0], atol=1e-9)
-        np.testing.assert_allclose(there["frame"], frame[0], atol=1e-9)
