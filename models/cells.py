@@ -6,6 +6,7 @@ say LN for whichever norm was chosen.
 Shapes: B batch, E inputs, H units, G gates.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import ClassVar, Literal
 
@@ -23,7 +24,7 @@ Keep = Tensor | None  # (B, H): a scaled dropout mask
 Product = Callable[[Tensor], Tensor] | None  # h to W_h h, where training has a faster gradient
 
 
-class Cell(nn.Module):
+class Cell(nn.Module, ABC):
     """What every cell shares: two weight matrices, `weight_x` (G*H, E) and `weight_h` (G*H, H)."""
 
     gates: ClassVar[int]
@@ -46,9 +47,9 @@ class Cell(nn.Module):
                 parametrize.register_parametrization(self, name, WeightNorm())
         self.add_norms()
 
+    @abstractmethod
     def add_norms(self) -> None:
         """Create the normalisations of the cell, each with `make_norm`."""
-        raise NotImplementedError
 
     def make_norm(self, features: int, *, bias: bool = True) -> nn.Module:
         """A normalisation of this cell's kind."""
@@ -58,10 +59,11 @@ class Cell(nn.Module):
         """The zero state: one `(B, H)` tensor per name in `state_names`."""
         return tuple(self.weight_h.new_zeros(batch, self.units) for _ in self.state_names)
 
+    @abstractmethod
     def project(self, x: Tensor, at: At = None) -> Tensor:
         """The state-free part of the summed inputs: `(..., E) -> (..., G*H)`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step(
         self,
         projected: Tensor,
@@ -75,7 +77,6 @@ class Cell(nn.Module):
         `keep` acts on the recurrent update (Semeniuta et al. 2016). `product`, if given, computes
         `W_h h` in place of the cell itself.
         """
-        raise NotImplementedError
 
     def recur(self, h: Tensor, product: Product) -> Tensor:
         """`W_h h`: `(B, H) -> (B, G*H)`."""
