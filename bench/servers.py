@@ -6,7 +6,7 @@ all again, so that a slow spell of the machine meets all of them.
 
 import os
 import statistics
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -15,7 +15,7 @@ from bench import http
 from bench.goal import Goal, judge
 from bench.in_process import ROWS, InProcess, InProcessRow
 from bench.peers.launch import launch
-from bench.rows import Lengths, LoadRow
+from bench.rows import Lengths, LoadRow, Spread
 from bench.target import PEERS, SERVERS, SERVICE, Target
 
 # Given, so that a busy moment at a start does not decide a whole series.
@@ -93,56 +93,67 @@ def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list
 
 def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[Goal]:
     """Of closed loops of 200 bytes; repeats count by their median."""
-
-    def median(
-        of: Callable[[LoadRow], float | None], name: str = SERVICE, clients: int = MANY,
-        streamed: bool = False,
-    ) -> float | None:  # fmt: skip
-        wanted = name, "closed", clients, streamed, "fixed"
-        values = [
-            of(row) for row in load
-            if (row.target, row.loop, row.clients, row.streamed, row.lengths) == wanted
-        ]  # fmt: skip
-        # A repeat in which nothing succeeded is no reason to count the others alone.
-        known = [value for value in values if value is not None]
-        return statistics.median(known) if known and len(known) == len(values) else None
-
-    def best(name: str) -> float | None:
-        modes = [median(lambda r: r.goodput_per_s, name, streamed=s) for s in (False, True)]
-        return max((mode for mode in modes if mode is not None), default=None)
-
-    def session(rows: int, column: str) -> float | None:
-        values = [getattr(row, column) for row in inside if row.rows == rows]
-        return statistics.median(values) if values else None
-
-    peers = [best(name) for name in PEERS]
+    plain = _closed(load, PEERS[0])
+    peers = [_best(load, name) for name in PEERS]
     yield judge(
         "completion of 200 bytes, one client, p50", "1.25 times the time in process, and 1 ms",
-        "at most", 1.25, median(lambda r: r.latency_ms and r.latency_ms.p50, clients=ALONE),
-        session(ALONE, "ms_median"), plus=1.0, unit="ms",
+        "at most", 1.25, _median(_percentile(_closed(load, clients=ALONE), "latency_ms", "p50")),
+        _session(inside, ALONE, "ms_median"), plus=1.0, unit="ms",
     )  # fmt: skip
-    bytes_per_s = median(lambda r: r.bytes_per_s)
+    bytes_per_s = _median(row.bytes_per_s for row in _closed(load))
     yield judge(
         "32 clients, throughput against the plain peer", "5 times FastAPI and a PyTorch loop",
-        "at least", 5.0, bytes_per_s, median(lambda r: r.bytes_per_s, PEERS[0]), unit="bytes/s",
+        "at least", 5.0, bytes_per_s, _median(row.bytes_per_s for row in plain), unit="bytes/s",
     )  # fmt: skip
     yield judge(
         "32 clients, goodput against the best peer",
-        "1.5 times the best of all peers, each in its better mode", "at least", 1.5, best(SERVICE),
-        None if None in peers else max(p for p in peers if p is not None), unit="requests/s",
+        "1.5 times the best of all peers, each in its better mode", "at least", 1.5,
+        _best(load, SERVICE), None if None in peers else max(p for p in peers if p is not None),
+        unit="requests/s",
     )  # fmt: skip
     yield judge(
         "32 clients, throughput against the session", "0.8 times 32 rows in process",
-        "at least", 0.8, bytes_per_s, session(ROWS, "bytes_per_s"), unit="bytes/s",
+        "at least", 0.8, bytes_per_s, _session(inside, ROWS, "bytes_per_s"), unit="bytes/s",
     )  # fmt: skip
-    p50, p99 = (
-        median(lambda r, q=q: r.first_byte_ms and getattr(r.first_byte_ms, q), streamed=True)
-        for q in ("p50", "p99")
-    )
+    streamed = _closed(load, streamed=True)
+    p50, p99 = (_median(_percentile(streamed, "first_byte_ms", q)) for q in ("p50", "p99"))
     yield judge(
         "32 clients, streamed, first byte, p99", "3 times the p50", "at most", 3.0, p99, p50,
         unit="ms",
     )  # fmt: skip
+
+
+def _closed(
+    load: Sequence[LoadRow], name: str = SERVICE, *, clients: int = MANY, streamed: bool = False
+) -> list[LoadRow]:
+    """The repeats of a closed loop of 200 bytes."""
+    wanted = name, "closed", clients, streamed, "fixed"
+    return [r for r in load if (r.target, r.loop, r.clients, r.streamed, r.lengths) == wanted]
+
+
+def _percentile(rows: Sequence[LoadRow], column: str, which: str) -> Iterator[float | None]:
+    for row in rows:
+        spread: Spread | None = getattr(row, column)
+        yield spread and getattr(spread, which)
+
+
+def _median(values: Iterable[float | None]) -> float | None:
+    """A repeat in which nothing succeeded is no reason to count the others alone."""
+    every = list(values)
+    known = [value for value in every if value is not None]
+    return statistics.median(known) if known and len(known) == len(every) else None
+
+
+def _best(load: Sequence[LoadRow], name: str) -> float | None:
+    modes = [
+        _median(row.goodput_per_s for row in _closed(load, name, streamed=streamed))
+        for streamed in (False, True)
+    ]
+    return max((mode for mode in modes if mode is not None), default=None)
+
+
+def _session(inside: Sequence[InProcessRow], rows: int, column: str) -> float | None:
+    return _median(getattr(row, column) for row in inside if row.rows == rows)
 
 
 def _load(target: Target, seconds: float, **load: Any) -> LoadRow:

@@ -15,6 +15,7 @@ from service.catalogue import Models
 from service.gauges import ModelGauges
 from service.http import admin, document, messages, online, status
 from service.http.callers import Callers
+from service.http.door import Door
 from service.http.errors import handle_errors
 from service.http.guard import POLICY, Guard, hosts_of, is_loopback
 from service.http.keys import Keys
@@ -88,6 +89,7 @@ def _add_routes(app: FastAPI) -> None:
 
 def _add_guards(app: FastAPI, settings: Settings) -> None:
     """What stands before the routes; the last is asked first."""
+    app.add_middleware(Door, models=app.state.models, kinds=KINDS)
     app.add_middleware(
         BodyLimit, max_body_bytes=settings.max_body_bytes, timeout_s=settings.request_timeout_s
     )

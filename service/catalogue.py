@@ -21,6 +21,7 @@ from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, UnknownModel
 from service.kind import ServiceKind
 from service.loading import Loader
+from service.memory import give_back
 from service.metrics import Metrics
 from service.models import ServedModel
 from service.settings import Settings
@@ -284,8 +285,11 @@ class Models:
         while held() is not None and time.monotonic() < until_s:
             await asyncio.sleep(_LOOK_S)
         await asyncio.to_thread(engine.stop)
-        if not engine.stalled_s:  # one that is stuck stays here, for `/livez`
-            self._leaving.remove(engine)
+        if engine.stalled_s:
+            return  # one that is stuck stays among those that leave, for `/livez`
+        self._leaving.remove(engine)
+        del engine  # the last that holds its sessions
+        await asyncio.to_thread(give_back)
 
 
 def _look_at(folder: Path) -> Look:

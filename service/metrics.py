@@ -5,6 +5,7 @@ What vLLM counts too is told again under its name, from the same numbers.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from prometheus_client import (
     CollectorRegistry,
@@ -20,6 +21,7 @@ from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 2.5, 5, 10, 30)
+_SECONDS_OF_A_BYTE = (2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1)
 _ROWS = (1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 128)
 # vLLM's name of a series, by the attribute of `Metrics` that means the same.
 VLLM_NAMES = {
@@ -34,6 +36,7 @@ VLLM_NAMES = {
     "queue_s": "vllm:request_queue_time_seconds",
 }
 _VLLM_LABELS = {"model": "model_name", "reason": "finished_reason"}
+S = TypeVar("S", Counter, Gauge, Histogram)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,18 +70,21 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._add_counts()
+        self._add_times()
+        self.registry.register(_Vllm(self))
+        for collector in (ProcessCollector, PlatformCollector, GCCollector):
+            collector(registry=self.registry)
 
-        def make(kind: type, name: str, text: str, labels: tuple[str, ...], **more: object):  # type: ignore[no-untyped-def]
-            return kind(f"evenkeel_{name}", text, labels, registry=self.registry, **more)
-
-        model = ("model",)
-        self.running = make(Gauge, "requests_running", "Requests in a slot", model)
-        self.waiting = make(Gauge, "requests_waiting", "Requests in the queue", model)
-        self.rows = make(Histogram, "rows_per_run", "Rows of one chunk", model, buckets=_ROWS)
-        self.steps = make(Counter, "steps", "Row-steps computed, prompts included", model)
-        self.faults = make(Counter, "engine_faults", "Runs that failed", model)
-        self.tokens_in = make(Counter, "prompt_tokens", "Bytes of prompts", model)
-        self.tokens_out = make(Counter, "generation_tokens", "Bytes generated", model)
+    def _add_counts(self) -> None:
+        make = self._make
+        self.running = make(Gauge, "requests_running", "Requests in a slot")
+        self.waiting = make(Gauge, "requests_waiting", "Requests in the queue")
+        self.rows = make(Histogram, "rows_per_run", "Rows of one chunk", buckets=_ROWS)
+        self.steps = make(Counter, "steps", "Row-steps computed, prompts included")
+        self.faults = make(Counter, "engine_faults", "Runs that failed")
+        self.tokens_in = make(Counter, "prompt_tokens", "Bytes of prompts")
+        self.tokens_out = make(Counter, "generation_tokens", "Bytes generated")
         self.finished = make(
             Counter,
             "requests_finished",
@@ -95,29 +101,26 @@ class Metrics:
             "HTTP requests and WebSocket sessions ended, with the code of their error or abort",
             ("path", "status", "code"),
         )
-        self.first_byte_s = make(
-            Histogram,
-            "time_to_first_token_seconds",
-            "Arrival to first byte",
-            model,
-            buckets=_SECONDS,
-        )
-        self.total_s = make(
-            Histogram, "request_seconds", "Arrival to last byte", model, buckets=_SECONDS
-        )
-        self.inter_token_s = make(
-            Histogram,
-            "inter_token_seconds",
-            "Mean time between bytes of a request",
-            model,
-            buckets=(2e-5, 5e-5, 1e-4, 2e-4, 5e-4, 1e-3, 2e-3, 5e-3, 1e-2, 0.1),
-        )
-        self.queue_s = make(
-            Histogram, "queue_seconds", "Arrival to the first run", model, buckets=_SECONDS
-        )
-        self.registry.register(_Vllm(self))
-        for collector in (ProcessCollector, PlatformCollector, GCCollector):
-            collector(registry=self.registry)
+
+    def _add_times(self) -> None:
+        def make(name: str, text: str, buckets: tuple[float, ...] = _SECONDS) -> Histogram:
+            return self._make(Histogram, name, text, buckets=buckets)
+
+        self.first_byte_s = make("time_to_first_token_seconds", "Arrival to first byte")
+        self.total_s = make("request_seconds", "Arrival to last byte")
+        mean = "Mean time between bytes of a request"
+        self.inter_token_s = make("inter_token_seconds", mean, _SECONDS_OF_A_BYTE)
+        self.queue_s = make("queue_seconds", "Arrival to the first run")
+
+    def _make(
+        self,
+        kind: type[S],
+        name: str,
+        text: str,
+        labels: tuple[str, ...] = ("model",),
+        **more: Any,
+    ) -> S:
+        return kind(f"evenkeel_{name}", text, labels, registry=self.registry, **more)
 
     def of_engine(self, model: str) -> EngineMetrics:
         """The series of the engine that runs `model`."""

@@ -1,6 +1,7 @@
 // Golden vectors: inputs of a graph and what training computed for them, replayed and judged as
 // contract/golden.py does. Shapes: T steps, R rows.
-import { readSafetensors, sizeOf, takeRows } from "./tensors.js";
+import { readSafetensors } from "../service/web/safetensors.js";
+import { sizeOf, takeRows } from "./tensors.js";
 
 const FACTS = "evenkeel";
 

@@ -1,11 +1,11 @@
 // `/v1/handwriting` and `/v1/styles` as the service answers them, for what the page asks.
 import { Layout, breakText } from "./layout.js";
-import { InkLine, encode, fresh, handThatWrote } from "./line.js";
+import { written } from "./letters.js";
+import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { Refusal, anySeed } from "./model.js";
 import { offsetsOf } from "./strokes.js";
 import { toSvg } from "./svg.js";
-import { readSafetensors } from "./tensors.js";
 
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
@@ -27,9 +27,8 @@ function bySeed({ manifest }, seed) {
 function storedHand({ manifest, styles }, id) {
   const style = manifest.styles.find((entry) => entry.id === id);
   if (!style) return undefined;
-  const { tensors } = readSafetensors(styles);
   const state = manifest.ports.state.map(({ name }) => {
-    const { dtype, shape, data } = tensors[`${id}.${name}`];
+    const { dtype, shape, data } = styles[`${id}.${name}`];
     return [name, { dtype, shape: [1, ...shape], data }];
   });
   const { context, height, advance } = style;
@@ -47,9 +46,9 @@ function widthOf(ink) {
 
 /** The hand in a person's own strokes. */
 async function ownHand(model, { strokes, text }) {
-  const said = text.split(/\s+/).filter(Boolean).join(" ");
+  const { characters } = model.manifest.alphabet;
+  const said = written(text, `${characters}\n`, "style.text").split(/\s+/).filter(Boolean).join(" ");
   if (!said) throw new Refusal("style.text is empty", "style");
-  encode(said, model.manifest.alphabet);
   const ink = offsetsOf(strokes, said);
   const advance = ADVANCE + (ADVANCE_OF_INK * widthOf(ink)) / said.length;
   return { ...(await handThatWrote(model, said, ink)), advance };
@@ -68,18 +67,18 @@ export async function handIn(model, style, seed) {
 /** A request laid out: its page, its lines, and the hand it asks for. */
 async function laidOut(model, body) {
   const { alphabet, ink } = model.manifest;
-  encode(body.text.replace(/\r?\n/g, " "), alphabet);
-  if (!body.text.trim()) throw new Refusal("text has nothing but spaces", "text");
+  const text = written(body.text, `${alphabet.characters}\n`);
+  if (!text.trim()) throw new Refusal("text has nothing but spaces", "text");
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
   const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);
-  const lines = breakText(body.text, layout.charactersPerLine);
+  const lines = breakText(text, layout.charactersPerLine);
   layout.check(lines.length);
   return { layout, lines, ...begun };
 }
 
 /** The events of a page that is written line by line, all of them in one hand. */
-async function* written(model, body, page, signal) {
+async function* pageEvents(model, body, page, signal) {
   const { layout, lines, style } = page;
   let { hand } = page;
   const usage = { characters: lines.join("").length, points: 0 };
@@ -130,7 +129,7 @@ async function whole(events) {
 /** Write a text by hand: events if it is streamed, a drawing, or the page as JSON. */
 export async function handwriting(model, body, signal) {
   const page = await laidOut(model, body);
-  const events = written(model, body, page, signal);
+  const events = pageEvents(model, body, page, signal);
   if (body.stream) return events;
   const answer = await whole(events);
   if (body.format === "json") return answer;

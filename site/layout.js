@@ -1,6 +1,7 @@
 // Where lines of handwriting stand on a page, and how a text is broken into lines, as
 // service/ink/layout.py has it.
 import { Refusal } from "./model.js";
+import { clamp } from "./numbers.js";
 
 const LONGEST_LINE = 44; // characters: lines the pen learned from are hardly longer
 const SHORTEST_LINE = 8; // narrower pages get lines that may cross their right edge
@@ -22,7 +23,7 @@ export class Layout {
     this.margin = lineHeight * MARGIN;
     const room = (width - 2 * this.margin) * ROOM;
     const characters = Math.floor(room / (advance * this.pxPerUnit));
-    this.charactersPerLine = Math.min(Math.max(characters, SHORTEST_LINE), LONGEST_LINE);
+    this.charactersPerLine = clamp(characters, SHORTEST_LINE, LONGEST_LINE);
   }
 
   /** The height of a page of `lines` lines, in px. */

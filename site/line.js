@@ -3,7 +3,7 @@
 // stays in sight, and how high the pen is over the baseline. Offsets are dx, dy, pen up, n times.
 import { Refusal } from "./model.js";
 import { InkNoise } from "./noise.js";
-import { median } from "./strokes.js";
+import { clamp, median } from "./numbers.js";
 import { filled } from "./tensors.js";
 
 const MOST_POINTS_PER_CHARACTER = 40; // a line that takes so many has lost its way
@@ -15,23 +15,12 @@ const PAST_INK_UNITS = 2; // a dot or a bar of the last letter lies nearer than 
 const KAPPA_AT_END = [-1, 1.5]; // the window's centres at the end of a text, or just past it
 const POINTS_OF_BASELINE = 60; // how many of the last points say where it has got to
 
-const clamp = (x, least, most) => Math.min(Math.max(x, least), most);
-
-/** The symbols of a text, from 1. Throws a `Refusal` naming a character the model does not know. */
-export function encode(text, { characters }) {
-  return [...text].map((character, place) => {
-    const symbol = characters.indexOf(character) + 1;
-    if (symbol) return symbol;
-    throw new Refusal(`text has '${character}' at ${place}; this model writes printable ASCII`, "text");
-  });
-}
-
 /** What the window leaves behind stays in its sight, a space before the line. */
 const inSight = (text, { context }) => (context ? `${context} ${text}` : text);
 
-/** The row inputs of the graph for a text written from a moment. */
+/** The row inputs of the graph for a text that was `written`, from a moment. */
 export function rowOf(text, hand, { longest_text: longest, characters, end }, bias) {
-  const symbols = encode(inSight(text, hand), { characters });
+  const symbols = Array.from(inSight(text, hand), (character) => characters.indexOf(character) + 1);
   if (symbols.length > longest) {
     throw new Refusal(`text has ${text.length} characters; a line has fewer`, "text");
   }

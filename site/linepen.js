@@ -1,6 +1,6 @@
 // From offsets in model units to points on the page, in whatever portions they come, as
 // service/ink/pen.py has it.
-import { median } from "./strokes.js";
+import { clamp, median, round } from "./numbers.js";
 
 // A model that knows offsets alone cannot see the ruled line, and climbs or sinks along it. A writer
 // looks where the last letters stand, and comes back towards the line whenever the pen is lifted.
@@ -9,13 +9,8 @@ const ARCS_NEEDED = 5;
 const GAIN = 0.4; // of the distance that is made good at one lift
 const MOST_UNITS = 0.8; // a lift; a small letter is about three units high
 
-/** Halves go to the even digit, as numpy rounds: to hundredths of a px. */
-function rounded(x) {
-  const scaled = x * 100;
-  const down = Math.floor(scaled);
-  const even = down % 2 ? down + 1 : down;
-  return (scaled - down === 0.5 ? even : Math.round(scaled)) / 100;
-}
+/** To hundredths of a px. */
+const rounded = (x) => round(100 * x) / 100;
 
 /** A pen at the origin of line number `line` of a page, moved by offsets, kept on the line. */
 export class LinePen {
@@ -58,7 +53,7 @@ export class LinePen {
   /** Move the pen, which is off the paper, towards the line the last letters should be on. */
   #comeBack() {
     if (this.#lows.length < ARCS_NEEDED) return;
-    const step = Math.min(Math.max(-GAIN * median(this.#lows), -MOST_UNITS), MOST_UNITS);
+    const step = clamp(-GAIN * median(this.#lows), -MOST_UNITS, MOST_UNITS);
     this.#y += step;
     this.#lows = this.#lows.map((low) => low + step);
   }

@@ -1,5 +1,6 @@
 // One model on this device: fetched when it is first wanted, and it writes nothing before it has
 // proved itself. Its answers look like those of the service.
+import { readSafetensors } from "../service/web/safetensors.js";
 import { readGolden, replay } from "./golden.js";
 import { Runner } from "./runner.js";
 
@@ -56,7 +57,7 @@ export class Model {
   async #load() {
     const { ort, graph, weights, golden, styles } = await this.open(this.entry);
     this.runtime = `wasm-ort${ort.env.versions.web}`;
-    this.styles = styles;
+    this.styles = styles && readSafetensors(styles).tensors;
     this.golden = readGolden(golden);
     this.runner = await Runner.of(ort, this.manifest.ports, graph, weights);
     await this.attest();

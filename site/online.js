@@ -1,14 +1,15 @@
 // Where the pen is expected next, point by point, as service/ink/online.py has it.
 import { handIn } from "./ink.js";
-import { SPACE_UNITS, encode, rowOf, stepInputs } from "./line.js";
+import { written } from "./letters.js";
+import { SPACE_UNITS, rowOf, stepInputs } from "./line.js";
 import { anySeed } from "./model.js";
 import { InkNoise } from "./noise.js";
+import { clamp } from "./numbers.js";
 
 const LOG_SIGMA = [-4, 4];
 const STEEPEST_TILT = 5;
 const HEAVIEST = 6; // Gaussians that are shown; the others weigh next to nothing
 
-const clamp = (x, least, most) => Math.min(Math.max(x, least), most);
 const rounded = (x, digits) => Number(x.toFixed(digits));
 
 /** Pen points on a page in, the mixture of the next point out; the page has y down. */
@@ -19,9 +20,10 @@ export class OnlineInk {
 
   /** A session in the hand its opening asks for. Throws a `Refusal`. */
   static async of(model, { text = "", bias = 0, style, seed = anySeed(), line_height: height = 64, origin }) {
-    encode(text, model.manifest.alphabet);
+    const { alphabet } = model.manifest;
+    const line = written(text, alphabet.characters);
     const { hand } = await handIn(model, style, seed);
-    const row = rowOf(text, hand, model.manifest.alphabet, bias);
+    const row = rowOf(line, hand, alphabet, bias);
     return new OnlineInk(model, hand, row, height / model.manifest.ink.units_per_line, origin);
   }
 

@@ -2,10 +2,9 @@
 import { make } from "../service/web/elements.js";
 import { answerBy } from "../service/web/service.js";
 import { all, check, note, ofKind } from "../service/web/models.js";
-import { asked, onShow, shown } from "../service/web/tabs.js";
+import { KINDS, asked, onShow, shown } from "../service/web/tabs.js";
 import * as device from "./device.js";
 
-const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
 const MB = 1e6;
 
 const bar = make("progress", { max: 1, value: 0 });

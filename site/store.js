@@ -21,18 +21,13 @@ export class Store {
   #base;
   #told;
 
-  /** Paths are under `base`; `told(n)` hears of every portion of n bytes that came. */
+  /** Paths are under `base`; `told` hears of bytes: {total} that will be fetched, {loaded} that came. */
   constructor(base, told) {
     [this.#base, this.#told] = [base, told];
   }
 
   /** A file's name has its content in it, so that a new build never meets an old file. */
   #address = ({ path, sha256 }) => new URL(`${path}?${sha256.slice(0, 16)}`, this.#base).href;
-
-  /** Whether a file need not be fetched. */
-  async has(file) {
-    return Boolean(await (await keptFiles())?.match(this.#address(file)));
-  }
 
   /** The bytes of a file {path, bytes, sha256}: `bytes` as fetched, the hash of what is packed. */
   async get(file) {
@@ -51,7 +46,8 @@ export class Store {
     return new Uint8Array(bytes);
   }
 
-  async #fetch(address, { path }) {
+  async #fetch(address, { path, bytes }) {
+    this.#told({ total: bytes });
     const response = await fetch(address);
     if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
     const parts = [];
@@ -59,7 +55,7 @@ export class Store {
       const { value, done } = await reader.read();
       if (done) return new Blob(parts);
       parts.push(value);
-      this.#told(value.length);
+      this.#told({ loaded: value.length });
     }
   }
 

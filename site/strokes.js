@@ -1,6 +1,7 @@
 // A caller's strokes as ink the model can read: level, at its rate, in its size, as
 // contract/strokes.py and service/ink/hands.py prepare them. A point is [x, y], y up.
 import { Refusal } from "./model.js";
+import { clamp, median, round } from "./numbers.js";
 
 const POINTS_PER_CHARACTER = 10;
 const UNITS_OF_SIZE = 1.5;
@@ -14,22 +15,8 @@ const LEAST_POINTS_PER_CHARACTER = 2; // fewer, and there is no letter to be see
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const mean = (numbers) => sum(numbers) / numbers.length;
-const clamp = (x, least, most) => Math.min(Math.max(x, least), most);
 const range = (numbers) => Math.max(...numbers) - Math.min(...numbers);
 const extent = (points) => [0, 1].map((axis) => range(points.map((point) => point[axis])));
-
-export function median(numbers) {
-  const sorted = [...numbers].sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
-}
-
-/** Halves go to the even number, as Python rounds. */
-function round(x) {
-  const down = Math.floor(x);
-  if (x - down !== 0.5) return Math.round(x);
-  return down % 2 ? down + 1 : down;
-}
 
 const turned = (points, slope) => {
   const long = Math.hypot(1, slope);

@@ -9,7 +9,7 @@ const base = new URL("../", import.meta.url);
 const fetched = { loaded: 0, total: 0 }; // bytes since nothing was being fetched
 let opening = 0; // models
 const store = new Store(base, (bytes) => {
-  fetched.loaded += bytes;
+  for (const [of, count] of Object.entries(bytes)) fetched[of] += count;
   postMessage({ fetched });
 });
 
@@ -30,9 +30,6 @@ async function loadRuntime(file) {
 async function fetchAll(files) {
   opening += 1;
   try {
-    for (const file of [index.runtime, ...files]) {
-      if (!(await store.has(file))) fetched.total += file.bytes;
-    }
     const [, ...bytes] = await Promise.all([loadRuntime(index.runtime), ...files.map((f) => store.get(f))]);
     return bytes;
   } finally {

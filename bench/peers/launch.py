@@ -39,7 +39,7 @@ def launch(
     Raises `RuntimeError` if the server ends or is not ready within two minutes.
     """
     _allow_connections()
-    server, port = server or SERVERS[name], _free_port()
+    server, port = server or SERVERS[name], free_port()
     command = [sys.executable, "-m", *(part.format(port=port) for part in server.command)]
     with tempfile.TemporaryDirectory() as home:
         environment = os.environ | {
@@ -60,7 +60,7 @@ def launch(
             _wait(name, process, Target(name, port).url(server.health), began_s)
             yield Target(name, port, process.pid, time.perf_counter() - began_s, server)
         finally:
-            _end(process)
+            end(process)
 
 
 def family(pid: int) -> list[psutil.Process]:
@@ -78,14 +78,15 @@ def _allow_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-def _free_port() -> int:
+def free_port() -> int:
+    """One of this machine that nobody listens on."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         return int(free.getsockname()[1])
 
 
 def _wait(name: str, process: psutil.Popen, health: str, began_s: float) -> None:
-    while not _ready(health):
+    while not ready(health):
         waited_s = time.perf_counter() - began_s
         if process.poll() is not None:
             raise RuntimeError(f"{name} ended with {process.returncode} before it was ready")
@@ -94,7 +95,8 @@ def _wait(name: str, process: psutil.Popen, health: str, began_s: float) -> None
         time.sleep(_POLL_S)
 
 
-def _ready(health: str) -> bool:
+def ready(health: str) -> bool:
+    """Whether what is asked there says 200."""
     try:
         with _HERE.open(health, timeout=2) as answer:
             return answer.status == 200
@@ -102,12 +104,13 @@ def _ready(health: str) -> bool:
         return False
 
 
-def _end(process: psutil.Popen) -> None:
-    """End all of them: some frameworks leave their workers to themselves."""
+def end(process: psutil.Popen, limit_s: float = _STOP_LIMIT_S) -> None:
+    """End a process and all it started: some frameworks leave their workers to themselves. Kills
+    those that are left after `limit_s`."""
     everyone = [process, *family(process.pid)[1:]]
     if process.poll() is None:
         process.terminate()
-    _, left = psutil.wait_procs(everyone, _STOP_LIMIT_S)
+    _, left = psutil.wait_procs(everyone, limit_s)
     for each in left:
         each.kill()
     psutil.wait_procs(left, _STOP_LIMIT_S)

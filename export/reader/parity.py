@@ -75,7 +75,7 @@ def reading(trained: NDArray[Any], logits: NDArray[Any]) -> Finding:
     rounding."""
     best = np.sort(logits, axis=-1)
     tied = best[..., -1] - best[..., -2] < TIE
-    different = ~(trained.argmax(-1) == logits.argmax(-1))
+    different = trained.argmax(-1) != logits.argmax(-1)
     return Finding(
         name="reading", value=int((different & ~tied).sum()), bound=0,
         detail=f"of {tied.size:,} steps have another likeliest symbol "

@@ -15,6 +15,7 @@ from contract.ending import PAST_INK_UNITS
 from contract.ink import STYLES
 from contract.manifest import WEIGHTS
 from export.results import machine, write_json
+from lab.legibility.goal import Goal
 from lab.legibility.page_sheet import plot_pages
 from lab.legibility.reading import (
     Errors,
@@ -92,20 +93,19 @@ def run(options: argparse.Namespace) -> int:
     anchored = write_pages(pen, begin, LINES, chained=False)
     found = {"chained": judge(chained), "anchored": judge(anchored)}
     ends = endings(pen, hands)
-    goals = {
-        "decay": (decay(found["anchored"]), MOST_DECAY),
-        "cut": (ends.cut_by_rule / ends.lines, MOST_CUT),
-    }
+    goals = [
+        Goal("decay", decay(found["anchored"]), MOST_DECAY),
+        Goal("cut", ends.cut_by_rule / ends.lines, MOST_CUT),
+    ]
     for name, lines in found.items():
         rates = " ".join(f"{line.errors.rate:.2f}" for line in lines)
         print(f"{name}: {rates}; last quarter / first {decay(lines):.2f}")
     print(ends)
-    for name, (value, bound) in goals.items():
-        print(f"{name:10}{value:8.3f} {'met' if value <= bound else 'MISSED'} (goal <= {bound})")
+    print("\n".join(goal.line() for goal in goals))
     write_json(RESULTS / "ink-pages.json", _content(reader, pen, found, ends, goals))
     plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], SHEET)
     print(f"written to {RESULTS / 'ink-pages.json'} and {SHEET}")
-    return 0 if all(value <= bound for value, bound in goals.values()) else 1
+    return 0 if all(goal.met for goal in goals) else 1
 
 
 def text_of(page: int, line: int) -> str:
@@ -186,7 +186,7 @@ def _content(
     pen: Pen,
     found: dict[str, list[Lines]],
     ends: Endings,
-    goals: dict[str, tuple[float, float]],
+    goals: Sequence[Goal],
 ) -> dict[str, Any]:
     return {
         "command": "python -m lab pages",
@@ -207,7 +207,7 @@ def _content(
         "last_quarter_over_first": {name: round(decay(lines), 3) for name, lines in found.items()},
         "endings": asdict(ends),
         "goals": {
-            name: {"value": round(value, 4), "bound": bound, "met": value <= bound}
-            for name, (value, bound) in goals.items()
+            goal.name: {"value": round(goal.value, 4), "bound": goal.bound, "met": goal.met}
+            for goal in goals
         },
     }

@@ -5,8 +5,9 @@ far that is from the text. Real and generated ink go through here alike.
 import os
 import subprocess
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from math import ceil
+from typing import Any
 
 import jiwer
 import numpy as np
@@ -29,6 +30,7 @@ PAGE = Layout(
     units_per_character=UNITS_PER_CHARACTER,
 )
 _READ_LIMIT_S = 60
+_RESAMPLES, _SEED = 2000, 20131
 
 Offsets = NDArray[np.float32]
 Reader = Callable[[bytes], str]
@@ -96,6 +98,23 @@ def errors(text: str, reading: str) -> Errors:
 def overall(lines: Sequence[Errors]) -> Errors:
     """All edits of all characters, so that a long line counts for more than a short one."""
     return Errors(sum(e.edits for e in lines), sum(e.characters for e in lines))
+
+
+def figures(lines: Sequence[Errors]) -> dict[str, Any]:
+    """All of them as one, as results have it."""
+    every = overall(lines)
+    return {"lines": len(lines), **asdict(every), "cer": round(every.rate, 4)}
+
+
+def interval(mine: Sequence[Errors], theirs: Sequence[Errors]) -> list[float]:
+    """95% of the ratio of two error rates when the lines, the same of both, are drawn again with
+    replacement."""
+    again = np.random.default_rng(_SEED).integers(len(mine), size=(_RESAMPLES, len(mine)))
+    # The characters are the same in both.
+    edits, others = (np.array([e.edits for e in lines])[again].sum(axis=1)
+                     for lines in (mine, theirs))  # fmt: skip
+    low, high = np.quantile(edits / others, [0.025, 0.975]).round(3).tolist()
+    return [low, high]
 
 
 def _run(*arguments: str, stdin: bytes = b"") -> bytes:

@@ -10,17 +10,18 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from contract.manifest import WEIGHTS
 from export.convert import read_artifact
 from export.results import machine, write_json
 from lab.legibility import held_out
+from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     PAGE,
     Errors,
     NoReader,
     errors,
+    figures,
+    interval,
     overall,
     read,
     tesseract,
@@ -42,27 +43,7 @@ LEAST_WRONG = 1.6  # times real: what is read depends on what was written
 LEAST_ENDED = 0.98
 _SENTENCES = 500
 _SEED = 20131
-_RESAMPLES = 2000
 _SHOWN = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """What was to be reached, what was, and which way is better."""
-
-    name: str
-    value: float
-    bound: float
-    at_least: bool = False
-
-    @property
-    def met(self) -> bool:
-        return self.value >= self.bound if self.at_least else self.value <= self.bound
-
-    def line(self) -> str:
-        sign = ">=" if self.at_least else "<="
-        verdict = "met" if self.met else "MISSED"
-        return f"{self.name:40}{self.value:8.3f}  {verdict} (goal {sign} {self.bound})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,12 +121,12 @@ def measure(
         "bias": BIAS,
         "seed": _SEED,
         "rule": held_out.RULE,
-        **{name: _figures(getattr(reading, name)) for name in ("real", "generated", "wrong")},
+        **{name: figures(getattr(reading, name)) for name in ("real", "generated", "wrong")},
         "intervals": intervals(reading),
         "texts_in_training": in_training,
-        "invented": _figures(unseen),
+        "invented": figures(unseen),
         "sentences": asdict(tidy) | {"people": asdict(people)},
-        "goals": [asdict(g) | {"value": round(g.value, 4), "met": g.met} for g in goals],
+        "goals": [goal.described() for goal in goals],
     }
     RESULTS.mkdir(parents=True, exist_ok=True)
     write_json(RESULTS / "legibility.json", content)
@@ -191,17 +172,7 @@ def tidiness_goals(tidy: Tidiness) -> list[Goal]:
 
 def intervals(reading: Reading) -> dict[str, list[float]]:
     """95% of each ratio to real when the lines are drawn again with replacement."""
-    generator = np.random.default_rng(_SEED)
-    again = generator.integers(len(reading.real), size=(_RESAMPLES, len(reading.real)))
-    edits = {
-        name: np.array([e.edits for e in getattr(reading, name)])[again].sum(axis=1)
-        for name in ("real", "generated", "wrong")
-    }
-    # The characters are the same in all three.
-    return {
-        name: np.quantile(edits[name] / edits["real"], [0.025, 0.975]).round(3).tolist()
-        for name in ("generated", "wrong")
-    }
+    return {name: interval(getattr(reading, name), reading.real) for name in ("generated", "wrong")}
 
 
 def report(reading: Reading, tidy: Tidiness, goals: Sequence[Goal]) -> None:
@@ -222,11 +193,6 @@ def _choose(validation: Sequence[Ink]) -> int:
     held_out.write_list(names)
     print(f"{len(names)} lines by the rule: {held_out.RULE}\nwritten to {held_out.LIST}")
     return 0
-
-
-def _figures(lines: Sequence[Errors]) -> dict[str, Any]:
-    every = overall(lines)
-    return {"lines": len(lines), **asdict(every), "cer": round(every.rate, 4)}
 
 
 def _model(artifact: Path) -> dict[str, Any]:

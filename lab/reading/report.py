@@ -4,20 +4,20 @@ writers that no network has seen, of the reader, of its twin, and of Tesseract o
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from export.results import machine, write_json
 from lab.legibility import held_out
+from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     Errors,
     NoReader,
     Reader,
     errors,
+    figures,
+    interval,
     one_line,
     overall,
     tesseract,
@@ -30,25 +30,7 @@ from training.ink.prepare import Ink
 RESULTS = Path("docs", "results")
 MOST_OF_TESSERACT = 0.5
 MOST_OF_TWIN = 1.25
-_RESAMPLES, _SEED = 2000, 20131
 _WORDS = 1000
-
-
-@dataclass(frozen=True, slots=True)
-class Goal:
-    """A ratio of error rates, and what it may be."""
-
-    name: str
-    value: float
-    bound: float
-
-    @property
-    def met(self) -> bool:
-        return self.value <= self.bound
-
-    def line(self) -> str:
-        verdict = "met" if self.met else "MISSED"
-        return f"{self.name:28}{self.value:8.3f}  {verdict} (goal <= {self.bound})"
 
 
 def add_options(parser: argparse.ArgumentParser) -> None:
@@ -107,7 +89,7 @@ def measure(
         "lines": {name: figures(found) for name, found in of_lines.items()},
         "words": {name: figures(found) for name, found in of_words.items()},
         "intervals": intervals(of_lines),
-        "goals": [asdict(g) | {"value": round(g.value, 4), "met": g.met} for g in goals],
+        "goals": [goal.described() for goal in goals],
     }
 
 
@@ -124,22 +106,10 @@ def goals_of(rates: dict[str, float]) -> list[Goal]:
     return goals
 
 
-def figures(found: Sequence[Errors]) -> dict[str, Any]:
-    """All of them as one."""
-    every = overall(found)
-    return {"lines": len(found), **asdict(every), "cer": round(every.rate, 4)}
-
-
 def intervals(found: dict[str, list[Errors]]) -> dict[str, list[float]]:
     """95% of the reader's ratio to each other when the lines are drawn again with replacement."""
-    edits = {name: np.array([e.edits for e in errors_]) for name, errors_ in found.items()}
-    generator = np.random.default_rng(_SEED)
-    again = generator.integers(len(edits["reader"]), size=(_RESAMPLES, len(edits["reader"])))
-    drawn = {name: array[again].sum(axis=1) for name, array in edits.items()}
     return {
-        f"reader / {name}": np.quantile(drawn["reader"] / drawn[name], [0.025, 0.975])
-        .round(3)
-        .tolist()
-        for name in found
+        f"reader / {name}": interval(found["reader"], theirs)
+        for name, theirs in found.items()
         if name != "reader"
     }

@@ -123,10 +123,24 @@ class Engine:
                 return
             asked = terms.current()
             if not going_on:
-                self._refuse(jobs, asked)
+                self._refuse(len(jobs), jobs[0].steps_expected(), asked)
             self._schedule.add(jobs, asked)
             self._metrics.waiting.set(len(self._schedule.waiting))
             self._wake.notify()
+
+    def refusal(self, steps: int) -> Overloaded | None:
+        """What `submit` would raise for one job of so many steps, or more of them; None if that
+        would be let in, or is nothing to refuse for its length."""
+        with self._wake:
+            if steps < 1 or not self.ready or self._stopping:
+                return None
+            try:
+                self._refuse(1, steps, terms.current())
+            except Overloaded as error:
+                return error
+            except DeadlineExceeded:
+                return None
+        return None
 
     def run_now(self, job: GivenSteps) -> bool:
         """Run a short job on this thread if nothing else is to do; whether it has ended.
@@ -140,7 +154,7 @@ class Engine:
             now_s = time.monotonic()
             if not self._may_run_now(job, now_s):
                 return False
-            self._run_alone(job, job.steps_wanted())
+            self._run_alone(job)
             self._failures = 0
             ended_s = time.monotonic()
             self._now_again_s = ended_s + (ended_s - now_s) / 2
@@ -161,17 +175,17 @@ class Engine:
         step_s = self._pace.step_s(1, filtered=job.filtered)
         return steps <= self._limits.chunk_steps and steps * step_s <= _SHORT_S
 
-    def _refuse(self, jobs: Sequence[Job], asked: Terms) -> None:
-        """Raise `Overloaded` if these had better come later, `DeadlineExceeded` if it is too late
-        for them."""
+    def _refuse(self, count: int, steps: int, asked: Terms) -> None:
+        """Raise `Overloaded` if so many jobs, the first of so many steps, had better come later,
+        `DeadlineExceeded` if it is too late for them."""
         size = self._limits.queue_size
-        if not self._schedule.has_room(asked.caller, len(jobs), size):
+        if not self._schedule.has_room(asked.caller, count, size):
             raise Overloaded(f"the queue is full ({size} requests may wait)")
         left_s = asked.deadline_s - time.monotonic()
         if left_s <= 0:
             raise _late()
-        steps = self._schedule.work_before(asked.caller, jobs[0].steps_expected())
-        wait_s = steps * self._pace.wait_s(self._runner.width)
+        before = self._schedule.work_before(asked.caller, steps)
+        wait_s = before * self._pace.wait_s(self._runner.width)
         most_s = min(self._limits.max_wait_s, left_s)
         if wait_s > most_s:
             error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
@@ -200,9 +214,10 @@ class Engine:
         schedule = self._schedule
         with self._wake:
             while not self._stopping:
-                if self._failed is not None:
-                    return True
                 now_s = time.monotonic()
+                if self._failed is not None:
+                    self._working_since_s = now_s
+                    return True
                 self._clear(now_s)
                 while (following := schedule.next(now_s)) is not None:
                     self._place(*following, now_s)
@@ -300,6 +315,24 @@ class Engine:
         row = self._rows.get(tuple(slots))
         if row is None:
             row = self._rows[tuple(slots)] = stack_rows([job.row for job in jobs], axis=0)
+        outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
+        for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
+            ticket.ran = ticket.served = True
+            self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
+        return run_s
+
+    def _run_alone(self, job: GivenSteps) -> None:
+        """All of its steps in a slot that is free."""
+        self._runner.load(0, job.state)
+        row, steps = stack_rows([job.row], axis=0), job.steps_wanted()
+        outputs, _ = self._compute([0], [job], row, steps, filtered=job.filtered)
+        job.accept({name: array[:, 0] for name, array in outputs.items()})
+        job.finish(self._runner.read(0) if job.wants_state else None)
+
+    def _compute(
+        self, slots: Sequence[int], jobs: Sequence[Job], row: Arrays, steps: int, *, filtered: bool
+    ) -> tuple[Arrays, float]:
+        """Their next steps: what comes out of them, and the seconds that the runner took."""
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
         began_s = time.perf_counter()
         outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
@@ -308,23 +341,7 @@ class Engine:
         _require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
-        for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
-            ticket.ran = ticket.served = True
-            self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
-        return run_s
-
-    def _run_alone(self, job: GivenSteps, steps: int) -> None:
-        """All of its steps in a slot that is free; what `_run` and `_hand_out` do for many."""
-        row, steps_in = stack_rows([job.row], axis=0), stack_rows([job.inputs(steps)], axis=1)
-        self._runner.load(0, job.state)
-        began_s = time.perf_counter()
-        outputs = self._runner.run([0], steps_in, row, filtered=job.filtered)
-        self._pace.follow(1, (time.perf_counter() - began_s) / steps, filtered=job.filtered)
-        _require_numbers(outputs)
-        self._metrics.rows_per_run.observe(1)
-        self._metrics.steps.inc(steps)
-        job.accept({name: array[:, 0] for name, array in outputs.items()})
-        job.finish(self._runner.read(0) if job.wants_state else None)
+        return outputs, run_s
 
     def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
         job = ticket.job

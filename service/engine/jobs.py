@@ -168,8 +168,11 @@ class Replay(GivenSteps):
         self._job.publish()
 
 
-async def run_steps(engine: "Engine", jobs: Sequence[GivenSteps]) -> None:
-    """Queue the jobs and wait for all of them; they are cancelled if nobody waits any more.
+async def run_steps(
+    engine: "Engine", jobs: Sequence[GivenSteps], *, going_on: bool = False
+) -> None:
+    """Queue the jobs, at least one, and wait for all of them; they are cancelled if nobody waits
+    any more. What is `going_on` was let in before.
 
     Raises what `Engine.submit` raises, and the error of a job that failed.
     """
@@ -189,7 +192,7 @@ async def run_steps(engine: "Engine", jobs: Sequence[GivenSteps]) -> None:
 
     for job in jobs:
         job.done = lambda job: loop.call_soon_threadsafe(tell, job)
-    engine.submit(jobs)
+    engine.submit(jobs, going_on=going_on)
     try:
         await ended
     finally:

@@ -11,7 +11,7 @@ from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from functools import partial
 from typing import Any, Generic, TypeVar
-from weakref import WeakKeyDictionary, ref
+from weakref import WeakKeyDictionary, WeakMethod, ref
 
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
@@ -71,13 +71,18 @@ class Exchange(Generic[P]):
         self._record = record.current()
 
     def sender(self) -> Callable[[P], None]:
-        """What the next job to be added sends its pieces with."""
-        number = len(self.jobs)
+        """What the next job to be added sends its pieces with.
 
-        def send(piece: P) -> None:
-            self._post.send(partial(self._arrive, number, piece))
+        It does not keep the exchange alive. That holds the job: each would keep the other, and an
+        engine that was replaced, until the garbage collector looks at what is old.
+        """
+        post, arrive, number = self._post, WeakMethod(self._arrive), len(self.jobs)
 
-        return send
+        def deliver(piece: P) -> None:
+            if (arrive_here := arrive()) is not None:
+                arrive_here(number, piece)
+
+        return lambda piece: post.send(partial(deliver, piece))
 
     def submit(self, engine: Engine, *, going_on: bool = False) -> None:
         """Queue all jobs that have something to run. Raises what `Engine.submit` raises."""

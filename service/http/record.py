@@ -51,7 +51,7 @@ class Record:
     error: str | None = None  # code of the first error, wherever it went, or `abort`
     parent: str | None = None  # traceparent of W3C
     works: list[Work] = field(default_factory=list)
-    steps: int = 0  # of a session
+    steps: int = 0  # of a session, of a line that is read
     pieces_s: list[float] = field(default_factory=list)
     began_ns: int = field(default_factory=time.time_ns)  # of the calendar
     began_s: float = field(default_factory=time.perf_counter)
@@ -79,6 +79,12 @@ class Record:
         """An error that the caller is told; the first is the one to know."""
         code = error if isinstance(error, str) else error.code or error.type
         self.error = self.error or code
+
+    def pay(self, steps: int) -> None:
+        """Count steps that are of none of the jobs, which whoever asked pays for."""
+        self.steps += steps
+        if self.charge is not None:
+            self.charge(steps)
 
     def end(self) -> None:
         """Nothing comes any more: whatever still runs was given up."""

@@ -4,6 +4,7 @@ characters is folded back, and letters with marks are written as their base lett
 # ruff: noqa: RUF001 - characters that look like others are what this is about
 
 import unicodedata
+from functools import lru_cache
 
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
@@ -40,6 +41,7 @@ def fold(text: str) -> str:
     return unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
 
 
+@lru_cache(maxsize=1024)  # asked several times of every character of a page
 def apart(letter: str) -> tuple[str, str]:
     """The base of a letter and its marks, none if it is not one that can be composed."""
     if letter in _BARRED:

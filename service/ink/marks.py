@@ -72,7 +72,7 @@ class LineMarks:
     def __init__(self, text: str, px_per_unit: float) -> None:
         self._text = text
         self._px = _SMALL_UNITS * px_per_unit
-        self._has_marks = any(apart(letter)[1] for letter in text)
+        self._has_marks = letters.bases(text) != text
         self._offsets: list[NDArray[np.float32]] = []
         self._points: list[Points] = []
         self._characters: list[NDArray[np.int64]] = []

@@ -17,7 +17,7 @@ from service.ink import hands
 from service.ink.letters import written
 from service.ink.line import SPACE_UNITS, InkEdge, row_of
 from service.ink.model import InkModel
-from service.ink.schemas import Coordinate, Place, StrokesWithText
+from service.ink.schemas import LineHeight, PenPoint, Place, StrokesWithText
 from service.online import MOST_STEPS, Online
 from service.state import Edge, Moment, StatePolicy
 
@@ -34,14 +34,14 @@ class InkOpening(RequestBody):
     text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
-    line_height: Annotated[float, Field(ge=16, le=400), FLOAT32] = 64.0
+    line_height: LineHeight = 64.0
     origin: Place | None = None
 
 
 class InkSaid(RequestBody):
     """Any message after it: a pen point, or how many steps to write."""
 
-    point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
+    point: PenPoint | None = None
     write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
 
 

@@ -6,7 +6,7 @@ import secrets
 import time
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from service.errors import InvalidRequest
 from service.http.answers import Exchange
 from service.ink import hands
+from service.ink.best import Best, Judge, best_of
 from service.ink.layout import Layout, break_text
 from service.ink.letters import written
 from service.ink.line import InkEdge, InkLine, InkPiece
@@ -44,6 +45,14 @@ class Written:
     text: str
     points: list[np.ndarray] = field(default_factory=list)
     finish_reason: str | None = None
+    best: Best | None = None
+
+    def end(self) -> dict[str, Any]:
+        """Why it ended, and if it was chosen among several, which it is and how legible."""
+        told: dict[str, Any] = {"finish_reason": self.finish_reason}
+        if self.best is not None:
+            told |= {"legibility": self.best.legibility, "candidate": self.best.number}
+        return told
 
     def strokes(self) -> list[np.ndarray]:
         """Its strokes `(k, 2)`."""
@@ -61,9 +70,11 @@ class Page:
     style: str | None
     lines: list[Written]
     next_line: int
+    judge: Judge | None  # of several draws of each line, if there are
     id: str = field(default_factory=lambda: f"ink-{secrets.token_hex(12)}")
     created: int = field(default_factory=lambda: int(time.time()))
     _writing: Exchange[InkPiece] | None = None
+    _others: int = 0  # points of draws that were not kept
 
     def begin(self) -> None:
         """Queue the first line. Raises what `Engine.submit` raises."""
@@ -85,10 +96,9 @@ class Page:
                 continue
             if self._writing is None:
                 self._submit(number)
-            assert self._writing is not None
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
-            async with aclosing(self._writing.pieces()) as pieces:
-                async for _, piece in pieces:
+            async with aclosing(self._pieces(line)) as pieces:
+                async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
                     if piece.finish_reason is not None:
@@ -96,23 +106,40 @@ class Page:
                     points = points.round(_DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason
-                    self.moment = piece.moment or self.moment
+                    if line.best is not None and not line.best.readable:
+                        line.finish_reason = "unreadable"
+                    # Every line is drawn with the noise that is asked for, whichever was the last.
+                    self.moment = replace(piece.moment or self.moment, choice=0)
                     self.next_line = number + piece.last
                     yield Portion(number, points, piece)
             self._writing = None
 
+    async def _pieces(self, line: Written) -> AsyncGenerator[InkPiece]:
+        """The pieces of a line as they come, or its best draw as one when all have ended."""
+        assert self._writing is not None
+        if self.judge is not None:
+            line.best = await best_of(self._writing, line.text, self.layout, self.judge)
+            self._others += sum(job.written for job in self._writing.jobs)
+            self._others -= len(line.best.piece.offsets)
+            yield line.best.piece
+            return
+        async with aclosing(self._writing.pieces()) as pieces:
+            async for _, piece in pieces:
+                yield piece
+
     def _submit(self, number: int) -> None:
         last = max(i for i, line in enumerate(self.lines) if line.text)
         exchange: Exchange[InkPiece] = Exchange(streamed=self.body.stream)
-        line = InkLine(
-            self.lines[number].text,
-            self.moment,
-            self.model.manifest,
-            exchange.sender(),
-            bias=self.body.bias,
-            wants_state=number < last or self.body.return_state,
-        )
-        exchange.jobs.append(line)
+        for choice in self.body.choices:
+            line = InkLine(
+                self.lines[number].text,
+                replace(self.moment, choice=choice),
+                self.model.manifest,
+                exchange.sender(),
+                bias=self.body.bias,
+                wants_state=number < last or self.body.return_state,
+            )
+            exchange.jobs.append(line)
         begun = any(line.points for line in self.lines)
         exchange.submit(self.model.engine, going_on=begun)
         self._writing = exchange
@@ -160,15 +187,17 @@ class Page:
     def tail(self) -> dict[str, Any]:
         """What an answer ends with."""
         characters = sum(len(line.text) for line in self.asked)
-        points = sum(len(portion) for line in self.lines for portion in line.points)
+        points = sum(len(portion) for line in self.lines for portion in line.points) + self._others
         content: dict[str, Any] = {"usage": {"characters": characters, "points": points}}
         if self.body.return_state:
             content["state"] = self.model.codec.encode(self.moment)
         return content
 
 
-async def make_page(body: HandwritingRequest, model: InkModel) -> Page:
-    """A request laid out, in the hand it asks for. Raises `InvalidRequest` for a text that cannot
+async def make_page(
+    body: HandwritingRequest, model: InkModel, judge: Judge | None = None
+) -> Page:
+    """A request laid out, in the hand it asks for, with a judge if lines are to be chosen. Raises `InvalidRequest` for a text that cannot
     be written and for a hand that is none."""
     text = written(body.text, model.manifest)
     if not text.strip():
@@ -190,7 +219,7 @@ async def make_page(body: HandwritingRequest, model: InkModel) -> Page:
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
     kept = [Written(line) for line in lines]
-    return Page(body, model, layout, moment, style, kept, body.first_line)
+    return Page(body, model, layout, moment, style, kept, body.first_line, judge)
 
 
 async def _begin(body: HandwritingRequest, model: InkModel) -> tuple[Moment[InkEdge], str | None]:

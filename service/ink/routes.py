@@ -13,6 +13,7 @@ from service.engine import terms
 from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
 from service.http.answers import EventStream, unless_gone
 from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
+from service.ink.best import judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
 from service.ink.drawing import draw, in_event
 from service.ink.model import InkModel
@@ -38,6 +39,16 @@ _HEADERS = {
         "schema": {"type": "string"},
         "example": "cpu-ort1.31.1-x86_64-avx2",
     },
+    "X-Evenkeel-Legibility": {
+        "description": "not with JSON, with best_of: that of the least legible line",
+        "schema": {"type": "number"},
+        "example": -0.0312,
+    },
+    "X-Evenkeel-Unreadable": {
+        "description": "not with JSON, with best_of: lines that are not legible enough",
+        "schema": {"type": "integer"},
+        "example": 0,
+    },
 }
 _KINDS = {
     "image/svg+xml": TEXT,
@@ -58,7 +69,8 @@ async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     """Write a text by hand."""
     model = request.app.state.models.pick(body.model, InkModel)
     terms.shorten(body.deadline_s)
-    page = await make_page(body, model)
+    judge = None if body.best_of == 1 else judge_of(request.app.state.models, body.judge)
+    page = await make_page(body, model, judge)
     page.begin()
     if body.stream:
         return EventStream(_stream(page), page.leave)
@@ -79,8 +91,8 @@ def _rendered(page: Page) -> Response:
             {
                 "text": line.text,
                 "strokes": [stroke.tolist() for stroke in line.strokes()],
-                "finish_reason": line.finish_reason,
             }
+            | line.end()
             for line in page.asked
         ]
         return JSONResponse(page.head() | {"lines": lines} | page.tail())
@@ -90,6 +102,10 @@ def _rendered(page: Page) -> Response:
     }
     if page.moment.runtime is not None:
         headers["X-Evenkeel-State-Runtime"] = page.moment.runtime
+    legible = [line.best for line in page.asked if line.best is not None]
+    if legible:
+        headers["X-Evenkeel-Legibility"] = str(min(best.legibility for best in legible))
+        headers["X-Evenkeel-Unreadable"] = str(sum(not best.readable for best in legible))
     media_type, content = draw(page)
     return Response(content, 200, headers, media_type)
 
@@ -120,7 +136,7 @@ def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:
             "character": portion.piece.character,
         })  # fmt: skip
     if portion.piece.finish_reason is not None:
-        end = {"line": portion.line, "finish_reason": portion.piece.finish_reason}
+        end = {"line": portion.line} | page.lines[portion.line].end()
         contents.append(end | _resume(page))
     return contents
 

@@ -12,28 +12,34 @@ Format = Literal["svg", "json", "inkml", "png", "hpgl", "gcode", "plotter-svg"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2, fail_fast=True)]
 Stroke = Annotated[list[Place], Field(min_length=1, fail_fast=True)]
+PenPoint = Annotated[list[Coordinate], Field(min_length=3, max_length=3)]  # x, y, up
+LineHeight = Annotated[float, Field(ge=16, le=400), FLOAT32]
+
+
+def no_more_than(most_strokes: int, most_points: int) -> BeforeValidator:
+    """Refuses longer ink before any point is looked at."""
+
+    def check(strokes: Any) -> Any:
+        if isinstance(strokes, list):
+            points = sum(len(stroke) for stroke in strokes if isinstance(stroke, list))
+            if len(strokes) > most_strokes or points > most_points:
+                raise ValueError(
+                    f"{len(strokes)} strokes of {points} points; at most {most_strokes} of "
+                    f"{most_points}"
+                )
+        return strokes
+
+    return BeforeValidator(check)
+
+
 # Priming reads all of it before the first stroke, and a hand shows in a few words.
-_MOST_STROKES, _MOST_POINTS = 200, 8000
-
-
-def _not_too_much(strokes: Any) -> Any:
-    """Refused before any point is looked at."""
-    if isinstance(strokes, list):
-        points = sum(len(stroke) for stroke in strokes if isinstance(stroke, list))
-        if len(strokes) > _MOST_STROKES or points > _MOST_POINTS:
-            raise ValueError(
-                f"{len(strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
-                f"{_MOST_POINTS}"
-            )
-    return strokes
+_HandStrokes = Annotated[list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(200, 8000)]
 
 
 class StrokesWithText(RequestBody):
     """A person's strokes in px, y down, and what they say."""
 
-    strokes: Annotated[
-        list[Stroke], Field(min_length=1, fail_fast=True), BeforeValidator(_not_too_much)
-    ]
+    strokes: _HandStrokes
     text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)]
 
 
@@ -47,7 +53,7 @@ class PageOptions(RequestBody):
     """The page that is written on; lengths in px."""
 
     width: Annotated[int, Field(ge=160, le=4096), WHOLE] = 800
-    line_height: Annotated[float, Field(ge=16, le=400), FLOAT32] = 64.0
+    line_height: LineHeight = 64.0
     stroke_width: Annotated[float, Field(ge=0.25, le=40), FLOAT32] = 2.0
     color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
 
@@ -70,6 +76,13 @@ class HandwritingRequest(PageOptions, WorkRequest):
     text: Annotated[Text, Field(min_length=1, max_length=2000)]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
     style: str | StrokesWithText | None = None
+    best_of: Annotated[
+        int,
+        Field(ge=1, le=16, description="draws of each line, the most legible of which is kept"),
+        WHOLE,
+    ] = 1
+    candidate: Annotated[int, Field(ge=0, le=15, description="draw this one alone"), WHOLE] = 0
+    judge: Annotated[str | None, Field(description="the model that reads them")] = None
     first_line: Annotated[int, Field(ge=0), WHOLE] = 0
     format: Format | None = None
 
@@ -81,4 +94,14 @@ class HandwritingRequest(PageOptions, WorkRequest):
             raise ValueError("return_state needs format json, which has a place for it")
         if self.style is not None and self.state is not None:
             raise ValueError("style and state are both the hand to write in; give one of them")
+        if self.best_of == 1 and self.judge is not None:
+            raise ValueError("judge is for best_of; one draw is not judged")
+        if self.best_of > 1 and self.candidate:
+            raise ValueError("candidate is one draw alone; best_of chooses among several")
         return self
+
+    @property
+    def choices(self) -> range:
+        """The numbers of the draws that are made of each line."""
+        first = self.candidate
+        return range(first, first + self.best_of)

@@ -48,7 +48,7 @@ async def read(body: ReadRequest, request: Request) -> dict[str, Any]:
     pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
     settled = await line.read(pieces)
     ahead = await line.ahead()
-    _charge(line.steps - before)
+    record.current().pay(line.steps - before)
     answer = {
         "id": f"read-{secrets.token_hex(12)}",
         "object": "reading",
@@ -94,11 +94,3 @@ def _alone(line: OnlineReader, strokes: _Strokes) -> Pieces:
         raise InvalidRequest("strokes have no line in them", "strokes")
     require_short(level)
     return cut(level)
-
-
-def _charge(steps: int) -> None:
-    """Count the steps, which whoever asked pays for."""
-    current = record.current()
-    current.steps = steps
-    if current.charge is not None:
-        current.charge(steps)

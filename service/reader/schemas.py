@@ -1,32 +1,14 @@
 """Requests for reading as they arrive, and their checks."""
 
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BeforeValidator, Field, TypeAdapter, model_validator
+from pydantic import Field, TypeAdapter, model_validator
 
-from service.http.fields import FLOAT32, RequestBody, Text
-from service.ink.schemas import Coordinate, Place, Stroke
+from service.http.fields import RequestBody, Text
+from service.ink.schemas import LineHeight, PenPoint, Place, Stroke, no_more_than
 from service.state import StatePolicy
 
-_MOST_STROKES, _MOST_POINTS = 500, 20_000
-LineHeight = Annotated[float, Field(ge=16, le=400), FLOAT32]
-
-
-def _not_too_much(strokes: Any) -> Any:
-    """Refused before any point is looked at."""
-    if isinstance(strokes, list):
-        points = sum(len(stroke) for stroke in strokes if isinstance(stroke, list))
-        if len(strokes) > _MOST_STROKES or points > _MOST_POINTS:
-            raise ValueError(
-                f"{len(strokes)} strokes of {points} points; at most {_MOST_STROKES} of "
-                f"{_MOST_POINTS}"
-            )
-    return strokes
-
-
-Strokes = Annotated[
-    list[Stroke], Field(min_length=1, fail_fast=True), BeforeValidator(_not_too_much)
-]
+Strokes = Annotated[list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, 20_000)]
 STROKES: TypeAdapter[list[list[list[float]]]] = TypeAdapter(Strokes)
 
 
@@ -77,11 +59,7 @@ class ReaderOpening(RequestBody):
 class ReaderSaid(RequestBody):
     """Any message after it: pen points `[x, y, up]` in px, one or several."""
 
-    point: Annotated[list[Coordinate], Field(min_length=3, max_length=3)] | None = None
+    point: PenPoint | None = None
     points: (
-        Annotated[
-            list[Annotated[list[Coordinate], Field(min_length=3, max_length=3)]],
-            Field(min_length=1, max_length=4096, fail_fast=True),
-        ]
-        | None
+        Annotated[list[PenPoint], Field(min_length=1, max_length=4096, fail_fast=True)] | None
     ) = None

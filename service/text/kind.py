@@ -4,7 +4,7 @@ import numpy as np
 
 from service.frames import Frame
 from service.kind import ServiceKind
-from service.text import routes, tokenizer
+from service.text import routes, schemas, tokenizer
 from service.text.completion import TextEdge
 from service.text.described import BytesWritten, Distribution
 from service.text.model import TextModel
@@ -15,6 +15,7 @@ TEXT = ServiceKind(
     model=TextModel,
     edge=TextEdge,
     routers=(routes.router, tokenizer.router),
+    least={routes.PATH: schemas.least},
     opening=TextOpening,
     said=TextSaid,
     frame=Frame("bytes", np.dtype("u1")),

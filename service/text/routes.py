@@ -27,6 +27,7 @@ from service.text.offsets import TextOffsets
 from service.text.schemas import MOST_CHOICES, CompletionRequest
 
 router = APIRouter(tags=["text"])
+PATH = "/v1/completions"
 
 
 _ANSWERS: Responses = {
@@ -35,7 +36,7 @@ _ANSWERS: Responses = {
 }
 
 
-@router.post("/v1/completions", responses=_ANSWERS)
+@router.post(PATH, responses=_ANSWERS)
 async def completions(body: CompletionRequest, request: Request) -> Response:
     """Continue each prompt `n` times."""
     model = request.app.state.models.pick(body.model, TextModel)

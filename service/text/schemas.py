@@ -17,6 +17,7 @@ from service.http.fields import (
 from service.text.completion import Sampling
 
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
+_MAX_TOKENS = 16  # where a request does not say
 _MOST_STOPS = 16
 _MOST_METADATA = 16
 MOST_CHOICES = 128
@@ -69,7 +70,7 @@ class CompletionRequest(WorkRequest):
     prompt: Annotated[
         Text | list[Text] | list[Token] | list[list[Token]], WrapValidator(_prompt)
     ] = ""
-    max_tokens: Annotated[int, Field(ge=0), WHOLE] = 16
+    max_tokens: Annotated[int, Field(ge=0), WHOLE] = _MAX_TOKENS
     temperature: Annotated[float, Field(ge=0, le=2), FLOAT32] = 1.0
     top_p: Annotated[float, Field(gt=0, le=1), FLOAT32] = 1.0
     top_k: Annotated[int, Field(ge=1), WHOLE] = VOCABULARY
@@ -145,3 +146,14 @@ class CompletionRequest(WorkRequest):
             min_p=self.min_p,
             logit_bias={int(k): v for k, v in (self.logit_bias or {}).items()},
         )
+
+
+def least(body: dict[str, Any]) -> tuple[str, int] | None:
+    """The model a body names and the fewest steps its first choice can take, by what is plain to
+    see; None where that is not what it should be."""
+    name, written = body.get("model"), body.get("max_tokens", _MAX_TOKENS)
+    if not isinstance(name, str) or type(written) is not int or written < 0:
+        return None
+    prompt = body.get("prompt")
+    # A character is a byte at least. Of lists only the shortest, which is nothing, is plain.
+    return name, written + (len(prompt) if isinstance(prompt, str) else 0)

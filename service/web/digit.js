@@ -1,21 +1,9 @@
 // A digit drawn out of noise by DRAW's decoder (Gregor et al. 2015, section 3), one patch a step:
 // h = LN-LSTM(h, z), canvas += a grid of Gaussians where h places it. In float64, of float32 weights.
 // Vectors are arrays of numbers, matrices typed arrays row by row. H units, S pixels a side, N filters.
-import { EPSILON, normals } from "./norms.js";
+import { normals, standardised } from "./norms.js";
 
 const LEAST_EXPONENT = -40; // as the network was trained: its tails count as nothing
-
-/** Tensors by name, from a file of safetensors: the length of a JSON, the JSON, the bytes. */
-export function readWeights(buffer) {
-  const length = Number(new DataView(buffer).getBigUint64(0, true));
-  const facts = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, length)));
-  delete facts.__metadata__;
-  const weights = {};
-  for (const [name, { data_offsets: [begin, end] }] of Object.entries(facts)) {
-    weights[name] = new Float32Array(buffer.slice(8 + length + begin, 8 + length + end));
-  }
-  return weights;
-}
 
 const sigmoid = (x) => 1 / (1 + Math.exp(-x));
 
@@ -28,12 +16,8 @@ function product(matrix, vector, bias) {
   });
 }
 
-function layerNorm(vector, gain, bias) {
-  const mean = vector.reduce((a, b) => a + b) / vector.length;
-  const variance = vector.reduce((a, x) => a + (x - mean) ** 2, 0) / vector.length;
-  const deviation = Math.sqrt(variance + EPSILON);
-  return vector.map((x, i) => ((x - mean) / deviation) * gain[i] + (bias ? bias[i] : 0));
-}
+const layerNorm = (vector, gain, bias) =>
+  standardised(vector).map((x, i) => x * gain[i] + (bias ? bias[i] : 0));
 
 /** N Gaussians over S pixels around `centre`, each divided by its sum: N arrays (eq. 19, 20, 25, 26). */
 function bank({ positions, offsets }, centre, stride, sharpness) {
@@ -48,7 +32,9 @@ function bank({ positions, offsets }, centre, stride, sharpness) {
 
 /** What draws, and how far it has come. */
 export class Drawing {
-  constructor(weights) {
+  /** `tensors` by name, as in a file of safetensors. */
+  constructor(tensors) {
+    const weights = Object.fromEntries(Object.entries(tensors).map(([name, { data }]) => [name, data]));
     this.weights = weights;
     this.units = Math.sqrt(weights["stack.cells.0.weight_h"].length / 4);
     this.latent = weights["stack.cells.0.weight_x"].length / (4 * this.units);
@@ -99,8 +85,8 @@ export class Drawing {
 }
 
 /** Every picture of a drawing of `steps` patches. */
-export function drawDigit(weights, seed, steps) {
-  const drawing = new Drawing(weights);
+export function drawDigit(tensors, seed, steps) {
+  const drawing = new Drawing(tensors);
   const normal = normals(seed);
   return Array.from({ length: steps }, () =>
     drawing.step(Array.from({ length: drawing.latent }, normal)),

@@ -8,7 +8,6 @@ import { handwrite } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { onShow, show } from "./tabs.js";
 import { Work } from "./work.js";
-import { plain } from "./write.js";
 
 const LINE_PX = [32, 160];
 const FIRST_LINE_PX = 110; // until there is ink to measure
@@ -51,9 +50,9 @@ export function start() {
 function request(strokes) {
   return {
     model: at.model.value,
-    text: plain(at.next.value),
+    text: at.next.value,
     bias: at.bias.valueAsNumber,
-    style: { strokes, text: plain(at.text.value) },
+    style: { strokes, text: at.text.value },
     format: "json",
     stream: true,
     width: Math.max(160, Math.round(pad.width)),
@@ -88,7 +87,7 @@ function expectFrom([x]) {
   const first = pad.strokes[0]?.[0]?.[0] ?? x;
   const opening = {
     model: at.model.value,
-    text: plain(at.text.value),
+    text: at.text.value,
     line_height: line,
     origin: [first, BASELINE_PX],
   };

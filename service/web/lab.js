@@ -1,15 +1,16 @@
 // The Lab tab: table 1 of the paper computed here, a table of numbers normalised both ways, a digit
 // drawn out of noise.
-import { drawDigit, readWeights } from "./digit.js";
+import { drawDigit } from "./digit.js";
 import { make, onPress, parts, scientific } from "./elements.js";
 import { KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT, perColumn, perRow, table1 } from "./norms.js";
+import { readSafetensors } from "./safetensors.js";
 
 const lab = parts("lab");
 const NUMBERS = [[7, 5, 4], [2, 3, 4], [1, 2, 3], [7, 5, 6], [3, 3, 4]];
 const sliders = [];
 const DRAWN = { steps: 10, stepMs: 250, color: "#c81e1e" };
 let seed = 0;
-let weights = null;
+let decoder = null; // its tensors, once somebody has wanted a digit
 let digit = 0;
 let film = 0;
 
@@ -111,11 +112,17 @@ function showDigit({ picture, frame: [x, y, width] }) {
   pen.strokeRect((x - width / 2 - 0.5) * zoom, (y - width / 2 - 0.5) * zoom, width * zoom, width * zoom);
 }
 
-function drawOne() {
+async function readDecoder() {
+  const answer = await fetch(new URL("lab/draw-decoder.safetensors", import.meta.url));
+  return readSafetensors(new Uint8Array(await answer.arrayBuffer())).tensors;
+}
+
+async function drawOne() {
+  decoder ??= await readDecoder();
   clearInterval(film);
   digit += 1;
   const began = performance.now();
-  const pictures = drawDigit(weights, digit, DRAWN.steps);
+  const pictures = drawDigit(decoder, digit, DRAWN.steps);
   const took = performance.now() - began;
   const stepMs = matchMedia("(prefers-reduced-motion: reduce)").matches ? 0 : DRAWN.stepMs;
   let step = 0;
@@ -129,12 +136,6 @@ function drawOne() {
   show();
 }
 
-async function readDecoder() {
-  const answer = await fetch(new URL("lab/draw-decoder.safetensors", import.meta.url));
-  weights = readWeights(await answer.arrayBuffer());
-  lab.drawing.hidden = false;
-}
-
 /** What was measured, as pictures, and what draws: the list says what came with this service. */
 async function showPlots() {
   const answer = await fetch(new URL("lab/plots.json", import.meta.url));
@@ -146,7 +147,7 @@ async function showPlots() {
   });
   lab.plots.replaceChildren(...figures);
   lab.measured.hidden = plots.length === 0;
-  if (draws) await readDecoder();
+  lab.drawing.hidden = !draws;
 }
 
 /** The page is there; of the models this tab needs none. */

@@ -1,7 +1,7 @@
 // The two normalisations of the Lab tab, and table 1 of the paper, in float64.
 // Matrices are arrays of rows: N cases by F units.
 
-export const EPSILON = 2 ** -17; // the models' own
+const EPSILON = 2 ** -17; // the models' own
 const FACTOR = 3;
 const [CASES, INPUTS, UNITS, NETWORKS] = [40, 12, 9, 5];
 // With weights this large epsilon is nothing beside the variance of a summed input.
@@ -15,7 +15,8 @@ export const transposed = (matrix) => matrix[0].map((_, i) => matrix.map((row) =
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const largest = (matrix) => Math.max(...matrix.flat().map(Math.abs));
 
-function standardised(numbers) {
+/** Numbers by their own mean and variance. */
+export function standardised(numbers) {
   const mean = sum(numbers) / numbers.length;
   const variance = sum(numbers.map((x) => (x - mean) ** 2)) / numbers.length;
   return numbers.map((x) => (x - mean) / Math.sqrt(variance + EPSILON));

@@ -2,7 +2,7 @@
 import { parts } from "./elements.js";
 import * as models from "./models.js";
 import { bringFields, offerPlaces } from "./place.js";
-import { asked, onShow, show, shown } from "./tabs.js";
+import { KINDS, asked, onShow, show, shown } from "./tabs.js";
 import * as draw from "./draw.js";
 import * as lab from "./lab.js";
 import * as proof from "./proof.js";
@@ -10,7 +10,6 @@ import * as read from "./read.js";
 import * as write from "./write.js";
 
 const TABS = { write, read, draw, proof, lab };
-const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
 const [footer, verdict] = ["status", "verdict"].map((id) => document.getElementById(id));
 
 function showStatus() {

@@ -1,5 +1,8 @@
 // The tabs: https://www.w3.org/WAI/ARIA/apg/patterns/tabs/ with the tab in the address.
 
+/** The models that tabs are for, by kind. */
+export const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
+
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 const names = tabs.map((tab) => tab.id.replace("-tab", ""));
 const watchers = [];

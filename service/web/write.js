@@ -11,17 +11,13 @@ const work = new Work(at, refresh);
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let written = null; // the request, seed included, of what is on the sheet
 
-// What phones and word processors put in place of the characters of a keyboard.
-const TYPED = { "‘": "'", "’": "'", "“": '"', "”": '"', "–": "-", "—": "-", "…": "...", " ": " " };
-export const plain = (text) => text.replace(/[‘’“”–—… ]/g, (c) => TYPED[c]);
-
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
 
 function request(seed) {
   return {
     model: at.model.value,
-    text: plain(at.text.value),
+    text: at.text.value,
     bias: at.bias.valueAsNumber,
     seed,
     style: chosenHand(),

@@ -4,7 +4,6 @@ event back, and leaves replicas that stop alone. Without the program those are s
 import ipaddress
 import json
 import re
-import socket
 import socketserver
 import subprocess
 import threading
@@ -18,10 +17,11 @@ import pytest
 import yaml
 
 from service.settings import Settings
-from tests.scale.fleets import configured, haproxy, wait_for
+from tests.scale import haproxy
+from tests.scale.haproxy import CONFIG, HAProxy
+from tests.scale.waiting import wait_for
 
 _ROOT = Path(__file__).parents[2]
-_CONFIG = _ROOT / "deploy" / "scale" / "haproxy.cfg"
 _OVERRIDE = _ROOT / "deploy" / "scale" / "docker-compose.yml"
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
@@ -85,22 +85,12 @@ def _replica() -> Iterator[Replica]:
 class Front:
     """HAProxy and the two replicas behind it."""
 
-    def __init__(self, url: str, admin: Path, replicas: list[Replica]) -> None:
-        self.url, self.replicas = url, replicas
-        self._admin = admin
+    def __init__(self, proxy: HAProxy, replicas: list[Replica]) -> None:
+        self.proxy, self.replicas = proxy, replicas
+        self.url = f"http://127.0.0.1:{proxy.port}/v1/completions"
 
-    def tell(self, command: str) -> str:
-        with socket.socket(socket.AF_UNIX) as admin:
-            admin.connect(str(self._admin))
-            admin.sendall(command.encode() + b"\n")
-            return b"".join(iter(lambda: admin.recv(65536), b"")).decode()
-
-    def up(self) -> int:
-        rows = [line.split(",") for line in self.tell("show stat -1 4 -1").splitlines()]
-        return sum(row[17].startswith("UP") for row in rows if len(row) > 17)
-
-    def post(self) -> httpx.Response:
-        return httpx.post(self.url, json={"prompt": "a"}, timeout=10, trust_env=False)
+    def post(self, **more: Any) -> httpx.Response:
+        return httpx.post(self.url, json={"prompt": "a"}, timeout=10, trust_env=False, **more)
 
     def asked(self) -> list[int]:
         return [len(replica.heads) for replica in self.replicas]
@@ -109,34 +99,24 @@ class Front:
 @pytest.fixture(scope="module")
 def program() -> str:
     try:
-        return haproxy()
+        return haproxy.program()
     except RuntimeError as why:
         pytest.skip(str(why))
 
 
 @pytest.fixture
 def front(program: str, tmp_path: Path) -> Iterator[Front]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    admin, config = tmp_path / "admin", tmp_path / "haproxy.cfg"
-    config.write_text(configured(_CONFIG.read_text(), port, admin))
     with ExitStack() as stack:
         replicas = [stack.enter_context(_replica()) for _ in range(2)]
-        run = subprocess.Popen([program, "-db", "-f", config], stderr=subprocess.DEVNULL)
-        stack.callback(run.wait)
-        stack.callback(run.terminate)
-        wait_for("HAProxy", admin.exists)
-        front = Front(f"http://127.0.0.1:{port}/v1/completions", admin, replicas)
-        for number, replica in enumerate(replicas, 1):
-            front.tell(f"set server evenkeel/replica{number} addr 127.0.0.1 port {replica.port}")
-            front.tell(f"set server evenkeel/replica{number} state ready")
-        wait_for("both replicas", lambda: front.up() == 2)
-        yield front
+        proxy = stack.enter_context(haproxy.running(tmp_path))
+        for place, replica in enumerate(replicas, 1):
+            proxy.add(place, replica.port)
+        wait_for("both replicas", lambda: proxy.up() == 2)
+        yield Front(proxy, replicas)
 
 
 def test_the_configuration_is_valid(program: str) -> None:
-    run = subprocess.run([program, "-c", "-f", _CONFIG], capture_output=True, text=True)
+    run = subprocess.run([program, "-c", "-f", CONFIG], capture_output=True, text=True)
     assert run.returncode == 0, run.stderr
 
 
@@ -152,7 +132,7 @@ def test_before_the_first_byte_another_replica_is_asked(front: Front, fails: lis
 
 
 def test_a_replica_that_is_gone_is_asked_nothing(front: Front) -> None:
-    front.tell("set server evenkeel/replica1 addr 127.0.0.1 port 9")
+    front.proxy.tell("set server evenkeel/replica1 addr 127.0.0.1 port 9")
     assert [front.post().status_code for _ in range(3)] == [200] * 3
 
 
@@ -198,13 +178,13 @@ def test_an_event_arrives_before_the_next_is_written(front: Front) -> None:
 def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) -> None:
     stops, stays = front.replicas
     stops.parts = [_STREAM + _event("1"), _event("2") + b"0\r\n\r\n"]
-    front.tell("set server evenkeel/replica2 state drain")
+    front.proxy.tell("set server evenkeel/replica2 state drain")
     with httpx.stream("POST", front.url, json={}, timeout=10, trust_env=False) as answer:
         lines = (line for line in answer.iter_lines() if line)
         assert next(lines) == "data: 1"
-        front.tell("set server evenkeel/replica2 state ready")
+        front.proxy.tell("set server evenkeel/replica2 state ready")
         stops.ready = False
-        wait_for("one replica", lambda: front.up() == 1)
+        wait_for("one replica", lambda: front.proxy.up() == 1)
         assert [front.post().text for _ in range(3)] == ["ok"] * 3
         assert len(stays.heads) == 3
         stops.go_on.set()
@@ -213,13 +193,13 @@ def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) 
 
 def test_who_asks_is_said_by_the_proxy_alone(front: Front) -> None:
     forged = {"X-Forwarded-For": "192.0.2.1"}
-    httpx.post(front.url, json={}, headers=forged, trust_env=False)
+    front.post(headers=forged)
     (head,) = [head for replica in front.replicas for head in replica.heads]
     assert re.findall(r"x-forwarded-for: (\S+)", head) == ["127.0.0.1"]
 
 
 def test_time_runs_out_in_the_service_first() -> None:
-    told = dict(re.findall(r"^    timeout (\S+) +(\d+)s$", _CONFIG.read_text(), re.M))
+    told = dict(re.findall(r"^    timeout (\S+) +(\d+)s$", CONFIG.read_text(), re.M))
     defaults = Settings.model_fields
     assert int(told["server"]) > defaults["deadline_s"].default
     assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
@@ -247,7 +227,7 @@ def test_the_proxy_alone_is_published(services: dict[str, Any]) -> None:
     (published,) = services["haproxy"]["ports"]
     assert published.startswith("${EVENKEEL_PUBLISH:-127.0.0.1:")
     assert published.endswith(":8000")
-    assert "    bind :8000\n" in _CONFIG.read_text()
+    assert "    bind :8000\n" in CONFIG.read_text()
 
 
 def test_replicas_share_a_key_or_do_not_start(services: dict[str, Any]) -> None:
@@ -270,7 +250,7 @@ def test_a_replica_has_time_to_stop(services: dict[str, Any]) -> None:
     drain_s = environment["EVENKEEL_DRAIN_TIMEOUT_S"]
     grace_s = int(services["evenkeel"]["stop_grace_period"].removesuffix("s"))
     assert grace_s >= delay_s + drain_s + _LAST_WORDS_S
-    inter_ms, fall = re.search(r"inter (\d+)ms .*fall (\d)", _CONFIG.read_text()).groups()
+    inter_ms, fall = re.search(r"inter (\d+)ms .*fall (\d)", CONFIG.read_text()).groups()
     assert delay_s * 1000 > int(inter_ms) * int(fall)
 
 

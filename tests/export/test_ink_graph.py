@@ -7,8 +7,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
-import onnx
-import onnx_ir as ir
 import pytest
 import torch
 
@@ -16,7 +14,6 @@ from contract.golden import Arrays, Golden
 from contract.mixture import outputs_of
 from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
-from export.graph import ROW_INDEPENDENT, tensor_offsets
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures
 from export.ink.parity import compare, padding
@@ -28,6 +25,7 @@ from models.handwriting import HandwritingConfig, HandwritingModel
 from service.artifact import load_artifact
 from tests.artifacts import HANDS, SCRAWL
 from tests.export.changed import with_served_weight_changed
+from tests.export.graphs import check_nodes, check_weights, served_graph
 from training import checkpoint
 from training.loop import CHECKPOINT
 
@@ -53,44 +51,14 @@ def sample(model: HandwritingModel) -> Sample:
     return golden.sample(model, _STEPS, _ROWS, seed=1)
 
 
-def graph_file(artifact: Path, form: str) -> Path:
-    graphs = read_artifact(artifact).graphs
-    return artifact / {"scan": graphs.scan, "step": graphs.step}[form].plain
-
-
-def served_graph(artifact: Path, form: str) -> ServedGraph:
-    ports = read_artifact(artifact).ports
-    return ServedGraph(graph_file(artifact, form), ports, scan=form == "scan")
-
-
-def all_nodes(path: Path) -> list[ir.Node]:
-    return list(ir.load(path).graph.all_nodes())
-
-
 @_FORMS
-def test_every_layer_norm_is_one_native_node(scrawl: Path, form: str) -> None:
-    nodes = all_nodes(graph_file(scrawl, form))
-    assert sum(n.op_type == "LayerNormalization" for n in nodes) == 6
-    assert read_artifact(scrawl).layer_normalizations == 6
-    assert sum(n.op_type == "Scan" for n in nodes) == (form == "scan")
-
-
-@_FORMS
-def test_operators_are_those_whose_rows_keep_their_bits(scrawl: Path, form: str) -> None:
-    assert {n.op_type for n in all_nodes(graph_file(scrawl, form))} <= ROW_INDEPENDENT
+def test_its_nodes_are_native_and_keep_the_bits_of_a_row(scrawl: Path, form: str) -> None:
+    check_nodes(scrawl, form, norms=6)
 
 
 @_FORMS
 def test_all_weights_are_those_of_the_file(scrawl: Path, form: str) -> None:
-    offsets = tensor_offsets(scrawl / "model.safetensors")
-    proto = onnx.load(graph_file(scrawl, form), load_external_data=False)
-    external = {t.name: t for t in proto.graph.initializer if t.external_data}
-    assert external.keys() == offsets.keys()
-    assert "window.positions" in external
-    for name, tensor in external.items():
-        place = {e.key: e.value for e in tensor.external_data}
-        assert place["location"] == "model.safetensors"
-        assert int(place["offset"]) == offsets[name][0]
+    assert "window.positions" in check_weights(scrawl, form)
 
 
 def served(artifact: Path, form: str, sample: Sample, *, force: bool) -> Arrays:

@@ -6,7 +6,6 @@ from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
-import onnx_ir as ir
 import pytest
 import torch
 
@@ -15,15 +14,15 @@ from contract.pieces import RESTS
 from contract.reader import ReaderManifest
 from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
-from export.graph import ROW_INDEPENDENT
 from export.parity.report import Extent
-from export.parity.served import ServedGraph, follow
+from export.parity.served import follow
 from export.reader import golden
 from export.reader.golden import training_logits
 from export.reader.parity import compare
 from export.verify import verify
 from models.reader import ReaderConfig, ReaderModel, make_reader
 from tests.export.changed import with_served_weight_changed
+from tests.export.graphs import check_nodes, check_weights, served_graph
 from training import checkpoint
 from training.loop import CHECKPOINT
 
@@ -49,20 +48,14 @@ def sample(model: ReaderModel) -> Sample:
     return golden.sample(model, _STEPS, _ROWS, seed=1)
 
 
-def served_graph(artifact: Path, form: str) -> ServedGraph:
-    manifest = read_artifact(artifact)
-    graphs = {"scan": manifest.graphs.scan, "step": manifest.graphs.step}[form]
-    return ServedGraph(artifact / graphs.plain, manifest.ports, scan=form == "scan")
+@_FORMS
+def test_its_nodes_are_native_and_keep_the_bits_of_a_row(squint: Path, form: str) -> None:
+    check_nodes(squint, form, norms=6)
 
 
 @_FORMS
-def test_every_layer_norm_is_native_and_rows_keep_their_bits(squint: Path, form: str) -> None:
-    manifest = read_artifact(squint)
-    graphs = {"scan": manifest.graphs.scan, "step": manifest.graphs.step}[form]
-    nodes = list(ir.load(squint / graphs.plain).graph.all_nodes())
-    assert sum(n.op_type == "LayerNormalization" for n in nodes) == 6
-    assert manifest.layer_normalizations == 6
-    assert {n.op_type for n in nodes} <= ROW_INDEPENDENT
+def test_all_weights_are_those_of_the_file(squint: Path, form: str) -> None:
+    assert "readout.weight" in check_weights(squint, form)
 
 
 @_FORMS

@@ -17,10 +17,10 @@ _WEB = Path(__file__).parents[2] / "service" / "web"
 _STEPS, _LATENT, _SIDE = 3, 2, 6
 _DRAW = """
 import { readFileSync } from "node:fs";
-import { Drawing, readWeights } from "./digit.js";
-const file = readFileSync("decoder.safetensors");
-const weights = readWeights(file.buffer.slice(file.byteOffset, file.byteOffset + file.length));
-const drawing = new Drawing(weights);
+import { Drawing } from "./digit.js";
+import { readSafetensors } from "./safetensors.js";
+const { tensors } = readSafetensors(new Uint8Array(readFileSync("decoder.safetensors")));
+const drawing = new Drawing(tensors);
 const noise = JSON.parse(readFileSync("noise.json"));
 console.log(JSON.stringify(noise.map((z) => drawing.step(z))));
 """

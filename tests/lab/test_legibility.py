@@ -15,6 +15,7 @@ import pytest
 from contract.alphabets import ALPHABET
 from lab.legibility import held_out
 from lab.legibility import report as legibility
+from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     Errors,
     NoReader,
@@ -26,7 +27,7 @@ from lab.legibility.reading import (
     tesseract,
     tesseract_version,
 )
-from lab.legibility.report import Goal, judge, others, tidiness_goals
+from lab.legibility.report import judge, others, tidiness_goals
 from lab.legibility.scribbles import Extent, bounds, extent, tidiness
 from lab.legibility.sentences import LONGEST, sentences
 from lab.legibility.write_ink import Written

@@ -16,7 +16,6 @@ from tests.service.serving import listening, settings
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome")
-_WIDE = {"width": 1280, "height": 860}
 DRAWN = "even keel"
 _DRAWN_LINE_PX = 80
 _PAD_BASELINE_PX = 130
@@ -73,17 +72,10 @@ def site_with(browser: Any, tmp_path: Path) -> Callable[[str], AbstractContextMa
 
 @pytest.fixture
 def opened(browser: Any) -> Open:
-    """Opens a tab of a site; when left, nothing must have erred and nothing else been asked."""
+    """Opens a tab of a site."""
 
-    @contextmanager
-    def visit(site: str, tab: str = "", **context: Any) -> Iterator[Visit]:
-        circumstances = browser.new_context(**{"viewport": _WIDE} | context)
-        visit = Visit(circumstances.new_page(), site)
-        visit.go(tab)
-        yield visit
-        circumstances.close()
-        assert visit.errors == []
-        assert visit.elsewhere == []
+    def visit(site: str, tab: str = "", **context: Any) -> AbstractContextManager[Visit]:
+        return Visit.begun(browser, site, tab, **context)
 
     return visit
 

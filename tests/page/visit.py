@@ -1,13 +1,16 @@
 """A person at the page: what they press, type and draw, and what they see."""
 
 import re
-from typing import Any
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Self
 
 from tests.service.serving import eventually
 
 HANDWRITING = "handwriting"
 # A machine that trains beside the tests is slow, and the pen takes its time by design.
 PATIENCE_MS = 60_000
+_WIDE = {"width": 1280, "height": 860}
 
 Strokes = list[list[tuple[float, float]]]
 
@@ -25,6 +28,18 @@ class Visit:
         page.on("pageerror", lambda error: self.errors.append(str(error)))
         page.on("request", lambda request: self._asked(request.url))
         page.on("websocket", lambda socket: self._asked(socket.url))
+
+    @classmethod
+    @contextmanager
+    def begun(cls, browser: Any, site: str, tab: str, **context: Any) -> Iterator[Self]:
+        """A visit to a tab; when left, nothing must have erred and nothing else been asked."""
+        circumstances = browser.new_context(**{"viewport": _WIDE} | context)
+        visit = cls(circumstances.new_page(), site)
+        visit.go(tab)
+        yield visit
+        circumstances.close()
+        assert visit.errors == []
+        assert visit.elsewhere == []
 
     def _asked(self, url: str) -> None:
         ours = self.site.partition("://")[2]

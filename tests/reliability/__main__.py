@@ -9,49 +9,27 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, is_dataclass
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from bench.goal import Goal, judge
+from bench.goal import judge
 from bench.peers.launch import launch
 from bench.target import SERVICE
-from export.results import machine, write_json
 from tests.reliability import aborts, chaos, overload, soak
 from tests.reliability.plots import PICTURES
+from tests.reliability.record import Found, record
 
 RESULTS = Path("docs", "results", "reliability")
-_PACKAGES = ("aiohttp", "fastapi", "httptools", "httpx", "uvicorn", "uvloop", "websockets")
-Found = tuple[str, Any] | Goal
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 if a goal is missed."""
     options = _parser().parse_args(arguments)
-    tables: dict[str, list[Any]] = {}
-    goals: list[Goal] = []
-    for found in _measure(options):
-        if isinstance(found, Goal):
-            goals.append(found)
-            print(found.line(), flush=True)
-            continue
-        table, row = found
-        tables.setdefault(table, []).append(asdict(row) if is_dataclass(row) else row)
-        if table != "samples":
-            print(f"{table}: {tables[table][-1]}", flush=True)
-    content = {
-        "command": " ".join(["python -m tests.reliability", *(arguments or sys.argv[1:])]),
-        "machine": machine(),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "rows": tables,
-        "goals": [asdict(goal) for goal in goals],
-    }
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_json(options.out / f"{options.verb}.json", content)
+    command = " ".join(["python -m tests.reliability", *(arguments or sys.argv[1:])])
+    file = options.out / f"{options.verb}.json"
+    tables, missed = record(command, _measure(options), file, silent={"samples"})
     if options.verb in PICTURES:
         PICTURES[options.verb](tables, options.out / f"{options.verb}.png")
-    return int(any(goal.met is False for goal in goals))
+    return int(missed)
 
 
 def _parser() -> argparse.ArgumentParser:

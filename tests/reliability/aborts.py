@@ -21,6 +21,7 @@ import uvloop
 from bench.goal import Goal, judge
 from bench.target import Target
 from tests.reliability.held import Held, metrics, series, settled
+from tests.reliability.record import Found
 from tests.reliability.work import INK, TEXT, Work, ask, connect
 
 AT_ONCE = 64
@@ -36,7 +37,6 @@ End = Literal["reset", "closed"]
 WAYS: tuple[Way, ...] = ("streamed", "whole", "socket")
 MOMENTS: tuple[Moment, ...] = ("half asked", "asked", "a moment later", "answered")
 ENDS: tuple[End, ...] = ("reset", "closed")
-Found = tuple[str, object] | Goal
 
 
 @dataclass(frozen=True, slots=True)

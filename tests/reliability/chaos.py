@@ -18,12 +18,13 @@ from pathlib import Path
 from typing import IO
 from urllib.request import ProxyHandler, build_opener
 
-from bench.goal import Goal, judge
+from bench.goal import judge
 from bench.peers.launch import launch
 from bench.target import ARTIFACTS, MODEL, SERVICE, Server, Target
 from tests.reliability.held import metrics, series
 from tests.reliability.proxy import Proxy, balancing
 from tests.reliability.reader import Reader
+from tests.reliability.record import Found
 
 _SETTINGS = {
     "EVENKEEL_STATE_KEY": "a key that both replicas share",
@@ -35,7 +36,6 @@ _FAULTY = Server(("tests.reliability.faulty",))
 _STOPPED_S = 5.0
 _LATE_S = 60.0
 _HERE = build_opener(ProxyHandler({}))
-Found = tuple[str, object] | Goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from bench.goal import Goal, judge
 from bench.rows import GOOD_FIRST_BYTE_MS, OK, Spread, spread
 from bench.target import Target
 from tests.reliability.load import capacity_per_s, offer, repeat
+from tests.reliability.record import Found
 from tests.reliability.work import INK, REFUSED, TEXT, Reply, Work, ask, connect
 
 SHARES = (0.5, 1.0, 2.0, 3.0)
@@ -25,7 +26,6 @@ _WARM_UP = 0.1  # of the time
 _GREEDY, _OTHER = 200, "127.0.0.2"
 # A driver that is later than this, or as busy, is what was measured.
 _LATE_MS, _BUSY_CORES = 10.0, 0.9
-Found = tuple[str, object] | Goal
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from bench.rows import OK
 from bench.target import Target
 from tests.reliability.held import held_by, settled
 from tests.reliability.load import capacity_per_s, offer
+from tests.reliability.record import Found
 from tests.reliability.work import INK, LEFT, REFUSED, TEXT, Work, ask, connect
 
 _LOAD = 0.7
@@ -27,7 +28,6 @@ _SEEDS = 16  # of each work: so many answers are known
 _SAMPLES = 300
 _WARM_UP = 0.2  # of the time
 _MOST_SLOPE_MB_PER_H = 1.0
-Found = tuple[str, object] | Goal
 
 
 @dataclass(frozen=True, slots=True)

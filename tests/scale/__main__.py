@@ -8,23 +8,18 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
-from bench.goal import Goal
-from export.results import machine, write_json
+from tests.reliability.record import Found, record
 from tests.scale import checks, measured
 from tests.scale.fleets import Fleet, balanced, rayed
 
 RESULTS = Path("docs", "results", "scale")
-_PACKAGES = ("aiohttp", "fastapi", "httptools", "httpx", "uvicorn", "uvloop", "websockets")
 _FLEETS: dict[str, Callable[[], AbstractContextManager[Fleet]]] = {
     "haproxy": balanced,
     "ray": rayed,
 }
-_CHECKS: dict[str, Callable[..., Iterator[checks.Found]]] = {
+_CHECKS: dict[str, Callable[..., Iterator[Found]]] = {
     "streamed": checks.streamed,
     "session": checks.session,
     "left": checks.left,
@@ -37,29 +32,13 @@ _CHECKS: dict[str, Callable[..., Iterator[checks.Found]]] = {
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check or measure, print, write; 1 if a goal is missed."""
     options = _parser().parse_args(arguments)
-    tables: dict[str, list[Any]] = {}
-    goals: list[Goal] = []
-    for found in measured.measure() if options.verb == "measure" else _check(options):
-        if isinstance(found, Goal):
-            goals.append(found)
-            print(found.line(), flush=True)
-            continue
-        table, row = found
-        tables.setdefault(table, []).append(row)
-        print(f"{table}: {row}", flush=True)
-    content = {
-        "command": " ".join(["python -m tests.scale", *(arguments or sys.argv[1:])]),
-        "machine": machine(),
-        "versions": {package: version(package) for package in _PACKAGES},
-        "rows": tables,
-        "goals": [asdict(goal) for goal in goals],
-    }
-    options.out.mkdir(parents=True, exist_ok=True)
-    write_json(options.out / f"{options.verb}.json", content)
-    return int(any(goal.met is False for goal in goals))
+    command = " ".join(["python -m tests.scale", *(arguments or sys.argv[1:])])
+    found = measured.measure() if options.verb == "measure" else _check(options)
+    _, missed = record(command, found, options.out / f"{options.verb}.json")
+    return int(missed)
 
 
-def _check(options: argparse.Namespace) -> Iterator[checks.Found]:
+def _check(options: argparse.Namespace) -> Iterator[Found]:
     with _FLEETS[options.verb]() as fleet:
         for name in options.checks or _CHECKS:
             more = {"requests": options.requests} if name == "many" else {}

@@ -13,36 +13,36 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from typing import Any
-from urllib.request import ProxyHandler, build_opener
 
 import httpx
 import psutil
 from websockets.sync.client import connect as open_socket
 
-from bench.goal import Goal, judge
+from bench.goal import judge
 from bench.rows import OK
 from bench.target import MODEL, PROMPT
 from clients.client import Client
-from tests.reliability.held import series
+from tests.reliability.held import metrics, series
 from tests.reliability.reader import Reader
+from tests.reliability.record import Found
 from tests.reliability.work import LEFT, TEXT, Work, ask, connect, content_of
-from tests.scale.fleets import Fleet, wait_for
+from tests.scale.fleets import Fleet
+from tests.scale.waiting import wait_for
 
-_HERE = build_opener(ProxyHandler({}))
 _SHORT = Work("short", MODEL, "/v1/completions", {"prompt": PROMPT, "max_tokens": 32})
 _LONG = {"model": MODEL, "prompt": PROMPT, "max_tokens": 30_000, "seed": 5}
 _SEEDS = 20  # so many answers are known
 _PATIENCE_S = 30.0  # a router may hold what it knew of a replica for so long
 # When the first series of a process was made, to the microsecond: no two have the same.
 _MADE = re.compile(r"^evenkeel_\w+_created(?:{.*})? (\S+)$", re.M)
-Found = tuple[str, dict[str, Any]] | Goal
 
 
 def killed(fleet: Fleet) -> Iterator[Found]:
     """A text begun on one replica, which gets `kill -9`, is ended by another."""
-    expected = "".join(content_of(Client([_url(fleet)]).complete(**_LONG)))
+    url = fleet.target.url("")
+    expected = "".join(content_of(Client([url]).complete(**_LONG)))
     asked: list[dict[str, Any]] = []
-    client = Client([_url(fleet)], patience_s=60)
+    client = Client([url], patience_s=60)
     client._http.event_hooks["request"] = [lambda r: asked.append(json.loads(r.content))]
     stream, events = client.complete(**_LONG), []
     while len("".join(content_of(events))) < 2000:  # there has been a token to go on from
@@ -62,31 +62,33 @@ def killed(fleet: Fleet) -> Iterator[Found]:
 def many(fleet: Fleet, requests: int, clients: int = 16) -> Iterator[Found]:
     """Requests, none of which is asked again, over all replicas."""
     began_s = time.monotonic()
-    lost, wrong = asyncio.run(_ask_all(fleet, requests, clients))
+    lost, wrong = asyncio.run(_ask_all(fleet.target.url(""), requests, clients))
+    took_s = round(time.monotonic() - began_s, 1)
+    written = [int(count) for count in _each(fleet, "generation_tokens_total")]
     row = {
         "requests": requests, "clients": clients, "lost": lost, "wrong": wrong,
-        "seconds": round(time.monotonic() - began_s, 1), "bytes_by_replica": _written(fleet),
+        "seconds": took_s, "bytes_by_replica": written,
     }  # fmt: skip
     yield "many", row
     yield judge("many: requests lost", "none", "at most", 0, sum(lost.values()))
     yield judge("many: answers with a wrong byte", "none", "at most", 0, wrong)
     yield judge("many: replicas that answered", "all", "at least", len(fleet.pids()),
-                sum(n > 0 for n in row["bytes_by_replica"]))  # fmt: skip
+                sum(n > 0 for n in written))  # fmt: skip
 
 
-async def _ask_all(fleet: Fleet, requests: int, clients: int) -> tuple[dict[str, int], int]:
+async def _ask_all(url: str, requests: int, clients: int) -> tuple[dict[str, int], int]:
     lost: Counter[str] = Counter()
     wrong = 0
     left = iter(range(requests))
     async with connect() as session:
-        known = [(await ask(session, _url(fleet), _SHORT, seed)).content for seed in range(_SEEDS)]
+        known = [(await ask(session, url, _SHORT, seed)).content for seed in range(_SEEDS)]
         assert all(known)
 
         async def client() -> None:
             nonlocal wrong
             for number in left:
                 seed = number % _SEEDS
-                reply = await ask(session, _url(fleet), _SHORT, seed)
+                reply = await ask(session, url, _SHORT, seed)
                 lost[reply.status] += reply.status != OK
                 wrong += reply.status == OK and reply.content != known[seed]
 
@@ -98,10 +100,11 @@ def rolled(fleet: Fleet, length: int = 1500) -> Iterator[Found]:
     """Every replica is replaced while clients stream that go on, and others that do not."""
     over = threading.Event()
     plain: list[str] = []
-    threads = [threading.Thread(target=_ask_until, args=(fleet, over, plain)) for _ in range(3)]
+    url = fleet.target.url("")
+    threads = [threading.Thread(target=_ask_until, args=(url, over, plain)) for _ in range(3)]
     before = set(fleet.pids())
     with ExitStack() as stack:
-        readers = [stack.enter_context(Reader(_url(fleet), seed, length)) for seed in (0, 2)]
+        readers = [stack.enter_context(Reader(url, seed, length)) for seed in (0, 2)]
         for reader in readers:
             reader.learn()
         for thread in threads:
@@ -128,24 +131,25 @@ def rolled(fleet: Fleet, length: int = 1500) -> Iterator[Found]:
     yield judge("rolled: streams that differ", "none", "at most", 0, row["streams_wrong"])
 
 
-def _ask_until(fleet: Fleet, over: threading.Event, statuses: list[str]) -> None:
+def _ask_until(url: str, over: threading.Event, statuses: list[str]) -> None:
     """Whole answers, one after the other, none of them asked for again."""
     with httpx.Client(timeout=60, trust_env=False) as client:
         while not over.is_set():
             body = _SHORT.asked(random.randrange(_SEEDS), stream=False)
             try:
-                statuses.append(str(client.post(_url(fleet) + _SHORT.path, json=body).status_code))
+                statuses.append(str(client.post(url + _SHORT.path, json=body).status_code))
             except httpx.TransportError as error:
                 statuses.append(type(error).__name__)
 
 
 def left(fleet: Fleet, clients: int = 20) -> Iterator[Found]:
     """Clients that leave, one after the other, give their slots back."""
+    url = fleet.target.url("")
     work = Work("long", MODEL, TEXT.path, {"prompt": PROMPT, "max_tokens": 60_000})
 
     async def leave() -> list[str]:
         async with connect() as session:
-            asked = [await ask(session, _url(fleet), work, n, leaves=True) for n in range(clients)]
+            asked = [await ask(session, url, work, n, leaves=True) for n in range(clients)]
             return [reply.status for reply in asked]
 
     ended = Counter(asyncio.run(leave()))
@@ -163,7 +167,7 @@ def streamed(fleet: Fleet) -> Iterator[Found]:
         began_s = time.monotonic()
         body = _LONG | {"max_tokens": 4000, "stream": True}
         times = []
-        with client.stream("POST", _url(fleet) + TEXT.path, json=body) as response:
+        with client.stream("POST", fleet.target.url(TEXT.path), json=body) as response:
             for line in response.iter_lines():
                 if line.startswith("data: {"):
                     times.append(time.monotonic() - began_s)
@@ -176,7 +180,7 @@ def streamed(fleet: Fleet) -> Iterator[Found]:
 
 def session(fleet: Fleet) -> Iterator[Found]:
     """A session of `/v1/online` goes on from its token in others, at whichever replica."""
-    url = f"ws://127.0.0.1:{fleet.port}/v1/online"
+    url = f"ws://127.0.0.1:{fleet.target.port}/v1/online"
     with open_socket(url, proxy=None) as socket:
         _say(socket, model=MODEL, seed=4)
         _say(socket, write=20)
@@ -197,10 +201,6 @@ def _say(socket: Any, **message: Any) -> dict[str, Any]:
     return answer
 
 
-def _url(fleet: Fleet) -> str:
-    return f"http://127.0.0.1:{fleet.port}"
-
-
 def _busy(pid: int) -> float:
     """How busy a process is: whoever writes is."""
     return float(psutil.Process(pid).cpu_percent(0.3))
@@ -211,17 +211,12 @@ def _wrong(got: str, expected: str) -> int:
     return max(len(got), len(expected)) - same
 
 
-def _written(fleet: Fleet) -> list[int]:
-    return [int(count) for count in _each(fleet, "generation_tokens_total")]
-
-
 def _each(fleet: Fleet, name: str) -> list[float]:
     """A series of each replica, as they have their turns."""
     wanted, end_s = len(fleet.pids()), time.monotonic() + _PATIENCE_S
     found: dict[str, float] = {}
     while len(found) < wanted and time.monotonic() < end_s:
-        with _HERE.open(f"{_url(fleet)}/metrics", timeout=30) as answer:
-            page = answer.read().decode()
+        page = metrics(fleet.target)
         found[_MADE.findall(page)[0]] = series(page, name)
         time.sleep(0.05)
     return list(found.values())

@@ -16,7 +16,7 @@ import httpx
 import psutil
 
 from bench.http import WARM_UP_S, load
-from tests.scale.fleets import Fleet, balanced, direct, rayed, target
+from tests.scale.fleets import Measured, balanced, direct, rayed
 
 _CLIENTS, _SECONDS = 8, 6.0
 _ALONE = 150  # requests of one client, for a byte each
@@ -24,7 +24,7 @@ _ALONE = 150  # requests of one client, for a byte each
 
 def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     """A row for each way."""
-    ways: list[tuple[int, int, AbstractContextManager[Fleet]]] = [
+    ways: list[tuple[int, int, AbstractContextManager[Measured]]] = [
         (1, 1, direct()),
         (1, 2, direct(threads=2)),
         (1, 1, balanced(1)),
@@ -34,19 +34,19 @@ def measure() -> Iterator[tuple[str, dict[str, Any]]]:
     ]
     for replicas, threads, way in ways:
         with way as fleet:
-            row = {"way": fleet.name, "replicas": replicas, "threads": threads}
+            row = {"way": fleet.target.name, "replicas": replicas, "threads": threads}
             yield "fleets", row | _alone(fleet) | _together(fleet)
 
 
-def _alone(fleet: Fleet) -> dict[str, Any]:
+def _alone(fleet: Measured) -> dict[str, Any]:
     """Whole answers of a byte, one after the other: time, and processor time of each."""
     took_ms, said = [], {"content-type": "application/json"}
     with httpx.Client(headers=said, timeout=60, trust_env=False) as client:
         front_s, replicas_s = _busy_s(fleet.front()), _busy_s(fleet.pids())
         for number in range(_ALONE):
-            body = target(fleet).body(1, number, stream=False)
+            body = fleet.target.body(1, number, stream=False)
             began_s = time.perf_counter()
-            client.post(target(fleet).url(), content=body).raise_for_status()
+            client.post(fleet.target.url(), content=body).raise_for_status()
             took_ms.append((time.perf_counter() - began_s) * 1000)
         spent_s = _busy_s(fleet.front()) - front_s, _busy_s(fleet.pids()) - replicas_s
     return {
@@ -57,10 +57,10 @@ def _alone(fleet: Fleet) -> dict[str, Any]:
     }
 
 
-def _together(fleet: Fleet) -> dict[str, Any]:
+def _together(fleet: Measured) -> dict[str, Any]:
     """Streams of 200 bytes to clients that ask again and again."""
     front_s, replicas_s = _busy_s(fleet.front()), _busy_s(fleet.pids())
-    found = load(target(fleet), seconds=_SECONDS, clients=_CLIENTS, streamed=True)
+    found = load(fleet.target, seconds=_SECONDS, clients=_CLIENTS, streamed=True)
     # Of all the run: the bytes of the warm-up are guessed from those of the window.
     written = found.bytes_per_s * (_SECONDS + WARM_UP_S)
     front_s, replicas_s = _busy_s(fleet.front()) - front_s, _busy_s(fleet.pids()) - replicas_s

@@ -6,8 +6,10 @@ import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
 import { breakText } from "./site/layout.js";
+import { fold } from "./site/letters.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
+import { median, round } from "./site/numbers.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { takeRows } from "./site/tensors.js";
@@ -98,7 +100,7 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes };
+const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, round, median };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);

@@ -6,7 +6,20 @@ from service.ink.layout import break_text
 from tests.site.conftest import Ask
 
 _CASES = 200
-_PIECES = ["a", "to", "keel,", "even-keeled", "w" * 23, " ", "   ", "\n", "\r\n", "\n\n", "x" * 70]
+_PIECES = [
+    "a",
+    "to",
+    "keel,",
+    "even-keeled",
+    "w" * 23,
+    " ",
+    "   ",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "x" * 70,
+    "-" + "y" * 60,
+]
 
 
 def test_lines_end_where_the_services_do(ask: Ask) -> None:
@@ -19,3 +32,13 @@ def test_lines_end_where_the_services_do(ask: Ask) -> None:
     expected = [break_text(case["text"], case["longest"]) for case in cases]
     assert sum(len(lines) > 3 for lines in expected) > _CASES / 4
     assert ask("layout", cases) == expected
+
+
+def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
+    random = np.random.default_rng(5)
+    cases = []
+    for _ in range(_CASES):
+        lengths = random.integers(1, 10, random.integers(8, 60)).tolist()
+        text = " ".join("w" * length for length in lengths)
+        cases.append({"text": text, "longest": int(random.integers(12, 45))})
+    assert ask("layout", cases) == [break_text(case["text"], case["longest"]) for case in cases]

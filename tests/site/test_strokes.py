@@ -57,6 +57,13 @@ def test_offsets_are_those_of_the_service(ask: Ask) -> None:
     assert 0 < refused < _CASES / 4
 
 
+def test_a_line_that_is_no_higher_is_measured_by_its_width(ask: Ask) -> None:
+    flat = [[[float(x), 50.0] for x in range(0, 90, 2)]]
+    (answer,) = ask("strokes", [{"strokes": flat, "text": "even keel"}])
+    offsets = np.frombuffer(base64.b64decode(answer["offsets"]), np.float32).reshape(-1, 3)
+    np.testing.assert_allclose(offsets, offsets_of(flat, "even keel"), atol=1e-5)
+
+
 def test_no_ink_is_refused(ask: Ask) -> None:
     nothing = [{"strokes": strokes, "text": "a"} for strokes in ([[]], [[[1, 1]]], [[[1, 1]] * 9])]
     expected = {"refused": "style.strokes has no line in it"}

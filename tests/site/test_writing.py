@@ -81,6 +81,8 @@ def _lines(service: Service) -> Requests:
     cases[0] |= {"text": "What is served is what was trained."}
     cases[1] |= {"text": "no\n\nto and fro"}
     cases[2] |= {"text": "Steady as she goes", "width": 300}
+    cases[3] |= {"text": "\u201cit\u2019s\u201d\u00a0\u2014\u00adso\u2026\r\nno"}
+    own["text"] = "even\u2009keel"
     cases[len(hands) - 1] |= {"text": "Steady as she goes", "width": 300}
     return [{**case, "seed": 17 * n, "format": "json"} for n, case in enumerate(cases)]
 

@@ -21,7 +21,7 @@ from training.ink.line import Tally
 from training.ink.prepare import LONGEST_INK, Ink, prepare
 
 # The space between two words put side by side, in units: from tight to loose.
-_GAP = (2.5, 5.5)
+GAP = (2.5, 5.5)
 # A text is drawn the more often the rarer its rarest character, by this power, up to this often.
 _RARITY_POWER = 0.35
 _MOST_OFTEN = 8.0
@@ -120,7 +120,7 @@ class Rows:
             if len(row.text) + 2 >= characters:
                 break
             word = self._inks[words[generator.integers(len(words))]]
-            joined = join(row, word, generator.uniform(*_GAP))
+            joined = join(row, word, generator.uniform(*GAP))
             if len(joined.text) < WINDOW_SYMBOLS and len(joined.offsets) < LONGEST_INK:
                 row = joined
         return row

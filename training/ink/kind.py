@@ -1,14 +1,20 @@
 """Handwriting models as a kind that can be trained."""
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+from torch import nn
 
 from models.handwriting import HandwritingConfig, HandwritingModel
 from training.config import Place, Recipe
 from training.ink.corpus import read_pens
 from training.ink.line import Tally
+from training.ink.rows import RowTask
 from training.ink.task import PenTask
 from training.task import Task
+
+T = TypeVar("T", bound=RowTask[Any])
 
 
 class InkTraining:
@@ -22,23 +28,26 @@ class InkTraining:
         return HandwritingModel(HandwritingConfig(**hyperparameters))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
-        tally = Tally()
-        corpus = read_pens(Path(source), tally)
-        if place.rank == 0:
-            print(tally.report())
-        train_inks, validation_inks = corpus.split(recipe.data.validation_fraction)
-        task = PenTask(
-            HandwritingModel(recipe.model).to(place.device),
-            train_inks,
-            validation_inks,
-            recipe.batch.rows,
-            recipe.training.seed,
-            place.rank,
-            place.world,
-        )
-        return task, {
-            "name": corpus.name,
-            "sha256": corpus.sha256,
-            "lines": len(corpus.inks),
-            "points": sum(len(ink.offsets) for ink in corpus.inks),
-        }
+        task, facts, amount = on_pens(PenTask, HandwritingModel, recipe, source, place)
+        return task, facts | {"points": amount}
+
+
+def on_pens(
+    kind: type[T], model: Callable[[Any], nn.Module], recipe: Recipe, source: str, place: Place
+) -> tuple[T, dict[str, Any], int]:
+    """A task on rows of ink, the facts of all ink there is, and its amount."""
+    tally = Tally()
+    corpus = read_pens(Path(source), tally)
+    if place.rank == 0:
+        print(tally.report())
+    parts = corpus.split(recipe.data.validation_fraction)
+    task = kind(
+        model(recipe.model).to(place.device),
+        *parts,
+        recipe.batch.rows,
+        recipe.training.seed,
+        place.rank,
+        place.world,
+    )
+    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)}
+    return task, facts, kind.amount(corpus.inks)

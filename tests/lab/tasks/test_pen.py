@@ -11,6 +11,7 @@ from lab.compare import Laboratory
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.tasks.pen.data import halves, read
+from training.ink.corpus import PenBatch
 from training.ink.prepare import Ink
 from training.ink.task import point_losses
 
@@ -40,10 +41,11 @@ def test_nats_are_the_mean_over_the_points_of_all_rows(
 ) -> None:
     task = laboratory("pen", "layer").trained("layer", 0)
     total = points = 0.0
-    for batch in task._validation:  # type: ignore[attr-defined]
+    for tensors in task._validation:  # type: ignore[attr-defined]
+        batch = PenBatch(*tensors)
         state = task.model.initial_state(batch.points.shape[1])
-        nats, counts, _ = point_losses(task.model.eval(), batch, state)
-        total, points = total + nats.sum().item(), points + counts.sum().item()
+        nats, _ = point_losses(task.model.eval(), batch, state)
+        total, points = total + nats.sum().item(), points + batch.counts.sum().item()
     assert task.validate() == pytest.approx(total / points)
     assert task.figures == {"nats": pytest.approx(total / points)}
 

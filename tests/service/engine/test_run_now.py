@@ -182,6 +182,20 @@ def test_after_one_that_fails_another_runner_is_attested_on_the_engines_thread(
     assert found("evenkeel_engine_faults_total", {"model": "scripted"}) == 1
 
 
+def test_a_recovery_from_one_that_hangs_is_seen() -> None:
+    healed = threading.Event()
+    attests = iter([lambda: True, lambda: healed.wait(20)])
+    more: dict[str, Any] = {"attest": lambda runner: next(attests)(), "another": _Where}
+    with engine(_Failing(None), **more) as started:
+        assert eventually(lambda: started._idle)
+        with pytest.raises(EngineFault):
+            started.run_now(_job())
+        assert eventually(lambda: started.stalled_s > 0)
+        healed.set()
+        assert eventually(lambda: _rested(started, _job()))
+        assert started.stalled_s == 0
+
+
 def test_failures_in_a_row_make_it_not_ready() -> None:
     with engine(_Failing(None), another=lambda: _Failing(None)) as started:
         for _ in range(MOST_FAILURES):

@@ -46,6 +46,11 @@ def test_threads_are_added_while_they_make_it_faster(
     assert len(watch.runners) == len(seconds)
 
 
+def _v1(group: str, quota: int) -> dict[str, str]:
+    """The files of a group of version 1, by the period of 100 ms."""
+    return {f"{group}/cpu.cfs_quota_us": f"{quota}\n", f"{group}/cpu.cfs_period_us": "100000\n"}
+
+
 _IN_A_SLICE = "0::/a.slice/b.service"
 _QUOTAS: dict[str, tuple[str, dict[str, str], int]] = {
     "none": (_IN_A_SLICE, {}, 8),
@@ -62,26 +67,10 @@ _QUOTAS: dict[str, tuple[str, dict[str, str], int]] = {
         2,
     ),
     "v2, the path of its host": ("0::/docker/b6", {"cpu.max": "400000 100000"}, 4),
-    "v1": (
-        "4:cpu,cpuacct:/x\n0::/",
-        {"cpu/x/cpu.cfs_quota_us": "150000\n", "cpu/x/cpu.cfs_period_us": "100000\n"},
-        1,
-    ),
-    "v1, the path of its host": (
-        "9:name=systemd:/\n4:cpu:/docker/b6",
-        {"cpu/cpu.cfs_quota_us": "500000", "cpu/cpu.cfs_period_us": "100000"},
-        5,
-    ),
-    "v1, unlimited": (
-        "4:cpu:/",
-        {"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"},
-        8,
-    ),
-    "v1, another controller": (
-        "4:cpuset:/",
-        {"cpu/cpu.cfs_quota_us": "100000", "cpu/cpu.cfs_period_us": "100000"},
-        8,
-    ),
+    "v1": ("4:cpu,cpuacct:/x\n0::/", _v1("cpu/x", 150000), 1),
+    "v1, the path of its host": ("9:name=systemd:/\n4:cpu:/docker/b6", _v1("cpu", 500000), 5),
+    "v1, unlimited": ("4:cpu:/", _v1("cpu", -1), 8),
+    "v1, another controller": ("4:cpuset:/", _v1("cpu", 100000), 8),
 }
 
 

@@ -74,7 +74,7 @@ def _every_way(words: list[str], count: int) -> Iterator[list[str]]:
         yield [" ".join(words[a:b]) for a, b in pairwise(ends)]
 
 
-@pytest.mark.parametrize("longest", [9, 12, 17, 24])
+@pytest.mark.parametrize("longest", [9, 12, 17, 23, 24, 28])
 def test_lines_are_as_few_as_can_be_and_of_those_the_most_even(longest: int) -> None:
     text = "The quick brown fox jumps over the lazy dog, and so to bed"
     words = text.split(" ")

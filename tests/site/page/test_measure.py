@@ -73,7 +73,7 @@ def _visit(browser: Any) -> dict[str, float]:
     visit.until("() => window.firstStrokeMs")
     used_s = _used_s() - used_s
     first_s = page.evaluate("window.firstStrokeMs") / 1000
-    fetched = sum(size for path, size in shelf.sent.items())
+    fetched = sum(shelf.sent.values())
     visit.wait_done("write")
     page.evaluate(_WRITE, _TEXT)  # fetches its model, and warms up
     line, text = (

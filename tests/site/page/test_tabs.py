@@ -129,6 +129,8 @@ def test_proof_shows_the_verdict_of_this_browser(opened: OpenSite) -> None:
         visit.until(f"() => document.querySelector('{card} p:nth-of-type(2)').textContent")
         runtime = visit.text(f"{card} dl")
         assert "wasm-ort1.30" in runtime
+        # The site reckons the digest anew; the service's fingerprint begins with its own.
+        assert _sample("handwriting")["answer"]["system_fingerprint"].partition("-")[0] in runtime
         verdict, sample = visit[f"{card} .verdict"].all_text_contents()[:2]
         assert re.match(r"Attested on this machine: 640 steps replayed at ", verdict)
         found = re.match(r"([\d,]+) of ([\d,]+) points drawn by the server \((.*)\)", sample)

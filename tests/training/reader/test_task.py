@@ -1,7 +1,6 @@
-"""Reading as something to train on: rows, their loss, and a training that goes on where it was."""
+"""Reading as something to train on: rows, their loss, and that it can be learned."""
 
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,42 +10,18 @@ from contract.alphabets import encode
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import BLANK, best_path
 from models.reader import ReaderConfig, make_reader
-from tests.training.tiny import Interrupted, stop_after, tensors
-from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from tests.training.pens import reader_task
 from training.ink.corpus import PenCorpus
-from training.ink.line import Tally
-from training.ink.prepare import Ink, prepare
-from training.ink.synthetic import random_style, synthetic_lines, write
-from training.loop import CHECKPOINT
+from training.ink.prepare import Ink
+from training.ink.synthetic import random_style, write
 from training.reader.rows import ReadBatch, collate, pieces_of, strokes_of
-from training.reader.task import ReaderTask, row_losses
+from training.reader.task import row_losses
 from training.recipe import read_recipe
-from training.run import carry_out
-
-_ROWS = 6
 
 
-@pytest.fixture(scope="module")
-def corpus() -> PenCorpus:
-    """Synthetic lines, five to a writer, so that rows are put together."""
-    inks = prepare(synthetic_lines(120, 4), Tally())
-    assert len(inks) > 80
-    return PenCorpus(
-        "invented",
-        [Ink(i.text, i.offsets, i.advance, f"w{n // 5}", i.source) for n, i in enumerate(inks)],
-    )
-
-
-def task(corpus: PenCorpus, seed: int = 0, rank: int = 0, world: int = 1) -> ReaderTask:
-    torch.manual_seed(0)
-    train, validation = corpus.split(0.2)
-    model = make_reader(ReaderConfig(units=12))
-    return ReaderTask(model, train, validation[:20], _ROWS, seed, rank, world)
-
-
-def test_a_row_is_cut_as_the_strokes_of_a_caller_are(corpus: PenCorpus) -> None:
+def test_a_row_is_cut_as_the_strokes_of_a_caller_are(pens: PenCorpus) -> None:
     """But for what levelling a line again, and its baseline again, may do to it."""
-    level = [ink for ink in corpus.inks if len(ink.text) > 6][:20]
+    level = [ink for ink in pens.inks if len(ink.text) > 6][:20]
     close = 0
     for ink in level:
         line = line_of([stroke * 7.0 + (90.0, -40.0) for stroke in strokes_of(ink)])
@@ -58,8 +33,8 @@ def test_a_row_is_cut_as_the_strokes_of_a_caller_are(corpus: PenCorpus) -> None:
     assert close >= 15
 
 
-def test_a_hand_is_varied_and_its_strokes_are_not_lost(corpus: PenCorpus) -> None:
-    ink = corpus.inks[0]
+def test_a_hand_is_varied_and_its_strokes_are_not_lost(pens: PenCorpus) -> None:
+    ink = pens.inks[0]
     plain = pieces_of(ink)
     varied = [pieces_of(ink, np.random.default_rng(seed)) for seed in (1, 2)]
     assert plain.tolist() == pieces_of(ink).tolist()
@@ -68,8 +43,8 @@ def test_a_hand_is_varied_and_its_strokes_are_not_lost(corpus: PenCorpus) -> Non
     assert lifts == [len(strokes_of(ink))] * 3
 
 
-def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(corpus: PenCorpus) -> None:
-    inks = corpus.inks[:4]
+def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(pens: PenCorpus) -> None:
+    inks = pens.inks[:4]
     rows = [pieces_of(ink) for ink in inks]
     batch = collate(rows, [ink.text for ink in inks])
     for i, (row, ink) in enumerate(zip(rows, inks, strict=True)):
@@ -98,9 +73,9 @@ def test_the_loss_is_that_of_all_the_ways_to_say_the_text() -> None:
     assert nats[0].item() == pytest.approx(-np.log(total))
 
 
-def test_padding_does_not_change_the_loss(corpus: PenCorpus) -> None:
-    model = task(corpus).model.double()
-    inks = sorted(corpus.inks[:4], key=lambda ink: len(ink.offsets))
+def test_padding_does_not_change_the_loss(pens: PenCorpus) -> None:
+    model = reader_task(pens).model.double()
+    inks = sorted(pens.inks[:4], key=lambda ink: len(ink.offsets))
 
     def nats(some: list[Ink]) -> torch.Tensor:
         batch = collate([pieces_of(ink) for ink in some], [ink.text for ink in some])
@@ -122,53 +97,6 @@ def test_a_row_too_short_for_its_text_is_not_learned_from() -> None:
     assert all(torch.isfinite(p.grad).all() for p in model.parameters() if p.grad is not None)
 
 
-def test_a_batch_is_a_function_of_the_update_alone(corpus: PenCorpus) -> None:
-    forward, backward = task(corpus), task(corpus)
-    updates = (0, 3, 9, 3)
-    batches = {u: forward.batch(u)[0] for u in updates}
-    for update in reversed(updates):
-        again, fresh = backward.batch(update)
-        assert fresh
-        assert all(torch.equal(a, b) for a, b in zip(again, batches[update], strict=True))
-
-
-def test_processes_share_the_rows_of_a_batch(corpus: PenCorpus) -> None:
-    whole = ReadBatch(*task(corpus).batch(5)[0])
-    parts = [ReadBatch(*task(corpus, rank=rank, world=2).batch(5)[0]) for rank in (0, 1)]
-    for rank, part in enumerate(parts):
-        assert torch.equal(part.pieces, whole.pieces[:, rank::2])
-        assert part.symbols.tolist() == whole.symbols[rank::2].tolist()
-        assert part.lengths.tolist() == whole.lengths[rank::2].tolist()
-        assert part.counts.tolist() == whole.counts[rank::2].tolist()
-
-
-def test_no_writer_is_learned_from_and_judged(corpus: PenCorpus) -> None:
-    made = task(corpus)
-    assert not {i.writer for i in made.train_inks} & {i.writer for i in made.validation_inks}
-
-
-def test_without_ink_there_is_no_task(corpus: PenCorpus) -> None:
-    with pytest.raises(ValueError, match="no lines of ink are left for validation"):
-        ReaderTask(make_reader(ReaderConfig(units=5)), corpus.inks, [], _ROWS, 0)
-
-
-def _recipe(path: Path) -> Recipe:
-    return Recipe(
-        kind="reader",
-        data=DataConfig(source=str(path), validation_fraction=0.2),
-        model=ReaderConfig(units=16, output_dropout=0.1),
-        batch=BatchConfig(rows=_ROWS),
-        training=TrainConfig(epochs=0.3, learning_rate=1e-2, warmup_updates=5, average_decay=0.9),
-    )
-
-
-@pytest.fixture(scope="module")
-def saved(corpus: PenCorpus, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("pens") / "invented.npz"
-    corpus.save(path)
-    return path
-
-
 @pytest.mark.parametrize("both_ways", [False, True])
 def test_a_reader_and_its_twin_learn_to_read(both_ways: bool) -> None:
     """Two words of one hand, until they are read."""
@@ -188,22 +116,6 @@ def test_a_reader_and_its_twin_learn_to_read(both_ways: bool) -> None:
     for row, line in enumerate(lines):
         read = best_path(logits[: batch.lengths[row], row].detach().numpy())
         assert "".join(r.character for r in read) == line.text
-
-
-def test_an_interrupted_training_goes_on_where_it_was(
-    saved: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = _recipe(saved)
-    carry_out(recipe, tmp_path / "whole", "cpu", Path())
-    with monkeypatch.context() as patch:
-        stop_after(patch, 9)
-        with pytest.raises(Interrupted):
-            carry_out(recipe, tmp_path / "cut", "cpu", Path())
-    carry_out(recipe, tmp_path / "cut", "cpu", Path())
-    whole, again = tensors(tmp_path / "whole"), tensors(tmp_path / "cut")
-    assert whole.keys() == again.keys()
-    assert all(torch.equal(whole[name], again[name]) for name in whole)
-    assert (tmp_path / "cut" / CHECKPOINT).exists()
 
 
 def test_the_recipes_are_of_a_reader_and_its_twin() -> None:

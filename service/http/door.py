@@ -1,0 +1,85 @@
+"""Refusals at the door: what the queue would not take is not looked at by the framework.
+
+Under overload most requests are refused, and each that goes all the way takes interpreter time from
+those that are served. Whether somebody is let in depends on who asks and for how much, so a small
+body is looked at here, for the least that it may want. The engine judges that by its own rule:
+nobody is refused who would have been let in. Whatever is not clear goes on to the route.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.exceptions import HTTPException
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.catalogue import Models
+from service.errors import Overloaded, ServiceError
+from service.http import record
+from service.http.errors import refuse
+from service.kind import ServiceKind
+
+_MOST_BYTES = 16384  # of a body that is looked at, in a small part of a step's time
+
+
+class Door:
+    """Stands inside of what knows the caller and limits the body; `kinds` have the routes."""
+
+    def __init__(self, app: ASGIApp, models: Models, kinds: Mapping[str, ServiceKind]) -> None:
+        self._app, self._models = app, models
+        self._routes = {
+            path: (kind.model, least)
+            for kind in kinds.values()
+            for path, least in kind.least.items()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or scope["path"] not in self._routes:
+            await self._app(scope, receive, send)
+            return
+        message: Message | HTTPException | None
+        try:
+            message = await receive()
+        except HTTPException as late:  # the framework makes an answer of it
+            message = late
+        error = self._refusal(scope["path"], message)
+        if error is not None:
+            await refuse(error, scope, receive, send)
+            return
+
+        async def again() -> Message:
+            nonlocal message
+            first, message = message, None
+            if isinstance(first, HTTPException):
+                raise first
+            return first or await receive()
+
+        await self._app(scope, again, send)
+
+    def _refusal(self, path: str, message: Message | HTTPException) -> Overloaded | None:
+        if isinstance(message, HTTPException) or message.get("more_body", False):
+            return None
+        body = _read(message.get("body", b""))
+        kind, least = self._routes[path]
+        wanted = None if body is None else least(body)
+        if wanted is None:
+            return None
+        name, steps = wanted
+        try:
+            engine = self._models.pick(name, kind).engine
+        except ServiceError:  # for the route to tell
+            return None
+        error = engine.refusal(steps)
+        if error is not None:
+            record.current().model = engine.name
+        return error
+
+
+def _read(body: bytes) -> dict[str, Any] | None:
+    if len(body) > _MOST_BYTES:
+        return None
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return read if isinstance(read, dict) else None

@@ -1,0 +1,16 @@
+// Numbers as numpy has them.
+
+export const clamp = (x, least, most) => Math.min(Math.max(x, least), most);
+
+export function median(numbers) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+/** To whole numbers: halves go to the even one. */
+export function round(x) {
+  const down = Math.floor(x);
+  if (x - down !== 0.5) return Math.round(x);
+  return down % 2 ? down + 1 : down;
+}

@@ -1,0 +1,104 @@
+"""Pages of the laboratory: what is chained is, what is counted as a lost stroke was one, and the
+decay is that of the last lines beside the first."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import pytest
+
+from lab.legibility import pages
+from lab.legibility.page_sheet import plot_pages
+from lab.legibility.reading import Errors
+from lab.legibility.write_ink import Hand, Pen, Written
+
+_STROKE = np.array([[1, 0, 0], [1, 0, 0], [1, 0, 1]], np.float32)
+
+
+class TellingPen:
+    """Writes the same stroke whatever it is asked for, and keeps who asked. A hand of it is a list
+    of the texts that made it what it is."""
+
+    def __init__(self, after: Sequence[tuple[float, float, float]] = ()) -> None:
+        self.asked: list[tuple[int, list[str], list[list[str]]]] = []
+        self._drawn = np.concatenate([_STROKE, np.array(after, np.float32).reshape(-1, 3)])
+
+    def write(
+        self, texts: list[str], bias: float, seed: int, hands: list[list[str]], further: int = 0
+    ) -> list[Written]:
+        self.asked.append((seed, texts, list(hands)))
+        past = np.arange(len(self._drawn)) == 2  # a point before the end by the rule
+        return [Written(_STROKE, True, self._drawn, past)] * len(texts)
+
+    def hand_after(self, hand: list[str], text: str, ink: np.ndarray) -> list[str]:
+        assert np.array_equal(ink, _STROKE)  # none of what was drawn past the end
+        return [*hand, text]
+
+
+def _written(*, chained: bool) -> TellingPen:
+    pen = TellingPen(after=[(9, 0, 0)])
+    hands = cast(list[Hand], [[], []])
+    found = pages.write_pages(cast(Pen, pen), hands, lines=3, chained=chained)
+    assert [len(page) for page in found] == [3, 3]
+    return pen
+
+
+def test_a_chained_line_goes_on_from_the_one_before_and_another_from_its_hand() -> None:
+    chained, anchored = _written(chained=True), _written(chained=False)
+    texts = [[pages.text_of(page, line) for line in range(3)] for page in range(2)]
+    assert [hands for *_, hands in chained.asked] == [
+        [texts[0][:line], texts[1][:line]] for line in range(3)
+    ]
+    assert [hands for *_, hands in anchored.asked] == [[[], []]] * 3
+
+
+def test_the_noise_of_a_line_is_its_own_and_the_same_either_way() -> None:
+    chained, anchored = _written(chained=True), _written(chained=False)
+    seeds = [seed for seed, *_ in chained.asked]
+    assert len(set(seeds)) == 3
+    assert seeds == [seed for seed, *_ in anchored.asked]
+
+
+def test_every_place_of_the_pages_has_each_text_once() -> None:
+    for line in range(pages.LINES):
+        assert len({pages.text_of(page, line) for page in range(pages.PAGES)}) == pages.PAGES
+
+
+@pytest.mark.parametrize(
+    ("after", "left"),
+    [
+        ([(5, 0, 0), (1, 0, 0)], False),  # on to the next word
+        ([(5, 0, 0), (-5.5, 0, 0)], True),  # and back, for a dot
+        ([(-1, 1, 0)], True),
+        ([(1.9, 0, 0)], True),  # still at the letter
+        ([(5, 0, 0)] * 12 + [(-61, 0, 0)], False),  # beyond those that are looked at
+        ([], False),
+    ],
+)
+def test_a_stroke_is_left_where_the_pen_stays_or_comes_back(
+    after: list[tuple[float, float, float]], left: bool
+) -> None:
+    drawn = np.concatenate([_STROKE, np.array(after, np.float32).reshape(-1, 3)])
+    assert pages.strokes_left(drawn, len(_STROKE)) is left
+
+
+def test_endings_are_counted_by_either_rule() -> None:
+    hands = cast(list[Hand], [[]])
+    found = pages.endings(cast(Pen, TellingPen(after=[(9, 0, 0)])), hands)
+    # The first pen-up past the text is a point before the stroke ends.
+    assert (found.cut_at_pen_up, found.cut_by_rule) == (found.lines, 0)
+    assert found.unended == 0
+    assert pages.endings(cast(Pen, TellingPen(after=[(1, 0, 0)])), hands).cut_by_rule == found.lines
+
+
+def test_decay_is_the_last_quarter_over_the_first() -> None:
+    edits = [1, 3, 50, 50, 50, 50, 2, 6]
+    assert pages.decay([pages.Lines(Errors(n, 10), 0.0, 0.0) for n in edits]) == pytest.approx(2.0)
+
+
+def test_a_page_is_drawn_beside_another(tmp_path: Path) -> None:
+    plot_pages([[_STROKE] * 2, [_STROKE]], tmp_path / "pages.png")
+    png = (tmp_path / "pages.png").read_bytes()
+    assert png.startswith(b"\x89PNG")
+    assert int.from_bytes(png[16:20]) == 2 * 470

@@ -1,0 +1,168 @@
+"""What pens and readers are trained on alike: rows drawn in pools, shared out, and gone on with."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from torch import distributed
+
+from tests.training.pens import Make, pen_recipe, pen_task, reader_recipe, reader_task
+from tests.training.tiny import Interrupted, stop_after, tensors
+from training.config import Recipe
+from training.ink.corpus import PenBatch, PenCorpus, read_pens
+from training.ink.line import Tally
+from training.loop import LOG
+from training.reader.rows import ReadBatch
+from training.run import carry_out
+from training.task import Batch
+
+_BOTH = pytest.mark.parametrize("make", [pen_task, reader_task])
+
+
+@_BOTH
+def test_a_batch_is_a_function_of_the_update_alone(pens: PenCorpus, make: Make) -> None:
+    forward, backward = make(pens), make(pens)
+    updates = (0, 3, 7, 8, 21)
+    batches = {u: forward.batch(u)[0] for u in updates}
+    for update in reversed(updates):  # each of them begins in another pool
+        again, fresh = backward.batch(update)
+        assert fresh
+        assert all(torch.equal(a, b) for a, b in zip(again, batches[update], strict=True))
+    other = make(pens, seed=1).batch(3)[0]
+    assert other[0].shape != batches[3][0].shape or not torch.equal(other[0], batches[3][0])
+
+
+@pytest.mark.parametrize(
+    ("make", "characters"),
+    [(pen_task, lambda b: PenBatch(*b).length), (reader_task, lambda b: ReadBatch(*b).counts)],
+)
+def test_texts_start_short_and_grow(
+    pens: PenCorpus, make: Make, characters: Callable[[Batch], torch.Tensor]
+) -> None:
+    made = make(pens)
+    late = 8 * made.updates_per_epoch
+    first, last = (
+        torch.cat([characters(made.batch(start + i)[0]) for i in range(8)]) for start in (0, late)
+    )
+    assert first.median() < 10
+    assert last.median() > 20
+
+
+@_BOTH
+def test_no_rows_are_drawn_a_second_time(pens: PenCorpus, make: Make) -> None:
+    made = make(pens)
+    late = 8 * made.updates_per_epoch  # texts grow no more
+    one, other = ([made.batch(start + i)[0][0] for i in range(8)] for start in (late, late + 8))
+    assert not any(torch.equal(a, b) for a in one for b in other)
+
+
+@_BOTH
+def test_what_is_learned_from_is_varied_and_what_is_judged_is_not(
+    pens: PenCorpus, make: Make
+) -> None:
+    made = make(pens)
+    plain, again = (made.collated(pens.inks[:4], None)[0] for _ in range(2))
+    one, other = (made.collated(pens.inks[:4], np.random.default_rng(n))[0] for n in (1, 2))
+    assert torch.equal(plain, again)
+    assert not torch.equal(one, plain)
+    assert not torch.equal(one, other)
+
+
+@pytest.mark.parametrize(
+    ("make", "rows_first"),
+    [(pen_task, {"symbols", "length"}), (reader_task, {"lengths", "symbols", "counts"})],
+)
+def test_processes_share_the_rows_of_a_batch(
+    pens: PenCorpus, make: Make, rows_first: set[str]
+) -> None:
+    kind = PenBatch if make is pen_task else ReadBatch
+    whole = make(pens).batch(5)[0]
+    for rank in range(4):
+        made = make(pens, rank=rank, world=4)
+        mine = made.batch(5)[0]
+        for name, ours, theirs in zip(kind._fields, mine, whole, strict=True):
+            part = theirs[rank::4] if name in rows_first else theirs[:, rank::4]
+            assert torch.equal(ours, part), name
+        assert len(made.initial_state()[0]) == len(range(rank, 6, 4))
+
+
+@_BOTH
+def test_the_losses_of_processes_are_on_average_that_of_the_whole_batch(
+    pens: PenCorpus, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although their rows differ in length."""
+    alone = make(pens)
+    whole, _ = alone.batch(5)
+    expected, _ = alone.loss(whole, alone.initial_state())
+    counted = whole[-1].sum()
+    monkeypatch.setattr(distributed, "all_reduce", lambda count: count.copy_(counted))
+    made = [make(pens, rank=rank, world=2) for rank in (0, 1)]
+    losses = [task.loss(task.batch(5)[0], task.initial_state())[0].item() for task in made]
+    assert np.mean(losses) == pytest.approx(expected.item(), rel=1e-5)
+
+
+@_BOTH
+def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
+    pens: PenCorpus, make: Make
+) -> None:
+    made = make(pens)
+    total = count = 0.0
+    for batch in made._validation:
+        nats, _ = made.losses(batch, made.model.initial_state(batch[-1].shape[-1]))
+        total, count = total + nats.double().sum().item(), count + batch[-1].sum().item()
+    assert made.validate() == pytest.approx(total / count)
+    assert made.steps_per_sequence * 256 == pytest.approx(count)
+    assert made.model.training
+
+
+@_BOTH
+def test_a_validation_that_is_no_number_ends_the_training(pens: PenCorpus, make: Make) -> None:
+    made = make(pens)
+    with torch.no_grad():
+        made.model.readout.bias[0] = torch.nan
+    with pytest.raises(ValueError, match="lower the learning rate"):
+        made.validate()
+
+
+@_BOTH
+def test_without_ink_on_both_sides_there_is_no_task(pens: PenCorpus, make: Make) -> None:
+    kind, model = type(make(pens)), make(pens).model
+    few = pens.inks[:1]
+    for train, validation, what in (([], pens.inks, "training"), (few, [], "validation")):
+        with pytest.raises(ValueError, match=f"no lines of ink are left for {what}"):
+            kind(model, train, validation, 4, 0)
+
+
+@pytest.fixture(scope="module", params=[(pen_recipe, pen_task), (reader_recipe, reader_task)])
+def trained(
+    request: pytest.FixtureRequest, saved_pens: Path, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Recipe, Make, Path]:
+    """A finished run, its recipe, and what makes its task."""
+    recipe, make = request.param
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    carry_out(recipe(saved_pens), folder, "cpu", Path())
+    return recipe(saved_pens), make, folder
+
+
+def test_training_learns(trained: tuple[Recipe, Make, Path], saved_pens: Path) -> None:
+    _, make, run = trained
+    untrained = make(read_pens(saved_pens, Tally())).validate()
+    (*_, last) = [json.loads(line) for line in (run / LOG).read_text().splitlines()]
+    assert last["validation_loss"] < untrained - 0.3
+
+
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
+    trained: tuple[Recipe, Make, Path], tmp_path: Path
+) -> None:
+    recipe, _, run = trained
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 9)  # in the second pool of rows
+        with pytest.raises(Interrupted):
+            carry_out(recipe, tmp_path / "cut", "cpu", Path())
+    carry_out(recipe, tmp_path / "cut", "cpu", Path())
+    whole, again = tensors(run), tensors(tmp_path / "cut")
+    assert whole.keys() == again.keys()
+    assert all(torch.equal(whole[name], again[name]) for name in whole)
