@@ -1,27 +1,20 @@
 """A CUDA graph can be captured of every step graph: no node of it would fall back to the CPU."""
 
 from pathlib import Path
-from typing import Any
 
 import onnx
 import pytest
 from onnx import TensorProto, helper
 
-from export.convert import convert
 from export.cuda import known_kernels, without_kernel
 from export.graph import INTEGER, OPSET, ROW_INDEPENDENT
 
 _SHIPPED = sorted(Path(__file__).parents[2].glob("artifacts/*/step*.onnx"))
-# Converted when graphs were of opset 20, in which ReduceMax has no kernel: to be converted again.
-_OF_OPSET_20 = {"handwriting", "shakespeare"}
 
 
-def _shipped(path: Path) -> Any:
-    marks = pytest.mark.xfail(strict=True) if path.parent.name in _OF_OPSET_20 else ()
-    return pytest.param(path, id=f"{path.parent.name}-{path.stem}", marks=marks)
-
-
-@pytest.mark.parametrize("path", [_shipped(path) for path in _SHIPPED])
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=f"{path.parent.name}-{path.stem}") for path in _SHIPPED]
+)
 def test_every_node_of_a_shipped_step_has_a_kernel(path: Path) -> None:
     assert without_kernel(path) == []
 
@@ -34,14 +27,6 @@ def test_every_node_of_a_step_written_now_has_a_kernel(
     paths = sorted((folder / name).glob("step*.onnx"))
     assert paths
     assert [problem for path in paths for problem in without_kernel(path)] == []
-
-
-@pytest.mark.long
-def test_unsigned_products_of_integers_have_none(artifacts: Path, tmp_path: Path) -> None:
-    convert(artifacts / "letters", tmp_path / "letters", quantize=True)
-    problems = without_kernel(tmp_path / "letters" / "step.onnx")
-    assert problems
-    assert all(p.startswith("MatMulInteger") and "uint8 as T1" in p for p in problems)
 
 
 def test_the_table_has_every_operator_that_may_be_exported() -> None:
