@@ -45,8 +45,9 @@ _File = {"exists": True, "dir_okay": False}
 _HERE = "http://127.0.0.1:8000"
 # The longest ending that fits is the format.
 _FORMATS = {
-    ".svg": "svg", ".png": "png", ".inkml": "inkml", ".json": "json", ".plotter.svg": "plotter-svg",
-    ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode", ".nc": "gcode",
+    ".svg": "svg", ".png": "png", ".pdf": "pdf", ".inkml": "inkml", ".json": "json",
+    ".plotter.svg": "plotter-svg", ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode",
+    ".nc": "gcode",
 }  # fmt: skip
 
 
@@ -112,10 +113,21 @@ def write(
         str | None, typer.Option(help="a stored hand, or a JSON file with strokes and their text")
     ] = None,
     bias: Annotated[float | None, typer.Option(help="neatness, 0 to 5")] = None,
+    best_of: Annotated[
+        int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
+    ] = None,
     seed: Seed = None,
     width: Annotated[int | None, typer.Option(help="of the page, in px")] = None,
     line_height: Annotated[float | None, typer.Option(help="in px")] = None,
     stroke_width: Annotated[float | None, typer.Option(help="in px")] = None,
+    page: Annotated[
+        str | None, typer.Option(help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm")
+    ] = None,
+    margin: Annotated[float | None, typer.Option(help="in mm")] = None,
+    paper: Annotated[str | None, typer.Option(help="plain, ruled or squared")] = None,
+    transparent: Annotated[
+        bool, typer.Option("--transparent", help="a PNG without ground")
+    ] = False,
     color: Annotated[str | None, typer.Option(help="#rgb or #rrggbb")] = None,
     url: Url = _HERE,
     api_key: Key = None,
@@ -126,9 +138,10 @@ def write(
     if not endings:
         raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
     asked: dict[str, Any] = {
-        "text": _piped() if text == "-" else text, "model": model, "bias": bias,
+        "text": _piped() if text == "-" else text, "model": model, "bias": bias, "best_of": best_of,
         "seed": seed, "width": width, "line_height": line_height, "stroke_width": stroke_width,
-        "color": color, "format": _FORMATS[max(endings, key=len)],
+        "color": color, "page": _sheet(page), "margin": margin, "paper": paper,
+        "ground": "transparent" if transparent else None, "format": _FORMATS[max(endings, key=len)],
         "style": _json("--style", Path(style).read_text())
         if style and Path(style).is_file() else style,
     }  # fmt: skip
@@ -136,13 +149,15 @@ def write(
     console = Console(stderr=True)
     bar = Progress(console=console, transient=True, disable=not console.is_terminal)
     with _asking(url, api_key, patience) as client, bar:
-        page = Page(asked["format"])
+        ink = Page(asked["format"])
         task = bar.add_task("writing", total=None)
         for event in client.write(**asked):
-            page.add(event)
-            bar.update(task, total=page.characters, completed=page.written)
-        out.write_bytes(page.content())
-    typer.echo(f"{out}, seed {page.seed}", err=True)
+            ink.add(event)
+            bar.update(task, total=ink.characters, completed=ink.written)
+        out.write_bytes(ink.content())
+    typer.echo(f"{out}, seed {ink.seed}", err=True)
+    for line in ink.unreadable:
+        typer.echo(f"evenkeel: not legible enough: {line}", err=True)
 
 
 @main.command()
@@ -236,6 +251,17 @@ def _told(verdict: dict[str, Any] | None) -> str:
         f"error {verdict['max_error']:.1e} of {verdict['bound']:.1e} in {verdict['steps']} steps"
     )
     return f"ok, {error}" if verdict["ok"] else f"failed: {verdict['detail']}"
+
+
+def _sheet(page: str | None) -> str | dict[str, float] | None:
+    """A size by its name, or as it is asked for in mm."""
+    if page is None or "x" not in page:
+        return page
+    try:
+        width, height = map(float, page.split("x"))
+    except ValueError as error:
+        raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
+    return {"width": width, "height": height}
 
 
 def _json(option: str, text: str) -> Any:

@@ -4,6 +4,9 @@ import base64
 import json
 from typing import Any
 
+_BYTES = ("png", "pdf")  # which come in base64
+_OF_THE_END = ("finish_reason", "legibility", "candidate")
+
 
 class Page:
     """Adds up events; `characters` of them are asked for, and so many have been `written`."""
@@ -21,6 +24,11 @@ class Page:
     def seed(self) -> int:
         """Of all that is chance in it."""
         return int(self._head["seed"])
+
+    @property
+    def unreadable(self) -> list[str]:
+        """The texts of lines that are not legible enough."""
+        return [line["text"] for line in self._lines if line.get("finish_reason") == "unreadable"]
 
     def add(self, event: dict[str, Any]) -> None:
         """The next event."""
@@ -41,7 +49,7 @@ class Page:
         if self._format == "json":
             return json.dumps(self._head | {"lines": self._lines} | self._tail).encode()
         drawing = str(self._tail["drawing"])
-        return base64.b64decode(drawing) if self._format == "png" else drawing.encode()
+        return base64.b64decode(drawing) if self._format in _BYTES else drawing.encode()
 
     def _draw(self, event: dict[str, Any], line: dict[str, Any]) -> None:
         if not line["strokes"]:
@@ -51,5 +59,4 @@ class Page:
                 line["strokes"].append([])
             line["strokes"][-1].append([x, y])
             self._up = up > 0.5
-        if "finish_reason" in event:
-            line["finish_reason"] = event["finish_reason"]
+        line |= {name: event[name] for name in _OF_THE_END if name in event}

@@ -4,6 +4,7 @@ Each kind of model has a subclass of `Manifest` with what it alone has to say.
 """
 
 import hashlib
+import json
 import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -78,30 +79,32 @@ class Graphs(Strict):
 
 
 class Runners(Strict):
-    """The graphs of either runner."""
+    """The graphs of either runner; `cuda` are those of a step for CUDA, where they are others."""
 
     scan: Graphs
     step: Graphs
+    cuda: Graphs | None = None
 
     def files(self) -> list[str]:
         """The names of all graphs."""
-        return [*self.scan.files().values(), *self.step.files().values()]
+        each = (self.scan, self.step, self.cuda)
+        return [name for graphs in each if graphs for name in graphs.files().values()]
 
 
 class Variant(Strict):
     """How the graphs differ from the network as trained, for speed, when asked to.
 
-    `folded`: the first layer's projected input comes from a table. `quantized`: matrix products are
-    of 8-bit integers.
+    `folded`: the first layer's projected input comes from a table. Older manifests also say that
+    nothing is `quantized`; a model of eight bits is one as trained (`Manifest.precision`).
     """
 
     folded: bool = False
-    quantized: bool = False
+    quantized: Literal[False] = False
 
     @property
     def exact(self) -> bool:
         """Whether the graphs compute what the network does, operation by operation."""
-        return not (self.folded or self.quantized)
+        return not self.folded
 
 
 EXACT = Variant()
@@ -172,6 +175,16 @@ class Manifest(Strict):
         if self.provenance.get("golden_mode") == "evaluation":
             cause = "; its batch norm computes another function in evaluation mode than in training"
         return f"the parity report is red: {', '.join(red)}{cause}"
+
+    @property
+    def precision(self) -> str:
+        """Of the matrices: `float32`, or `int8` of eight bits."""
+        return str(self.hyperparameters.get("precision", "float32"))
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 that identifies the content of all its files together."""
+        return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
         """Indented JSON with a newline at its end."""

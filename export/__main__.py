@@ -1,18 +1,14 @@
 """The export command line: `python -m export COMMAND`, for training, conversion and proof."""
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
-import torch
-from torch import distributed
-
 from export.convert import convert, read_artifact
 from export.kinds import KINDS
+from training.command import add_training_options, train
 from training.command import run as run_command
-from training.recipe import read_recipe
-from training.run import carry_out, data_folder
+from training.run import data_folder
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,13 +20,13 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m export", description=__doc__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    train = commands.add_parser("train", help="train a recipe; resumes a run that was interrupted")
-    train.set_defaults(command=_train)
+    train_ = commands.add_parser("train", help="train a recipe; resumes a run that was interrupted")
+    train_.set_defaults(command=train)
     build = commands.add_parser("build", help="train, convert and verify")
     build.add_argument("--artifact", type=Path, help="folder to write (artifacts/RECIPE)")
     build.set_defaults(command=_build)
-    for command in (train, build):
-        _add_training_options(command)
+    for command in (train_, build):
+        add_training_options(command)
 
     convert_ = commands.add_parser(
         "convert", help="turn a finished run, or an artifact again, into an artifact"
@@ -40,7 +36,9 @@ def _parser() -> argparse.ArgumentParser:
     convert_.add_argument(
         "--fold", action="store_true", help="look the first layer's projected input up in a table"
     )
-    convert_.add_argument("--quantize", action="store_true", help="8-bit matrix products")
+    convert_.add_argument(
+        "--quantize", action="store_true", help="round the matrices to eight bits, untrained"
+    )
     convert_.set_defaults(
         command=lambda o: convert(o.source, o.artifact, fold=o.fold, quantize=o.quantize)
     )
@@ -57,33 +55,6 @@ def _parser() -> argparse.ArgumentParser:
     for kind in KINDS.values():
         kind.add_commands(commands)
     return parser
-
-
-def _add_training_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
-    command.add_argument("--data", help="text file or folder to train on instead")
-    command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
-    command.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="TABLE.KEY=VALUE",
-        help="change one value of the recipe; may be repeated",
-    )
-    command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
-
-
-def _train(options: argparse.Namespace) -> None:
-    settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
-    run = options.out or Path("runs", Path(options.recipe).stem)
-    if "WORLD_SIZE" in os.environ:
-        distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
-    try:
-        carry_out(read_recipe(options.recipe, settings), run, options.device, data_folder())
-    finally:
-        # A group that is left to the interpreter's end can abort the process there.
-        if distributed.is_initialized():
-            distributed.destroy_process_group()
 
 
 def _verify(
@@ -114,7 +85,7 @@ def _build(options: argparse.Namespace) -> int:
     name = Path(options.recipe).stem
     options.out = options.out or Path("runs", name)
     artifact = options.artifact or Path("artifacts", name)
-    _train(options)
+    train(options)
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
     return _verify(artifact, full=False, record=True, brief=True)

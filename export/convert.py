@@ -5,6 +5,7 @@ manifest that says what everything is.
 import platform
 import shutil
 import tempfile
+from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,29 +30,38 @@ from export.graph import OPSET, layer_normalizations
 from export.kinds import KINDS
 from export.variant import GraphWriter
 from models.norms import fold as fold_weights
+from models.quantized import as_floats, integer_matrices, load_weights
 from training import checkpoint
+from training.kinds import KINDS as TRAINED
 from training.loop import CHECKPOINT
+
+# What only some models have behind them: the artifact they were trained on from, and a rounding.
+_HISTORY = ("from", "rounded")
+_ROUNDED = "after training, which was in float32"
 
 # File by runner and by whether options that leave symbols out are in the graph.
 GRAPHS = {
     "scan": {"plain": "model.onnx", "filtered": "model-filtered.onnx"},
     "step": {"plain": "step.onnx", "filtered": "step-filtered.onnx"},
+    "cuda": {"plain": "step-cuda.onnx", "filtered": "step-cuda-filtered.onnx"},
 }
 
 
 def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool = False) -> None:
     """Write the best weights of a run as an artifact folder, all of it or nothing; or those of
-    another artifact, with the graphs of today. `fold` and `quantize` make a faster variant.
+    another artifact, with the graphs of today. `fold` makes a faster variant; `quantize` rounds the
+    matrices to eight bits, for which they were not trained, and the provenance says so.
 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
     weights or a variant its model cannot have.
     """
     model, facts = read_source(source)
+    if quantize:
+        model, facts = _in_eight_bits(model, facts)
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as name:
         folder = Path(name)
-        variant = Variant(folded=fold, quantized=quantize)
-        write_artifact(folder, artifact.name, model, facts, variant)
+        write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
         if (source / MANIFEST).exists():
             _keep_extras(source, folder)
         if artifact.exists():
@@ -82,6 +92,16 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     return model, facts
 
 
+def _in_eight_bits(model: nn.Module, facts: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
+    kind = KINDS[facts["kind"]]
+    if "precision" not in {field.name for field in fields(TRAINED[kind.name].config)}:
+        raise ValueError(f"a {kind.name} model has no matrices of eight bits")
+    facts = facts | {"model": facts["model"] | {"precision": "int8"}, "rounded": _ROUNDED}
+    eight = kind.model(facts["model"])
+    load_weights(eight, as_floats(fold_weights(model)).state_dict())
+    return eight, facts
+
+
 def write_artifact(
     folder: Path, name: str, model: nn.Module, facts: dict[str, Any], variant: Variant = EXACT
 ) -> None:
@@ -92,19 +112,24 @@ def write_artifact(
     graphs = {
         runner: {o: f for o, f in files.items() if o == "plain" or kind.filters}
         for runner, files in GRAPHS.items()
+        if runner != "cuda" or integer_matrices(model)
     }
     plain = step = writer.step(filtered=False)
     for runner, files in graphs.items():
         for options, file in files.items():
-            filtered = options == "filtered"
-            step = writer.write(folder / file, scan=runner == "scan", filtered=filtered)
+            step = writer.write(
+                folder / file,
+                scan=runner == "scan",
+                filtered=options == "filtered",
+                signed=runner == "cuda",
+            )
     kind.golden(model, facts, variant).save(folder / GOLDEN)
     unfolded = {"layer_normalizations_unfolded": layer_normalizations(model)}
     MANIFESTS[kind.name](
         name=name,
         kind=kind.name,
         hyperparameters=facts["model"],
-        graphs=Runners(scan=Graphs(**graphs["scan"]), step=Graphs(**graphs["step"])),
+        graphs=Runners(**{runner: Graphs(**files) for runner, files in graphs.items()}),
         ports=writer.ports(step),
         filters=tuple(p.name for p in step.row_ports if p not in plain.row_ports),
         layer_normalizations=layer_normalizations(step),
@@ -122,16 +147,20 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     now = {"python": platform.python_version(), "onnxruntime": onnxruntime.__version__}
     now |= {p: version(p) for p in packages}
     again = {"converted_with": now} if "versions" in facts else {}
-    return again | {
-        "data": facts["data"],
-        "batch": facts["batch"],
-        "training": facts["training"],
-        "updates": facts["progress"]["best_update"],
-        "validation_loss": facts["progress"]["best_loss"],
-        "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
-        "opset": OPSET,
-        "versions": facts.get("versions", now),
-    }
+    return (
+        again
+        | {name: facts[name] for name in _HISTORY if name in facts}
+        | {
+            "data": facts["data"],
+            "batch": facts["batch"],
+            "training": facts["training"],
+            "updates": facts["progress"]["best_update"],
+            "validation_loss": facts["progress"]["best_loss"],
+            "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
+            "opset": OPSET,
+            "versions": facts.get("versions", now),
+        }
+    )
 
 
 def _facts_again(manifest: Manifest) -> dict[str, Any]:
@@ -139,6 +168,7 @@ def _facts_again(manifest: Manifest) -> dict[str, Any]:
     trained = manifest.provenance
     facts = {"kind": manifest.kind, "model": manifest.hyperparameters}
     facts |= {name: trained[name] for name in ("data", "batch", "training", "versions")}
+    facts |= {name: trained[name] for name in _HISTORY if name in trained}
     return facts | {
         "progress": {
             "best_update": trained["updates"],

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.utils import parametrize
 
 from contract.golden import Arrays
 from contract.noise import LEAST_UNIFORM
@@ -65,6 +66,7 @@ class Sample:
         return {"forced": symbols, "force": force} | noise
 
 
+@parametrize.cached()  # integers are made floats once, not once a step
 @torch.no_grad()
 def draw(
     step: Step, row: dict[str, Tensor], noise: Arrays, margin: float = 0.0, seed: int = 0
@@ -95,6 +97,7 @@ def draw(
     return Sample(torch.stack(symbols), used, row)
 
 
+@parametrize.cached()
 @torch.no_grad()
 def read(step: Step, sample: Sample) -> dict[str, Tensor]:
     """The outputs `(T, B, ...)` of a step in PyTorch that reads a sample, by port."""

@@ -37,8 +37,8 @@ ROW_INDEPENDENT = frozenset(
     Transpose Unsqueeze Where
     """.split()  # noqa: SIM905
 )
-# The same, of integers; in quantised graphs alone.
-INTEGER = frozenset({"QuantizeLinear", "MatMulInteger"})
+# The same, of integers; in graphs of models with integer matrices alone.
+INTEGER = frozenset({"DequantizeLinear", "MatMulInteger", "QuantizeLinear"})
 # The same, in graphs that no service runs: those of `lab`.
 UNSERVED = frozenset({"Relu", "Shape", "Softmax"})
 # More than this inline is a weight that was folded or copied, not a constant of the graph.

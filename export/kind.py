@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from contract.golden import Arrays, Golden
 from contract.manifest import EXACT, Finding, Variant
 from export.golden import Sample
-from export.graph import Rewrite
 from export.parity.report import Evidence, Report
 from models.generation import Step
 from training.kinds import KINDS as TRAINED
@@ -23,7 +22,7 @@ class ExportKind(ABC, Generic[M]):
     """One kind of model, from its trained weights to an artifact and its proof.
 
     `filters` says whether its row options can leave symbols out, which takes a graph of its own;
-    `variants` whether it can be folded and quantised.
+    `variants` whether it can be folded.
     """
 
     name: str
@@ -46,10 +45,6 @@ class ExportKind(ABC, Generic[M]):
     def served_as(self, model: M) -> dict[str, Any]:
         """In which of PyTorch's modes a model is served, and whatever else that means."""
         return {"golden_mode": "training"}
-
-    def rewrite(self, model: M, variant: Variant) -> Rewrite | None:
-        """What a variant changes in an exported graph, if anything."""
-        return None
 
     def derived(self, model: M, variant: Variant) -> dict[str, Tensor]:
         """The tensors a variant adds to the weights."""

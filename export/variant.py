@@ -1,8 +1,8 @@
 """How the graphs of an artifact are written, exact or as a variant that is faster.
 
-The exact artifact differs in nothing from the network as trained. Whatever a variant adds is
-derived from the weights, lies in `derived.safetensors` beside them, and has a parity report of its
-own; which variants there are is for the kind of model to say.
+The exact artifact differs in nothing from the network as trained, its matrices of float32 or of
+eight bits. Whatever a variant adds is derived from the weights, lies in `derived.safetensors`
+beside them, and has a parity report of its own; which variants there are is for the kind to say.
 """
 
 from dataclasses import dataclass, field
@@ -15,10 +15,12 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contract.manifest import DERIVED, EXACT, WEIGHTS, Port, Ports, Variant
-from export.graph import Rewrite, export_graph
+from export.graph import export_graph
+from export.integers import integer_products
 from export.kind import ExportKind
 from models import generation
 from models.generation import Step
+from models.quantized import as_floats
 
 
 @dataclass(slots=True)
@@ -35,18 +37,22 @@ class GraphWriter:
 
     def __post_init__(self) -> None:
         if not self.variant.exact and not self.kind.variants:
-            raise ValueError(f"a {self.kind.name} model can be neither folded nor quantized")
+            raise ValueError(f"a {self.kind.name} model cannot be folded")
 
     def step(self, *, filtered: bool) -> Step:
         """What is exported; `filtered` adds the options that leave symbols out, if any."""
-        return self.kind.step(self.model, filtered=filtered, variant=self.variant)
+        return self.kind.step(as_floats(self.model), filtered=filtered, variant=self.variant)
 
-    def write(self, path: Path, *, scan: bool, filtered: bool) -> Step:
-        """One graph over the weights beside it; returns its step. Raises `ConversionError` when it
-        breaks a promise."""
+    def write(self, path: Path, *, scan: bool, filtered: bool, signed: bool = False) -> Step:
+        """One graph over the weights beside it, whose bytes are `signed` or not; returns its step.
+        Raises `ConversionError` when it breaks a promise."""
         step = self.step(filtered=filtered)
         files = self._tensors(path.parent)
-        ir.save(export_graph(step, *files, scan=scan, rewrite=self._rewrite()), path)
+
+        def rewrite(graph: ir.Model) -> dict[str, list[str]]:
+            return integer_products(graph, self.model, signed=signed)
+
+        ir.save(export_graph(step, *files, scan=scan, rewrite=rewrite), path)
         return step
 
     def ports(self, step: Step) -> Ports:
@@ -68,11 +74,8 @@ class GraphWriter:
             self._written[folder] = files
         return self._written[folder]
 
-    def _rewrite(self) -> Rewrite | None:
-        return self.kind.rewrite(self.model, self.variant)
-
     def _derived(self) -> dict[str, Tensor]:
-        return self.kind.derived(self.model, self.variant)
+        return self.kind.derived(as_floats(self.model), self.variant)
 
 
 def _describe(ports: tuple[generation.Port, ...]) -> tuple[Port, ...]:

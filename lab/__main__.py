@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from lab.command import add_verbs
+from lab.legibility import chosen
 from lab.legibility import pages as ink_pages
 from lab.legibility import report as legible
 from lab.reading import report as reading
@@ -51,6 +52,12 @@ def _parser() -> argparse.ArgumentParser:
     )
     ink_pages.add_options(pages)
     pages.set_defaults(command=ink_pages.run)
+    choice = commands.add_parser(
+        "chosen",
+        help="have Tesseract read the best of four draws, chosen by the reader, beside one",
+    )
+    chosen.add_options(choice)
+    choice.set_defaults(command=chosen.run)
     report = commands.add_parser(
         "report", help="write docs/measured.md and the table of docs/paper.md"
     )

@@ -16,6 +16,7 @@ from contract.alphabets import ALPHABET, WINDOW_SYMBOLS
 from contract.mixture import outputs_of
 from models.cells import CELLS, CellKind, State
 from models.norms import NormKind
+from models.quantized import LARGEST_INPUT, Precision, check_precision, round_matrices
 from models.stack import Dropout, Stack
 from models.window import SoftWindow
 
@@ -24,7 +25,8 @@ POINT = 3  # dx, dy, and 1 where the pen leaves the paper after the point
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HandwritingConfig:
-    """Hyper-parameters of a handwriting network; `window` Gaussians 0 is the prediction network."""
+    """Hyper-parameters of a handwriting network; `window` Gaussians 0 is the prediction network,
+    `precision` that of the matrices."""
 
     cell: CellKind = "lstm"
     norm: NormKind = "layer"
@@ -33,8 +35,10 @@ class HandwritingConfig:
     mixtures: int = 20
     window: int = 10
     embedding: int = 64
+    precision: Precision = "float32"
 
     def __post_init__(self) -> None:
+        check_precision(self.precision, self.norm)
         if self.norm == "batch":
             raise ValueError("model.norm is 'batch'; a pen has no batch: 'layer', 'weight', 'none'")
         least = 2 if self.window else 1
@@ -74,6 +78,8 @@ class HandwritingModel(nn.Module):
             above -= 1
         self.above = Stack(inputs, config.units, above, config.cell, config.norm, Dropout())
         self.readout = nn.Linear(config.layers * config.units, outputs_of(config.mixtures))
+        if config.precision == "int8":
+            round_matrices(self)
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -82,6 +88,13 @@ class HandwritingModel(nn.Module):
             return self.above.state_names
         first = tuple(f"first_{name}" for name in self.first.state_names)
         return (*first, "kappa", "window", *self.above.state_names)
+
+    def hidden_inputs(self) -> set[str]:
+        """The names of the matrices whose inputs are hidden units, between -1 and 1."""
+        layers = range(len(self.above.cells))
+        names = {f"above.cells.{layer}.weight_h" for layer in layers}
+        names |= {f"above.cells.{layer}.weight_x" for layer in layers[1:]}
+        return names | {"first.weight_h", "window.parameters_of.weight", "readout.weight"}
 
     def initial_state(self, batch: int) -> State:
         """Zeros: a tensor per state name."""
@@ -101,7 +114,7 @@ class HandwritingModel(nn.Module):
         """
         x = _with_constant(points)
         if not self.config.window:
-            y, state = self.above(x, state)
+            y, state = self.above(self._seen(x), state)
             return self.readout(y), state
         assert text is not None, "the synthesis network needs a text"
         lower, upper = self._split(state)
@@ -112,7 +125,7 @@ class HandwritingModel(nn.Module):
             hidden.append(lower[0])
             windows.append(lower[-1])
         h = torch.stack(hidden)  # (T, B, H)
-        y, upper = self.above(torch.cat([x, torch.stack(windows), h], dim=-1), upper)
+        y, upper = self.above(self._seen(x, torch.stack(windows), h), upper)
         return self.readout(torch.cat([h, y], dim=-1)), (*lower, *upper)
 
     def step(
@@ -123,22 +136,28 @@ class HandwritingModel(nn.Module):
         (B, 1)` is the constant beside the point, where it need not be made at every step."""
         x = (point, torch.ones_like(point[..., :1]) if one is None else one)
         if not self.config.window:
-            y, state = self.above.step(torch.cat(x, dim=-1), state)
+            y, state = self.above.step(self._seen(*x), state)
             return self.readout(y), state, point.new_zeros(len(point), 0)
         assert text is not None, "the synthesis network needs a text"
         lower, upper = self._split(state)
         lower, weights = self._first_step(x, lower, *self._look(text))
-        y, upper = self.above.step(torch.cat([*x, lower[-1], lower[0]], dim=-1), upper)
+        y, upper = self.above.step(self._seen(*x, lower[-1], lower[0]), upper)
         return self.readout(torch.cat([lower[0], y], dim=-1)), (*lower, *upper), weights
 
     def _first_step(
         self, x: tuple[Tensor, ...], lower: State, embedded: Tensor, beyond: Tensor
     ) -> tuple[State, Tensor]:
         *recurrent, kappa, window = lower
-        projected = self.first.project(torch.cat([*x, window], dim=-1))
+        projected = self.first.project(self._seen(*x, window))
         after = self.first.step(projected, tuple(recurrent))
         window, kappa, weights = self.window(after[0], kappa, embedded, beyond)
         return (*after, kappa, window), weights
+
+    def _seen(self, *parts: Tensor) -> Tensor:
+        """What a layer sees side by side, no larger than an integer product takes it."""
+        seen = torch.cat(parts, dim=-1)
+        whole = self.config.precision == "int8"
+        return seen.clamp(-LARGEST_INPUT, LARGEST_INPUT) if whole else seen
 
     def _look(self, text: Text) -> tuple[Tensor, Tensor]:
         """The embedded text `(B, U, E)`, and where it is over `(B, U)`."""

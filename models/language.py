@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from contract.alphabets import VOCABULARY
 from models.cells import CellKind, State
 from models.norms import LONGEST_STEP, NormKind
+from models.quantized import Precision, check_precision, round_matrices
 from models.stack import Dropout, Stack
 
 
@@ -18,6 +19,7 @@ class LanguageConfig:
     """Hyper-parameters of a `LanguageModel`; `units` per layer, dropout rates per path.
 
     Batch norm keeps statistics of its own for steps up to `longest_step`; other norms have none.
+    `precision` is that of the matrices.
     """
 
     cell: CellKind = "lstm"
@@ -29,6 +31,10 @@ class LanguageConfig:
     input_dropout: float = 0.0
     recurrent_dropout: float = 0.0
     output_dropout: float = 0.0
+    precision: Precision = "float32"
+
+    def __post_init__(self) -> None:
+        check_precision(self.precision, self.norm)
 
 
 class LanguageModel(nn.Module):
@@ -49,6 +55,15 @@ class LanguageModel(nn.Module):
             config.longest_step,
         )
         self.readout = nn.Linear(config.layers * config.units, VOCABULARY)
+        if config.precision == "int8":
+            round_matrices(self)
+
+    def hidden_inputs(self) -> set[str]:
+        """The names of the matrices whose inputs are hidden units, between -1 and 1."""
+        layers = range(self.config.layers)
+        names = {f"stack.cells.{layer}.weight_h" for layer in layers}
+        names |= {f"stack.cells.{layer}.weight_x" for layer in layers[1:]}
+        return names | {"readout.weight"}
 
     def initial_state(self, batch: int) -> State:
         """Zeros: one tensor per state name of the stack."""

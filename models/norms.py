@@ -12,6 +12,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
+from models.quantized import make_plain, settle
+
 NormKind = Literal["layer", "batch", "weight", "none"]
 Model = TypeVar("Model", bound=nn.Module)
 
@@ -151,21 +153,25 @@ def make_layer_norm(kind: NormKind, features: int) -> nn.Module:
 
 
 def fold(model: Model) -> Model:
-    """A copy to serve: under weight norm its matrices are plain parameters `weight_x`, `weight_h`.
+    """A copy to serve: under weight norm its matrices are plain parameters `weight_x`, `weight_h`;
+    matrices of eight bits are integers.
 
-    They are computed in float64 and rounded once, so no machine's float32 norms are in them. The
-    copy is the model of the artifact, for PyTorch and onnxruntime alike; the float32 matrices
+    The former are computed in float64 and rounded once, so no machine's float32 norms are in them.
+    The copy is the model of the artifact, for PyTorch and onnxruntime alike; the float32 matrices
     training itself used differ from it by their own rounding. Other norms are copied as they are.
     """
-    dtype = next(model.parameters()).dtype
-    folded = copy.deepcopy(model).double()
+    folded = settle(copy.deepcopy(model))
     for module in folded.modules():
-        if parametrize.is_parametrized(module):
-            # Not remove_parametrizations: it changes a class that the copy shares with the model.
+        if _has_weight_norm(module):
             assert isinstance(module.parametrizations, nn.ModuleDict)
-            plain = {name: getattr(module, name).detach() for name in module.parametrizations}
-            module.__class__ = parametrize.type_before_parametrizations(module)
-            del module.parametrizations
-            for name, matrix in plain.items():
-                module.register_parameter(name, nn.Parameter(matrix))
-    return folded.to(dtype)
+            names, dtype = list(module.parametrizations), next(module.parameters()).dtype
+            module.double()
+            make_plain(module, {name: getattr(module, name).to(dtype) for name in names})
+            module.to(dtype)
+    return folded
+
+
+def _has_weight_norm(module: nn.Module) -> bool:
+    return parametrize.is_parametrized(module) and any(
+        isinstance(m, WeightNorm) for m in module.modules()
+    )

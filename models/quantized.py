@@ -1,90 +1,156 @@
-"""A language model with 8-bit matrix products: what `convert --quantize` serves, in PyTorch.
+"""Matrices of eight bits: integers that share a unit in each row, rounded in training as served.
 
-Weights are integers per output column, inputs integers on a fixed scale: a hidden unit lies in
-(-1, 1) whatever the text, so nothing depends on the data of a batch and a row keeps its bits.
-Shapes: T time, B batch, N outputs, K inputs.
+A model of `precision = "int8"` is the network it is in float32, but for its matrices. In training
+each use rounds them anew from float32 weights, and the gradient passes the rounding unchanged (the
+straight-through estimator, Bengio, Leonard and Courville 2013). Served, they are the integers.
+
+Their inputs keep the precision of float32, which a served graph carries as several bytes
+(`export/integers.py`). Inputs of one byte would be faster with many rows, but then no two
+implementations compute the same: a rounding of float32 that moves a hidden unit over the border of
+a byte becomes an error of 1e-2. Shapes: N outputs, K inputs.
 """
 
 import copy
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal, TypeVar
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.overrides import TorchFunctionMode
+from torch.autograd import Function
+from torch.nn.utils import parametrize
 
-from models.cells import State
-from models.language import LanguageModel
+Precision = Literal["float32", "int8"]
+Model = TypeVar("Model", bound=nn.Module)
 
 # Two products of an unsigned byte and such a weight fit 16 bits: CPUs without VNNI add them there.
 LARGEST_WEIGHT = 64
-ZERO_POINT = 128
-_LARGEST_INPUT = 127
-
-
-def input_scales(model: LanguageModel, *, folded: bool = False) -> dict[str, float]:
-    """For each matrix that is quantised, what one unit of its integer input is worth; in a folded
-    model a table stands for the first of them, and tables are exact."""
-    embedded = model.embedding.weight.detach().abs().max().item()
-    scales = {"readout.weight": 1.0}
-    for layer in range(model.config.layers):
-        if layer or not folded:
-            scales[f"stack.cells.{layer}.weight_x"] = 1.0 if layer else embedded
-        scales[f"stack.cells.{layer}.weight_h"] = 1.0
-    return {name: largest / _LARGEST_INPUT for name, largest in scales.items()}
+# Inputs that are no hidden units are this large at most; a product takes larger ones for this.
+LARGEST_INPUT = 256.0
 
 
 def integers(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """A matrix `(N, K)` as int8 `(N, K)` and the worth of a unit in each of its rows, `(N,)`."""
-    scale = weight.abs().amax(1) / LARGEST_WEIGHT
-    scale = torch.where(scale > 0, scale, 1.0)
-    return torch.round(weight / scale.unsqueeze(1)).to(torch.int8), scale
+    """A matrix `(N, K)` as int8 `(K, N)`, halves rounded to the even one, and the worth of a unit
+    in each of its rows, `(N,)`."""
+    unit = weight.abs().amax(1) / LARGEST_WEIGHT
+    unit = torch.where(unit > 0, unit, 1.0)
+    return torch.round(weight / unit.unsqueeze(1)).to(torch.int8).t().contiguous(), unit
 
 
-class QuantizedLanguageModel(LanguageModel):
-    """The same network with rounded matrices, and rounded inputs wherever one is multiplied.
+class EightBits(nn.Module):
+    """A parametrisation for training: the matrix that the integers of a float32 one stand for."""
 
-    It is stepped, in training's batch too: no gradient passes a rounding, so it is never trained.
-    """
-
-    def __init__(self, model: LanguageModel, *, folded: bool = False) -> None:
-        nn.Module.__init__(self)  # of a folded weight norm the configuration knows nothing
-        self.config = model.config
-        self.embedding, self.stack, self.readout = copy.deepcopy(
-            (model.embedding, model.stack, model.readout)
-        )
-        self._scales = input_scales(model, folded=folded)
-        for name in self._scales:
-            weight = self.get_parameter(name)
-            whole, scale = integers(weight.detach())
-            weight.data = whole * scale.unsqueeze(1)
-
-    def forward(self, tokens: Tensor, state: State) -> tuple[Tensor, State]:
-        """All steps: `tokens (T, B)` to logits `(T, B, V)`, and the state after."""
-        logits = []
-        for token in tokens:
-            one, state = self.step(token, state)
-            logits.append(one)
-        return torch.stack(logits), state
-
-    def step(self, token: Tensor, state: State) -> tuple[Tensor, State]:
-        """One step: `token (B,)` to logits `(B, V)`, and the state after."""
-        with _RoundedInputs({id(self.get_parameter(n)): s for n, s in self._scales.items()}):
-            return super().step(token, state)
+    def forward(self, weight: Tensor) -> Tensor:
+        rounded: Tensor = _StraightThrough.apply(weight)
+        return rounded
 
 
-class _RoundedInputs(TorchFunctionMode):
-    """Rounds the input of `F.linear` where its weight, by identity, has a scale."""
+class Integers(nn.Module):
+    """A parametrisation for serving: `original0` are the integers, `original1` the units."""
 
-    def __init__(self, scales: dict[int, float]) -> None:
-        super().__init__()
-        self._scales = scales
+    def forward(self, whole: Tensor, unit: Tensor) -> Tensor:
+        return (whole.to(unit.dtype) * unit).t()
 
-    def __torch_function__(
-        self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
-    ) -> Any:
-        if func is F.linear and id(args[1]) in self._scales:
-            scale = self._scales[id(args[1])]
-            whole = torch.round(args[0] / scale).clamp(-ZERO_POINT, ZERO_POINT - 1)
-            args = (whole * scale, *args[1:])
-        return func(*args, **(kwargs or {}))
+    def right_inverse(self, weight: Tensor) -> tuple[Tensor, Tensor]:
+        return integers(weight)
+
+
+class _StraightThrough(Function):
+    @staticmethod
+    def forward(ctx: Any, weight: Tensor) -> Tensor:
+        whole, unit = integers(weight)
+        return (whole.to(unit.dtype) * unit).t()
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient
+
+
+def check_precision(precision: Precision, norm: str) -> None:
+    """Raise `ValueError` for a precision there is none of, or that the norm cannot have."""
+    if precision not in ("float32", "int8"):
+        raise ValueError(f"model.precision is {precision!r}; it must be 'float32' or 'int8'")
+    if precision == "int8" and norm == "weight":
+        raise ValueError("model.norm is 'weight', whose matrices are computed; not with 'int8'")
+
+
+def round_matrices(model: nn.Module) -> None:
+    """Put every matrix of a model, tables of embeddings aside, under `EightBits`."""
+    for module in list(model.modules()):
+        if isinstance(module, nn.Embedding):
+            continue
+        matrices = [n for n, p in module.named_parameters(recurse=False) if p.dim() == 2]
+        for name in matrices:
+            parametrize.register_parametrization(module, name, EightBits())
+
+
+def settle(model: Model) -> Model:
+    """The model with its matrices as the integers they are rounded to, which learn no more; in
+    place. One without `EightBits` stays what it is."""
+    for module in list(model.modules()):
+        if _has(module, EightBits):
+            plain = {n: p.original for n, p in _parametrizations(module).items()}
+            for name, weight in make_plain(module, plain).items():
+                weight.requires_grad_(False)
+                # Unsafe says only that the integers are not of the type of the matrix.
+                parametrize.register_parametrization(module, name, Integers(), unsafe=True)
+    return model
+
+
+def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
+    """Give a model the weights of one that differs from it in no more than its precision, float32
+    there. Raises `ValueError` where they are not of the same shapes."""
+    own = {
+        name.replace("parametrizations.", "").removesuffix(".original"): name
+        for name in model.state_dict()
+    }
+    try:
+        model.load_state_dict({own.get(name, name): t for name, t in weights.items()})
+    except RuntimeError as error:
+        raise ValueError(f"those weights are of another model: {error}") from error
+
+
+def integer_matrices(model: nn.Module) -> dict[str, str]:
+    """By the name of each matrix that is settled, where its integers and units are, but for the
+    `0` or `1` at the end."""
+    return {
+        f"{place}.{name}": f"{place}.parametrizations.{name}.original"
+        for place, module in model.named_modules()
+        if _has(module, Integers)
+        for name in _parametrizations(module)
+    }
+
+
+def as_floats(model: Model) -> Model:
+    """A copy of a settled model whose matrices are plain parameters, as a float32 model's are; a
+    model without integers is its own."""
+    if not integer_matrices(model):
+        return model
+    plain = copy.deepcopy(model)
+    for module in list(plain.modules()):
+        if _has(module, Integers):
+            make_plain(module, {n: getattr(module, n) for n in _parametrizations(module)})
+    config: Any = plain.config
+    plain.config = replace(config, precision="float32")
+    return plain
+
+
+def make_plain(module: nn.Module, weights: dict[str, Tensor]) -> dict[str, nn.Parameter]:
+    """Put plain parameters in the place of everything that is parametrised in a module."""
+    # Not remove_parametrizations: it changes a class that copies of the module share.
+    module.__class__ = parametrize.type_before_parametrizations(module)
+    del module.parametrizations
+    parameters = {name: nn.Parameter(weight.detach()) for name, weight in weights.items()}
+    for name, parameter in parameters.items():
+        module.register_parameter(name, parameter)
+    return parameters
+
+
+def _has(module: nn.Module, kind: type[nn.Module]) -> bool:
+    return parametrize.is_parametrized(module) and any(
+        isinstance(p[0], kind) for p in _parametrizations(module).values()
+    )
+
+
+def _parametrizations(module: nn.Module) -> dict[str, Any]:
+    assert isinstance(module.parametrizations, nn.ModuleDict)
+    return dict(module.parametrizations.items())

@@ -8,7 +8,6 @@ later changes nothing of what serves.
 """
 
 import hashlib
-import json
 import os
 import stat
 from collections.abc import Iterator
@@ -33,11 +32,9 @@ _LARGEST_MANIFEST_BYTES = 1 << 20
 _LARGEST_GRAPH_BYTES = 1 << 20
 _LARGEST_WEIGHTS_BYTES = 4 << 30
 _LARGEST_FILE_BYTES = 64 << 20
-# Bounds are a few times the rounding of float32, 1e-4 of what an output varies by; of quantised
-# models, whose values round to other integers, the error of quantisation. Above this they would
-# let other models pass.
+# Bounds are a few times the rounding of float32, 1e-4 of what an output varies by. Above this they
+# would let other models pass.
 _LOOSEST = 0.01
-_LOOSEST_QUANTIZED = 0.5
 
 
 class ArtifactError(Exception):
@@ -91,15 +88,16 @@ def load_artifact(folder: Path) -> Artifact:
         if name not in manifest.files:
             raise ArtifactError(f"{path}: files: {name} is not among them")
     sizes = {name: _check_file(folder / name, sha) for name, sha in manifest.files.items()}
-    for graphs, scan in ((manifest.graphs.scan, True), (manifest.graphs.step, False)):
-        _check_graphs(folder, manifest, graphs, sizes, scan=scan)
+    runners = manifest.graphs
+    for graphs, scan in ((runners.scan, True), (runners.step, False), (runners.cuda, False)):
+        if graphs is not None:
+            _check_graphs(folder, manifest, graphs, sizes, scan=scan)
     try:
         golden = Golden.load(folder / GOLDEN)
         _check_golden(golden, manifest)
     except ValueError as error:
         raise ArtifactError(f"{folder}: {_short(error)}") from error
-    files = json.dumps(manifest.files, sort_keys=True).encode()
-    return Artifact(folder, manifest, golden, hashlib.sha256(files).hexdigest())
+    return Artifact(folder, manifest, golden, manifest.digest)
 
 
 def artifact_folders(root: Path) -> list[Path]:
@@ -168,10 +166,9 @@ def _check_golden(golden: Golden, manifest: Manifest) -> None:
         if given != {p.name: (p.dtype, p.shape) for p in expected}:
             raise ValueError(f"{GOLDEN}: {what} are not those of the graphs")
     for name, bound in golden.bounds.items():
-        loosest = _LOOSEST_QUANTIZED if manifest.variant.quantized else _LOOSEST
-        if not bound <= loosest * (spread := golden.truth[name].std()):
+        if not bound <= _LOOSEST * (spread := golden.truth[name].std()):
             raise ValueError(
-                f"{GOLDEN}: the bound of {name} is {bound:.3g}; it must be at most {loosest} of "
+                f"{GOLDEN}: the bound of {name} is {bound:.3g}; it must be at most {_LOOSEST} of "
                 f"how much that varies, {spread:.3g}"
             )
 

@@ -25,7 +25,8 @@ OPERATORS = frozenset(
     Unsqueeze Where
     """.split()  # noqa: SIM905
 )
-QUANTIZED = frozenset({"QuantizeLinear", "MatMulInteger"})
+# The same of models whose matrices are integers.
+INTEGER = frozenset({"DequantizeLinear", "MatMulInteger", "QuantizeLinear"})
 
 # Numbers of ONNX's element types, and the bytes an element takes.
 _ELEMENTS = {"float32": 1, "int64": 7, "bool": 9}
@@ -54,7 +55,7 @@ def check_graph(
     outputs = [*_values(after), *_values(ports.output, scan=scan)]
     _check_values("outputs", graph.outputs, outputs)
     _check_tensors(graph.tensors, sizes)
-    operators = OPERATORS | QUANTIZED if manifest.variant.quantized else OPERATORS
+    operators = OPERATORS | INTEGER if manifest.precision == "int8" else OPERATORS
     _check_nodes(graph, {tensor.name: tensor for tensor in graph.tensors}, operators)
     _check_scans(graph.nodes, {p.name for p in ports.step}, int(scan))
 

@@ -13,7 +13,7 @@ from service.online import Online
 from service.state import Edge
 
 # Of a request's body, as JSON that nobody has checked: the model it names and the fewest steps that
-# its first job can take, or None where that is not clear.
+# its first job can take, 1 at least; None where that is not clear.
 Least = Callable[[dict[str, Any]], tuple[str, int] | None]
 
 

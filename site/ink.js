@@ -69,6 +69,10 @@ async function laidOut(model, body) {
   const { alphabet, ink } = model.manifest;
   const text = written(body.text, `${alphabet.characters}\n`);
   if (!text.trim()) throw new Refusal("text has nothing but spaces", "text");
+  for (const name of ["page", "margin", "paper"]) {
+    if (name in body) throw new Refusal(`this page has no ${name}; the service does`, name);
+  }
+  if (body.best_of > 1) throw new Refusal("best_of needs a reader; this page has none", "best_of");
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
   const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);

@@ -37,7 +37,7 @@ _KINDS = {"text": "language", "ink": "handwriting", "reader": "reader"}
 # A kind that is built on another: what it reads is what that one writes.
 _BUILT_ON = {"reader": "ink"}
 _REGISTRIES = {"kinds.py", "manifests.py"}
-_OF_NO_KIND = {"cells", "norms", "stack", "recurrence", "generation"}
+_OF_NO_KIND = {"cells", "norms", "stack", "quantized", "recurrence", "generation"}
 _LONGEST_FILE = 400
 _TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".html", ".js", ".css", ".sh", ""}
 _NOT_OURS = {".git", ".venv", "runs", "data", "artifacts", "build", "dist", "__pycache__"}

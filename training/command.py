@@ -1,10 +1,19 @@
-"""How every command line of the project is run: settings of PyTorch, errors, exit codes."""
+"""How every command line of the project is run: settings of PyTorch, errors, exit codes. And the
+command that trains.
+"""
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from torch import distributed
 
 from training.loop import keep_freed_memory, use_fast_float32
+from training.recipe import read_recipe
+from training.run import carry_out, data_folder
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
@@ -20,3 +29,40 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     except KeyboardInterrupt:
         print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
         return 130
+
+
+def add_training_options(command: argparse.ArgumentParser) -> None:
+    """The options of `train`."""
+    command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
+    command.add_argument("--data", help="text file or folder to train on instead")
+    command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
+    command.add_argument(
+        "--from",
+        dest="start",
+        type=Path,
+        metavar="ARTIFACT",
+        help="begin with its weights; it may be of another precision",
+    )
+    command.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="TABLE.KEY=VALUE",
+        help="change one value of the recipe; may be repeated",
+    )
+    command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+
+
+def train(options: argparse.Namespace) -> None:
+    """Carry a recipe out, alone or as one of the processes that `torchrun` started."""
+    settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
+    folder = options.out or Path("runs", Path(options.recipe).stem)
+    if "WORLD_SIZE" in os.environ:
+        distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
+    try:
+        recipe = read_recipe(options.recipe, settings)
+        carry_out(recipe, folder, options.device, data_folder(), options.start)
+    finally:
+        # A group that is left to the interpreter's end can abort the process there.
+        if distributed.is_initialized():
+            distributed.destroy_process_group()

@@ -21,10 +21,13 @@ class DataConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BatchConfig:
-    """`rows` side by side in an update, `steps` of each; kinds with whole rows have no steps."""
+    """`rows` side by side in an update, `steps` of each; kinds with whole rows have no steps, and
+    short rows at first if they are `growing`, which a model that is trained on need not go through.
+    """
 
     rows: int = 64
     steps: int = 100
+    growing: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

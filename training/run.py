@@ -1,16 +1,18 @@
 """A run: a recipe carried out in a folder, with a checkpoint, a log and a plot to show for it."""
 
 import os
+import sys
 from dataclasses import asdict
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 from torch import distributed
 
 from training.config import Place, Recipe
-from training.curves import plot_losses
 from training.kinds import KINDS
 from training.loop import CHECKPOINT, LOG, Trainer
+from training.start import begin_from
 
 
 def data_folder() -> Path:
@@ -18,11 +20,14 @@ def data_folder() -> Path:
     return Path(os.environ.get("EVENKEEL_DATA", "data"))
 
 
-def carry_out(recipe: Recipe, run: Path, device: str, folder: Path) -> None:
+def carry_out(
+    recipe: Recipe, run: Path, device: str, folder: Path, start: Path | None = None
+) -> None:
     """Train in the folder `run`, or go on with the run that is there.
 
-    A relative data source is looked for in `folder` first. Raises `ValueError` for data
-    that is missing or too small, and for a run of other settings.
+    A relative data source is looked for in `folder` first. A new run begins with the weights of the
+    artifact `start`, if there is one. Raises `ValueError` for data that is missing or too small, an
+    artifact of another model, and for a run of other settings.
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
@@ -37,11 +42,23 @@ def carry_out(recipe: Recipe, run: Path, device: str, folder: Path) -> None:
         "model": asdict(recipe.model),
         "batch": asdict(recipe.batch),
     }
+    if start is not None:
+        facts["from"] = begin_from(start, task.model, recipe.kind)
     trainer = Trainer(task, recipe.training, run, facts)
     trainer.run()
     if rank == 0:
-        plot_losses(run / LOG, run / "loss.png", f"{run.name} on {data['name']}", kind.unit)
+        _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
         if task.steps_per_sequence is not None:
             print(f"that is {loss * task.steps_per_sequence:.1f} nats/sequence")
+
+
+def _plot(run: Path, title: str, unit: str) -> None:
+    """The losses of the log as a picture, where there is something to draw with."""
+    if find_spec("matplotlib") is None:
+        print(f"{run / LOG}: not drawn, as there is no matplotlib", file=sys.stderr)
+        return
+    from training.curves import plot_losses
+
+    plot_losses(run / LOG, run / "loss.png", title, unit)

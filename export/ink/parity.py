@@ -20,6 +20,7 @@ from export.parity.served import Graph, differing_bytes, follow
 from export.variant import GraphWriter
 from models import mixture
 from models.handwriting import HandwritingModel
+from models.quantized import integer_matrices
 
 # Densities have no upper limit: where a Gaussian is narrow, nats amplify the rounding of its mean.
 MAX_LOG_DENSITY_ERROR = 1e-4
@@ -41,7 +42,9 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
         _structure(writer, evidence),
         *findings,
         padding(served.scan, drawn),
-        *bits.findings(served, work, evidence.extent, SEED),
+        *bits.findings(
+            served, work, evidence.extent, SEED, integers=bool(integer_matrices(model))
+        ),
         *operators.operators()[0],
     ], curves)  # fmt: skip
 

@@ -140,12 +140,13 @@ def bits(comparison: BitComparison) -> Finding:
     )  # fmt: skip
 
 
-def control(unpacked: ServedGraph, work: Work) -> Finding:
+def control(unpacked: ServedGraph, work: Work, *, integers: bool = False) -> Finding:
     """That the comparison can fail: without prepacking it must.
 
     A network of one unit has no sum whose order could matter: its products have one term each, or
-    their result is lost in a layer norm of one feature. There alone, single products of onnxruntime
-    stand in, without prepacking as well; from two units on, the graph itself has to differ.
+    their result is lost in a layer norm of one feature. Products of `integers` have sums, but
+    integer ones. There alone, single products of onnxruntime stand in, without prepacking as well;
+    everywhere else the graph itself has to differ.
     """
     comparison = BitComparison(unpacked, work)
     for batch in (2, 9, LARGEST_BATCH):
@@ -157,11 +158,12 @@ def control(unpacked: ServedGraph, work: Work) -> Finding:
     powerless = comparison.differing == 0
     if powerless:
         detail = "without prepacking nothing differs: it has no power"
-    if powerless and unpacked.single:
+    if powerless and (unpacked.single or integers):
         products = operators.compare_operator("Gemm", prepacking=False)
         powerless = products.differing_rows == 0
         detail = (
-            f"one unit has no sums that could differ; of {products.rows:,} rows of wider products "
+            f"{'integers have' if integers else 'one unit has'} no sums that could differ; of "
+            f"{products.rows:,} rows of {'float' if integers else 'wider'} products "
             f"{products.differing_rows:,} differ without prepacking"
         )
     return Finding(name="bits, control", value=float(powerless), bound=0, detail=detail)
@@ -180,7 +182,5 @@ def findings(
     ]
     comparison = compare_everything(alone, others, work, seed)
     unpacked = served.graph("scan", most, prepacking=False)
-    found = [bits(comparison)]
-    if not integers:  # their sums have no order to lose, with prepacking or without
-        found.append(control(unpacked, work))
+    found = [bits(comparison), control(unpacked, work, integers=integers)]
     return [*found, cost(alone, unpacked, work)] if extent.timed else found

@@ -14,16 +14,12 @@ from torch import Tensor, nn
 
 from contract.alphabets import START_TOKEN, VOCABULARY
 from contract.golden import Arrays, Golden
-from contract.manifest import Variant
 from contract.noise import UniformStream
 from contract.text import GREEDY, NEUTRAL
 from export.golden import BOUND_FACTOR, MARGIN, Sample, draw
 from models.generation import LanguageStep
 from models.language import LanguageModel
-from models.quantized import QuantizedLanguageModel
 
-# A quantised model's distribution moves more, where a value rounds to the other integer.
-_QUANTIZED_MARGIN = 1e-2
 _SEED = 20160721  # any constant: the same model always gets the same golden vectors
 # What the golden rows ask for, beyond the model's own distribution.
 _ROWS: tuple[dict[str, float], ...] = (
@@ -96,38 +92,26 @@ def _logits(model: nn.Module, tokens: Tensor) -> Tensor:
     return logits
 
 
-def golden(model: LanguageModel, facts: dict[str, Any], variant: Variant) -> Golden:
-    """Rows of every option, in golden mode and at the batch of training.
-
-    A quantised model is bounded by its distance to the exact one: a value beside the border of two
-    integers may round to the other, which is far more than rounding of float32, and far less than
-    quantisation; it could also move a symbol over the border of a filter, so its rows are neutral.
-    """
-    exact, rows, margin = model, _ROWS, MARGIN
-    if variant.quantized:
-        model = QuantizedLanguageModel(model, folded=variant.folded)
-        rows, margin = _ROWS[:2], _QUANTIZED_MARGIN
+def golden(model: LanguageModel, facts: dict[str, Any]) -> Golden:
+    """Rows of every option, in golden mode and at the batch of training."""
     batch, steps = facts["batch"]["rows"], facts["batch"]["steps"]
-    batches = -(-len(rows) // batch)
-    drawn = sample(model, steps, batches * batch, _SEED, margin, rows)
+    batches = -(-len(_ROWS) // batch)
+    drawn = sample(model, steps, batches * batch, _SEED, MARGIN, _ROWS)
 
     def in_batches(network: LanguageModel) -> Tensor:
         parts = [drawn.of(slice(i * batch, (i + 1) * batch)) for i in range(batches)]
         return torch.cat([golden_logits(network, part) for part in parts], dim=1)
 
     float32, float64 = in_batches(model), in_batches(copy.deepcopy(model).double())
-    kept = slice(len(rows))
+    kept = slice(len(_ROWS))
     error = (float32.double() - float64).abs()
-    bound = BOUND_FACTOR * error.max().item()
-    if variant.quantized:
-        bound = (float64 - in_batches(copy.deepcopy(exact).double())).abs().max().item()
     mine = drawn.of(kept)
     return Golden(
         steps=mine.drawn(),
         rows=mine.rows(),
-        filtered=np.array([any(name in row for name in _FILTERS) for row in rows]),
+        filtered=np.array([any(name in row for name in _FILTERS) for row in _ROWS]),
         truth={"logits": float64[:, kept].numpy()},
-        bounds={"logits": bound},
+        bounds={"logits": BOUND_FACTOR * error.max().item()},
         exact={"next": mine.symbols.numpy()},
         training_error=error[:, kept].max().item(),
     )

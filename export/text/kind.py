@@ -7,11 +7,9 @@ from torch import Tensor
 from contract.golden import Arrays, Golden
 from contract.manifest import EXACT, Finding, Variant
 from export.golden import Sample
-from export.graph import Rewrite
 from export.kind import ExportKind
 from export.parity.report import Evidence, Report
 from export.text import golden, parity
-from export.text.quantize import derived_tensors, quantize
 from export.variant import GraphWriter
 from models.generation import LanguageStep
 from models.language import LanguageModel
@@ -19,7 +17,7 @@ from models.tabulated import TabulatedLanguageModel
 
 
 class TextExport(ExportKind[LanguageModel]):
-    """Bytes in, the next byte out; options that leave bytes out; folded and in 8 bits if asked."""
+    """Bytes in, the next byte out; options that leave bytes out; folded if asked."""
 
     name = "language"
     filters = True
@@ -40,21 +38,15 @@ class TextExport(ExportKind[LanguageModel]):
         network = TabulatedLanguageModel(model) if variant.folded else model
         return LanguageStep(network, filtered=filtered)
 
-    def rewrite(self, model: LanguageModel, variant: Variant) -> Rewrite | None:
-        if not variant.quantized:
-            return None
-        return lambda graph: quantize(graph, model, folded=variant.folded)
-
     def derived(self, model: LanguageModel, variant: Variant) -> dict[str, Tensor]:
-        folded = variant.folded
-        tensors = derived_tensors(model, folded=folded) if variant.quantized else {}
-        return tensors | ({"table": TabulatedLanguageModel(model).table.detach()} if folded else {})
+        table = TabulatedLanguageModel(model).table.detach() if variant.folded else None
+        return {} if table is None else {"table": table}
 
     def sample(self, model: LanguageModel, steps: int, batch: int, seed: int) -> Sample:
         return golden.sample(model, steps, batch, seed)
 
     def golden(self, model: LanguageModel, facts: dict[str, Any], variant: Variant) -> Golden:
-        return golden.golden(model, facts, variant)
+        return golden.golden(model, facts)
 
     def compare(
         self, model: LanguageModel, sample: Sample, outputs: Arrays, emitted: Any

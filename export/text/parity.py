@@ -15,20 +15,17 @@ from export.golden import Sample
 from export.parity import bits, numbers, operators
 from export.parity.report import SEED, Evidence, Report
 from export.parity.served import follow, read
-from export.text import quantized
 from export.text.golden import options, sample, training_logits
 from export.text.numbers import log_probability, sampling, score
 from export.variant import GraphWriter
 from models.language import LanguageModel
-from models.quantized import QuantizedLanguageModel
+from models.quantized import integer_matrices
 from training.files import files_below
 from training.text.data import PYTHON_REFERENCE, Corpus, read_corpus, streams
 
 
 def report(writer: GraphWriter, evidence: Evidence) -> Report:
-    """Every comparison, exact or of 8-bit products as the artifact is."""
-    if writer.variant.quantized:
-        return _quantized(writer, evidence)
+    """Every comparison."""
     model, served = _model(writer), evidence.served
     drawn = sample(model, evidence.sampled_steps, evidence.rows, SEED)
     outputs, draws = follow(served.step, drawn)
@@ -119,30 +116,17 @@ def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
     yield from (str(place) for place in sizes if sizes[place] == data["bytes"])
 
 
-def _quantized(writer: GraphWriter, evidence: Evidence) -> Report:
-    """8-bit products against the same in PyTorch, what they cost in bits per byte, and the bits."""
-    model, served = _model(writer), evidence.served
-    drawn = sample(model, evidence.sampled_steps, evidence.rows, SEED)
-    rounded = QuantizedLanguageModel(model, folded=writer.variant.folded)
-    part = drawn.first(evidence.manifest.provenance["batch"]["steps"])
-    emulation, curves = quantized.emulation(model, rounded, served.scan, part)
-    findings = [emulation, quantized.loss("sampled text", model, served.scan, drawn)]
-    text, note = validation_text(evidence)
-    if text is not None:
-        findings.append(quantized.loss("validation text", model, served.scan, text))
-    return Report(findings + _bits(model, evidence, integers=True), curves, note)
-
-
 def _structure(writer: GraphWriter, evidence: Evidence) -> Finding:
     wide = replace(writer, model=copy.deepcopy(writer.model).double())
     drawn = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return numbers.structure(wide, drawn, training_logits, "logits")
 
 
-def _bits(model: LanguageModel, evidence: Evidence, *, integers: bool = False) -> list[Finding]:
+def _bits(model: LanguageModel, evidence: Evidence) -> list[Finding]:
     """The bits of mixed work, and those of single operators."""
     drawn = sample(model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED + 1)
     work = make_work(drawn, SEED)
+    integers = bool(integer_matrices(model))
     findings = bits.findings(evidence.served, work, evidence.extent, SEED, integers=integers)
     return [*findings, *operators.operators()[0]]
 

@@ -42,7 +42,7 @@ _SEED = 20261122
 _ENDINGS = 240
 # Points after an end among which a stroke that was cut off would have been.
 _FURTHER = 12
-_TEXTS = (
+TEXTS = (
     "the boat sailed over quiet water", "nobody knew what she had found",
     "we walked home along the river", "please bring some bread and milk",
     "every layer keeps an even keel", "his letters were never answered",
@@ -110,7 +110,7 @@ def run(options: argparse.Namespace) -> int:
 
 def text_of(page: int, line: int) -> str:
     """Every place of the pages has each text once."""
-    return _TEXTS[(page + 3 * line) % len(_TEXTS)]
+    return TEXTS[(page + 3 * line) % len(TEXTS)]
 
 
 def write_pages(

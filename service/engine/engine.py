@@ -6,7 +6,6 @@ is parked: its state is a value. The engine knows tensors by role, not text or i
 """
 
 import logging
-import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -123,24 +122,20 @@ class Engine:
                 return
             asked = terms.current()
             if not going_on:
-                self._refuse(len(jobs), jobs[0].steps_expected(), asked)
+                if asked.deadline_s <= time.monotonic():
+                    raise _late()
+                if error := self._overload(len(jobs), jobs[0].steps_expected(), asked):
+                    raise error
             self._schedule.add(jobs, asked)
             self._metrics.waiting.set(len(self._schedule.waiting))
             self._wake.notify()
 
     def refusal(self, steps: int) -> Overloaded | None:
-        """What `submit` would raise for one job of so many steps, or more of them; None if that
-        would be let in, or is nothing to refuse for its length."""
+        """What `submit` would raise of whoever asks for so many steps, at least; None if it might
+        let them in, or has another reason not to."""
         with self._wake:
-            if steps < 1 or not self.ready or self._stopping:
-                return None
-            try:
-                self._refuse(1, steps, terms.current())
-            except Overloaded as error:
-                return error
-            except DeadlineExceeded:
-                return None
-        return None
+            able = self.ready and not self._stopping
+            return self._overload(1, steps, terms.current()) if able else None
 
     def run_now(self, job: GivenSteps) -> bool:
         """Run a short job on this thread if nothing else is to do; whether it has ended.
@@ -175,22 +170,11 @@ class Engine:
         step_s = self._pace.step_s(1, filtered=job.filtered)
         return steps <= self._limits.chunk_steps and steps * step_s <= _SHORT_S
 
-    def _refuse(self, count: int, steps: int, asked: Terms) -> None:
-        """Raise `Overloaded` if so many jobs, the first of so many steps, had better come later,
-        `DeadlineExceeded` if it is too late for them."""
+    def _overload(self, count: int, steps: int, asked: Terms) -> Overloaded | None:
+        most_s = min(self._limits.max_wait_s, asked.deadline_s - time.monotonic())
+        step_s = self._pace.wait_s(self._runner.width)
         size = self._limits.queue_size
-        if not self._schedule.has_room(asked.caller, count, size):
-            raise Overloaded(f"the queue is full ({size} requests may wait)")
-        left_s = asked.deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise _late()
-        before = self._schedule.work_before(asked.caller, steps)
-        wait_s = before * self._pace.wait_s(self._runner.width)
-        most_s = min(self._limits.max_wait_s, left_s)
-        if wait_s > most_s:
-            error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
-            error.retry_after_s = max(1, math.ceil(wait_s - most_s))
-            raise error
+        return self._schedule.overload(asked.caller, count, steps, size, step_s, most_s)
 
     def _loop(self) -> None:
         try:

@@ -6,7 +6,7 @@ of them on by T steps. Shapes: T steps, B rows that run, W slots.
 
 import logging
 import platform
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,6 +17,7 @@ import onnxruntime as ort
 
 from contract.golden import Arrays
 from service.artifact import Artifact, ArtifactError
+from service.engine.bundle import Bundle
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -169,8 +170,10 @@ class SlotRunner:
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
         ports = artifact.manifest.ports
-        graphs = artifact.manifest.graphs.step
         device = runtime.provider
+        graphs = artifact.manifest.graphs.step
+        if device == "cuda":
+            graphs = artifact.manifest.graphs.cuda or graphs
         filters = set(artifact.manifest.filters)
 
         def buffers(group: str) -> dict[str, ort.OrtValue]:
@@ -182,29 +185,30 @@ class SlotRunner:
             }
 
         self._state = (buffers("state"), buffers("state"))
-        self._steps, self._row, self._outputs = (buffers(g) for g in ("step", "row", "output"))
-        self._host = {
-            p.name: np.full((self.width, *p.shape), p.initial, p.dtype)
-            for p in (*ports.step, *ports.row)
-        }
+        self._inputs = Bundle((*ports.step, *ports.row), self.width, device)
+        self._outputs = Bundle(ports.output, self.width, device)
         self._bindings = {}
         for filtered, file in ((False, graphs.plain), (True, graphs.filtered)):
             if file is not None:
                 session = runtime.session(artifact, file)
-                row = {n: v for n, v in self._row.items() if filtered or n not in filters}
-                self._bindings[filtered] = (session, [self._bind(session, row, i) for i in (0, 1)])
+                absent = () if filtered else filters
+                sides = [self._bind(session, absent, source) for source in (0, 1)]
+                self._bindings[filtered] = (session, sides)
         self._current = 0
 
     def _bind(
-        self, session: ort.InferenceSession, row: dict[str, ort.OrtValue], source: int
+        self, session: ort.InferenceSession, absent: Collection[str], source: int
     ) -> tuple[ort.IOBinding, ort.RunOptions]:
         binding = session.io_binding()
-        for name, value in (self._state[source] | self._steps | row).items():
+        for name, value in self._state[source].items():
             binding.bind_ortvalue_input(name, value)
+        for name, place in self._inputs.places.items():
+            if name not in absent:
+                binding.bind_input(name, *place)
         for name, value in self._state[1 - source].items():
             binding.bind_ortvalue_output(f"{name}_after", value)
-        for name, value in self._outputs.items():
-            binding.bind_ortvalue_output(name, value)
+        for name, place in self._outputs.places.items():
+            binding.bind_output(name, *place)
         options = ort.RunOptions()
         options.add_run_config_entry("gpu_graph_id", str(source + 1))
         return binding, options
@@ -221,20 +225,20 @@ class SlotRunner:
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
         chosen = np.asarray(slots)
         for name, array in row.items():
-            self._host[name][chosen] = array
-            self._row[name].update_inplace(self._host[name])
+            self._inputs.host[name][chosen] = array
         session, bindings = self._bindings[filtered]
         total = len(next(iter(steps.values())))
-        columns: dict[str, list[np.ndarray]] = {name: [] for name in self._outputs}
+        columns: dict[str, list[np.ndarray]] = {name: [] for name in self._outputs.places}
         for t in range(total):
             for name, array in steps.items():
-                self._host[name][chosen] = array[t]
-                self._steps[name].update_inplace(self._host[name])
+                self._inputs.host[name][chosen] = array[t]
+            self._inputs.send()
             binding, options = bindings[self._current]
             session.run_with_iobinding(binding, options)
             self._current = 1 - self._current
-            for name, value in self._outputs.items():
-                columns[name].append(value.numpy()[chosen])
+            self._outputs.fetch()
+            for name, column in columns.items():
+                column.append(self._outputs.host[name][chosen])
         return {name: np.stack(values) for name, values in columns.items()}
 
 

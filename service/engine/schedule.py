@@ -4,13 +4,14 @@ Decisions alone, no threads and no tensors; the engine carries them out between 
 """
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from service.engine.jobs import Job
 from service.engine.terms import Terms
-from service.errors import ServiceError
+from service.errors import Overloaded, ServiceError
 
 
 @dataclass(slots=True)
@@ -103,6 +104,20 @@ class Schedule:
         self.waiting.remove(ticket)
         ticket.placed_s, ticket.ran = now_s, False
         self.slots[slot] = ticket
+
+    def overload(
+        self, caller: str, count: int, steps: int, size: int, step_s: float, most_s: float
+    ) -> Overloaded | None:
+        """Why so many jobs of a caller, the first of so many steps, had better come later: no room
+        in a queue of `size`, or more than `most_s` until their turn, at `step_s` a step."""
+        if not self.has_room(caller, count, size):
+            return Overloaded(f"the queue is full ({size} requests may wait)")
+        wait_s = self.work_before(caller, steps) * step_s
+        if wait_s <= most_s:
+            return None
+        error = Overloaded(f"others would hold it up for {wait_s:.1f} s; at most {most_s:.1f}")
+        error.retry_after_s = max(1, math.ceil(wait_s - most_s))
+        return error
 
     def work_before(self, caller: str, steps: int) -> int:
         """Steps of those who wait that would run before another job of `caller` had done `steps`:

@@ -34,7 +34,8 @@ class Door:
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] not in self._routes:
+        posted = scope["type"] == "http" and scope["method"] == "POST"
+        if not posted or scope["path"] not in self._routes:
             await self._app(scope, receive, send)
             return
         message: Message | HTTPException | None

@@ -29,11 +29,12 @@ class DrawnUsage(Answer):
 
 
 class PageHead(AnswerHead):
-    """The page; lengths in px."""
+    """The page, or all of its `pages` below one another; lengths in px."""
 
     style: str | None
-    width: int
-    height: int
+    width: float
+    height: float
+    pages: int | None = None
 
 
 class Drawn(PageHead):

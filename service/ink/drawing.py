@@ -7,6 +7,7 @@ from typing import Any
 from service.ink import plotter
 from service.ink.inkml import to_inkml
 from service.ink.page import Page
+from service.ink.pdf import to_pdf
 from service.ink.png import to_png
 
 _Draw = Callable[[Page], str | bytes]
@@ -16,9 +17,14 @@ def _for_plotters(write: Callable[..., str]) -> _Draw:
     return lambda page: write(page.strokes(), page.layout, len(page.lines))
 
 
+_GROUNDS = {"white": "white", "transparent": None}
 _FORMATS: dict[str, tuple[str, _Draw]] = {
     "svg": ("image/svg+xml", Page.svg),
-    "png": ("image/png", lambda page: to_png(page.svg())),
+    "png": ("image/png", lambda page: to_png(page.svg(), _GROUNDS[page.body.ground])),
+    "pdf": (
+        "application/pdf",
+        lambda page: to_pdf([line.strokes() for line in page.lines], page.layout, page.text),
+    ),
     "inkml": ("application/inkml+xml", lambda page: to_inkml(page.strokes(), page.text)),
     "hpgl": ("application/vnd.hp-hpgl", _for_plotters(plotter.to_hpgl)),
     "gcode": ("text/x.gcode", _for_plotters(plotter.to_gcode)),

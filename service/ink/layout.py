@@ -2,16 +2,21 @@
 
 import math
 from dataclasses import dataclass
+from typing import Literal
 
 from contract.alphabets import LONGEST_LINE
 
+MM_PER_PX = 25.4 / 96  # that of CSS
 _SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
-_MARGIN = 0.5  # of a line height
+_MARGIN = 0.5  # of a line height, unless it is given
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders
 # Of the width between margins: no hand keeps to its average advance, and what few lines are longer
 # still ends within the margin.
 _ROOM = 0.93
+_CRUMB = 1e-9  # of a line: what rounding takes from a page that is a whole number of them high
 _LAST_LINE = 3  # a last line shorter than a third of the others looks lost
+
+Paper = Literal["plain", "ruled", "squared"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,15 +24,20 @@ class Layout:
     """A page, and how large the model's units are on it.
 
     `units_per_line` model units are one line height; a character is `units_per_character` wide on
-    average. `color` is a CSS hex colour.
+    average. `color` is a CSS hex colour. A sheet of `page_height_px` has further ones below it as
+    the text needs them; without, one page is as high as its lines. `given_margin_px` is that of
+    the request, if it has one.
     """
 
-    width_px: int
+    width_px: float
     line_height_px: float
     stroke_width_px: float
     color: str
     units_per_line: float
     units_per_character: float
+    page_height_px: float | None = None
+    given_margin_px: float | None = None
+    paper: Paper = "plain"
 
     @property
     def px_per_unit(self) -> float:
@@ -37,7 +47,15 @@ class Layout:
     @property
     def margin_px(self) -> float:
         """The distance of the lines from every edge of the page."""
-        return self.line_height_px * _MARGIN
+        given = self.given_margin_px
+        return self.line_height_px * _MARGIN if given is None else given
+
+    def sheets(self, lines: int) -> list[range]:
+        """The numbers of the lines on each sheet that `lines` lines take."""
+        if self.page_height_px is None:
+            return [range(lines)]
+        count = self._lines_per_sheet
+        return [range(i, min(i + count, lines)) for i in range(0, lines, count)]
 
     @property
     def characters_per_line(self) -> int:
@@ -46,13 +64,25 @@ class Layout:
         characters = math.floor(room_px / (self.units_per_character * self.px_per_unit))
         return min(max(characters, _SHORTEST_LINE), LONGEST_LINE)
 
-    def height_px(self, lines: int) -> int:
-        """The height of a page of `lines` lines."""
-        return math.ceil(2 * self.margin_px + lines * self.line_height_px)
+    def height_px(self, lines: int) -> float:
+        """The height of a page of `lines` lines, or of all sheets that they take."""
+        if self.page_height_px is None:
+            return math.ceil(2 * self.margin_px + lines * self.line_height_px)
+        return len(self.sheets(lines)) * self.page_height_px
 
     def origin_px(self, line: int) -> tuple[float, float]:
         """The left end of the baseline of line number `line`, from 0; y points down."""
-        return self.margin_px, self.margin_px + (line + _ABOVE_BASELINE) * self.line_height_px
+        top_px = self.margin_px
+        if self.page_height_px is not None:
+            sheet, line = divmod(line, self._lines_per_sheet)
+            top_px += sheet * self.page_height_px
+        return self.margin_px, top_px + (line + _ABOVE_BASELINE) * self.line_height_px
+
+    @property
+    def _lines_per_sheet(self) -> int:
+        assert self.page_height_px is not None
+        room_px = self.page_height_px - 2 * self.margin_px
+        return max(1, math.floor(room_px / self.line_height_px + _CRUMB))
 
 
 def break_text(text: str, longest: int) -> list[str]:

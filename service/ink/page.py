@@ -20,12 +20,11 @@ from service.ink.letters import written
 from service.ink.line import InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
 from service.ink.model import InkModel
-from service.ink.pen import LinePen, strokes
+from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest, StrokesWithText
 from service.ink.svg import to_svg
 from service.state import Moment
 
-_DECIMALS = 2  # of a px
 _LARGEST_PAGE_PX = 16_000_000
 
 
@@ -97,13 +96,13 @@ class Page:
             if self._writing is None:
                 self._submit(number)
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
-            async with aclosing(self._pieces(line)) as pieces:
+            async with aclosing(self._pieces(number)) as pieces:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
                     if piece.finish_reason is not None:
                         points = np.concatenate([points, marks.drawn()])
-                    points = points.round(_DECIMALS)
+                    points = points.round(DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason
                     if line.best is not None and not line.best.readable:
@@ -114,11 +113,12 @@ class Page:
                     yield Portion(number, points, piece)
             self._writing = None
 
-    async def _pieces(self, line: Written) -> AsyncGenerator[InkPiece]:
+    async def _pieces(self, number: int) -> AsyncGenerator[InkPiece]:
         """The pieces of a line as they come, or its best draw as one when all have ended."""
         assert self._writing is not None
+        line = self.lines[number]
         if self.judge is not None:
-            line.best = await best_of(self._writing, line.text, self.layout, self.judge)
+            line.best = await best_of(self._writing, line.text, self.layout, number, self.judge)
             self._others += sum(job.written for job in self._writing.jobs)
             self._others -= len(line.best.piece.offsets)
             yield line.best.piece
@@ -172,17 +172,27 @@ class Page:
 
     def head(self) -> dict[str, Any]:
         """What an answer begins with."""
-        return {
-            "id": self.id,
-            "object": "handwriting",
-            "created": self.created,
-            "model": self.model.name,
-            "system_fingerprint": self.model.fingerprint,
-            "seed": self.moment.seed,
-            "style": self.style,
-            "width": self.layout.width_px,
-            "height": self.layout.height_px(len(self.lines)),
-        } | self.moment.told()
+        return (
+            {
+                "id": self.id,
+                "object": "handwriting",
+                "created": self.created,
+                "model": self.model.name,
+                "system_fingerprint": self.model.fingerprint,
+                "seed": self.moment.seed,
+                "style": self.style,
+                "width": self.layout.width_px,
+                "height": self.layout.height_px(len(self.lines)),
+            }
+            | self.moment.told()
+            | self._sheets()
+        )
+
+    def _sheets(self) -> dict[str, Any]:
+        """How many there are, where there are any."""
+        if self.body.page is None:
+            return {}
+        return {"pages": len(self.layout.sheets(len(self.lines)))}
 
     def tail(self) -> dict[str, Any]:
         """What an answer ends with."""
@@ -194,11 +204,11 @@ class Page:
         return content
 
 
-async def make_page(
-    body: HandwritingRequest, model: InkModel, judge: Judge | None = None
-) -> Page:
-    """A request laid out, in the hand it asks for, with a judge if lines are to be chosen. Raises `InvalidRequest` for a text that cannot
-    be written and for a hand that is none."""
+async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | None = None) -> Page:
+    """A request laid out, in the hand it asks for, with a judge if lines are to be chosen.
+
+    Raises `InvalidRequest` for a text that cannot be written and for a hand that is none.
+    """
     text = written(body.text, model.manifest)
     if not text.strip():
         raise InvalidRequest("text has nothing but spaces", "text")

@@ -11,9 +11,8 @@ import drawsvg  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
-from service.ink.layout import Layout
+from service.ink.layout import MM_PER_PX, Layout
 
-MM_PER_PX = 25.4 / 96
 # HP-GL counts in fortieths of a mm.
 HPGL_UNITS_PER_MM = 40
 # Where a pen is off the paper and on it, and how fast it writes; G-code is meant to be edited.

@@ -53,6 +53,7 @@ _HEADERS = {
 _KINDS = {
     "image/svg+xml": TEXT,
     "image/png": BINARY,
+    "application/pdf": BINARY,
     "application/inkml+xml": TEXT,
     "application/vnd.hp-hpgl": TEXT,
     "text/x.gcode": TEXT,

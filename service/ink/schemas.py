@@ -1,14 +1,15 @@
 """Requests for handwriting as they arrive, and their checks."""
 
-from typing import Annotated, Any, Literal
+import math
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
-from service.ink.layout import Layout
+from service.ink.layout import MM_PER_PX, Layout, Paper
 
-Format = Literal["svg", "json", "inkml", "png", "hpgl", "gcode", "plotter-svg"]
+Format = Literal["svg", "json", "inkml", "png", "pdf", "hpgl", "gcode", "plotter-svg"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
 Place = Annotated[list[Coordinate], Field(min_length=2, max_length=2, fail_fast=True)]
 Stroke = Annotated[list[Place], Field(min_length=1, fail_fast=True)]
@@ -49,18 +50,62 @@ class StyleRequest(StrokesWithText):
     model: str | None = None
 
 
+class PageSize(RequestBody):
+    """A sheet of paper, in mm."""
+
+    width: Annotated[float, Field(ge=43, le=1000)]
+    height: Annotated[float, Field(ge=30, le=1000)]
+
+
+PAGES = {
+    "a4": PageSize(width=210, height=297),
+    "a5": PageSize(width=148, height=210),
+    "letter": PageSize(width=215.9, height=279.4),
+}
+_SHEET_MARGIN_MM = 15.0
+_LEAST_ROOM_PX = 160  # between the margins, as a page has at least
+
+
 class PageOptions(RequestBody):
-    """The page that is written on; lengths in px."""
+    """The page that is written on; lengths in px, but those of a sheet in mm."""
 
     width: Annotated[int, Field(ge=160, le=4096), WHOLE] = 800
     line_height: LineHeight = 64.0
     stroke_width: Annotated[float, Field(ge=0.25, le=40), FLOAT32] = 2.0
     color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
+    page: Annotated[
+        Literal["a4", "a5", "letter"] | PageSize | None,
+        Field(description="sheets of this size, width and height in mm"),
+    ] = None
+    margin: Annotated[
+        float | None, Field(ge=0, le=200, description="mm; half a line if left out, 15 on a sheet")
+    ] = None
+    paper: Paper = "plain"
+
+    @model_validator(mode="after")
+    def _has_room(self) -> Self:
+        if self.page is not None and "width" in self.model_fields_set:
+            raise ValueError("page has a width of its own; leave width out")
+        layout = self.layout(1.0, 1.0)
+        room_px = layout.width_px - 2 * layout.margin_px
+        high_px = (layout.page_height_px or math.inf) - 2 * layout.margin_px
+        given = self.page is not None or self.margin is not None
+        if given and (room_px < _LEAST_ROOM_PX or high_px < self.line_height):
+            raise ValueError(
+                f"the margins leave {room_px:.0f} px beside and {high_px:.0f} below each other; at "
+                f"least {_LEAST_ROOM_PX} and a line of {self.line_height:g}"
+            )
+        return self
 
     def layout(self, units_per_line: float, units_per_character: float) -> Layout:
         """The page for ink of that size."""
+        page = PAGES[self.page] if isinstance(self.page, str) else self.page
+        margin_mm = _SHEET_MARGIN_MM if page and self.margin is None else self.margin
         return Layout(
-            width_px=self.width,
+            width_px=page.width / MM_PER_PX if page else self.width,
+            page_height_px=page.height / MM_PER_PX if page else None,
+            given_margin_px=None if margin_mm is None else margin_mm / MM_PER_PX,
+            paper=self.paper,
             line_height_px=self.line_height,
             stroke_width_px=self.stroke_width,
             color=self.color,
@@ -85,6 +130,7 @@ class HandwritingRequest(PageOptions, WorkRequest):
     judge: Annotated[str | None, Field(description="the model that reads them")] = None
     first_line: Annotated[int, Field(ge=0), WHOLE] = 0
     format: Format | None = None
+    ground: Annotated[Literal["white", "transparent"], Field(description="of a PNG")] = "white"
 
     @model_validator(mode="after")
     def _consistent(self) -> "HandwritingRequest":

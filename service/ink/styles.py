@@ -1,5 +1,6 @@
 """`/v1/styles`: the stored hands, what each looks like, and new ones from a caller's strokes."""
 
+import asyncio
 from contextlib import aclosing
 from typing import Any
 
@@ -33,7 +34,9 @@ async def list_styles(request: Request) -> dict[str, Any]:
     """All stored hands of all handwriting models."""
     models: Models = request.app.state.models
     pens = models.of(InkModel)
-    entries = [await _describe(pen, style) for pen in pens for style in pen.manifest.styles]
+    # All that have to be measured are rows of one batch.
+    described = (_describe(pen, style) for pen in pens for style in pen.manifest.styles)
+    entries = await asyncio.gather(*described)
     return {"object": "list", "data": entries}
 
 

@@ -10,7 +10,9 @@ import drawsvg  # type: ignore[import-untyped]
 import numpy as np
 from numpy.typing import NDArray
 
+from service.ink import paper
 from service.ink.layout import Layout
+from service.ink.paper import rules
 
 DECIMALS = 2  # of a px: finer than any screen shows
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -26,6 +28,10 @@ def to_svg(
     """
     drawing = drawsvg.Drawing(layout.width_px, layout.height_px(lines), role="img")
     drawing.append_title(xml_text(title))
+    ruled = np.concatenate(rules(layout, lines))
+    if len(ruled):
+        data = " ".join(f"M{_pair(rule[:2])} L{_pair(rule[2:])}" for rule in ruled)
+        drawing.append(drawsvg.Path(data, stroke=paper.COLOR, stroke_width=paper.WIDTH_PX))
     ink = drawsvg.Group(
         fill="none",
         stroke=layout.color,
@@ -44,14 +50,22 @@ def curve(stroke: NDArray[np.float64]) -> str:
 
     A stroke that stays at one point becomes a line of no length, which round caps make a dot.
     """
+    start, segments = beziers(stroke)
+    begin = f"M{_pair(start)}"
+    if not len(segments):
+        return f"{begin} L{_pair(start)}"
+    return " ".join([begin, *(f"C{_pair(segment)}" for segment in segments)])
+
+
+def beziers(stroke: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Where a stroke `(k, 2)` begins `(2,)`, and two control points and the end of each cubic
+    Bézier through its points `(m - 1, 6)`; none if it stays at one point."""
     points = stroke.round(DECIMALS)
     moved = (points[1:] != points[:-1]).any(axis=1)
     points = points[np.concatenate([[True], moved])]  # (m, 2)
-    start = f"M{_pair(points[0])}"
     if len(points) == 1:
-        return f"{start} L{_pair(points[0])}"
-    segments = np.concatenate([*_handles(points), points[1:]], axis=1)  # (m - 1, 6)
-    return " ".join([start, *(f"C{_pair(segment)}" for segment in segments)])
+        return points[0], np.zeros((0, 6))
+    return points[0], np.concatenate([*_handles(points), points[1:]], axis=1)
 
 
 def xml_text(text: str) -> str:

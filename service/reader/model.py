@@ -1,13 +1,13 @@
 """A served reader, and what lies at the edge of its states."""
 
 import asyncio
-from collections.abc import Sequence
+import math
 from typing import Any
 
 import numpy as np
 
 from contract.alphabets import encode
-from contract.pieces import PIECE, Pieces, cut, line_of
+from contract.pieces import PIECE, cut
 from contract.reader import BLANK, ReaderManifest
 from service.engine.jobs import GivenSteps, run_steps
 from service.http import record
@@ -48,33 +48,20 @@ class ServedReader(Judge):
         edge = ReaderEdge(px_per_unit=px_per_unit, origin=left)
         return Moment(self.artifact.initial_state(), 0, 0, 0, edge)
 
-    async def log_likelihoods(self, text: str, lines: Sequence[Strokes]) -> list[float]:
-        """See `Judge`; lines are levelled and measured as those of `/v1/read` are."""
-        # Cutting ink and summing over paths take a while, and others are being served meanwhile.
-        cuts = await asyncio.to_thread(lambda: [_pieces(line) for line in lines])
-        jobs = {i: self._reading(pieces) for i, pieces in enumerate(cuts) if pieces is not None}
-        record.current().pay(sum(job.steps_wanted() for job in jobs.values()))
-        if jobs:
-            await run_steps(self.engine, [*jobs.values()], going_on=True)
-        symbols = encode(text, self.manifest.alphabet.characters)
-        scores = [-np.inf] * len(lines)
-        for i, job in jobs.items():
-            scores[i] = await asyncio.to_thread(log_likelihood, job.outputs["logits"], symbols)
-        return scores
-
-    def _reading(self, pieces: Pieces) -> GivenSteps:
-        """A line read from its beginning to the rests after it."""
-        rests = np.zeros((1 + self.manifest.pieces.rests, PIECE), np.float32)
-        forced = np.concatenate([pieces, rests])
+    async def log_likelihood(self, text: str, line: Strokes) -> float:
+        """See `Judge`; ink is read as that of `/v1/read` on a ruled line is."""
+        units, rests = self.manifest.pieces.units_per_line, 1 + self.manifest.pieces.rests
+        pieces = cut([stroke * units for stroke in line]) if line else np.zeros((0, PIECE))
+        if not 0 < len(pieces) <= MOST_STEPS:
+            return -math.inf
+        forced = np.concatenate([pieces, np.zeros((rests, PIECE), np.float32)])
         steps = {"forced": forced, "force": np.arange(len(forced)) < len(pieces)}
-        return GivenSteps(self.artifact.initial_state(), {}, steps)
+        job = GivenSteps(self.artifact.initial_state(), {}, steps)
+        record.current().pay(len(forced))
+        await run_steps(self.engine, [job], going_on=True)
+        symbols = encode(text, self.manifest.alphabet.characters)
+        # The sum takes as long as some steps of a model, and others are being served meanwhile.
+        return await asyncio.to_thread(log_likelihood, job.outputs["logits"], symbols)
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"pieces": self.manifest.pieces.model_dump()}
-
-
-def _pieces(line: Strokes) -> Pieces | None:
-    """The pieces of a line in px; None if there is no ink in it, or far too much."""
-    level = line_of([stroke * (1, -1) for stroke in line])
-    pieces = None if level is None else cut(level)
-    return pieces if pieces is not None and len(pieces) <= MOST_STEPS else None

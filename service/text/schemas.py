@@ -150,10 +150,11 @@ class CompletionRequest(WorkRequest):
 
 def least(body: dict[str, Any]) -> tuple[str, int] | None:
     """The model a body names and the fewest steps its first choice can take, by what is plain to
-    see; None where that is not what it should be."""
+    see; None where that is nothing, or not what it should be."""
     name, written = body.get("model"), body.get("max_tokens", _MAX_TOKENS)
     if not isinstance(name, str) or type(written) is not int or written < 0:
         return None
     prompt = body.get("prompt")
-    # A character is a byte at least. Of lists only the shortest, which is nothing, is plain.
-    return name, written + (len(prompt) if isinstance(prompt, str) else 0)
+    # A character is a byte at least; of a list it is not plain what its first prompt is.
+    steps = written + (len(prompt) if isinstance(prompt, str) else 0)
+    return (name, steps) if steps else None

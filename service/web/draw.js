@@ -2,9 +2,9 @@
 import { allow, count, onPress, parts } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
-import { named, ofKind } from "./models.js";
+import { bestOf, named, ofKind } from "./models.js";
 import { BASELINE_PX, Pad } from "./pad.js";
-import { handwrite } from "./service.js";
+import { handwrite, readInk } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { onShow, show } from "./tabs.js";
 import { Work } from "./work.js";
@@ -15,26 +15,33 @@ const FIRST_LINE_PX = 110; // until there is ink to measure
 const SPACING = 0.09;
 const IDLE_MS = 15_000; // an open socket holds a place in the service
 const INK = "#1b2a49";
+const PAUSE_MS = 350; // between strokes of a word there is less
+const LEAST_INK_PX = 8; // a dot says nothing
+const LONGEST_WORDS = 60; // characters, as the field has it
 
 const at = parts("draw");
 const work = new Work(at, refresh);
-const pad = new Pad(at.pad, { point: watchPoint, changed: refresh });
+const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged });
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
 let idle = 0;
+let typed = false; // what was written, by the person, who knows better than a reader
+let pause = 0;
+let reading = null; // of the ink as it is now, if there is one to wait for
 let mine = null; // {token, strokes, model}: the hand of the last continuation
 
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
 
-export function start() {
+export async function start() {
   if (!model()) return;
+  await reading;
   work.run(async () => {
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
     forget();
     const strokes = structuredClone(pad.strokes);
     const response = await handwrite(request(strokes), work.signal);
-    const { head, usage, cut } = await writeOn(at.sheet, response, {
+    const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
       signal: work.signal,
       pace: () => 1,
       begun: (head) => {
@@ -43,7 +50,8 @@ export function start() {
       },
     });
     const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
-    return `${count(usage.characters, "character")} in your hand${unfinished}\nseed ${head.seed}`;
+    const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
+    return `${count(usage.characters, "character")} in your hand${unfinished}${unclear}\nseed ${head.seed}`;
   });
 }
 
@@ -58,6 +66,7 @@ function request(strokes) {
     width: Math.max(160, Math.round(pad.width)),
     line_height: lineHeight(strokes),
     color: INK,
+    ...bestOf(),
   };
 }
 
@@ -111,6 +120,33 @@ function forget() {
   expectation = null;
 }
 
+// --- What was written ---------------------------------------------------------------------------
+
+function inkChanged() {
+  refresh();
+  clearTimeout(pause);
+  reading = null;
+  if (typed || ofKind("reader").length !== 1) return;
+  const paused = new Promise((resolve) => (pause = setTimeout(resolve, PAUSE_MS)));
+  const latest = paused.then(() => read(latest));
+  reading = latest;
+}
+
+/** Read what is on the paper, unless there is more by then or the person says what it is. */
+async function read(latest) {
+  const strokes = structuredClone(pad.strokes);
+  const text = large(strokes) ? (await readInk({ strokes }).catch(() => ({ text: "" }))).text : "";
+  if (typed || reading !== latest) return;
+  at.text.value = text.trim().slice(0, LONGEST_WORDS);
+  forget(); // what comes next is expected after these words
+}
+
+function large(strokes) {
+  const places = strokes.flat();
+  const spans = [0, 1].map((i) => places.map((place) => place[i]));
+  return spans.some((span) => Math.max(...span) - Math.min(...span) >= LEAST_INK_PX);
+}
+
 // --- The paper ---------------------------------------------------------------------------------
 
 function refresh() {
@@ -124,6 +160,8 @@ function refresh() {
 
 function clear() {
   forget();
+  typed = false;
+  at.text.value = "";
   pad.clear();
   at.sheet.toggleAttribute("hidden", true);
   at.progress.textContent = "";
@@ -154,6 +192,7 @@ at.form.addEventListener("submit", (event) => {
   event.preventDefault();
   start();
 });
+at.text.addEventListener("input", () => (typed = at.text.value.trim() !== ""));
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
 onPress(at.undo, () => (forget(), pad.undo()));

@@ -38,6 +38,8 @@ const post = (path, body, signal) =>
 export const complete = (body, signal) => post("/v1/completions", body, signal);
 export const handwrite = (body, signal) => post("/v1/handwriting", body, signal);
 
+export const readInk = async (body) => (await post("/v1/read", body)).json();
+
 export const listModels = async () => (await (await ask("/v1/models")).json()).data;
 export const listStyles = async () => (await (await ask("/v1/styles")).json()).data;
 

@@ -16,10 +16,10 @@ export function blank(sheet, { width, height, color, nib, label }) {
 /**
  * Write the answer on the sheet at the pace of a pen, until it ends or `signal` stops it.
  * `begun` hears the head of the stream, `reached` the line and character being written.
- * Returns the head, the usage, and how many lines the model left unfinished.
+ * Returns the head, the usage, and how many lines the model left unfinished or are hard to read.
  */
 export async function writeOn(sheet, response, { signal, pace, begun, reached }) {
-  let [pen, head, usage, cut, last] = [null, null, null, 0, 0];
+  let [pen, head, usage, cut, unreadable, last] = [null, null, null, 0, 0, 0];
   const follow = (line, character) => {
     reached?.(line, character);
     if (line === last) return; // a reader may scroll away and stay there for the rest of a line
@@ -40,6 +40,7 @@ export async function writeOn(sheet, response, { signal, pace, begun, reached })
       if (event.points) pen.push(event.points, event.line, event.character);
       if (event.finish_reason) pen.lift();
       if (event.finish_reason === "length") cut += 1;
+      if (event.finish_reason === "unreadable") unreadable += 1;
       usage = event.usage ?? usage;
     }
     pen.end();
@@ -49,7 +50,7 @@ export async function writeOn(sheet, response, { signal, pace, begun, reached })
     signal.removeEventListener("abort", stop);
     pen?.end(); // what came before an error is still drawn
   }
-  return { head, usage, cut };
+  return { head, usage, cut, unreadable };
 }
 
 /** How wide a page fits into an element, in px. */

@@ -1,7 +1,7 @@
 // The Write tab: a sentence, a hand, and the pen that writes it.
 import { allow, count, make, onPress, parts } from "./elements.js";
 import { chosenHand, listHands } from "./hands.js";
-import { named, ofKind } from "./models.js";
+import { bestOf, named, ofKind } from "./models.js";
 import { handwrite } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { Work } from "./work.js";
@@ -25,6 +25,7 @@ function request(seed) {
     line_height: at.size.valueAsNumber,
     stroke_width: at.nib.valueAsNumber,
     color: at.color.value,
+    ...bestOf(),
   };
 }
 
@@ -42,7 +43,7 @@ const write = (seed) =>
   work.run(async () => {
     const body = request(seed);
     const response = await handwrite({ ...body, format: "json", stream: true }, work.signal);
-    const { head, usage, cut } = await writeOn(at.sheet, response, {
+    const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
       signal: work.signal,
       pace: () => Number(at.speed.value),
       begun: (head) => lay(body, head),
@@ -50,8 +51,9 @@ const write = (seed) =>
     });
     at.echo.querySelector(".now")?.classList.remove("now");
     const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
+    const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
     const { characters, points } = usage;
-    return `${count(characters, "character")}, ${count(points, "point")}${unfinished}\nseed ${head.seed}`;
+    return `${count(characters, "character")}, ${count(points, "point")}${unfinished}${unclear}\nseed ${head.seed}`;
   });
 
 /** The sheet is ready: from here on the writing can be asked for again. */
@@ -88,11 +90,23 @@ const download = (format) =>
     return `Saved evenkeel-${written.seed}.${format}\nseed ${written.seed}`;
   }, "Asking for the file…");
 
+/** The command that asks for the same ink. */
+const copy = () =>
+  work.run(async () => {
+    const quoted = JSON.stringify(written).replaceAll("'", "'\\''");
+    const command =
+      `curl ${location.origin}/v1/handwriting -H 'content-type: application/json' ` +
+      `-d '${quoted}' -o evenkeel-${written.seed}.svg`;
+    // A page that came without TLS from elsewhere has no clipboard.
+    await navigator.clipboard?.writeText(command);
+    return navigator.clipboard ? `Copied\nseed ${written.seed}` : command;
+  });
+
 function refresh() {
   allow(at.start, !work.busy && model());
   allow(at.again, !work.busy && written);
   allow(at.stop, work.busy);
-  for (const button of [at.svg, at.png]) allow(button, !work.busy && written);
+  for (const button of [at.svg, at.png, at.pdf, at.curl]) allow(button, !work.busy && written);
 }
 
 /** The models are known. */
@@ -115,3 +129,5 @@ onPress(at.again, again);
 onPress(at.stop, stop);
 onPress(at.svg, () => download("svg"));
 onPress(at.png, () => download("png"));
+onPress(at.pdf, () => download("pdf"));
+onPress(at.curl, copy);

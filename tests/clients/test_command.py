@@ -95,7 +95,7 @@ def test_events_come_a_line_each(url: str) -> None:
 
 @pytest.mark.parametrize(
     ("name", "format_"),
-    [("a.svg", "svg"), ("a.PNG", "png"), ("a.inkml", "inkml"), ("a.plt", "hpgl"),
+    [("a.svg", "svg"), ("a.PNG", "png"), ("a.pdf", "pdf"), ("a.inkml", "inkml"), ("a.plt", "hpgl"),
      ("a.nc", "gcode"), ("a.plotter.svg", "plotter-svg")],
 )  # fmt: skip
 def test_ink_is_written_in_the_format_of_the_ending(
@@ -118,6 +118,32 @@ def test_ink_as_json_is_what_the_service_tells_of_a_whole_page(url: str, tmp_pat
     assert {name: written[name] for name in expected.keys() - {"id", "created"}} == {
         name: value for name, value in expected.items() if name not in ("id", "created")
     }
+
+
+def test_paper_is_what_is_asked_for(url: str, tmp_path: Path) -> None:
+    for page, sent in (("a5", "a5"), ("100x80", {"width": 100, "height": 80})):
+        out = tmp_path / "a.png"
+        words = ("--page", page, "--margin", "8", "--paper", "ruled", "--transparent")
+        _out(url, "write", "Even keel", "-o", str(out), "--seed", "3", *words)
+        body = {"page": sent, "margin": 8, "paper": "ruled", "ground": "transparent"}
+        expected = _whole(url, "handwriting", text="Even keel", seed=3, format="png", **body)
+        assert out.read_bytes() == expected.content
+    refused = _evenkeel(url, "write", "a", "-o", "a.svg", "--page", "axb")
+    assert (refused.exit_code, "axb" in refused.output) == (2, True)
+
+
+def test_the_best_draw_is_asked_for_and_an_unreadable_line_is_told(
+    url: str, tmp_path: Path
+) -> None:
+    out = tmp_path / "a.json"
+    words = ("write", "Even\nkeel", "-o", str(out), "--seed", "3", "--best-of", "3")
+    told = _evenkeel(url, *words).stderr
+    body = {"text": "Even\nkeel", "seed": 3, "best_of": 3, "format": "json"}
+    lines = _whole(url, "handwriting", **body).json()["lines"]
+    assert json.loads(out.read_text())["lines"] == lines
+    unreadable = [line["text"] for line in lines if line["finish_reason"] == "unreadable"]
+    assert unreadable  # this reader has random weights
+    assert all(f"not legible enough: {text}" in told for text in unreadable)
 
 
 def test_ink_is_written_in_the_hand_of_a_file(url: str, tmp_path: Path) -> None:
@@ -192,7 +218,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("attest", "nobody"), 1, "evenkeel: .*nobody"),
         (("write", "\u6f22", "-o", "a.svg"), 1, "evenkeel: text has '\u6f22'"),
         (("write", "a", "-o", "no/such/folder/a.svg"), 1, "evenkeel: .*no/such/folder"),
-        (("write", "a", "-o", "a.pdf"), 2, "a.pdf ends in none of"),
+        (("write", "a", "-o", "a.doc"), 2, "a.doc ends in none of"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
         (("copmlete",), 2, "copmlete"),

@@ -143,10 +143,22 @@ def test_graphs_are_listed_by_runner_and_options() -> None:
 
 
 @pytest.mark.parametrize("folded", [False, True])
-@pytest.mark.parametrize("quantized", [False, True])
-def test_a_variant_is_exact_if_nothing_was_changed(folded: bool, quantized: bool) -> None:
-    variant = Variant(folded=folded, quantized=quantized)
-    assert variant.exact == (variant == EXACT) == (not folded and not quantized)
+def test_a_variant_is_exact_if_nothing_was_changed(folded: bool) -> None:
+    variant = Variant(folded=folded)
+    assert variant.exact == (variant == EXACT) == (not folded)
+
+
+def test_the_precision_is_that_of_the_hyperparameters_or_float32_as_it_always_was() -> None:
+    assert TextManifest(**_FACTS).precision == "float32"
+    small = TextManifest(**_FACTS | {"hyperparameters": {"precision": "int8"}})
+    assert small.precision == "int8"
+
+
+def test_a_digest_is_of_the_files_and_of_nothing_else() -> None:
+    one = TextManifest(**_FACTS)
+    assert one.digest == one.model_copy(update={"name": "other"}).digest
+    changed = one.files | {"model.onnx": "01"}
+    assert one.digest != one.model_copy(update={"files": changed}).digest
 
 
 def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> None:

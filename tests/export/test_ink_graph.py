@@ -205,8 +205,7 @@ def test_an_artifact_converted_again_keeps_its_stored_hands(
     load_artifact(tmp_path / "again")
 
 
-def test_a_pen_has_no_table_and_no_eight_bits(scrawl: Path, tmp_path: Path) -> None:
-    for options in ({"fold": True}, {"quantize": True}):
-        with pytest.raises(ValueError, match="can be neither folded nor quantized"):
-            convert(scrawl, tmp_path / "never", **options)
+def test_a_pen_has_no_table(scrawl: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="cannot be folded"):
+        convert(scrawl, tmp_path / "never", fold=True)
     assert not list(tmp_path.iterdir())

@@ -11,6 +11,7 @@ from torch.nn.utils import parametrize
 
 from models import recurrence
 from models.cells import CELLS, State
+from models.quantized import round_matrices
 from models.recurrence import RecurrentProduct, recurrent_product
 from models.stack import Dropout, Stack, dropout_mask
 
@@ -98,6 +99,17 @@ def test_every_gradient_is_that_of_the_plain_loop(kind: str, norm: str, recurren
     expected, oracle = gradients(plain, make(kind, norm, recurrent=recurrent))
     assert torch.equal(y, expected)
     assert_equal(ours, oracle)
+
+
+def test_matrices_of_eight_bits_have_the_gradients_of_the_plain_loop() -> None:
+    stacks = make(), make()
+    for stack in stacks:
+        round_matrices(stack)
+    y, ours = gradients(Stack.forward, stacks[0])
+    expected, oracle = gradients(plain, stacks[1])
+    assert torch.equal(y, expected)
+    assert_equal(ours, oracle)
+    assert not torch.equal(y, gradients(plain, make())[0])  # they are rounded
 
 
 @pytest.mark.parametrize("wrong", [0.0, 2.0, 1 + 1e-9])

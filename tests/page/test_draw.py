@@ -71,3 +71,27 @@ def test_without_the_socket_drawing_goes_on(handwriting: str, opened: Open) -> N
         visit.scribble([[(60, 60), (80, 120)], [(90, 60), (90, 130)]])
         assert len(visit.ink("#draw-pad")) == 2
         assert visit["#draw-pad .shade ellipse"].count() == 0
+
+
+def test_what_is_drawn_is_read_and_gone_on_with(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.scribble(strokes)
+        visit["#draw-next"].fill("we sail")
+        visit.until("() => document.querySelector('#draw-text').value.length > 5")
+        read = visit["#draw-text"].input_value()
+        assert len(set(read) & set(DRAWN)) >= 5, read
+        with visit.page.expect_request("**/v1/handwriting") as asked:
+            visit.press("#draw-start")
+        assert asked.value.post_data_json["style"]["text"] == visit["#draw-text"].input_value()
+        visit.wait_done("draw")
+        assert visit.ink("#draw-sheet")
+
+
+def test_what_is_typed_is_not_read_over(handwriting: str, opened: Open, strokes: Strokes) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-text"].fill("my own words")
+        visit.scribble(strokes)
+        visit.page.wait_for_timeout(1000)
+        assert visit["#draw-text"].input_value() == "my own words"

@@ -1,13 +1,18 @@
 """The Write tab: a sentence becomes ink, live, and the same ink can be downloaded."""
 
+import json
 import re
+import shlex
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 
 from tests.page.conftest import Open
-from tests.page.visit import Visit
+from tests.page.visit import HANDWRITING, Visit
 
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 
@@ -70,6 +75,7 @@ def test_the_download_is_what_was_watched(handwriting: str, opened: Open) -> Non
         for ours, theirs in zip(drawn, saved, strict=True):
             assert _numbers(ours) == pytest.approx(_numbers(theirs), abs=0.05)
         assert _download(visit, "png").startswith(b"\x89PNG")
+        assert _download(visit, "pdf").startswith(b"%PDF-")
 
 
 def test_again_writes_with_another_seed(handwriting: str, opened: Open) -> None:
@@ -122,7 +128,18 @@ def test_what_is_chosen_is_what_is_asked_for(handwriting: str, opened: Open) -> 
             "line_height": 80,
             "stroke_width": 3,
             "color": "#204060",
+            "best_of": 4,
         }
+
+
+def test_without_a_reader_one_draw_is_asked_for(
+    site_with: Callable[[str], AbstractContextManager[str]], opened: Open
+) -> None:
+    with site_with(HANDWRITING) as site, opened(site, "write") as visit:
+        with visit.page.expect_request("**/v1/handwriting") as asked:
+            visit.write("so", seed=5)
+        assert "best_of" not in asked.value.post_data_json
+        assert visit.ink("#write-sheet")
 
 
 def test_quotes_of_a_phone_are_written_as_typed_ones(handwriting: str, opened: Open) -> None:
@@ -154,3 +171,29 @@ def test_a_wrong_value_that_is_folded_away_is_shown(handwriting: str, opened: Op
         visit.press("#write-start")
         visit.wait("#write-size")
         assert visit.ink("#write-sheet") == []
+
+
+def test_the_command_that_is_copied_asks_for_this_ink(handwriting: str, opened: Open) -> None:
+    permissions = ["clipboard-read", "clipboard-write"]
+    with opened(handwriting, "write", permissions=permissions) as visit:
+        visit.write("it's curled", seed=11)
+        visit.press("#write-curl")
+        visit.wait_done("write")
+        command = shlex.split(visit.page.evaluate("navigator.clipboard.readText()"))
+        assert command[:2] == ["curl", f"{handwriting}/v1/handwriting"]
+        body = json.loads(command[command.index("-d") + 1])
+        assert (body["text"], body["seed"]) == ("it's curled", 11)
+        saved = re.findall(r'<path d="([^"]+)"', _download(visit, "svg").decode())
+        data = json.dumps(body).encode()
+        headers = {"content-type": "application/json"}
+        with urlopen(Request(command[1], data, headers)) as answer:
+            assert re.findall(r'<path d="([^"]+)"', answer.read().decode()) == saved
+
+
+def test_what_is_printed_is_the_ink_alone(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.write("on paper")
+        visit.page.emulate_media(media="print")
+        assert visit["#write-sheet"].is_visible()
+        for other in ("header", "#write-form", ".tools >> visible=true", "footer"):
+            assert visit[other].count() == 0 or visit[other].first.is_hidden()

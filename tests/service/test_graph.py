@@ -10,9 +10,10 @@ import pytest
 from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from export.graph import INTEGER, ROW_INDEPENDENT
+from service import harmless
 from service.artifact import ArtifactError, load_artifact
 from service.graph import read_graph
-from service.harmless import OPERATORS, QUANTIZED
+from service.harmless import OPERATORS
 from tests.service.altered import copy_of, edit_manifest, rehash
 
 _SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").glob("*/*.onnx"))
@@ -75,7 +76,7 @@ def test_the_reader_finds_what_onnx_does(path: Path) -> None:
 
 def test_operators_are_those_that_are_exported() -> None:
     assert ROW_INDEPENDENT - {"Constant", "Expand"} == OPERATORS
-    assert QUANTIZED == INTEGER
+    assert harmless.INTEGER == INTEGER
 
 
 @pytest.mark.parametrize("operator", ["Loop", "If", "Expand", "ConstantOfShape", "Tile", "Range"])
@@ -93,7 +94,7 @@ def test_an_operator_in_the_body_of_the_scan_is_looked_at_too(copy: Path) -> Non
     assert "operator 'Loop' is not one that is served" in _refused(copy, edit)
 
 
-def test_operators_of_quantised_graphs_are_refused_in_others(copy: Path) -> None:
+def test_operators_of_integers_are_refused_where_there_are_none(copy: Path) -> None:
     def edit(model: ModelProto) -> None:
         model.graph.node.append(helper.make_node("MatMulInteger", ["token", "token"], ["more"]))
 

@@ -48,6 +48,7 @@ def on_pens(
         recipe.training.seed,
         place.rank,
         place.world,
+        recipe.batch.growing,
     )
     facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)}
     return task, facts, kind.amount(corpus.inks)

@@ -73,6 +73,7 @@ class RowTask(ABC, Generic[M]):
     seed: int
     rank: int = 0
     world: int = 1
+    growing: bool = True
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):
@@ -151,7 +152,7 @@ class RowTask(ABC, Generic[M]):
     def _draw_pool(self, number: int) -> list[Batch]:
         generator = np.random.default_rng([self.seed, number])
         epochs = number * _POOL_UPDATES / (self.growth.epochs * self.updates_per_epoch)
-        more = min(1.0, epochs) * (self.growth.last - self.growth.first)
+        more = (min(1.0, epochs) if self.growing else 1.0) * (self.growth.last - self.growth.first)
         longest = round(self.growth.first + more)
         wanted = generator.integers(_SHORTEST, longest + 1, _POOL_UPDATES * self.batch_size)
         batches = _drawn(self._rows, wanted, self.batch_size, generator)

@@ -22,7 +22,7 @@ _EXAMPLES = [
     for name, example in examples.items()
 ]
 _NAMES = {"shakespeare": "letters", "ada": "upright"}  # of the shipped models, and of these
-_NOT_SHOWN = {"image/png"}
+_NOT_SHOWN = {"application/pdf", "image/png"}
 _PROBES = {"/livez", "/readyz"}
 _EACH = pytest.mark.parametrize(("route", "name", "example"), _EXAMPLES)
 

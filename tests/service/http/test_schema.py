@@ -32,7 +32,8 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^max_tokens is \d+; it must be at most 64$",
         r"; at most 128 choices$",
         r"^logprobs of \d+ at ",
-        r"^(state is not|style is .* it must be) a token of this service",
+        r"^state is not a token of this service",
+        r"^style is .* it must be made-up, a token of this service",
         r"^model .* is of kind .*, which cannot do this$",
         r"this model writes printable ASCII and Latin letters with accents$",
         r"^text has nothing but spaces$",
@@ -44,6 +45,16 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^first_line is \d+; the last line with a text is ",
         r"^return_state needs format json",
         r"^style and state are both the hand",
+        r"^the ink is either strokes or inkml; ",
+        r"^origin is a place on a ruled line; ",
+        r"^return_state needs line_height: ",
+        r"^judge is for best_of; ",
+        r"^the margins leave -?\d+ px beside",
+        r"^page has a width of its own; ",
+        r"^inkml (is|has) ",
+        r"^strokes have no line in them$",
+        r"^candidate is one draw alone; ",
+        r"^best_of needs a model that reads ink",
     ])
 )  # fmt: skip
 

@@ -1,43 +1,273 @@
 """The best of several draws of a line: which is kept, what is told, and what stays as it was."""
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+import json
+import logging
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
+import httpx
 import numpy as np
 import pytest
 
 from contract.alphabets import encode
-from contract.pieces import RESTS, cut, line_of
+from contract.pieces import RESTS, cut
+from contract.strokes import UNITS_PER_LINE
 from service.artifact import load_artifact
 from service.engine.runtime import Runtime, ScanRunner
 from service.http.keys import new_key
-from service.ink import best
+from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best
+from service.ink.line import InkPiece
 from service.reader.likelihood import log_likelihood
-from tests.service.serving import Service, eventually, listening, running, settings
+from tests.service.serving import eventually, listening, running, settings
 from tests.service.writing import InkService, Strokes
 
 _TEXT = "an even keel"
 _WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
 _OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
+_EVERY_HAND = pytest.mark.parametrize("hand", [None, "made-up", "hasty", _OWN], ids=str)
+_DRAWS = 4
+_LINE_HEIGHT = 64
+_ORIGIN = (32.0, 76.8)  # of the first line: half of it, and 0.7 more
 
 
 @pytest.fixture(scope="module")
-def reads(inks: Path) -> ScanRunner:
-    """The graph of the reader, without the service."""
-    return ScanRunner(load_artifact(inks / "squint"), Runtime("cpu", "scan", 1, 1))
+def legibility(inks: Path) -> Callable[[str, Strokes], float]:
+    """Of a line in px, as the graph of the reader and the sum over paths have it."""
+    artifact = load_artifact(inks / "squint")
+    runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
+
+    def of(text: str, strokes: Strokes) -> float:
+        ink = [(np.array(stroke) - _ORIGIN) * (1, -1) / _LINE_HEIGHT for stroke in strokes]
+        pieces = cut([stroke * UNITS_PER_LINE for stroke in ink])
+        forced = np.zeros((1 + len(pieces) + RESTS, 1, pieces.shape[1]), np.float32)
+        forced[: len(pieces), 0] = pieces
+        steps = {"forced": forced, "force": np.arange(len(forced))[:, None] < len(pieces)}
+        runner.load(0, artifact.initial_state())
+        logits = runner.run([0], steps, {}, filtered=False)["logits"][:, 0]
+        return log_likelihood(logits, encode(text)) / len(text)
+
+    return of
 
 
-def _legibility(reads: ScanRunner, text: str, strokes: Strokes) -> float:
-    """Of a line in px, as the graph and the sum over paths have it."""
-    ink = line_of([np.array(stroke) * (1, -1) for stroke in strokes])
-    assert ink is not None
-    pieces = cut(ink)
-    forced = np.zeros((1 + len(pieces) + RESTS, 1, pieces.shape[1]), np.float32)
-    forced[: len(pieces), 0] = pieces
-    force = np.arange(len(forced))[:, None] < len(pieces)
-    reads.load(0, load_artifact(reads_folder(reads)).initial_state())
-    logits = reads.run([0], {"forced": forced, "force": force}, {}, filtered=False)["logits"]
-    return log_likelihood(logits[:, 0], encode(text)) / len(text)
+@pytest.fixture(scope="module")
+def narrow(inks: Path) -> Iterator[InkService]:
+    """A service with fewer slots than a line has draws, the other runner and other chunks."""
+    chosen = settings(inks, runner="slots", slots=3, chunk_steps=11, first_chunk_steps=2)
+    with running(chosen) as started:
+        yield InkService(started.app, started.client)
+
+
+@_EVERY_HAND
+def test_the_most_legible_of_the_draws_is_kept(
+    pen: InkService, legibility: Callable[[str, Strokes], float], hand: Any
+) -> None:
+    body = {"text": _TEXT, "seed": 5, "style": hand}
+    alone = [pen.strokes(**body, candidate=number)[0] for number in range(_DRAWS)]
+    scores = [legibility(_TEXT, ink) for ink in alone]
+    (line,) = pen.lines(**body, best_of=_DRAWS)
+    assert len({str(ink) for ink in alone}) == _DRAWS
+    assert line["candidate"] == int(np.argmax(scores))
+    assert line["legibility"] == pytest.approx(max(scores), abs=1e-4)
+    assert line["strokes"] == alone[line["candidate"]]
+
+
+def test_which_is_kept_depends_on_the_text_and_the_seed(pen: InkService) -> None:
+    kept = {pen.lines(text=_TEXT, seed=seed, best_of=_DRAWS)[0]["candidate"] for seed in range(12)}
+    assert len(kept) > 1
+
+
+def test_one_draw_is_what_it_was(pen: InkService) -> None:
+    body = {"text": "as it was\nline by line", "seed": 9, "return_state": True}
+    one, asked, first = (
+        pen.write(**body, **more) for more in ({}, {"best_of": 1}, {"candidate": 0})
+    )
+    for name in ("lines", "usage", "state"):
+        assert one[name] == asked[name] == first[name]
+    assert all(line.keys() == {"text", "strokes", "finish_reason"} for line in one["lines"])
+
+
+@_EVERY_HAND
+def test_every_line_of_a_page_can_be_drawn_alone(pen: InkService, hand: Any) -> None:
+    texts = ["one line", "and", "a third, which is longer"]
+    look = {"width": 2000, "return_state": True}
+    begin = {"seed": 5, "style": hand} | look
+    whole = pen.write(**begin, text="\n".join(texts), best_of=3)
+    assert pen.model.codec.decode(whole["state"]).choice == 0  # whoever goes on chooses anew
+    assert len({line["candidate"] for line in whole["lines"]}) > 1  # or the first would do
+    options = begin
+    for number, text in enumerate(texts):
+        told = whole["lines"][number]
+        part = pen.write(**options, text="\n" * number + text, candidate=told["candidate"])
+        assert part["lines"][-1]["strokes"] == told["strokes"]
+        options = {"state": part["state"]} | look
+    assert part["state"] == whole["state"]
+
+
+@_EVERY_HAND
+def test_a_stream_is_the_whole_answer_line_by_line(pen: InkService, hand: Any) -> None:
+    body = {"text": "two\n\nlines", "seed": 6, "style": hand, "best_of": 3, "return_state": True}
+    whole = pen.write(**body)
+    assert pen.streamed_strokes(**body) == [line["strokes"] for line in whole["lines"]]
+    _, *events, last = pen.events(**body)
+    assert last == {"usage": whole["usage"], "state": whole["state"]}
+    ends = [event for event in events if "finish_reason" in event]
+    told = ("finish_reason", "legibility", "candidate")
+    assert [{n: e[n] for n in told if n in e} for e in ends] == [
+        {n: line[n] for n in told if n in line} for line in whole["lines"]
+    ]
+    assert [len([e for e in events if e["line"] == n]) for n in range(3)] == [2, 1, 2]
+
+
+def test_slots_chunks_and_runner_change_nothing(pen: InkService, narrow: InkService) -> None:
+    body = {"text": "one\nand another", "seed": 8, "best_of": 5, "return_state": True}
+    here, there = (service.write(**body) for service in (pen, narrow))
+    assert here["lines"] == there["lines"]
+    assert here["state"] == there["state"]
+
+
+def test_marks_of_letters_are_no_matter_of_the_reader(ink: InkService) -> None:
+    plain, marked = (ink.lines(text=text, seed=2, best_of=3)[0] for text in ("uber", "\u00fcber"))
+    told = ("legibility", "candidate")
+    assert [marked[name] for name in told] == [plain[name] for name in told]
+    assert len(marked["strokes"]) > len(plain["strokes"])
+
+
+def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:
+    body = {"text": "a reader of random weights\nreads nothing", "seed": 1, "best_of": 2}
+    lines = ink.lines(**body)
+    assert [line["finish_reason"] for line in lines] == ["unreadable"] * len(lines)
+    least = min(line["legibility"] for line in lines)
+    assert LEAST_LEGIBLE <= least < UNREADABLE
+    ends = [event["finish_reason"] for event in ink.events(**body) if "finish_reason" in event]
+    assert ends == ["unreadable"] * len(lines)
+    headers = ink.post(**body).headers
+    assert float(headers["X-Evenkeel-Legibility"]) == least
+    assert int(headers["X-Evenkeel-Unreadable"]) == len(lines)
+    assert "X-Evenkeel-Legibility" not in ink.post(text="one draw").headers
+
+
+@pytest.mark.parametrize(
+    ("legibility", "readable"), [(0.0, True), (UNREADABLE, True), (UNREADABLE - 1e-4, False)]
+)
+def test_the_threshold_is_the_stated_one(legibility: float, readable: bool) -> None:
+    assert Best(0, InkPiece(), legibility).readable == readable
+
+
+def test_all_draws_are_work(pen: InkService) -> None:
+    def counted() -> tuple[float, ...]:
+        names = ("requests_finished_total", "generation_tokens_total", "prompt_tokens_total")
+        labels: list[dict[str, str]] = [{"reason": "stop"}, {}, {}]
+        return tuple(
+            pen.metric(n, model="scrawl", **more) for n, more in zip(names, labels, strict=True)
+        )
+
+    before = counted()
+    usage = pen.write(text="four\nfive", seed=3, best_of=_DRAWS)["usage"]
+    jobs, points, characters = (a - b for a, b in zip(counted(), before, strict=True))
+    assert (jobs, characters) == (2 * _DRAWS, 8 * _DRAWS)
+    assert usage == {"characters": 8, "points": points}
+
+
+def test_a_key_pays_for_all_draws(tmp_path: Path, inks: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=1000)
+    with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
+
+        def ask(best_of: int) -> int:
+            headers = {"authorization": f"Bearer {key}"}
+            body = {"text": _TEXT, "seed": 1, "best_of": best_of, "format": "json"}
+            return service.client.post("/v1/handwriting", json=body, headers=headers).status_code
+
+        assert [ask(1) for _ in range(4)] == [200] * 4
+        assert ask(16) == 200
+        assert ask(1) == 429
+
+
+def test_their_reading_is_work_too(ink: InkService, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="evenkeel.request"):
+        ink.write(text=_TEXT, seed=1)
+        ink.write(text=_TEXT, seed=1, best_of=_DRAWS)
+    one, several = (json.loads(record.message) for record in caplog.records)
+    assert one["steps"] == 0
+    assert several["steps"] > _DRAWS * (1 + RESTS)
+
+
+def test_draws_that_nobody_waits_for_end(inks: Path) -> None:
+    with listening(settings(inks, slots=4)) as (url, app), httpx.Client() as client:
+        service = InkService(app, client)  # type: ignore[arg-type]
+        lost = {"text": "nobody will ever read this, " * 40, "state": service.token(kappa=-1000.0)}
+        with pytest.raises(httpx.ReadTimeout):
+            httpx.post(
+                f"{url}/v1/handwriting",
+                json=lost | {"best_of": 4},
+                timeout=httpx.Timeout(60, read=0.3),
+            )
+        assert eventually(lambda: _at_rest(service))
+        # Every line would take 40 points a character.
+        assert 0 < service.metric("steps_total", model="scrawl") < 4 * 40 * len(lost["text"])
+
+
+def _at_rest(service: InkService) -> bool:
+    """Whether neither the pen nor the reader has done anything for a while."""
+
+    def steps() -> list[float]:
+        return [service.metric("steps_total", model=name) for name in ("scrawl", "squint")]
+
+    before = steps()
+    time.sleep(0.3)
+    return steps() == before
+
+
+def test_a_deadline_ends_all_draws(ink: InkService) -> None:
+    lost = {"text": "much too long for that, " * 40, "state": ink.token(kappa=-1000.0)}
+    assert ink.post(**lost, best_of=8, deadline_s=0.05).status_code == 504
+    assert eventually(lambda: not ink.metric("requests_running", model="scrawl"))
+
+
+@pytest.mark.parametrize(
+    ("body", "param"),
+    [
+        ({"best_of": 0}, "best_of"),
+        ({"best_of": 17}, "best_of"),
+        ({"best_of": 2.5}, "best_of"),
+        ({"best_of": 2, "judge": "scrawl"}, "judge"),
+        ({"best_of": 2, "judge": "nobody"}, "judge"),
+        ({"candidate": 16}, "candidate"),
+        ({"candidate": -1}, "candidate"),
+        ({"judge": "squint"}, None),
+        ({"best_of": 2, "candidate": 1}, None),
+    ],
+    ids=str,
+)
+def test_what_cannot_be_chosen_is_refused(
+    ink: InkService, body: dict[str, Any], param: str | None
+) -> None:
+    refused = ink.post(text="a", **body)
+    assert refused.status_code == 400
+    assert refused.json()["error"]["param"] == param
+
+
+def test_a_judge_may_be_named(ink: InkService) -> None:
+    body = {"text": "a", "seed": 1, "best_of": 2}
+    assert ink.lines(**body, judge="squint") == ink.lines(**body)
+
+
+def test_without_a_reader_the_refusal_says_so(tmp_path: Path, inks: Path) -> None:
+    copytree(inks / "scrawl", tmp_path / "scrawl")
+    with running(settings(tmp_path)) as started:
+        service = InkService(started.app, started.client)
+        refused = service.post(text="a", best_of=2)
+        assert refused.status_code == 400
+        assert refused.json()["error"]["param"] == "best_of"
+        assert refused.json()["error"]["message"].endswith("this service has: none")
+        assert service.post(text="a").status_code == 200
+
+
+def test_a_reader_that_is_not_ready_is_not_waited_for(inks: Path) -> None:
+    with running(settings(inks)) as started:
+        started.app.state.models["squint"].engine.ready = False
+        refused = InkService(started.app, started.client).post(text="a", best_of=2)
+        assert refused.status_code == 503
+        assert "squint" in refused.json()["error"]["message"]

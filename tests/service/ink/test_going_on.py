@@ -16,6 +16,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "made up": {"style": "made-up"},
     "stored": {"style": "upright", "bias": 0.5},
     "strokes": {"style": _OWN, "width": 411},
+    "best of three": {"best_of": 3},
     "blank first": {"text": "\n\nso\n\n\nit is"},
 }
 

@@ -1,0 +1,140 @@
+"""Products with matrices of eight bits, as an exported graph carries them out: in integers.
+
+Every input is written as a number of several digits, each a byte; the digits are rows of one
+product of integers, which reads the matrix once, and its sums are put together again in floats.
+Integers have no order of summation to lose, and three digits of an input between -1 and 1 leave out
+no more than float32 does of 1. Shapes: B rows, P digits, K inputs, N outputs.
+"""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import onnx_ir as ir
+from numpy.typing import NDArray
+from torch import nn
+
+from models.quantized import LARGEST_INPUT, integer_matrices
+
+# On x86 onnxruntime has fast kernels for unsigned inputs alone, on CUDA for signed ones alone.
+_MIDDLE = {False: np.array(128, np.uint8), True: np.array(0, np.int8)}
+# What a digit may be either way, and the part of it that the next one has to cover.
+_DIGIT, _REST = 127, 254
+# Digits of a hidden unit and of any other input, so that what they leave out is below 2**-23; a
+# graph in float64, which only a parity report makes, takes more.
+_DIGITS, _MORE_DIGITS = {True: 3, False: 4}, 4
+# Of the worth of a digit, so that a digit times it has no rounding in float32.
+_MANTISSA_BITS = 6
+
+
+def integer_products(
+    graph: ir.Model, model: nn.Module, *, signed: bool = False
+) -> dict[str, list[str]]:
+    """Replace every Gemm whose matrix the model has as integers; returns what stands for which
+    matrix. The digits are unsigned bytes, or `signed`."""
+    tensors = model.state_dict()
+    where = integer_matrices(model)
+    replaced: dict[str, list[str]] = {}
+    for node in [n for n in graph.graph.all_nodes() if n.op_type == "Gemm"]:
+        assert node.inputs[1] is not None
+        name = str(node.inputs[1].name)
+        if name not in where:
+            continue
+        names = [f"{where[name]}{part}" for part in "01"]
+        whole, unit = (_constant(graph, n, tensors[n].numpy()) for n in names)
+        hidden = name in model.hidden_inputs()  # type: ignore[operator]
+        _replace(node, _product(graph, node, whole, unit, hidden=hidden, signed=signed))
+        del graph.graph.initializers[name]
+        replaced[name] = names
+    return replaced
+
+
+def worths(largest: float, digits: int) -> list[float]:
+    """What a unit of each digit is worth, for numbers up to `largest` either way."""
+    found = []
+    for _ in range(digits):
+        found.append(_round_up(largest / _DIGIT))
+        largest = found[-1] * _DIGIT / _REST
+    return found
+
+
+def _round_up(worth: float) -> float:
+    mantissa, exponent = math.frexp(worth)
+    return math.ldexp(math.ceil(math.ldexp(mantissa, _MANTISSA_BITS)), exponent - _MANTISSA_BITS)
+
+
+def _product(
+    graph: ir.Model, gemm: ir.Node, whole: ir.Value, unit: ir.Value, *, hidden: bool, signed: bool
+) -> list[ir.Node]:
+    """The nodes that compute what a Gemm does, in order; the last has the result."""
+    wide = unit.dtype == ir.DataType.DOUBLE
+    real = np.float64 if wide else np.float32
+    digits = _DIGITS[hidden] + _MORE_DIGITS * wide
+    scales = worths(1.0 if hidden else LARGEST_INPUT, digits)
+    nodes: list[ir.Node] = []
+
+    def add(operator: str, *inputs: ir.Value | None, **attributes: int) -> ir.Value:
+        nodes.append(ir.node(operator, inputs, attributes=attributes))
+        return nodes[-1].outputs[0]
+
+    def number(value: float | list[int], dtype: type[np.generic] = real) -> ir.Value:
+        content = np.array(value, dtype)
+        return _constant(graph, f"{content.dtype}_{value}", content)
+
+    def cast(value: ir.Value, to: ir.DataType) -> ir.Value:
+        return add("Cast", value, to=int(to))
+
+    middle = _constant(graph, "signed" if signed else "unsigned", _MIDDLE[signed])
+    rest, bytes_ = gemm.inputs[0], []
+    assert rest is not None
+    for place, worth in enumerate(scales):
+        scale = number(worth, np.float32)
+        small = cast(rest, ir.DataType.FLOAT) if wide else rest
+        bytes_.append(add("QuantizeLinear", small, scale, middle))
+        if place + 1 < digits:
+            digit = add("DequantizeLinear", bytes_[-1], scale, middle)
+            rest = add("Sub", rest, cast(digit, ir.DataType.DOUBLE) if wide else digit)
+    rows = add("Concat", *bytes_, axis=0)  # (P * B, K)
+    zero = () if signed else (middle,)
+    sums = cast(add("MatMulInteger", rows, whole, *zero), unit.dtype or ir.DataType.FLOAT)
+    outputs = unit.const_value.size if unit.const_value is not None else -1
+    sums = add("Reshape", sums, number([digits, -1, outputs], np.int64))  # (P, B, N)
+    nodes.append(ir.node("Split", [sums, number([1] * digits, np.int64)], num_outputs=digits))
+    parts = list(nodes[-1].outputs)
+    total = parts[-1]
+    for place in reversed(range(digits - 1)):
+        below = add("Mul", total, number(scales[place + 1] / scales[place]))
+        total = add("Add", below, parts[place])
+    total = add("Mul", add("Mul", total, number(scales[0])), unit)
+    total = add("Squeeze", total, number([0], np.int64))  # (B, N)
+    if len(gemm.inputs) > 2:
+        add("Add", total, gemm.inputs[2])
+    return nodes
+
+
+def _replace(node: ir.Node, new: list[ir.Node]) -> None:
+    owner = node.graph
+    assert owner is not None
+    old, result = node.outputs[0], new[-1].outputs[0]
+    for number, value in enumerate(_values(new)):
+        value.name = f"{old.name}_in_integers_{number}"
+    result.name, result.shape, result.type = old.name, old.shape, old.type
+    owner.insert_before(node, new)
+    old.replace_all_uses_with(result, replace_graph_outputs=True)
+    owner.remove(node, safe=True)
+
+
+def _values(nodes: list[ir.Node]) -> Iterator[ir.Value]:
+    for node in nodes:
+        yield from node.outputs
+
+
+def _constant(graph: ir.Model, name: str, content: NDArray[np.generic]) -> ir.Value:
+    existing = graph.graph.initializers.get(name)
+    if existing is not None:
+        return existing
+    tensor = ir.tensor(content, name=name)
+    value = ir.Value(name=name, shape=ir.Shape(content.shape), type=ir.TensorType(tensor.dtype))
+    value.const_value = tensor
+    graph.graph.register_initializer(value)
+    return value

@@ -1,0 +1,270 @@
+"""Models of eight bits, trained on from ones of float32: served exactly as they were trained."""
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnx_ir as ir
+import onnxruntime as ort
+import pytest
+import torch
+from safetensors.numpy import load_file
+from torch import nn
+
+from export.__main__ import main
+from export.convert import convert, load_model, read_artifact
+from export.cuda import without_kernel
+from export.integers import integer_products, worths
+from export.kinds import KINDS
+from export.parity.report import Extent, Report, Served
+from export.parity.served import differing_bytes, read
+from export.verify import verify
+from models.quantized import LARGEST_INPUT, EightBits, settle
+from service.artifact import load_artifact
+from service.attestation import attest
+from service.engine.runtime import Runtime, ScanRunner, SlotRunner
+from tests.artifacts import SCRAWL
+from tests.training.pens import invented, pen_recipe
+from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
+from training.config import Recipe
+from training.ink.corpus import PenCorpus
+from training.loop import LOG
+from training.recipe import FOLDER, read_recipe
+from training.run import carry_out
+
+SMALL = Extent(sampled_steps=240, structure_steps=60, bit_steps=6, timed=False)
+
+
+def of_text(corpus: Path) -> Recipe:
+    recipe = tiny_recipe(corpus, epochs=0.5, learning_rate=1e-3, validate_every_epochs=0.1)
+    return replace(recipe, model=replace(recipe.model, precision="int8"))
+
+
+def of_ink(folder: Path) -> Recipe:
+    PenCorpus("few", invented().inks[:60]).save(folder / "few.npz")
+    recipe = pen_recipe(folder / "few.npz")
+    often = {"epochs": 0.4, "validate_every_epochs": 0.1}
+    training = replace(recipe.training, **often)
+    batch = replace(recipe.batch, growing=False)
+    model = replace(SCRAWL, precision="int8")
+    return replace(recipe, model=model, training=training, batch=batch)
+
+
+@pytest.fixture(scope="module", params=["text", "ink"])
+def made(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Path, Path, Path]:
+    """The artifact that was begun from, the run and its artifact of eight bits."""
+    folder = tmp_path_factory.mktemp(request.param)
+    if request.param == "text":
+        start, recipe = (request.getfixturevalue(name) for name in ("artifact", "corpus"))
+        recipe = of_text(recipe)
+    else:
+        start, recipe = request.getfixturevalue("inks") / "scrawl", of_ink(folder)
+    carry_out(recipe, folder / "run", "cpu", Path(), start)
+    convert(folder / "run", folder / "small")
+    return start, folder / "run", folder / "small"
+
+
+@pytest.fixture(scope="module")
+def report(made: tuple[Path, Path, Path], corpus: Path) -> Report:
+    return verify(made[2], corpus.parent, SMALL)
+
+
+def test_the_report_has_the_lines_and_bounds_of_the_exact_model_and_holds(
+    made: tuple[Path, Path, Path], report: Report, corpus: Path
+) -> None:
+    assert report.holds, [finding.line() for finding in report.findings]
+    exact = verify(made[0], corpus.parent, replace(SMALL, sampled_steps=40, structure_steps=5))
+    lines = {(f.name, f.bound) for f in exact.findings}
+    assert {(f.name, f.bound) for f in report.findings} == lines
+
+
+def test_it_is_attested_on_both_runners(made: tuple[Path, Path, Path]) -> None:
+    artifact = load_artifact(made[2])
+    for kind in (ScanRunner, SlotRunner):
+        verdict = attest(artifact, kind(artifact, Runtime("cpu", "scan", 1, slots=2)))
+        assert verdict.ok, verdict
+
+
+def test_it_begins_about_where_the_other_ended_and_learns(made: tuple[Path, Path, Path]) -> None:
+    before = read_artifact(made[0]).provenance["validation_loss"]
+    losses = [json.loads(r)["validation_loss"] for r in (made[1] / LOG).read_text().splitlines()]
+    if read_artifact(made[0]).kind == "language":  # it had learned all there is
+        assert max(losses) < before + 0.05
+    else:  # it had learned nothing
+        assert losses[-1] < losses[0] - 0.1
+
+
+def test_the_manifest_says_what_it_was_begun_from(made: tuple[Path, Path, Path]) -> None:
+    start, _, small = (read_artifact(path) if path.name != "run" else None for path in made)
+    assert start is not None
+    assert small is not None
+    assert (start.precision, small.precision) == ("float32", "int8")
+    assert small.provenance["from"] == {"name": start.name, "digest": start.digest}
+    assert load_artifact(made[2]).digest == small.digest
+    assert small.variant.exact
+
+
+def test_matrices_are_a_quarter_and_no_graph_has_them_as_floats(
+    made: tuple[Path, Path, Path],
+) -> None:
+    weights = load_file(made[2] / "model.safetensors")
+    floats = [w for w in weights.values() if w.dtype == np.float32 and w.ndim == 2]
+    embeddings = [w for n, w in weights.items() if n.endswith("embedding.weight")]
+    assert len(floats) == len(embeddings)
+    for file in read_artifact(made[2]).graphs.files():
+        graph = onnx.load(made[2] / file, load_external_data=False).graph
+        nodes = [*graph.node, *(n for s in graph.node for a in s.attribute for n in a.g.node)]
+        found = [n.op_type for n in nodes]
+        assert "Gemm" not in found
+        assert found.count("MatMulInteger") == sum(w.dtype == np.int8 for w in weights.values())
+
+
+def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
+    made: tuple[Path, Path, Path],
+) -> None:
+    manifest = read_artifact(made[2])
+    assert manifest.graphs.cuda is not None
+    for file in manifest.graphs.cuda.files().values():
+        assert without_kernel(made[2] / file) == []
+    plain = manifest.graphs.step.plain
+    assert any("uint8 as T1" in problem for problem in without_kernel(made[2] / plain))
+    signed = manifest.model_copy(
+        update={"graphs": manifest.graphs.model_copy(update={"step": manifest.graphs.cuda})}
+    )
+    drawn = KINDS[manifest.kind].sample(load_model(made[2], manifest), 20, 2, 0)
+    outputs = [read(Served(made[2], m).step, drawn) for m in (manifest, signed)]
+    assert differing_bytes(*outputs) == 0
+
+
+def test_an_interrupted_run_goes_on_from_itself_and_not_from_the_artifact(
+    artifact: Path, corpus: Path, tmp_path: Path
+) -> None:
+    recipe = of_text(corpus)
+    carry_out(recipe, tmp_path / "whole", "cpu", Path(), artifact)
+    with pytest.MonkeyPatch.context() as patch:
+        stop_after(patch, 20)
+        with pytest.raises(Interrupted):
+            carry_out(recipe, tmp_path / "cut", "cpu", Path(), artifact)
+    carry_out(recipe, tmp_path / "cut", "cpu", Path(), artifact)
+    first, second = tensors(tmp_path / "whole"), tensors(tmp_path / "cut")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+
+
+def test_what_cannot_be_begun_from_is_refused(
+    artifact: Path, corpus: Path, inks: Path, tmp_path: Path
+) -> None:
+    for start, reason in (
+        (tmp_path, "is not an artifact"),
+        (inks / "scrawl", "of kind handwriting and precision float32"),
+        (inks / "letters", "of another model"),
+    ):
+        with pytest.raises(ValueError, match=reason):
+            carry_out(of_text(corpus), tmp_path / "run", "cpu", Path(), start)
+
+
+def test_matrices_may_be_rounded_without_training_which_the_manifest_says(
+    artifact: Path, corpus: Path, tmp_path: Path
+) -> None:
+    assert main(["convert", str(artifact), str(tmp_path / "small"), "--quantize"]) == 0
+    manifest = read_artifact(tmp_path / "small")
+    assert manifest.precision == "int8"
+    assert manifest.provenance["rounded"].startswith("after training")
+    assert verify(tmp_path / "small", corpus.parent, SMALL).holds
+    convert(tmp_path / "small", tmp_path / "again")
+    assert read_artifact(tmp_path / "again").provenance["rounded"]
+    files = [folder / "model.safetensors" for folder in (tmp_path / "small", tmp_path / "again")]
+    assert files[0].read_bytes() == files[1].read_bytes()
+
+
+@pytest.mark.parametrize(("largest", "digits"), [(1.0, 3), (LARGEST_INPUT, 4)])
+def test_digits_leave_out_less_than_two_to_the_minus_23(largest: float, digits: int) -> None:
+    scales = np.array(worths(largest, digits))
+    random = np.random.default_rng(0)
+    x = np.concatenate([random.uniform(-largest, largest, 10_000), [largest, -largest, 0.0]])
+    rest, found = x.copy(), []
+    for scale in scales:
+        found.append(np.rint(rest / scale))
+        rest -= found[-1] * scale
+    assert np.abs(found).max() <= 127
+    assert np.abs(rest).max() < 2**-23
+    # A digit times its worth has no rounding, so the rest of a float32 is exact.
+    assert all(float(np.float32(127 * s)) == 127 * s for s in scales)
+
+
+@pytest.mark.parametrize("signed", [False, True])
+@pytest.mark.parametrize("inputs", [1, 3, 64, 301])
+def test_a_product_of_integers_is_the_product(tmp_path: Path, signed: bool, inputs: int) -> None:
+    torch.manual_seed(inputs)
+    model = OneProduct(inputs, 7)
+    path = tmp_path / "one.onnx"
+    write_one(model, path, signed=signed)
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    x = torch.rand(5, inputs) * 2 - 1
+    x[0], x[1] = 1, -1
+    (y,) = session.run(None, {"x": x.numpy()})
+    weight = model.readout.weight.double()
+    expected = x.double() @ weight.t() + model.readout.bias.double()
+    spread = weight.abs().sum(1).max().item()
+    assert np.abs(y - expected.detach().numpy()).max() < 2**-22 * max(spread, 1)
+
+
+class OneProduct(nn.Module):
+    def __init__(self, inputs: int, outputs: int) -> None:
+        super().__init__()
+        self.readout = nn.Linear(inputs, outputs)
+        nn.utils.parametrize.register_parametrization(self.readout, "weight", EightBits())
+        settle(self)
+
+    def hidden_inputs(self) -> set[str]:
+        return {"readout.weight"}
+
+
+def write_one(model: OneProduct, path: Path, *, signed: bool) -> None:
+    """A graph of one Gemm, its product then in integers."""
+    outputs, inputs = model.readout.weight.shape
+    float32 = ir.TensorType(ir.DataType.FLOAT)
+    x = ir.Value(name="x", shape=ir.Shape(["B", inputs]), type=float32)
+    weights = []
+    for name, tensor in (("weight", model.readout.weight), ("bias", model.readout.bias)):
+        value = ir.Value(name=f"readout.{name}", shape=ir.Shape(tensor.shape), type=float32)
+        value.const_value = ir.tensor(tensor.detach().contiguous().numpy(), name=value.name)
+        weights.append(value)
+    gemm = ir.node("Gemm", [x, *weights], attributes={"transB": 1})
+    y = gemm.outputs[0]
+    y.name, y.shape, y.type = "y", ir.Shape(["B", outputs]), float32
+    graph = ir.Graph([x], [y], nodes=[gemm], initializers=weights, opset_imports={"": 18})
+    whole = ir.Model(graph, ir_version=10)
+    replaced = integer_products(whole, model, signed=signed)
+    assert list(replaced) == ["readout.weight"]
+    ir.save(whole, path)
+
+
+@pytest.mark.parametrize("name", ["shakespeare", "handwriting"])
+def test_a_shipped_recipe_differs_from_the_exact_one_in_precision_and_training(name: str) -> None:
+    exact, small = read_recipe(name), read_recipe(f"{name}-int8")
+    assert replace(small.model, precision="float32") == exact.model
+    assert (small.kind, small.data) == (exact.kind, exact.data)
+    assert replace(small.batch, growing=True) == exact.batch
+    assert f"--from artifacts/{name}" in (FOLDER / f"{name}-int8.toml").read_text()
+
+
+def test_training_needs_neither_onnxruntime_nor_matplotlib() -> None:
+    code = """if True:
+        import sys
+        for name in ("onnxruntime", "onnx", "onnx_ir", "onnxscript", "matplotlib"):
+            sys.modules[name] = None
+        sys.argv = ["training", "--help"]
+        import runpy
+        runpy.run_module("training", run_name="__main__")
+    """
+    said = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
+    )
+    assert said.returncode == 0, said.stderr
+    assert "--from ARTIFACT" in said.stdout

@@ -1,0 +1,231 @@
+"""Who is refused before the framework has seen a request, and that nobody else is."""
+
+import json
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from service.engine import terms
+from service.engine.pace import Pace
+from service.engine.schedule import Schedule
+from service.errors import Overloaded
+from service.http import record
+from service.http.keys import new_key
+from service.settings import Settings
+from service.text import routes
+from service.text.schemas import CompletionRequest, least
+from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
+from tests.service.serving import Service, listening, running, settings
+
+_PATH = "/v1/completions"
+_JSON = {"content-type": "application/json"}
+_WANTED = {"model": "letters", "prompt": "ab", "max_tokens": 200}
+_TOO_LARGE_TO_LOOK_AT = " " * 16384
+
+
+@pytest.fixture(autouse=True)
+def _nobody_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is queued stays there, so that a test knows the queue."""
+    monkeypatch.setattr(Schedule, "next", lambda schedule, now_s: None)
+
+
+@contextmanager
+def _crowded(
+    chosen: Settings, callers: tuple[str, ...] = ("address:testclient",)
+) -> Iterator[Service]:
+    """A service where each of the callers has something waiting, and none may wait for more."""
+    chosen = chosen.model_copy(update={"max_wait_s": 1e-9})
+    with running(chosen) as service:
+        engine = service.app.state.models["letters"].engine
+        call = Call()
+        call.job.state = service.app.state.models["letters"].artifact.initial_state()
+        for caller in callers:
+            engine._schedule.add([call.job], terms.Terms(caller))
+        yield service
+
+
+def _unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
+    def make_call(*_: object) -> None:
+        raise AssertionError("the route was called")
+
+    monkeypatch.setattr(routes, "_make_call", make_call)
+
+
+def test_a_refusal_at_the_door_is_that_of_the_route(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with _crowded(settings(artifacts)) as service:
+        caplog.set_level(logging.INFO, logger=record.log.name)
+        series = service.app.state.metrics.ended.labels(_PATH, 503, "overloaded")
+
+        def ask(before: str) -> tuple[Any, dict[str, Any], float]:
+            counted = series._value.get()
+            body = before + json.dumps(_WANTED)
+            answer = service.client.post(_PATH, content=body, headers=_JSON)
+            line = json.loads(caplog.records[-1].message)
+            return answer, line, series._value.get() - counted
+
+        route, route_line, route_count = ask(_TOO_LARGE_TO_LOOK_AT)
+        _unreachable(monkeypatch)
+        assert ask(_TOO_LARGE_TO_LOOK_AT)[0].status_code == 500  # that one does reach it
+        door, door_line, door_count = ask("")
+        assert door.status_code == route.status_code == 503
+        assert door.json() == route.json()
+        assert door.headers["retry-after"] == route.headers["retry-after"]
+        assert door.headers.keys() == route.headers.keys()
+        assert door.headers["x-request-id"] == door_line["request"]
+        vary = ("time", "request", "total_s")
+        assert {k: v for k, v in door_line.items() if k not in vary} == {
+            k: v for k, v in route_line.items() if k not in vary
+        }
+        assert door_line["model"] == "letters"
+        assert route_count == door_count == 1
+
+
+def test_nobody_without_a_key_hears_of_the_queue(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "keys.toml"
+    busy, idle = new_key(file, "busy"), new_key(file, "idle")
+    with _crowded(settings(artifacts, keys=file), ("busy",)) as service:
+        _unreachable(monkeypatch)
+
+        def ask(key: str) -> int:
+            bearing = {"authorization": f"Bearer {key}"}
+            return int(service.client.post(_PATH, json=_WANTED, headers=bearing).status_code)
+
+        assert [ask("ek-none"), ask(busy)] == [401, 503]
+        # Both would have to wait for one job of `busy`, which is more than anybody may.
+        assert ask(idle) == 503
+        engine = service.app.state.models["letters"].engine
+        engine._limits = replace(engine._limits, max_wait_s=1e9)
+        assert [ask(busy), ask(idle)] == [500, 500]  # the route
+
+
+def test_one_caller_s_two_hundred_do_not_refuse_another(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with running(settings(artifacts, queue_size=500)) as service:
+        engine = service.app.state.models["letters"].engine
+        jobs = [Call(max_tokens=200).job for _ in range(200)]
+        engine._schedule.add(jobs, terms.Terms("greedy"))
+        one_s = 200 * engine._pace.wait_s(engine._runner.width)
+        engine._limits = replace(engine._limits, max_wait_s=5 * one_s)
+        _unreachable(monkeypatch)
+        assert service.post(**_WANTED).status_code == 500  # let through to the route
+        monkeypatch.setattr(terms, "current", lambda: terms.Terms("greedy"))
+        assert service.post(**_WANTED).status_code == 503
+
+
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        ("", 400),
+        ("[1]", 400),
+        ('{"model": ', 400),
+        ("[" * 5000, 400),
+        ('{"max_tokens": 200}', 400),
+        ('{"model": 7, "max_tokens": 200}', 400),
+        ('{"model": "letters", "max_tokens": -1}', 400),
+        ('{"model": "letters", "max_tokens": "200"}', 400),
+        ('{"model": "letters", "max_tokens": %s}' % ("9" * 5000), 400),
+        ('{"model": "nobody", "max_tokens": 200}', 404),
+        ('{"model": "letters", "max_tokens": 0}', 200),
+    ],
+)  # fmt: skip
+def test_what_is_not_clear_is_for_the_route(artifacts: Path, body: str, status: int) -> None:
+    with _crowded(settings(artifacts)) as service:
+        answer = service.client.post(_PATH, content=body, headers=_JSON)
+        assert answer.status_code == status, answer.text
+
+
+def test_a_body_in_pieces_is_read_by_the_route(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.undo()  # this one is to be answered
+    with listening(settings(artifacts)) as (url, _):
+        half = json.dumps(_WANTED).encode()
+
+        def pieces() -> Iterator[bytes]:
+            yield half[:10]
+            yield half[10:]
+
+        answers = [
+            httpx.post(url + _PATH, content=content, headers=_JSON, timeout=60).json()
+            for content in (pieces(), half)
+        ]
+        assert [answer["usage"]["prompt_tokens"] for answer in answers] == [2, 2]
+
+
+_NUMBERS = st.integers(-2, 60) | st.floats(0, 60) | st.none()
+_TEXTS = st.text(max_size=8)
+_PROMPTS = _TEXTS | st.lists(_TEXTS, max_size=3) | st.lists(st.integers(0, 255), max_size=8)
+
+
+@given(
+    st.fixed_dictionaries(
+        {"model": st.just("letters")},
+        optional={"prompt": _PROMPTS, "max_tokens": _NUMBERS, "n": st.integers(1, 3)},
+    )
+)
+def test_no_request_takes_fewer_steps_than_it_seems_to(body: dict[str, Any]) -> None:
+    wanted = least(body)
+    try:
+        asked = CompletionRequest.model_validate(body)
+    except ValidationError:
+        return
+    if wanted is None:
+        return
+    calls = [Call(prompt=p, max_tokens=asked.max_tokens) for p in asked.prompts()]
+    name, steps = wanted
+    assert name == "letters"
+    assert 0 <= steps <= calls[0].job.steps_expected()
+    if isinstance(body.get("prompt", ""), str) and body.get("prompt", "").isascii():
+        assert steps == calls[0].job.steps_expected()
+
+
+@given(
+    waiting=st.lists(st.tuples(st.sampled_from("abc"), st.integers(1, 40)), max_size=12),
+    caller=st.sampled_from("abcd"),
+    steps=st.integers(1, 40),
+    more=st.integers(0, 40),
+    queue=st.integers(1, 12),
+)
+def test_the_door_refuses_nobody_whom_the_queue_would_take(
+    waiting: list[tuple[str, int]], caller: str, steps: int, more: int, queue: int
+) -> None:
+    some = limits(queue_size=queue, max_wait_s=0.1)
+    slow = Pace((0.01, 0.0), (0.01, 0.0))
+    engine = made_engine(ScriptedRunner(b"x"), limits=some, measure=lambda runner: slow)
+    engine.ready, engine._pace = True, engine._measure(engine._runner)
+    for other, wanted in waiting:
+        engine._schedule.add([Call(max_tokens=wanted).job], terms.Terms(other))
+    token = terms._terms.set(terms.Terms(caller))
+    try:
+        refused = engine.refusal(steps)
+        at_submit: Overloaded | None = None
+        try:
+            engine.submit([Call(max_tokens=steps + more).job])
+        except Overloaded as error:
+            at_submit = error
+        assert at_submit is not None or refused is None
+        if not more:
+            assert (refused and refused.message) == (at_submit and at_submit.message)
+    finally:
+        terms._terms.reset(token)
+
+
+def test_a_model_that_is_not_ready_says_so_whatever_waits(artifacts: Path) -> None:
+    with _crowded(settings(artifacts)) as service:
+        engine = service.app.state.models["letters"].engine
+        engine.ready = False
+        assert service.post(**_WANTED).json()["error"]["code"] == "not_ready"

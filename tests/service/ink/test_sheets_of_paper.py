@@ -1,0 +1,165 @@
+"""Sheets of paper in mm: where lines stand on them, their rules, and the PDF that has them all."""
+
+import io
+import re
+import zlib
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from service.ink.paper import rules
+from service.ink.pdf import to_pdf
+from service.ink.schemas import PageOptions
+from tests.service.writing import InkService
+
+_MM = 96 / 25.4
+_SVG = "{http://www.w3.org/2000/svg}"
+_LINES = "\n".join(f"line {number}" for number in range(40))
+_STREAM = re.compile(rb"stream\n(.*?)\nendstream", re.DOTALL)
+_NUMBER = re.compile(rb"-?\d+\.?\d*")
+
+
+def _pages(pdf: bytes) -> list[list[list[float]]]:
+    """Of each page of a PDF the places its curves begin at, in points from the lower left."""
+    pages = []
+    for packed in _STREAM.findall(pdf):
+        scale, _, _, down, _, top, *_ = map(
+            float, _NUMBER.findall(content := zlib.decompress(packed))
+        )
+        assert (scale, down) == (0.75, -0.75)
+        begins = re.findall(rb"(\S+) (\S+) m\n", content)
+        pages.append([[float(x) * scale, float(y) * down + top] for x, y in begins])
+    return pages
+
+
+@pytest.mark.parametrize(
+    ("page", "mm"),
+    [("a4", (210, 297)), ("a5", (148, 210)), ("letter", (215.9, 279.4)),
+     ({"width": 100, "height": 50.5}, (100, 50.5))],
+    ids=str,
+)  # fmt: skip
+def test_a_pdf_has_sheets_of_the_size_that_was_asked_for(
+    ink: InkService, page: Any, mm: tuple[float, float]
+) -> None:
+    answer = ink.post(text="on paper", seed=1, page=page, margin=10, format="pdf", line_height=40)
+    assert answer.headers["content-type"] == "application/pdf"
+    (box,) = re.findall(rb"/MediaBox \[([^\]]+)\]", answer.content)
+    assert [float(n) for n in box.split()] == pytest.approx(
+        [0, 0, *(n * 72 / 25.4 for n in mm)], abs=1e-3
+    )
+
+
+def test_a_text_goes_on_on_the_next_sheet(ink: InkService) -> None:
+    body = {"text": _LINES, "seed": 2, "page": "a5", "margin": 20, "line_height": 50}
+    told = ink.write(**body)
+    per_sheet = int((210 - 40) * _MM // 50)
+    assert told["pages"] == -(-40 // per_sheet) > 3
+    assert told["height"] == pytest.approx(told["pages"] * 210 * _MM)
+    for number, line in enumerate(told["lines"]):
+        sheet, place = divmod(number, per_sheet)
+        top = sheet * 210 * _MM + 20 * _MM + place * 50
+        heights = [y for stroke in line["strokes"] for _, y in stroke]
+        assert top - 75 < np.median(heights) < top + 125
+    pages = _pages(ink.post(**body, format="pdf").content)
+    strokes = [len(line["strokes"]) for line in told["lines"]]
+    assert [len(page) for page in pages] == [
+        sum(strokes[first : first + per_sheet]) for first in range(0, 40, per_sheet)
+    ]
+    begins = [stroke[0] for line in told["lines"] for stroke in line["strokes"]]
+    expected = [(x * 0.75, (210 * _MM - y % (210 * _MM)) * 0.75) for x, y in begins]
+    found = [tuple(place) for page in pages for place in page]
+    inside = [20 < y < 580 for _, y in expected]  # what crosses an edge stays on its own sheet
+    for one, other, counts in zip(found, expected, inside, strict=True):
+        assert not counts or one == pytest.approx(other, abs=0.02)
+
+
+def test_a_pdf_without_sheets_is_one_page_as_high_as_its_lines(ink: InkService) -> None:
+    body = {"text": "one\ntwo", "seed": 3, "width": 400}
+    pdf = ink.post(**body, format="pdf").content
+    assert re.findall(rb"/MediaBox \[([^\]]+)\]", pdf) == [b"0 0 300 144"]
+    assert len(_pages(pdf)) == 1
+    assert pdf == ink.post(**body, format="pdf").content
+    assert ink.events(**body, format="pdf")[-1]["drawing"]
+
+
+def test_a_dot_and_a_short_colour_are_drawn() -> None:
+    layout = PageOptions(color="#f00").layout(14.0, 2.0)
+    pdf = to_pdf([[np.array([[10.0, 20.0]])]], layout)
+    (packed,) = _STREAM.findall(pdf)
+    assert b"1.0 0.0 0.0 RG" in zlib.decompress(packed).replace(b"1 0 0 RG", b"1.0 0.0 0.0 RG")
+    assert re.search(rb"10\.?0* 20\.?0* m\n10\.?0* 20\.?0* l\nS", zlib.decompress(packed))
+
+
+@pytest.mark.parametrize("page", [None, "a5"])
+@pytest.mark.parametrize(("paper", "apart"), [("ruled", 50.0), ("squared", 25.0)])
+def test_lines_stand_on_the_rules(page: Any, paper: Any, apart: float) -> None:
+    layout = PageOptions(page=page, paper=paper, line_height=50).layout(14.0, 2.0)
+    sheets = rules(layout, 30)
+    assert len(sheets) == len(layout.sheets(30))
+    for numbers, found in zip(layout.sheets(30), sheets, strict=True):
+        rows = sorted({y for _, y, _, end in found if y == end})
+        assert np.diff(rows) == pytest.approx(apart)
+        for line in numbers:
+            assert min(abs(row - layout.origin_px(line)[1]) for row in rows) < 1e-6
+        assert bool([x for x, _, end, _ in found if x == end]) == (paper == "squared")
+
+
+def test_rules_are_in_drawings_and_in_no_ink(ink: InkService) -> None:
+    body = {"text": "ruled", "seed": 4}
+    plain = ElementTree.fromstring(ink.post(**body).content)
+    ruled = ElementTree.fromstring(ink.post(**body, paper="ruled").content)
+    assert len([*ruled.iter(f"{_SVG}path")]) == len([*plain.iter(f"{_SVG}path")]) + 1
+    for format_ in ("inkml", "hpgl", "gcode"):
+        assert (
+            ink.post(**body, format=format_, paper="squared").content
+            == ink.post(**body, format=format_).content
+        )
+    assert (
+        ink.post(**body, format="pdf", paper="ruled").content
+        != ink.post(**body, format="pdf").content
+    )
+
+
+def test_a_png_may_have_no_ground(ink: InkService) -> None:
+    body = {"text": "a dot", "seed": 3, "format": "png", "width": 300}
+    white, clear = (
+        np.array(Image.open(io.BytesIO(ink.post(**body, ground=ground).content)).convert("RGBA"))
+        for ground in ("white", "transparent")
+    )
+    assert (white[..., 3] == 255).all()
+    assert clear[0, 0, 3] == 0
+    assert (clear[..., 3] == 255).any()
+
+
+def test_a_page_in_px_is_what_it_was_and_its_margin_may_be_given(ink: InkService) -> None:
+    body = {"text": "here", "seed": 5, "width": 500}
+    answer = ink.write(**body)
+    assert (answer["width"], answer["height"]) == (500, 128)
+    assert "pages" not in answer
+    moved = ink.write(**body, margin=20)
+    left, other = (a["lines"][0]["strokes"][0][0][0] for a in (answer, moved))
+    assert other - left == pytest.approx(20 * _MM - 32, abs=0.02)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"page": "a3"},
+        {"page": {"width": 42, "height": 100}},
+        {"page": {"width": 100, "height": 1001}},
+        {"page": {"width": 100}},
+        {"page": "a4", "width": 800},
+        {"page": "a5", "margin": 60},
+        {"page": {"width": 100, "height": 40}, "line_height": 64},
+        {"margin": -1},
+        {"margin": 90},
+        {"paper": "blotting"},
+        {"ground": "red"},
+    ],
+    ids=str,
+)
+def test_paper_that_there_is_not_is_refused(ink: InkService, body: dict[str, Any]) -> None:
+    assert ink.post(text="a", **body).status_code == 400
