@@ -27,7 +27,7 @@ from export.parity.served import differing_bytes, follow, read
 from export.results import machine, write_json
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runner, choose_runtime, make_runner, stack_rows
+from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner, stack_rows
 from service.settings import Settings
 
 STEPS = 100
@@ -112,6 +112,22 @@ def _argmax(provider: str, rows: np.ndarray) -> np.ndarray:
     return np.asarray(places)
 
 
+def judge(artifact: Artifact, runtime: Runtime) -> tuple[bool, dict[str, Any]]:
+    """Print and describe what was found of a model, and whether all of it holds. One that a library
+    of the GPU cannot compute does not keep the others from being judged."""
+    try:
+        runner = make_runner(artifact, runtime)
+        verdict, findings = attest(artifact, runner), check(artifact, runner, STEPS)
+    except RuntimeError as error:
+        print(f"{artifact.name}: FAIL {error}")
+        return False, {"error": str(error)}
+    print(f"{artifact.name}: attested {verdict.ok}, max error {verdict.max_error:.2g}")
+    print(*(f"  {finding.line()}" for finding in findings), sep="\n")
+    parity = [finding.describe() for finding in findings]
+    holds = verdict.ok and all(finding.holds for finding in findings)
+    return holds, {"parity": parity, "attestation": verdict.describe()}
+
+
 def main(arguments: list[str] | None = None) -> int:
     """0 if every model was attested, every bound holds and no row moved with its neighbours."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -128,13 +144,9 @@ def main(arguments: list[str] | None = None) -> int:
     print(tied.line())
     whole = tied.holds
     for artifact in map(load_artifact, artifact_folders(Settings().artifacts)):
-        runner = make_runner(artifact, runtime)
-        verdict, findings = attest(artifact, runner), check(artifact, runner, STEPS)
-        whole = whole and verdict.ok and all(finding.holds for finding in findings)
-        print(f"{artifact.name}: attested {verdict.ok}, max error {verdict.max_error:.2g}")
-        print(*(f"  {finding.line()}" for finding in findings), sep="\n")
-        parity = [finding.describe() for finding in findings]
-        models.append({"model": artifact.name, "parity": parity, "attestation": verdict.describe()})
+        holds, described = judge(artifact, runtime)
+        whole = whole and holds
+        models.append({"model": artifact.name} | described)
     cuda = options.provider == "cuda"
     device = torch.cuda.get_device_name() if cuda else "cpu"
     content = {"device": device, "runtime": runtime.fingerprint, "machine": machine()}

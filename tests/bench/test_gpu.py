@@ -44,6 +44,17 @@ def test_ties_that_go_to_the_last_are_counted(monkeypatch: pytest.MonkeyPatch) -
     assert gpu.ties("cpu").value > 3000
 
 
+def test_a_model_that_a_library_cannot_compute_is_told(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(*_: object) -> None:
+        raise RuntimeError("CUBLAS failure 15")
+
+    monkeypatch.setattr(gpu, "check", refused)
+    holds, described = gpu.judge(load_artifact(inks / "letters"), _RUNTIME)
+    assert (holds, described) == (False, {"error": "CUBLAS failure 15"})
+
+
 class Nosy(SlotRunner):
     """Rows see how many others run."""
 
