@@ -48,9 +48,10 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         models.start()
-        watching = asyncio.create_task(watch.run())
+        working = [asyncio.create_task(work) for work in (watch.run(), models.compare())]
         yield
-        watching.cancel()
+        for task in working:
+            task.cancel()
         models.stop()
         if traces is not None:
             await asyncio.to_thread(traces.close)

@@ -18,12 +18,13 @@ from typing import Any, Literal, TypeVar
 
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, NotLoaded, UnknownModel
+from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel
 from service.kind import ServiceKind
 from service.loading import Loader
 from service.memory import give_back
 from service.metrics import Metrics
 from service.models import ServedModel
+from service.precision import choose, compare, pairs
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -149,21 +150,46 @@ class Models:
         return [model for model in self if isinstance(model, kind)]
 
     def pick(self, name: str | None, kind: type[S]) -> S:
-        """The model of that name and class, or the only one of it if no name is given.
+        """The model of that name and class, or the only one of it if no name is given: in the
+        precision that the settings want, if it is served in two.
 
         Raises `UnknownModel`, and `InvalidRequest` for a model of another kind.
         """
-        able = self.of(kind)
         if name is None:
-            if len(able) != 1:
+            able = self.of(kind)
+            default = choose(able, self._settings.precision)
+            if default is None:
                 names = ", ".join(model.name for model in able) or "none"
                 raise UnknownModel(f"model is missing; those that can do this: {names}", "model")
-            return able[0]
+            return default
         model = self[name]
         if not isinstance(model, kind):
             what = model.artifact.manifest.kind
             raise InvalidRequest(f"model {name!r} is of kind {what}, which cannot do this", "model")
         return model
+
+    def describe(self, model: ServedModel) -> dict[str, Any]:
+        """The entry of `/v1/models`."""
+        default = choose(self.of(type(model)), self._settings.precision)
+        return model.describe() | {"default": model is default}
+
+    async def compare(self) -> None:
+        """Once all models have been attested, measure those of eight bits beside their exact ones.
+
+        Until then the machine has other work, and would be measured with it.
+        """
+        while not all(model.engine.attested.is_set() for model in self):
+            await asyncio.sleep(_LOOK_S)
+        async with self._changing:
+            await self._compare()
+
+    async def _compare(self) -> None:
+        for exact, eight in pairs(list(self)):
+            if eight.speedup is None and exact.engine.ready and eight.engine.ready:
+                try:
+                    await compare(exact, eight)
+                except ServiceError as error:
+                    log.warning("%s was not measured beside %s: %s", eight.name, exact.name, error)
 
     async def look(self, *, again: bool = False) -> None:
         """Load what is new or has changed, unload what has gone; `again` also tries once more what
@@ -244,6 +270,7 @@ class Models:
             place.model, place.name = model, model.name
             self._metrics.reloads.labels(place.name, "ok").inc()
             log.info("%s: serves %s", place.name, model.fingerprint)
+            await self._compare()
 
     def _read(self, place: Place, *, again: bool = False) -> ServedModel:
         """The model of a folder: the one it gave before if that serves and nothing has changed."""

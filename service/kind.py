@@ -12,9 +12,9 @@ from service.models import ServedModel
 from service.online import Online
 from service.state import Edge
 
-# Of a request's body, as JSON that nobody has checked: the model it names and the fewest steps that
-# its first job can take, 1 at least; None where that is not clear.
-Least = Callable[[dict[str, Any]], tuple[str, int] | None]
+# Of a request's body, as JSON that nobody has checked: the model it names, if any, and the fewest
+# steps that its first job can take, 1 at least; None where that is not clear.
+Least = Callable[[dict[str, Any]], tuple[str | None, int] | None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

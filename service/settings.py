@@ -10,6 +10,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _LEAST_VARIETY = 8
 
+Precision = Literal["exact", "int8", "auto"]
+
 
 class Settings(BaseSettings):
     """Read once at start and passed in; frozen."""
@@ -28,6 +30,11 @@ class Settings(BaseSettings):
         (),
         description="names of models without which the service does not start and is not ready, "
         "separated by commas; none means any one",
+    )
+    precision: Precision = Field(
+        "exact",
+        description="what answers a request that names no model, where a model is served in eight "
+        "bits too: exact, int8, or auto for the faster of the two here",
     )
     watch_s: float = Field(
         5.0,

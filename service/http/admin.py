@@ -26,13 +26,15 @@ _CHANGED = fails(Forbidden, UnknownModel, NotLoaded, NotReady)
 async def reload(request: Request, name: Name) -> dict[str, Any]:
     """Read a model's folder again and swap the model, even for the same; the answer comes once the
     new one has proved itself. A folder that cannot be served leaves the old one serving."""
-    return (await _models(request).load(name, again=True)).describe()
+    models = _models(request)
+    return models.describe(await models.load(name, again=True))
 
 
 @router.post("/load", response_model=Card, responses=_CHANGED)
 async def load(request: Request, name: Name) -> dict[str, Any]:
     """Serve a model that is in the artifacts folder, if it is not served as it is there."""
-    return (await _models(request).load(name, again=False)).describe()
+    models = _models(request)
+    return models.describe(await models.load(name, again=False))
 
 
 @router.post("/unload", response_model=Unloaded, responses=fails(Forbidden, UnknownModel, NotReady))

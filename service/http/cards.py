@@ -30,7 +30,11 @@ class Found(Answer):
 
 
 class Card(Answer):
-    """A model that is served; a kind may have more to say."""
+    """A model that is served; a kind may have more to say.
+
+    `speedup` is how many times as fast as the exact model beside it one of eight bits is here, and
+    `default` whether it answers requests of its kind that name none.
+    """
 
     model_config = ConfigDict(extra="allow")
 
@@ -41,6 +45,9 @@ class Card(Answer):
     kind: str
     parameters: int
     layer_normalizations: int
+    precision: str
+    speedup: float | None
+    default: bool
     hyperparameters: dict[str, Any]
     provenance: dict[str, Any]
     digest: str

@@ -81,7 +81,8 @@ async def metrics(request: Request) -> Response:
 @router.get("/v1/models", response_model=Cards)
 async def list_models(request: Request) -> dict[str, Any]:
     """All models, as OpenAI lists them."""
-    return {"object": "list", "data": [model.describe() for model in request.app.state.models]}
+    models: Models = request.app.state.models
+    return {"object": "list", "data": [models.describe(model) for model in models]}
 
 
 @router.post(
@@ -99,5 +100,5 @@ async def attest(request: Request, name: str) -> dict[str, Any]:
 @router.get("/v1/models/{name}", response_model=Card, responses=fails(UnknownModel))
 async def get_model(request: Request, name: str) -> dict[str, Any]:
     """One model: its provenance, parity report, digest, runtime and attestation."""
-    description: dict[str, Any] = request.app.state.models[name].describe()
-    return description
+    models: Models = request.app.state.models
+    return models.describe(models[name])

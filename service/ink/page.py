@@ -150,7 +150,9 @@ class Page:
             return {}
         state = self.model.codec.encode(self.moment)
         changes = {"style": None, "state": state, "seed": None, "first_line": self.next_line}
-        return {"resume": changes}
+        # Another replica may have another default.
+        named = {} if self.body.model is not None else {"model": self.model.name}
+        return {"resume": changes | named}
 
     @property
     def asked(self) -> list[Written]:

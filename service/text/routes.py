@@ -71,7 +71,7 @@ class Call:
             "id": self.id,
             "object": "text_completion",
             "created": self.created,
-            "model": self.body.model,
+            "model": self.model.name,
             "system_fingerprint": self.model.fingerprint,
             "seed": self.seed,
         } | self.exchange.jobs[0].moment.told()
@@ -191,7 +191,9 @@ def _resume(call: Call, number: int, piece: TextPiece) -> dict[str, Any]:
         "n": 1,
         "seed": None,
     }
-    return {"resume": changes}
+    # Another replica may have another default.
+    named = {} if call.body.model is not None else {"model": call.model.name}
+    return {"resume": changes | named}
 
 
 def _logprobs(entries: Sequence[ByteLogprob], offsets: TextOffsets) -> dict[str, Any]:

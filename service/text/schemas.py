@@ -66,7 +66,7 @@ class CompletionRequest(WorkRequest):
     that this service does not have are accepted only at the value that means nothing.
     """
 
-    model: str
+    model: str | None = None
     prompt: Annotated[
         Text | list[Text] | list[Token] | list[list[Token]], WrapValidator(_prompt)
     ] = ""
@@ -148,11 +148,11 @@ class CompletionRequest(WorkRequest):
         )
 
 
-def least(body: dict[str, Any]) -> tuple[str, int] | None:
+def least(body: dict[str, Any]) -> tuple[str | None, int] | None:
     """The model a body names and the fewest steps its first choice can take, by what is plain to
     see; None where that is nothing, or not what it should be."""
     name, written = body.get("model"), body.get("max_tokens", _MAX_TOKENS)
-    if not isinstance(name, str) or type(written) is not int or written < 0:
+    if not isinstance(name, str | None) or type(written) is not int or written < 0:
         return None
     prompt = body.get("prompt")
     # A character is a byte at least; of a list it is not plain what its first prompt is.

@@ -2,7 +2,7 @@
 import { allow, count, onPress, parts } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
-import { bestOf, named, ofKind } from "./models.js";
+import { bestOf, named, offer, ofKind } from "./models.js";
 import { BASELINE_PX, Pad } from "./pad.js";
 import { handwrite, readInk } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
@@ -180,9 +180,8 @@ async function useMine() {
 
 /** The models are known. */
 export function begin() {
-  const names = ofKind("handwriting").map((model) => model.id);
-  at.model.replaceChildren(...names.map((name) => new Option(name)));
-  at.models.hidden = names.length < 2;
+  const offered = offer(at.model, "handwriting");
+  at.models.hidden = offered < 2;
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   new ResizeObserver(fit).observe(at.desk);
   refresh();

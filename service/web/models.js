@@ -9,6 +9,15 @@ export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
 export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
 
+/** Fill a list with the models of a kind, the one for requests that name none chosen; how many. */
+export function offer(select, kind) {
+  const models = ofKind(kind);
+  const told = ({ id, precision }) => (precision === "int8" ? `${id}, 8 bits` : id);
+  const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
+  select.replaceChildren(...options);
+  return models.length;
+}
+
 /** What to ask for where one model can read: the most legible of four draws of each line. */
 export function bestOf() {
   const readers = ofKind("reader");

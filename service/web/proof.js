@@ -47,7 +47,7 @@ function facts(model) {
   const { cell, norm, layers, units } = model.hyperparameters;
   const normed = norm === "none" ? "no norm" : `${norm} norm`;
   const said = {
-    network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters`,
+    network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters${model.precision === "int8" ? ", 8 bits" : ""}`,
     "layer norms": whole(model.layer_normalizations),
     "trained on": model.provenance.data.name,
     runtime: model.runtime,

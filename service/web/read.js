@@ -1,7 +1,7 @@
 // The Read tab: a text model writes on from a prompt, each character tinted by its probability.
 import { allow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
-import { follow, named, ofKind } from "./models.js";
+import { follow, named, offer } from "./models.js";
 import { complete, events } from "./service.js";
 import { Work } from "./work.js";
 
@@ -126,9 +126,7 @@ function showFacts() {
 
 /** The models are known. */
 export function begin() {
-  const names = ofKind("language").map((model) => model.id);
-  at.model.replaceChildren(...names.map((name) => new Option(name)));
-  if (names.length) showFacts();
+  if (offer(at.model, "language")) showFacts();
   refresh();
 }
 

@@ -1,7 +1,7 @@
 // The Write tab: a sentence, a hand, and the pen that writes it.
 import { allow, count, make, onPress, parts } from "./elements.js";
 import { chosenHand, listHands } from "./hands.js";
-import { bestOf, named, ofKind } from "./models.js";
+import { bestOf, named, offer } from "./models.js";
 import { handwrite } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { Work } from "./work.js";
@@ -111,10 +111,9 @@ function refresh() {
 
 /** The models are known. */
 export function begin() {
-  const names = ofKind("handwriting").map((model) => model.id);
-  at.model.replaceChildren(...names.map((name) => new Option(name)));
-  at.models.hidden = names.length < 2;
-  if (names.length) listHands(at.model.value);
+  const offered = offer(at.model, "handwriting");
+  at.models.hidden = offered < 2;
+  if (offered) listHands(at.model.value);
   if (narrow.matches) at.size.value = 44; // or a line would hold one word
   refresh();
 }

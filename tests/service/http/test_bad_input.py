@@ -94,7 +94,6 @@ _WRONG = [
     ({"state": "forged"}, "state"),
     ({"state": "\ud800"}, "state"),
     ({"state": 5}, "state"),
-    ({"model": None}, "model"),
     ({"model": 5}, "model"),
 ]
 

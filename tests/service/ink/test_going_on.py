@@ -50,7 +50,7 @@ def test_every_token_of_a_page_gives_the_lines_from_there(cut: InkService, name:
     last = max(number for number, text in enumerate(texts) if text)
     assert [resume["first_line"] for resume in resumes] == list(range(last + 1))
     for resume in resumes:
-        assert resume.keys() == {"style", "state", "seed", "first_line"}
+        assert resume.keys() == {"style", "state", "seed", "first_line", "model"}
         head, *again = cut.events(**body | resume)
         assert {n: head[n] for n in ("lines", "height", "seed")} == {
             n: events[0][n] for n in ("lines", "height", "seed")
