@@ -69,6 +69,7 @@ class Trainer:
         if (run / CHECKPOINT).exists():
             self._restore()
         run.mkdir(parents=True, exist_ok=True)
+        self._forget_rows_after(self.progress.update)
 
     def run(self) -> dict[str, Tensor]:
         """Train; return the averaged weights of the best validation."""
@@ -145,7 +146,6 @@ class Trainer:
                 f"choose another --out or remove it"
             )
         self.progress = Progress(**progress)
-        self._forget_rows_after(self.progress.update)
         device = next(iter(self.parameters.values())).device
         tensors = {name: t.to(device) for name, t in tensors.items()}
         self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
@@ -162,7 +162,8 @@ class Trainer:
                 self.optimizer.state[parameter] = moments
 
     def _forget_rows_after(self, update: int) -> None:
-        """The log may be ahead of the checkpoint; what will be done again is not logged twice."""
+        """The log may be ahead of the checkpoint, or there is none yet; what will be done again is not
+        logged twice."""
         log = self.run_dir / LOG
         if log.exists() and self.rank == 0:
             rows = log.read_text().splitlines(keepends=True)

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -55,6 +56,16 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
     losses = [[json.loads(r)["validation_loss"] for r in log] for log in logs]
     assert losses[0] == losses[1]
+
+
+def test_what_was_killed_before_its_first_checkpoint_is_not_logged_twice(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    shutil.copy(run / LOG, tmp_path)
+    carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
+    logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path)]
+    updates = [[json.loads(row)["update"] for row in log] for log in logs]
+    assert updates[0] == updates[1]
 
 
 def test_a_run_with_other_settings_is_not_resumed(corpus: Path, run: Path) -> None:
