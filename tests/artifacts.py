@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from export.convert import convert, write_artifact
+from export.convert import convert, read_artifact, write_artifact
 from export.ink.styles import StyleChoice, add_styles
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
@@ -110,6 +110,17 @@ def write_tiny(folder: Path) -> Path:
     path = folder / "tiny"
     (path / "data").mkdir(parents=True)
     convert(write_run(write_corpus(path / "data"), path / "run"), path / "artifact" / "tiny")
+    return path
+
+
+def eight_bits_of(artifact: Path, **came_from: str) -> Path:
+    """The artifact in eight bits beside it, which says that it was trained on from it."""
+    path = artifact.with_name(f"{artifact.name}-int8")
+    convert(artifact, path, quantize=True)
+    manifest = read_artifact(path)
+    source = {"name": artifact.name, "digest": "0" * 64} | came_from
+    history = {name: told for name, told in manifest.provenance.items() if name != "rounded"}
+    manifest.model_copy(update={"provenance": history | {"from": source}}).write(path)
     return path
 
 

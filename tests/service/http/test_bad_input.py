@@ -125,10 +125,10 @@ def test_a_message_holds_the_value_and_the_rule(
         assert part in message
 
 
-def test_a_missing_model_is_named(scan: Service) -> None:
-    error = _error(_raw(scan, b"{}"), 400)
+def test_where_several_models_can_a_missing_one_is_named(scan: Service) -> None:
+    error = _error(_raw(scan, b"{}"), 404)
     assert error["param"] == "model"
-    assert "{}" not in error["message"]
+    assert error["message"] == "model is missing; those that can do this: letters, noise"
 
 
 def test_a_long_wrong_value_is_not_sent_back_whole(scan: Service) -> None:

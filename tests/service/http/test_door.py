@@ -133,7 +133,7 @@ def test_one_caller_s_two_hundred_do_not_refuse_another(
         ("[1]", 400),
         ('{"model": ', 400),
         ("[" * 5000, 400),
-        ('{"max_tokens": 200}', 400),
+        ('{"max_tokens": 200}', 404),
         ('{"model": 7, "max_tokens": 200}', 400),
         ('{"model": "letters", "max_tokens": -1}', 400),
         ('{"model": "letters", "max_tokens": "200"}', 400),

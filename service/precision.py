@@ -1,0 +1,84 @@
+"""Models of eight bits beside the exact ones they were trained on from: which of the two answers
+requests that name no model, and how fast they are here. A model that is named is never exchanged.
+"""
+
+import logging
+import statistics
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from service.artifact import Artifact
+from service.engine.jobs import GivenSteps, run_steps
+from service.models import ServedModel
+from service.settings import Precision
+
+log = logging.getLogger(__name__)
+
+_STEPS = 32  # of a run, so that handing it to the engine and back is a small part
+_RUNS = 9
+_MOST_S = 0.2  # for all runs of a pair; the one under way may end later
+S = TypeVar("S", bound=ServedModel)
+
+
+def pairs(models: Sequence[S]) -> Iterator[tuple[S, S]]:
+    """Every model of eight bits that has its exact one beside it, after that one."""
+    for eight in models:
+        exact = _exact_of(eight, models)
+        if exact is not None:
+            yield exact, eight
+
+
+def _exact_of(model: S, models: Iterable[S]) -> S | None:
+    """What its manifest says it was trained on from, if it is of eight bits and that is not."""
+    match model.artifact.manifest.provenance:
+        case {"from": {"name": str(name)}} if model.precision == "int8":
+            named = (other for other in models if other.name == name)
+            return next((other for other in named if other.precision == "float32"), None)
+    return None
+
+
+def choose(models: Sequence[S], wanted: Precision) -> S | None:
+    """The one of several models that answers for all, as long as all but one are that in eight
+    bits; None where they were trained apart.
+
+    Eight bits answer only once they have been attested; with `auto`, once they were faster too.
+    """
+    eights = {eight.name: eight for _, eight in pairs(models)}
+    apart = [model for model in models if model.name not in eights]
+    if len(apart) != 1 or wanted == "exact":
+        return apart[0] if len(apart) == 1 else None
+    able = [eight for eight in eights.values() if eight.engine.ready]
+    if wanted == "auto":
+        able = [eight for eight in able if eight.speedup is not None and eight.speedup > 1]
+    return able[0] if able else apart[0]
+
+
+async def compare(exact: ServedModel, eight: ServedModel) -> None:
+    """Measure both in turn, so that what slows the machine slows both: one row through the queue,
+    as a request. Raises what `run_steps` raises."""
+    taken_s: tuple[list[float], list[float]] = ([], [])
+    until_s = time.perf_counter() + _MOST_S
+    while len(taken_s[0]) < _RUNS and time.perf_counter() < until_s:
+        for model, runs_s in zip((exact, eight), taken_s, strict=True):
+            job = _some_steps(model.artifact)
+            steps = job.steps_wanted()
+            began_s = time.perf_counter()
+            await run_steps(model.engine, [job], going_on=True)
+            runs_s.append((time.perf_counter() - began_s) / steps)
+    exact_s, eight_s = map(statistics.median, taken_s)
+    eight.speedup = round(exact_s / eight_s, 3)
+    log.info(
+        "%s: %.2f times as fast as %s (µs a step: %.0f and %.0f)",
+        eight.name,
+        eight.speedup,
+        exact.name,
+        eight_s * 1e6,
+        exact_s * 1e6,
+    )
+
+
+def _some_steps(artifact: Artifact) -> GivenSteps:
+    golden, row = artifact.golden, artifact.golden.plain_rows[0]
+    steps = {name: array[:_STEPS] for name, array in golden.step_inputs(row).items()}
+    return GivenSteps(artifact.initial_state(), golden.row_inputs(row), steps)

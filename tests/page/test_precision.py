@@ -1,0 +1,55 @@
+"""The lists of models say which are of eight bits, and begin with what the service would take."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.artifacts import eight_bits_of
+from tests.page.conftest import Open
+from tests.page.visit import Visit
+from tests.service.serving import listening, settings
+
+_TABS = {"read": "letters", "write": "scrawl", "draw": "scrawl"}
+
+
+@pytest.fixture(scope="module")
+def both(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a model of text and a pen, each in both precisions."""
+    folder = tmp_path_factory.mktemp("both")
+    for name in set(_TABS.values()):
+        eight_bits_of(Path(shutil.copytree(made_once(name), folder / name)))
+    return folder
+
+
+@pytest.fixture(scope="module", params=["exact", "int8"])
+def chosen(request: pytest.FixtureRequest, browser: Any, both: Path) -> Iterator[tuple[str, str]]:
+    """The setting, and the URL of a service that has it."""
+    with listening(settings(both, precision=request.param)) as (url, _):
+        yield request.param, url
+
+
+def _listed(visit: Visit, tab: str) -> list[tuple[str, str]]:
+    options = visit[f"#{tab}-model option"]
+    told = options.evaluate_all("options => options.map((o) => [o.text, o.value])")
+    return [(text, value) for text, value in told]
+
+
+@pytest.mark.parametrize("tab", _TABS)
+def test_a_list_says_what_is_of_eight_bits_and_begins_with_the_default(
+    chosen: tuple[str, str], opened: Open, tab: str
+) -> None:
+    wanted, url = chosen
+    name = _TABS[tab]
+    with opened(url, tab) as visit:
+        eight = f"{name}-int8"
+        assert _listed(visit, tab) == [(name, name), (f"{eight}, 8 bits", eight)]
+        assert visit[f"#{tab}-model"].input_value() == (eight if wanted == "int8" else name)
+
+
+def test_proof_says_what_is_of_eight_bits(chosen: tuple[str, str], opened: Open) -> None:
+    with opened(chosen[1], "proof") as visit:
+        cards = visit["#proof-models article"].all_inner_texts()
+        assert [", 8 bits" in card for card in cards] == [False, True, False, True]

@@ -1,0 +1,202 @@
+"""Of a model that is served in eight bits too, one of the two answers requests that name none."""
+
+import logging
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.golden import Arrays
+from service.engine.runtime import Runner
+from service.models import ServedModel
+from tests.artifacts import eight_bits_of
+from tests.service.changing import changing
+from tests.service.serving import Service, contents, eventually, running, settings
+
+_ASKED: dict[str, tuple[str, dict[str, Any]]] = {
+    "letters": ("/v1/completions", {"prompt": "It ", "max_tokens": 20, "seed": 4}),
+    "scrawl": ("/v1/handwriting", {"text": "ab", "seed": 4, "format": "json"}),
+}
+
+
+@pytest.fixture(scope="module", params=_ASKED)
+def both(
+    request: pytest.FixtureRequest,
+    made_once: Callable[[str], Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
+    """A folder with a model of either kind in both precisions, named by the exact one."""
+    folder = tmp_path_factory.mktemp("both") / request.param
+    shutil.copytree(made_once(request.param), folder / request.param)
+    eight_bits_of(folder / request.param)
+    return folder
+
+
+@contextmanager
+def measured(folder: Path, **chosen: Any) -> Iterator[Service]:
+    """A service that has compared the precisions of its models."""
+    with running(settings(folder, **chosen)) as service:
+        eight = service.app.state.models[f"{folder.name}-int8"]
+        assert eventually(lambda: eight.speedup is not None)
+        yield service
+
+
+def answer(service: Service, folder: Path, **changes: Any) -> dict[str, Any]:
+    """To a request that names no model, if the changes do not."""
+    path, body = _ASKED[folder.name]
+    response = service.client.post(path, json=body | changes)
+    assert response.status_code == 200, response.text
+    return dict(response.json())
+
+
+@pytest.mark.parametrize(
+    ("wanted", "speedup", "suffix"),
+    [
+        ("exact", 9.0, ""),
+        ("int8", 0.1, "-int8"),
+        ("auto", 1.1, "-int8"),
+        ("auto", 0.9, ""),
+        ("auto", None, ""),
+    ],
+)
+def test_what_names_no_model_gets_the_precision_of_the_settings(
+    both: Path, wanted: str, speedup: float | None, suffix: str
+) -> None:
+    with measured(both, precision=wanted) as service:
+        service.app.state.models[f"{both.name}-int8"].speedup = speedup
+        name = both.name + suffix
+        told = answer(service, both)
+        assert told["model"] == name
+        named = answer(service, both, model=name)
+        unlike = {"id": "", "created": 0}  # of every answer
+        assert told | unlike == named | unlike
+        listed = service.client.get("/v1/models").json()["data"]
+        assert [model["id"] for model in listed if model["default"]] == [name]
+
+
+@pytest.mark.parametrize("wanted", ["exact", "int8", "auto"])
+def test_a_model_that_is_named_is_never_exchanged(both: Path, wanted: str) -> None:
+    with measured(both, precision=wanted) as service:
+        for name in (both.name, f"{both.name}-int8"):
+            model = service.app.state.models[name]
+            told = answer(service, both, model=name)
+            assert (told["model"], told["system_fingerprint"]) == (name, model.fingerprint)
+
+
+def test_eight_bits_that_are_not_attested_answer_nobody_who_did_not_ask_for_them(
+    both: Path,
+) -> None:
+    with measured(both, precision="int8") as service:
+        service.app.state.models[f"{both.name}-int8"].engine.ready = False
+        assert answer(service, both)["model"] == both.name
+
+
+def test_models_are_listed_with_their_precision(both: Path) -> None:
+    with measured(both) as service:
+        listed = service.client.get("/v1/models").json()["data"]
+        assert [model["precision"] for model in listed] == ["float32", "int8"]
+        assert listed[0]["speedup"] is None
+        assert listed[1]["speedup"] > 0
+
+
+class Slow:
+    """A runner that takes its time."""
+
+    divides = False
+
+    def __init__(self, runner: Runner, pause_s: float) -> None:
+        self._runner, self._pause_s = runner, pause_s
+        self.width = runner.width
+        self.load, self.read = runner.load, runner.read
+
+    def run(self, *args: Any, **options: Any) -> Arrays:
+        time.sleep(self._pause_s)
+        return self._runner.run(*args, **options)
+
+
+@pytest.mark.parametrize("slow", ["", "-int8"])
+def test_what_is_faster_is_said_and_logged(
+    both: Path, slow: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with measured(both, precision="auto") as service:
+        models = service.app.state.models
+        eight: ServedModel = models[f"{both.name}-int8"]
+        engine = models[both.name + slow].engine
+        engine._runner = Slow(engine._runner, pause_s=0.04)
+        eight.speedup = None
+        caplog.clear()
+        with caplog.at_level(logging.INFO, logger="service.precision"):
+            service.client.portal.call(models.compare)
+        assert (eight.speedup > 1) == (slow == "")
+        (line,) = [record.message for record in caplog.records if "times as fast" in record.message]
+        assert line.startswith(f"{eight.name}: {eight.speedup:.2f} times as fast as {both.name} (")
+        assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
+
+
+def test_measuring_takes_no_longer_than_it_may(both: Path) -> None:
+    with measured(both) as service:
+        models = service.app.state.models
+        for model in models:
+            model.engine._runner = Slow(model.engine._runner, pause_s=0.2)
+            model.speedup = None
+        began_s = time.monotonic()
+        service.client.portal.call(models.compare)
+        assert time.monotonic() - began_s < 1.5  # of 9 pairs it would be 3.6
+
+
+def test_a_model_in_one_precision_is_not_measured(
+    artifacts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO), running(settings(artifacts)) as service:
+        service.client.portal.call(service.app.state.models.compare)
+        for model in service.client.get("/v1/models").json()["data"]:
+            assert (model["precision"], model["speedup"]) == ("float32", None)
+    assert "times as fast" not in caplog.text
+
+
+def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: Path) -> None:
+    folder = tmp_path / both.name
+    shutil.copytree(both / both.name, folder / both.name)
+    eight = f"{both.name}-int8"
+    with changing(folder, precision="int8") as service:
+        shutil.copytree(both / eight, folder / eight)
+        service.look()
+        models = {model["id"]: model for model in service.client.get("/v1/models").json()["data"]}
+        assert models[eight]["speedup"] > 0
+        assert models[eight]["default"]
+
+
+def test_eight_bits_of_a_model_that_is_not_served_are_a_model_like_any(
+    both: Path, tmp_path: Path
+) -> None:
+    folder, eight = tmp_path / both.name, f"{both.name}-int8"
+    shutil.copytree(both / eight, folder / eight)
+    with running(settings(folder)) as service:
+        assert answer(service, folder)["model"] == eight
+
+
+def test_models_that_were_trained_apart_have_to_be_named(artifacts: Path, tmp_path: Path) -> None:
+    shutil.copytree(artifacts / "letters", tmp_path / "letters")
+    eight_bits_of(tmp_path / "letters", name="noise")
+    with running(settings(tmp_path, precision="int8")) as service:
+        refused = service.client.post("/v1/completions", json={"prompt": "It "})
+        assert refused.status_code == 404
+        message = "model is missing; those that can do this: letters, letters-int8"
+        assert refused.json()["error"]["message"] == message
+
+
+def test_what_goes_on_after_a_cut_goes_on_in_its_precision(both: Path) -> None:
+    path, body = _ASKED[both.name]
+    longer = {"max_tokens": 100} if both.name == "letters" else {"text": "ab\ncd"}
+    with measured(both, precision="int8", checkpoint_steps=32) as service:
+        asked = body | longer | {"stream": True, "resume": True}
+        response = service.client.post(path, json=asked)
+        events = contents(response.text)
+    told = [part for event in events for part in (event, *event.get("choices", []))]
+    resumes = [part["resume"] for part in told if "resume" in part]
+    assert resumes
+    assert {resume["model"] for resume in resumes} == {f"{both.name}-int8"}
