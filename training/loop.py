@@ -162,8 +162,8 @@ class Trainer:
                 self.optimizer.state[parameter] = moments
 
     def _forget_rows_after(self, update: int) -> None:
-        """The log may be ahead of the checkpoint, or there is none yet; what will be done again is not
-        logged twice."""
+        """The log may be ahead of the checkpoint, or there is none yet; what will be done again is
+        not logged twice."""
         log = self.run_dir / LOG
         if log.exists() and self.rank == 0:
             rows = log.read_text().splitlines(keepends=True)

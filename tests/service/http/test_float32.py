@@ -51,11 +51,21 @@ def test_these_are_all_the_numbers_there_are(ink: InkService) -> None:
     requests = {name: schema for name, schema in schemas.items() if name.endswith("Request")}
     assert len(requests) == 6
     found = set().union(*(_numbers(schema, "", schemas) for schema in requests.values()))
-    assert found == _TEXT_FIELDS | _INK_FIELDS | {
-        "strokes",
-        "origin",
-        "deadline_s",
-    }  # no graph has them
+    # No graph has the rest.
+    lengths = {"width", "height", "margin"}
+    assert found == _TEXT_FIELDS | _INK_FIELDS | lengths | {"strokes", "origin", "deadline_s"}
+
+
+@pytest.mark.parametrize("value", [*_TOO_LARGE, float("inf"), float("nan")], ids=str)
+def test_a_length_of_a_sheet_is_of_paper(ink: InkService, value: float) -> None:
+    for options in (
+        {"page": {"width": value, "height": 100}},
+        {"page": {"width": 100, "height": value}},
+        {"page": "a4", "margin": value},
+    ):
+        answer = _post(ink, "/v1/handwriting", {"text": "a"} | options)
+        assert answer.status_code == 400
+        assert answer.json()["error"]["type"] == "invalid_request_error"
 
 
 @pytest.mark.parametrize("value", [*_TOO_SMALL, *_TOO_LARGE], ids=str)
