@@ -1,5 +1,6 @@
 """The command `evenkeel` against a real service: what it prints, writes and exits with."""
 
+import fcntl
 import json
 import os
 import re
@@ -260,6 +261,8 @@ def test_a_reader_that_has_enough_ends_it_quietly(url: str) -> None:
 def test_an_interrupt_ends_it_quietly(url: str) -> None:
     with _process(url, "complete", "RO", "--max-tokens", "60000", "--json") as process:
         assert process.stdout
+        # So that it cannot have written all before it is interrupted.
+        fcntl.fcntl(process.stdout, fcntl.F_SETPIPE_SZ, 4096)
         process.stdout.readline()
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=30)
