@@ -68,7 +68,10 @@ function model(folder, manifest) {
 function models() {
   const folders = readdirSync(join(root, "artifacts")).map((name) => join(root, "artifacts", name));
   const found = folders.filter((folder) => existsSync(join(folder, "manifest.json")));
-  const entries = found.sort().map((folder) => model(folder, JSON.parse(read(folder, "manifest.json"))));
+  // Those of eight bits are left out: they did not prove themselves in a browser.
+  const exact = found.sort().map((folder) => [folder, JSON.parse(read(folder, "manifest.json"))])
+    .filter(([, { hyperparameters }]) => (hyperparameters.precision ?? "float32") === "float32");
+  const entries = exact.map(([folder, manifest]) => model(folder, manifest));
   const wasm = "ort-wasm-simd-threaded.wasm";
   const runtime = pack(`device/ort/${wasm}`, readFileSync(join(ORT, "dist", wasm)));
   write("models/index.json", JSON.stringify({ runtime, models: entries.filter(Boolean) }));
