@@ -90,7 +90,7 @@ def complete(
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
     with _asking(url, api_key, patience) as client:
-        asked["model"] = model or _first(client, "language")
+        asked["model"] = model or _default(client, "language")
         for event in client.complete(**asked, return_state=state_out is not None):
             (choice,) = event["choices"]
             # As bytes: of a text, what a terminal might obey would be left out of a file.
@@ -236,12 +236,13 @@ def _fail(message: str) -> None:
     raise typer.Exit(1)
 
 
-def _first(client: Client, kind: str) -> str:
+def _default(client: Client, kind: str) -> str:
+    """The model that the service would take; the first where it would want to be told."""
     listed = client.ask("GET", "/v1/models").json()["data"]
-    names = [model["id"] for model in listed if model["kind"] == kind]
-    if not names:
+    models = [model for model in listed if model["kind"] == kind]
+    if not models:
         raise Refused(f"there is no {kind} model")
-    return str(names[0])
+    return str(max(models, key=lambda model: model["default"])["id"])
 
 
 def _told(verdict: dict[str, Any] | None) -> str:

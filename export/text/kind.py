@@ -39,8 +39,9 @@ class TextExport(ExportKind[LanguageModel]):
         return LanguageStep(network, filtered=filtered)
 
     def derived(self, model: LanguageModel, variant: Variant) -> dict[str, Tensor]:
-        table = TabulatedLanguageModel(model).table.detach() if variant.folded else None
-        return {} if table is None else {"table": table}
+        if not variant.folded:
+            return {}
+        return {"table": TabulatedLanguageModel(model).table.detach()}
 
     def sample(self, model: LanguageModel, steps: int, batch: int, seed: int) -> Sample:
         return golden.sample(model, steps, batch, seed)

@@ -149,10 +149,15 @@ class Page:
         if not any(line.text for line in self.lines[self.next_line :]):
             return {}
         state = self.model.codec.encode(self.moment)
-        changes = {"style": None, "state": state, "seed": None, "first_line": self.next_line}
-        # Another replica may have another default.
-        named = {} if self.body.model is not None else {"model": self.model.name}
-        return {"resume": changes | named}
+        return {
+            "resume": {
+                "style": None,
+                "state": state,
+                "seed": None,
+                "first_line": self.next_line,
+                "model": self.model.name,  # whose default may be another on another replica
+            }
+        }
 
     @property
     def asked(self) -> list[Written]:

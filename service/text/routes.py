@@ -190,10 +190,9 @@ def _resume(call: Call, number: int, piece: TextPiece) -> dict[str, Any]:
         "max_tokens": call.body.max_tokens - written,
         "n": 1,
         "seed": None,
+        "model": call.model.name,  # whose default may be another on another replica
     }
-    # Another replica may have another default.
-    named = {} if call.body.model is not None else {"model": call.model.name}
-    return {"resume": changes | named}
+    return {"resume": changes}
 
 
 def _logprobs(entries: Sequence[ByteLogprob], offsets: TextOffsets) -> dict[str, Any]:

@@ -28,10 +28,10 @@ def check_nodes(artifact: Path, form: str, norms: int) -> None:
     assert {n.op_type for n in nodes} <= ROW_INDEPENDENT
 
 
-def check_weights(artifact: Path, form: str) -> set[str]:
-    """All weights of a graph are those of the file: their names."""
-    offsets = tensor_offsets(artifact / "model.safetensors")
-    proto = onnx.load(graph_file(artifact, form), load_external_data=False)
+def check_weights(graph: Path) -> set[str]:
+    """All weights of a graph are those of the file beside it: their names."""
+    offsets = tensor_offsets(graph.with_name("model.safetensors"))
+    proto = onnx.load(graph, load_external_data=False)
     external = {t.name: t for t in proto.graph.initializer if t.external_data}
     assert external.keys() == offsets.keys()
     for name, tensor in external.items():

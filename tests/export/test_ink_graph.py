@@ -25,7 +25,7 @@ from models.handwriting import HandwritingConfig, HandwritingModel
 from service.artifact import load_artifact
 from tests.artifacts import HANDS, SCRAWL
 from tests.export.changed import with_served_weight_changed
-from tests.export.graphs import check_nodes, check_weights, served_graph
+from tests.export.graphs import check_nodes, check_weights, graph_file, served_graph
 from training import checkpoint
 from training.loop import CHECKPOINT
 
@@ -58,7 +58,7 @@ def test_its_nodes_are_native_and_keep_the_bits_of_a_row(scrawl: Path, form: str
 
 @_FORMS
 def test_all_weights_are_those_of_the_file(scrawl: Path, form: str) -> None:
-    assert "window.positions" in check_weights(scrawl, form)
+    assert "window.positions" in check_weights(graph_file(scrawl, form))
 
 
 def served(artifact: Path, form: str, sample: Sample, *, force: bool) -> Arrays:

@@ -22,7 +22,7 @@ from export.reader.parity import compare
 from export.verify import verify
 from models.reader import ReaderConfig, ReaderModel, make_reader
 from tests.export.changed import with_served_weight_changed
-from tests.export.graphs import check_nodes, check_weights, served_graph
+from tests.export.graphs import check_nodes, check_weights, graph_file, served_graph
 from training import checkpoint
 from training.loop import CHECKPOINT
 
@@ -55,7 +55,7 @@ def test_its_nodes_are_native_and_keep_the_bits_of_a_row(squint: Path, form: str
 
 @_FORMS
 def test_all_weights_are_those_of_the_file(squint: Path, form: str) -> None:
-    assert "readout.weight" in check_weights(squint, form)
+    assert "readout.weight" in check_weights(graph_file(squint, form))
 
 
 @_FORMS

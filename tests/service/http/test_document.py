@@ -29,7 +29,8 @@ _EACH = pytest.mark.parametrize(("route", "name", "example"), _EXAMPLES)
 
 @pytest.fixture(scope="module")
 def client(inks: Path) -> Iterator[TestClient]:
-    with running(settings(inks, runner="scan")) as service:
+    # Streams are short here, and some of their events have what it takes to go on.
+    with running(settings(inks, runner="scan", checkpoint_steps=8)) as service:
         yield administrator(service)
 
 
