@@ -16,8 +16,8 @@ _ALIGNED = 256  # bytes: as CUDA aligns an allocation, so what kernels may count
 class Bundle:
     """The arrays of several ports in one piece of a device's memory, and the same on the host.
 
-    A copy to or from a GPU waits some 40 µs whatever its size, and ten of them took four times as
-    long as the step: all ports go in one. `host` has an array `(width, ...)` by port, `places` what
+    A copy to or from a GPU is waited for whatever its size, and ten of them took longer than the
+    step (docs/gpu.md): all ports go in one. `host` has an array `(width, ...)` by port, `places` what
     `IOBinding.bind_input` and `bind_output` want.
     """
 
