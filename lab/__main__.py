@@ -3,17 +3,24 @@
 import argparse
 import sys
 from pathlib import Path
+from types import ModuleType
 
 from lab.command import add_verbs
-from lab.legibility import chosen
-from lab.legibility import pages as ink_pages
-from lab.legibility import report as legible
+from lab.legibility import chosen, pages
+from lab.legibility import report as legibility
 from lab.reading import report as reading
 from training.command import run as run_command
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
 
 RESULTS = Path("docs", "results")
+# What has ink read; each exits with 1 if a goal is missed.
+_READINGS: dict[str, tuple[ModuleType, str]] = {
+    "legibility": (legibility, "have Tesseract read real and generated ink"),
+    "reading": (reading, "have the reader, its twin and Tesseract read real ink"),
+    "pages": (pages, "measure whether pages stay in one hand and lines keep their strokes"),
+    "chosen": (chosen, "have Tesseract read the best of four draws, which the reader chose"),
+}
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -36,28 +43,10 @@ def _parser() -> argparse.ArgumentParser:
     race.add_argument("--data", help="pen data or a prepared .npz to train on instead")
     race.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
     race.set_defaults(command=_race)
-    legibility = commands.add_parser(
-        "legibility", help="have Tesseract read real and generated ink; 1 if a goal is missed"
-    )
-    legible.add_options(legibility)
-    legibility.set_defaults(command=legible.run)
-    read = commands.add_parser(
-        "reading",
-        help="have the reader, its twin and Tesseract read real ink; 1 if a goal is missed",
-    )
-    reading.add_options(read)
-    read.set_defaults(command=reading.run)
-    pages = commands.add_parser(
-        "pages", help="measure whether pages stay in one hand and lines keep their last strokes"
-    )
-    ink_pages.add_options(pages)
-    pages.set_defaults(command=ink_pages.run)
-    choice = commands.add_parser(
-        "chosen",
-        help="have Tesseract read the best of four draws, chosen by the reader, beside one",
-    )
-    chosen.add_options(choice)
-    choice.set_defaults(command=chosen.run)
+    for name, (module, text) in _READINGS.items():
+        one = commands.add_parser(name, help=text)
+        module.add_options(one)
+        one.set_defaults(command=module.run)
     report = commands.add_parser(
         "report", help="write docs/measured.md and the table of docs/paper.md"
     )
