@@ -17,8 +17,8 @@ class Bundle:
     """The arrays of several ports in one piece of a device's memory, and the same on the host.
 
     A copy to or from a GPU is waited for whatever its size, and ten of them took longer than the
-    step (docs/gpu.md): all ports go in one. `host` has an array `(width, ...)` by port, `places` what
-    `IOBinding.bind_input` and `bind_output` want.
+    step (docs/gpu.md): all ports go in one. `host` has an array `(width, ...)` by port, `places`
+    what `IOBinding.bind_input` and `bind_output` want.
     """
 
     def __init__(self, ports: Sequence[Port], width: int, device: str) -> None:
