@@ -144,7 +144,7 @@ def test_a_kind_is_found_wherever_it_is_named(source: str, own: str | None) -> N
 def test_a_kind_may_name_itself() -> None:
     source = "from export.ink.golden import draw\nfrom models.mixture import sample\n"
     assert _names_a_kind(source + "name = 'handwriting'", "ink") == []
-    assert _names_a_kind("from training.ink.corpus import Rows", "reader") == []
+    assert _names_a_kind("from training.ink.compose import Rows", "reader") == []
 
 
 @pytest.mark.parametrize("path", _python_files(*_HOUSE, "tests"), ids=_name)

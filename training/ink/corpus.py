@@ -1,10 +1,9 @@
-"""Ink to train on: a corpus of prepared lines, and batches of rows put together from it.
+"""Ink to train on: a corpus of prepared lines, and batches of the rows that come of it.
 
 Shapes: T points of the longest row, B rows, U symbols of the longest text, N points of a corpus.
 """
 
 import hashlib
-from collections import defaultdict
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -15,16 +14,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from contract.alphabets import END, WINDOW_SYMBOLS, encode
+from contract.alphabets import END, encode
 from models.handwriting import POINT
 from training.ink.line import Tally
-from training.ink.prepare import LONGEST_INK, Ink, prepare
-
-# The space between two words put side by side, in units: from tight to loose.
-GAP = (2.5, 5.5)
-# A text is drawn the more often the rarer its rarest character, by this power, up to this often.
-_RARITY_POWER = 0.35
-_MOST_OFTEN = 8.0
+from training.ink.prepare import Ink, prepare
 
 
 class PenBatch(NamedTuple):
@@ -75,13 +68,15 @@ class PenCorpus:
         )
 
 
-def read_pens(source: Path, tally: Tally) -> PenCorpus:
-    """A folder of pen data, `synthetic`, or a corpus that was saved. Raises `ValueError`."""
-    from training.ink.sources import read_lines
+def read_pens(source: Path, tally: Tally, marks: bool = False) -> PenCorpus:
+    """A folder of pen data, `synthetic`, or a corpus that was saved; with isolated marks where a
+    folder has them. Raises `ValueError`."""
+    from training.ink.sources import read_isolated, read_lines
 
     if source.suffix == ".npz":
         return _load(source)
-    return PenCorpus(source.name, prepare(read_lines(source, tally), tally))
+    inks = prepare(read_lines(source, tally), tally)
+    return PenCorpus(source.name, inks + (read_isolated(source, tally) if marks else []))
 
 
 def _load(path: Path) -> PenCorpus:
@@ -98,61 +93,6 @@ def _load(path: Path) -> PenCorpus:
     )
     inks = [Ink(str(t), o, float(a), str(w), str(s)) for t, o, a, w, s in columns]
     return PenCorpus(str(content["name"]), inks)
-
-
-class Rows:
-    """Rows of about a wanted number of characters, each by one writer: words side by side."""
-
-    def __init__(self, inks: list[Ink]) -> None:
-        self._inks = inks
-        self._by_writer: dict[str, list[int]] = defaultdict(list)
-        for i, ink in enumerate(inks):
-            self._by_writer[ink.writer].append(i)
-        weights = _rarity(inks)
-        self._cumulative = weights.cumsum() / weights.sum()
-        self._sizes = np.array([len(ink.text) for ink in inks])
-
-    def draw(self, characters: int, generator: np.random.Generator) -> Ink:
-        """A row of `characters` or a few more, unless its writer wrote nothing that fits."""
-        row = self._inks[self._pick(characters, generator)]
-        words = self._by_writer[row.writer]
-        for _ in range(characters):
-            if len(row.text) + 2 >= characters:
-                break
-            word = self._inks[words[generator.integers(len(words))]]
-            joined = join(row, word, generator.uniform(*GAP))
-            if len(joined.text) < WINDOW_SYMBOLS and len(joined.offsets) < LONGEST_INK:
-                row = joined
-        return row
-
-    def _pick(self, characters: int, generator: np.random.Generator) -> int:
-        for _ in range(50):
-            place = int(np.searchsorted(self._cumulative, generator.random()))
-            if self._sizes[place] <= characters + 4:
-                return place
-        return int(self._sizes.argmin())
-
-
-def _rarity(inks: list[Ink]) -> NDArray[np.float64]:
-    counts = np.zeros(256)
-    for ink in inks:
-        np.add.at(counts, np.frombuffer(ink.text.encode(), np.uint8), 1)
-    rarest = np.array([counts[list(ink.text.encode())].min() for ink in inks])
-    return np.asarray(np.minimum((counts.max() / rarest) ** _RARITY_POWER, _MOST_OFTEN))
-
-
-def join(left: Ink, right: Ink, gap: float) -> Ink:
-    """Two pieces of one writer on one baseline, `gap` units and a space apart."""
-    end = left.offsets[:, :2].sum(0)
-    offsets = right.offsets.copy()
-    offsets[0, :2] += np.array([left.advance + gap, 0.0], np.float32) - end
-    return Ink(
-        f"{left.text} {right.text}",
-        np.concatenate([left.offsets, offsets]),
-        left.advance + gap + right.advance,
-        left.writer,
-        left.source,
-    )
 
 
 def with_end(ink: Ink, gap: float) -> NDArray[np.float32]:

@@ -37,7 +37,8 @@ def on_pens(
 ) -> tuple[T, dict[str, Any], int]:
     """A task on rows of ink, the facts of all ink there is, and its amount."""
     tally = Tally()
-    corpus = read_pens(Path(source), tally)
+    marked = recipe.data.marked
+    corpus = read_pens(Path(source), tally, marked > 0)
     if place.rank == 0:
         print(tally.report())
     parts = corpus.split(recipe.data.validation_fraction)
@@ -49,6 +50,9 @@ def on_pens(
         place.rank,
         place.world,
         recipe.batch.growing,
+        marked,
     )
     facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)}
+    if marked:
+        facts["marked"] = marked
     return task, facts, kind.amount(corpus.inks)

@@ -5,6 +5,8 @@ from pathlib import Path
 from training.files import folders_below
 from training.ink.iam import IamFolder
 from training.ink.line import Line, Tally
+from training.ink.marks import read_marks
+from training.ink.prepare import Ink
 from training.ink.synthetic import synthetic_lines
 from training.ink.unipen import UnipenFolder
 
@@ -33,6 +35,11 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
         f"{folder} holds no pen data: UNIPEN has the folders data and include or archives "
         f"unipen*.tar*, IAM-OnDB has a folder lineStrokes"
     )
+
+
+def read_isolated(folder: Path, tally: Tally) -> list[Ink]:
+    """The isolated marks of a folder of pen data, of which only UNIPEN has any."""
+    return read_marks(UnipenFolder(folder), tally) if _is_unipen(folder) else []
 
 
 def _is_unipen(folder: Path) -> bool:

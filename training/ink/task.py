@@ -11,7 +11,8 @@ from contract.strokes import POINTS_PER_CHARACTER
 from models.cells import State
 from models.handwriting import HandwritingModel, Text
 from models.mixture import log_density
-from training.ink.corpus import GAP, PenBatch, collate
+from training.ink.compose import GAP
+from training.ink.corpus import PenBatch, collate
 from training.ink.prepare import Ink
 from training.ink.rows import Growth, RowTask
 from training.task import Batch

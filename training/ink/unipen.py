@@ -8,7 +8,7 @@ an included file; includes nest.
 
 import re
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -22,7 +22,10 @@ from training.ink.line import Line, Stroke, Tally
 _KEYWORD = re.compile(r"^\.([A-Z_]+)[ \t]*", re.MULTILINE)
 _SEGMENT = re.compile(r'(?P<kind>\w+)\s+(?P<range>[\d:,\- ]+)\s+(?P<quality>\S+)\s+"(?P<label>.*)"')
 _PLACE = re.compile(r"(\d+)(?::(\d+))?(?:-(\d+)(?::(\d+))?)?")
-_LABELLED = ("WORD", "TEXT")
+# What a labelled segment holds.
+_TEXTS = ("WORD", "TEXT")
+_GLYPHS = ("CHARACTER",)
+_ESCAPED = re.compile(r"\\(.)")
 _BAD = "BAD"
 
 
@@ -72,13 +75,21 @@ class UnipenFolder:
 
     def lines(self, category: str, tally: Tally) -> Iterator[Line]:
         """Every labelled word or text of a category; what cannot be read is counted in `tally`."""
-        for name in self.data_files(category):
+        return self._all(self.data_files(category), _TEXTS, tally)
+
+    def glyphs(self, category: str, sources: Collection[str], tally: Tally) -> Iterator[Line]:
+        """Every labelled character that some sources have of a category, as a line of its own."""
+        files = [name for name in self.data_files(category) if _source(name) in sources]
+        return self._all(files, _GLYPHS, tally)
+
+    def _all(self, names: list[str], kinds: tuple[str, ...], tally: Tally) -> Iterator[Line]:
+        for name in names:
             try:
-                yield from self._lines_of(name, tally)
+                yield from self._lines_of(name, kinds, tally)
             except (Malformed, OSError, LookupError, ArithmeticError, ValueError) as error:
                 tally.skip(f"unreadable file ({_reason(error)})", name)
 
-    def _lines_of(self, name: str, tally: Tally) -> Iterator[Line]:
+    def _lines_of(self, name: str, kinds: tuple[str, ...], tally: Tally) -> Iterator[Line]:
         components: list[_Component] = []
         segments: list[str] = []
         pen = _Pen()
@@ -88,21 +99,20 @@ class UnipenFolder:
                 components.extend(included)
             elif keyword == "SEGMENT":
                 segments.append(content)
-        source = name.split("/")[2]
+        source = _source(name)
         for number, content in enumerate(segments):
             what = f"{name}#{number}"
             try:
                 match = _SEGMENT.match(content.strip())
                 if match is None:
                     raise Malformed("no range or label")
-                if match["kind"] not in _LABELLED:
+                if match["kind"] not in kinds:
                     continue
                 if match["quality"] == _BAD:
                     tally.skip("marked BAD by its collector", what)
                     continue
                 strokes, pen = _strokes(components, match["range"])
-                # Source kai marks with \\@ where two letters touch; it is not written.
-                label = match["label"].replace('\\"', '"').replace("\\@", "")
+                label = _ESCAPED.sub(_unescaped, match["label"])
                 writer = f"{source}/{pen.writer or Path(name).stem}"
                 yield Line(label, strokes, writer, source, pen.points_per_second)
             except Malformed as error:
@@ -197,6 +207,16 @@ def _strokes(components: list[_Component], ranges: str) -> tuple[tuple[Stroke, .
             if component.down and len(points):
                 strokes.append(points)
     return tuple(strokes), pen
+
+
+def _unescaped(match: re.Match[str]) -> str:
+    """Source kai marks with \\@ where two letters touch; it is not written."""
+    return "" if match[1] == "@" else match[1] if match[1] in '"\\' else match[0]
+
+
+def _source(name: str) -> str:
+    """Who collected a file of `data/CATEGORY/SOURCE/`."""
+    return name.split("/")[2]
 
 
 def _reason(error: Exception) -> str:

@@ -10,7 +10,8 @@ import torch
 from contract.alphabets import LONGEST_TEXT, encode
 from models.handwriting import HandwritingConfig
 from tests.training.pens import pen_task
-from training.ink.corpus import PenBatch, PenCorpus, Rows, collate, join, read_pens, with_end
+from training.ink.compose import Rows, join
+from training.ink.corpus import PenBatch, PenCorpus, collate, read_pens, with_end
 from training.ink.line import Tally
 from training.ink.prepare import LONGEST_INK, Ink
 from training.ink.task import point_losses
