@@ -120,6 +120,9 @@ def write(
     width: Annotated[int | None, typer.Option(help="of the page, in px")] = None,
     line_height: Annotated[float | None, typer.Option(help="in px")] = None,
     stroke_width: Annotated[float | None, typer.Option(help="in px")] = None,
+    thinning: Annotated[
+        float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
+    ] = None,
     page: Annotated[
         str | None, typer.Option(help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm")
     ] = None,
@@ -140,8 +143,9 @@ def write(
     asked: dict[str, Any] = {
         "text": _piped() if text == "-" else text, "model": model, "bias": bias, "best_of": best_of,
         "seed": seed, "width": width, "line_height": line_height, "stroke_width": stroke_width,
-        "color": color, "page": _sheet(page), "margin": margin, "paper": paper,
-        "ground": "transparent" if transparent else None, "format": _FORMATS[max(endings, key=len)],
+        "thinning": thinning, "color": color, "page": _sheet(page), "margin": margin,
+        "paper": paper, "ground": "transparent" if transparent else None,
+        "format": _FORMATS[max(endings, key=len)],
         "style": _json("--style", Path(style).read_text())
         if style and Path(style).is_file() else style,
     }  # fmt: skip

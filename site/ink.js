@@ -94,6 +94,7 @@ async function* pageEvents(model, body, page, signal) {
     width: layout.width,
     height: layout.height(lines.length),
     stroke_width: layout.nib,
+    thinning: layout.thinning,
     color: layout.color,
     lines,
   };
@@ -116,7 +117,7 @@ async function* pageEvents(model, body, page, signal) {
 /** The same in one: the page with its lines of strokes. */
 async function whole(events) {
   const { value: head } = await events.next();
-  const { stroke_width: nib, color, lines: texts, ...about } = head;
+  const { stroke_width: nib, thinning, color, lines: texts, ...about } = head;
   const lines = texts.map((text) => ({ text, points: [] }));
   let tail = {};
   for await (const { line, points = [], finish_reason: reason, ...rest } of events) {

@@ -17,8 +17,9 @@ const LARGEST_PAGE_PX = 16_000_000;
 export class Layout {
   /** For a request, in `units` of the model; a character is `advance` of them wide. */
   constructor(body, units, advance) {
-    const { width = 800, line_height: lineHeight = 64, stroke_width: nib = 2, color = "#1b2a49" } = body;
-    Object.assign(this, { width, lineHeight, nib, color });
+    const { width = 800, line_height: lineHeight = 64, stroke_width: nib = 2 } = body;
+    const { color = "#1b2a49", thinning = 0 } = body;
+    Object.assign(this, { width, lineHeight, nib, color, thinning });
     this.pxPerUnit = lineHeight / units.units_per_line;
     this.margin = lineHeight * MARGIN;
     const room = (width - 2 * this.margin) * ROOM;

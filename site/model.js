@@ -118,6 +118,7 @@ export class Model {
       attestation: this.verdict,
       pending: this.#loading ? null : `Not attested yet: its ${mb} MB have not been fetched.`,
       ink,
+      writes: ink && { characters: this.manifest.alphabet.characters, marks: [] },
     };
   }
 }

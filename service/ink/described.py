@@ -49,6 +49,7 @@ class PageBegun(PageHead):
     """The first event of a stream: the page, and the text of its lines."""
 
     stroke_width: float
+    thinning: float
     color: str
     lines: list[str]
     resume: dict[str, Any] | None = None

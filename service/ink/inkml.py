@@ -6,7 +6,8 @@ from xml.etree import ElementTree
 import numpy as np
 from numpy.typing import NDArray
 
-from service.ink.svg import DECIMALS, xml_text
+from service.ink.curve import DECIMALS
+from service.ink.svg import xml_text
 
 NAMESPACE = "http://www.w3.org/2003/InkML"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"

@@ -26,7 +26,8 @@ class Layout:
     `units_per_line` model units are one line height; a character is `units_per_character` wide on
     average. `color` is a CSS hex colour. A sheet of `page_height_px` has further ones below it as
     the text needs them; without, one page is as high as its lines. `given_margin_px` is that of
-    the request, if it has one.
+    the request, if it has one. `thinning` is the share of the stroke's width that speed can take
+    (`service/ink/nib.py`).
     """
 
     width_px: float
@@ -38,6 +39,7 @@ class Layout:
     page_height_px: float | None = None
     given_margin_px: float | None = None
     paper: Paper = "plain"
+    thinning: float = 0.0
 
     @property
     def px_per_unit(self) -> float:

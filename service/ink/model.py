@@ -5,6 +5,7 @@ from typing import Any
 from contract.ink import STYLES, InkManifest
 from service.artifact import Artifact, ArtifactError
 from service.engine.runtime import Runtime
+from service.ink.letters import MARKS
 from service.ink.line import InkEdge
 from service.ink.measure import Measures
 from service.models import ServedModel
@@ -32,7 +33,8 @@ class InkModel(ServedModel):
         return Moment(self.artifact.initial_state(), seed, 0, 0, InkEdge())
 
     def describe(self) -> dict[str, Any]:
-        return super().describe() | {"ink": self.manifest.ink.model_dump()}
+        writes = {"characters": self.manifest.alphabet.characters, "marks": sorted(MARKS)}
+        return super().describe() | {"ink": self.manifest.ink.model_dump(), "writes": writes}
 
 
 def stored_hands(artifact: Artifact, manifest: InkManifest) -> dict[str, Moment[InkEdge]]:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from service.ink import paper
 from service.ink.layout import Layout
-from service.ink.svg import beziers
+from service.ink.nib import runs
 
 PT_PER_PX = 72 / 96
 _ROUND = 1  # caps and joins
@@ -42,7 +42,7 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
         _look(content, layout.color, layout.stroke_width_px)
         for number in sheets[page]:
             for stroke in lines[number]:
-                _draw(content, stroke)
+                _draw(content, stroke, layout)
         document.add_object(content)
         size = [0, 0, layout.width_px * PT_PER_PX, sheet_px * PT_PER_PX]
         document.add_page(pydyf.Dictionary({
@@ -63,11 +63,13 @@ def _look(content: pydyf.Stream, color: str, width_px: float) -> None:
     content.set_line_width(width_px)
 
 
-def _draw(content: pydyf.Stream, stroke: NDArray[np.float64]) -> None:
-    start, segments = beziers(stroke)
-    content.move_to(*start.tolist())
-    for segment in segments.tolist():
-        content.curve_to(*segment)
-    if not len(segments):
-        content.line_to(*start.tolist())  # round caps make it a dot
-    content.stroke()
+def _draw(content: pydyf.Stream, stroke: NDArray[np.float64], layout: Layout) -> None:
+    for width_px, start, segments in runs(stroke, layout):
+        if layout.thinning:
+            content.set_line_width(width_px)
+        content.move_to(*start.tolist())
+        for segment in segments.tolist():
+            content.curve_to(*segment)
+        if not len(segments):
+            content.line_to(*start.tolist())  # round caps make it a dot
+        content.stroke()

@@ -113,7 +113,12 @@ def _rendered(page: Page) -> Response:
 
 async def _stream(page: Page) -> AsyncGenerator[str]:
     """Server-sent events: the page, portions of ink, the end of each line, the usage."""
-    look = {"stroke_width": page.layout.stroke_width_px, "color": page.layout.color}
+    layout = page.layout
+    look = {
+        "stroke_width": layout.stroke_width_px,
+        "thinning": layout.thinning,
+        "color": layout.color,
+    }
     lines = {"lines": [line.text for line in page.lines]}
     yield json.dumps(page.head() | look | lines | _resume(page))
     try:

@@ -72,6 +72,11 @@ class PageOptions(RequestBody):
     width: Annotated[int, Field(ge=160, le=4096), WHOLE] = 800
     line_height: LineHeight = 64.0
     stroke_width: Annotated[float, Field(ge=0.25, le=40), FLOAT32] = 2.0
+    thinning: Annotated[
+        float,
+        Field(ge=0, le=0.9, description="of a stroke's width, where the pen is fast"),
+        FLOAT32,
+    ] = 0.0
     color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
     page: Annotated[
         Literal["a4", "a5", "letter"] | PageSize | None,
@@ -108,6 +113,7 @@ class PageOptions(RequestBody):
             paper=self.paper,
             line_height_px=self.line_height,
             stroke_width_px=self.stroke_width,
+            thinning=self.thinning,
             color=self.color,
             units_per_line=units_per_line,
             units_per_character=units_per_character,

@@ -1,7 +1,4 @@
-"""Strokes as an SVG drawing: a smooth curve through the points of each.
-
-Shapes: `k` points of one stroke, `m` of them left when repeated ones are dropped.
-"""
+"""Strokes as an SVG drawing. Shapes: `k` points of one stroke, x and y."""
 
 import re
 from collections.abc import Sequence
@@ -11,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.ink import paper
+from service.ink.curve import DECIMALS, pair, path
 from service.ink.layout import Layout
+from service.ink.nib import runs
 from service.ink.paper import rules
 
-DECIMALS = 2  # of a px: finer than any screen shows
 _NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
@@ -30,7 +28,7 @@ def to_svg(
     drawing.append_title(xml_text(title))
     ruled = np.concatenate(rules(layout, lines))
     if len(ruled):
-        data = " ".join(f"M{_pair(rule[:2])} L{_pair(rule[2:])}" for rule in ruled)
+        data = " ".join(f"M{pair(rule[:2])} L{pair(rule[2:])}" for rule in ruled)
         drawing.append(drawsvg.Path(data, stroke=paper.COLOR, stroke_width=paper.WIDTH_PX))
     ink = drawsvg.Group(
         fill="none",
@@ -40,58 +38,13 @@ def to_svg(
         stroke_linejoin="round",
     )
     for stroke in strokes:
-        ink.append(drawsvg.Path(curve(stroke)))
+        for width_px, start, segments in runs(stroke, layout):
+            thinner = {"stroke_width": round(width_px, DECIMALS)} if layout.thinning else {}
+            ink.append(drawsvg.Path(path(start, segments), **thinner))
     drawing.append(ink)
     return str(drawing.as_svg())
-
-
-def curve(stroke: NDArray[np.float64]) -> str:
-    """The path data of a stroke `(k, 2)`, `k` at least 1: cubic Béziers through its points.
-
-    A stroke that stays at one point becomes a line of no length, which round caps make a dot.
-    """
-    start, segments = beziers(stroke)
-    begin = f"M{_pair(start)}"
-    if not len(segments):
-        return f"{begin} L{_pair(start)}"
-    return " ".join([begin, *(f"C{_pair(segment)}" for segment in segments)])
-
-
-def beziers(stroke: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Where a stroke `(k, 2)` begins `(2,)`, and two control points and the end of each cubic
-    Bézier through its points `(m - 1, 6)`; none if it stays at one point."""
-    points = stroke.round(DECIMALS)
-    moved = (points[1:] != points[:-1]).any(axis=1)
-    points = points[np.concatenate([[True], moved])]  # (m, 2)
-    if len(points) == 1:
-        return points[0], np.zeros((0, 6))
-    return points[0], np.concatenate([*_handles(points), points[1:]], axis=1)
 
 
 def xml_text(text: str) -> str:
     """A text with what XML has no way to write, control characters above all, as U+FFFD."""
     return _NOT_XML.sub("\ufffd", text)
-
-
-def _handles(points: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The two inner control points `(m - 1, 2)` of each segment between points `(m, 2)`.
-
-    Centripetal Catmull-Rom (Yuksel et al. 2011): the knots are the root of the distance apart, so
-    that unevenly spaced points make no loop and no cusp within a segment. The velocity at a point
-    is that of the parabola through it and its neighbours. At either end the neighbour
-    that is missing is the mirror image of the one that is there.
-    """
-    chords = np.diff(points, axis=0)  # (m - 1, 2)
-    spans = np.sqrt(np.sqrt((chords**2).sum(axis=1, keepdims=True)))  # (m - 1, 1)
-    before, after = np.concatenate([chords[:1], chords]), np.concatenate([chords, chords[-1:]])
-    span_in, span_out = np.concatenate([spans[:1], spans]), np.concatenate([spans, spans[-1:]])
-    velocities = (
-        before / span_in - (before + after) / (span_in + span_out) + after / span_out
-    )  # (m, 2)
-    thirds = spans / 3
-    return points[:-1] + velocities[:-1] * thirds, points[1:] - velocities[1:] * thirds
-
-
-def _pair(numbers: NDArray[np.float64]) -> str:
-    """Coordinates as text, with as many decimals as they need and `DECIMALS` at most."""
-    return ",".join(f"{number:.15g}" for number in numbers.round(DECIMALS).tolist())

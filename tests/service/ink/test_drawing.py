@@ -10,10 +10,11 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from service.ink.curve import beziers, path
 from service.ink.inkml import NAMESPACE, to_inkml
 from service.ink.pen import LinePen, strokes
 from service.ink.png import to_png
-from service.ink.svg import curve, to_svg
+from service.ink.svg import to_svg
 from tests.service.ink.sheets import sheet, some_offsets
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -27,9 +28,14 @@ def _ink(seed: int = 0) -> list[Points]:
     return strokes(LinePen(sheet(), 1).move(some_offsets(200, seed)))
 
 
-def _segments(path: str) -> list[Points]:
+def curve(stroke: Points) -> str:
+    """The path data of a stroke."""
+    return path(*beziers(stroke))
+
+
+def _segments(data: str) -> list[Points]:
     """The Béziers of path data, `(4, 2)` each; a line of no length is none."""
-    start, *rest = re.findall(r"([MCL])([^MCL]*)", path)
+    start, *rest = re.findall(r"([MCL])([^MCL]*)", data)
     assert start[0] == "M"
     last, segments = _numbers(start[1]), []
     for command, numbers in rest:

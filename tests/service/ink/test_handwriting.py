@@ -144,7 +144,7 @@ def test_the_events_of_a_stream_are_those_of_the_contract(pen: InkService) -> No
     head, *events, last = pen.events(text="first\n\nthe third", seed=2, color="#fff")
     assert head.keys() == {
         "id", "object", "created", "model", "system_fingerprint", "seed", "style", "width",
-        "height", "stroke_width", "color", "lines",
+        "height", "stroke_width", "thinning", "color", "lines",
     }  # fmt: skip
     assert head["lines"] == ["first", "", "the third"]
     assert (head["stroke_width"], head["color"], head["seed"]) == (2.0, "#fff", 2)
