@@ -7,6 +7,8 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import jiwer
@@ -65,6 +67,19 @@ def tesseract(png: bytes) -> str:
     return _run("stdin", "stdout", "--psm", "7", "-l", "eng", stdin=png).decode()
 
 
+def tesseract_all(pngs: Sequence[bytes]) -> list[str]:
+    """What `tesseract` reads in each, by one process: a tenth of the time for short lines."""
+    if not pngs:
+        return []
+    with TemporaryDirectory() as folder:
+        paths = [Path(folder, f"{number}.png") for number in range(len(pngs))]
+        for path, png in zip(paths, pngs, strict=True):
+            path.write_bytes(png)
+        listed = "\n".join(map(str, paths)).encode()
+        every = _run("stdin", "stdout", "--psm", "7", "-l", "eng", stdin=listed, lines=len(pngs))
+    return every.decode().split("\f")
+
+
 def read(inks: Sequence[Offsets], reader: Reader) -> list[str]:
     """What is read in each line, any white space in it one space."""
     return [one_line(reader(picture(ink))) for ink in inks]
@@ -117,7 +132,7 @@ def interval(mine: Sequence[Errors], theirs: Sequence[Errors]) -> list[float]:
     return [low, high]
 
 
-def _run(*arguments: str, stdin: bytes = b"") -> bytes:
+def _run(*arguments: str, stdin: bytes = b"", lines: int = 1) -> bytes:
     # One thread: OpenMP slows pictures as small as a line down.
     environment = os.environ | {"OMP_THREAD_LIMIT": "1"}
     return subprocess.run(
@@ -125,6 +140,6 @@ def _run(*arguments: str, stdin: bytes = b"") -> bytes:
         input=stdin,
         capture_output=True,
         check=True,
-        timeout=_READ_LIMIT_S,
+        timeout=_READ_LIMIT_S * lines,
         env=environment,
     ).stdout

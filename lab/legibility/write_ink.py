@@ -31,12 +31,14 @@ Hand = Moment[InkEdge]
 class Written:
     """Offsets `(N, 3)` as they are shown on a line: dx, dy (up) and pen_up; `ended` by the rule,
     not cut off by the limit. `drawn (M, 3)` is what the graph drew, those beyond the end too, and
-    `past (M,)` whether the window had left the text with the pen up before each."""
+    `past (M,)` whether the window had left the text with the pen up before each, and
+    `characters (M,)` the place in the text where the window was."""
 
     offsets: NDArray[np.float32]
     ended: bool
     drawn: NDArray[np.float32]
     past: NDArray[np.bool_]
+    characters: NDArray[np.int64]
 
 
 class Pen:
@@ -112,6 +114,7 @@ class Pen:
         ends: list[int | None] = [None] * len(lines)
         drawn = np.zeros((0, len(lines), 3), np.float32)
         past = np.zeros((0, len(lines)), np.bool_)
+        places = np.zeros((0, len(lines)), np.int64)
         while any(
             len(drawn) < (limit if end is None else min(limit, end) + further)
             for end, limit in zip(ends, limits, strict=True)
@@ -124,9 +127,10 @@ class Pen:
                     rule.follow(outputs["drawn"][:, i])
             drawn = np.concatenate([drawn, outputs["drawn"]])
             past = np.concatenate([past, outputs["ended"]])
+            places = np.concatenate([places, outputs["character"]])
         return [
-            _cut(hand, drawn[:, i], past[:, i], end, limit)
-            for i, ((_, hand), end, limit) in enumerate(zip(lines, ends, limits, strict=True))
+            _cut(line, drawn[:, i], past[:, i], places[:, i], end, limit)
+            for i, (line, end, limit) in enumerate(zip(lines, ends, limits, strict=True))
         ]
 
 
@@ -154,13 +158,20 @@ def _steps(noise: Sequence[np.random.Generator]) -> Arrays:
 
 
 def _cut(
-    hand: Hand, drawn: NDArray[np.float32], past: NDArray[np.bool_], end: int | None, limit: int
+    line: tuple[str, Hand],
+    drawn: NDArray[np.float32],
+    past: NDArray[np.bool_],
+    places: NDArray[np.int64],
+    end: int | None,
+    limit: int,
 ) -> Written:
     """What was written before the step that ended the text, `limit` steps at most.
 
     The point drawn at that step is where a next word would begin, no ink.
     """
+    text, hand = line
     ended = end is not None and end < limit
     ink = drawn[: end if ended else limit]
     shown = on_its_line(ink, hand.edge) if len(ink) else ink
-    return Written(shown, ended, drawn, past)
+    before = len(in_sight(text, hand.edge)) - len(text)
+    return Written(shown, ended, drawn, past, (places - before).clip(0, len(text) - 1))

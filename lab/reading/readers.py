@@ -32,12 +32,14 @@ def reader_of(source: Path) -> Reader:
 
 def read(reader: Reader, inks: Sequence[Ink]) -> list[str]:
     """The text on the best path of every line, which is prepared as that of a caller is."""
-    texts = []
-    for ink in inks:
-        line = line_of(strokes_of(ink))
-        assert line is not None, "prepared ink has ink in it"
-        texts.append("".join(r.character for r in best_path(reader(cut(line)))))
-    return texts
+    return [read_strokes(reader, strokes_of(ink)) for ink in inks]
+
+
+def read_strokes(reader: Reader, strokes: Sequence[NDArray[np.floating]]) -> str:
+    """The text on the best path of a line of strokes `(n, 2)` in any unit, y up; none where there
+    is no ink."""
+    line = line_of(strokes)
+    return "" if line is None else "".join(r.character for r in best_path(reader(cut(line))))
 
 
 def parameters_of(source: Path) -> int:

@@ -104,13 +104,13 @@ def compose(
     marked = [(place, *apart(letter)) for place, letter in enumerate(text) if apart(letter)[1]]
     if not marked or not len(points):
         return np.zeros((0, 3))
-    line = _measured(text, points, _owners(text, characters), slant_degrees, px)
+    line = _measured(text, points, owners(text, characters), slant_degrees, px)
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
     ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
     return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
 
 
-def _owners(text: str, characters: NDArray[np.int64]) -> NDArray[np.int64]:
+def owners(text: str, characters: NDArray[np.int64]) -> NDArray[np.int64]:
     """The place of the letter that each point is of, given the window's character at it `(n,)`."""
     late = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
     return np.asarray(late + (np.array(list(text))[late] == " "))

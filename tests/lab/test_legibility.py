@@ -25,6 +25,7 @@ from lab.legibility.reading import (
     picture,
     read,
     tesseract,
+    tesseract_all,
     tesseract_version,
 )
 from lab.legibility.report import judge, others, tidiness_goals
@@ -218,7 +219,8 @@ def test_the_box_of_a_line_is_as_wide_as_its_ink() -> None:
 
 
 def _written(offsets: Offsets, ended: bool = True) -> Written:
-    return Written(offsets, ended, offsets, np.zeros(len(offsets), bool))
+    none = np.zeros(len(offsets), int)
+    return Written(offsets, ended, offsets, none > 0, none)
 
 
 def test_ink_of_more_than_twice_what_people_do_is_a_scribble() -> None:
@@ -274,5 +276,8 @@ def test_tesseract_reads_neat_letters_as_they_are() -> None:
     readings = read([_neat(text) for text in texts], tesseract)
     # Tesseract 5.3 makes no error here at all; against another text 0.8.
     assert overall([errors(t, r) for t, r in zip(texts, readings, strict=True)]).rate < 0.25
+    assert tesseract_all([picture(_neat(text)) for text in texts]) == [
+        tesseract(picture(_neat(text))) for text in texts
+    ]
     turned = zip(texts, readings[1:] + readings[:1], strict=True)
     assert overall([errors(t, r) for t, r in turned]).rate > 0.6

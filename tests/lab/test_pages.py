@@ -29,7 +29,8 @@ class TellingPen:
     ) -> list[Written]:
         self.asked.append((seed, texts, list(hands)))
         past = np.arange(len(self._drawn)) == 2  # a point before the end by the rule
-        return [Written(_STROKE, True, self._drawn, past)] * len(texts)
+        nowhere = np.zeros(len(self._drawn), int)
+        return [Written(_STROKE, True, self._drawn, past, nowhere)] * len(texts)
 
     def hand_after(self, hand: list[str], text: str, ink: np.ndarray) -> list[str]:
         assert np.array_equal(ink, _STROKE)  # none of what was drawn past the end

@@ -5,7 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lab.legibility.write_ink import write
+from lab.legibility.write_ink import Pen, write
+from service.artifact import load_artifact
+from service.ink.model import stored_hands
 
 _SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
 
@@ -20,6 +22,17 @@ def test_the_same_text_at_the_same_place_is_the_same_ink_in_any_company() -> Non
     assert another.offsets.tobytes() != alone.offsets.tobytes()
     assert np.isfinite(first.offsets).all()
     assert set(np.unique(first.offsets[:, 2])) <= {0.0, 1.0}
+
+
+def test_every_point_has_the_place_in_its_own_text_where_the_window_was() -> None:
+    pen = Pen(_SHIPPED)
+    hands = stored_hands(load_artifact(_SHIPPED), pen.manifest)
+    for ink in pen.write(["even keel"] * 2, 1.0, 1, [pen.fresh(), hands["ben"]]):
+        assert len(ink.characters) == len(ink.drawn)
+        written = ink.characters[: len(ink.offsets)]
+        assert (written[0], written[-1]) == (0, 8)
+        assert np.diff(written).min() >= 0
+        assert set(written) == set(range(9))
 
 
 @pytest.mark.parametrize("text", ["", "x" * 64])

@@ -1,0 +1,1 @@
+"""How legible the pen is, character by character."""

@@ -1,0 +1,208 @@
+"""Legibility by glyph: what stands where, what counts as read right, and that it can fail."""
+
+import json
+import string
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from contract.alphabets import ALPHABET, LONGEST_LINE
+from lab.glyphs import report
+from lab.glyphs.contexts import ALIKE, CHARACTERS, contexts, fold
+from lab.glyphs.judge import CLASSES, classes, read_at, tally, worst
+from lab.glyphs.people import MOST_EACH, lines_with_all
+from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
+from lab.legibility.write_ink import Hand, Pen, Written
+from lab.reading.shown import Readers
+from training.ink.prepare import Ink
+
+_COUNT = 40
+_STROKE = np.array([[1, 0, 0], [1, 1, 0], [1, -1, 1]], np.float32)
+
+
+@pytest.mark.parametrize("character", CHARACTERS)
+def test_a_character_stands_alone_of_its_kind_in_texts_that_fit_a_line(character: str) -> None:
+    found = contexts(character, _COUNT, seed=1)
+    assert len({c.text for c in found}) > 0.9 * _COUNT
+    for context in found:
+        assert context.character == character
+        assert len(context.text) <= LONGEST_LINE
+        assert set(context.text) <= set(ALPHABET)
+        others = fold(context.text).count(fold(character))
+        assert others == (2 if character == '"' else 1), context.text
+
+
+def test_every_printable_character_is_judged() -> None:
+    assert len(CHARACTERS) == 94
+    assert sorted(CHARACTERS) == sorted("".join(CLASSES.values()))
+
+
+def test_the_seed_gives_the_texts_and_fewer_are_the_first_of_them() -> None:
+    assert contexts("k", 40, 1) == contexts("k", 40, 1) != contexts("k", 40, 2)
+    assert contexts("k", 40, 1)[:5] == contexts("k", 5, 1)
+
+
+@pytest.mark.parametrize("character", "edn")
+def test_a_letter_stands_at_the_beginning_the_end_and_within_words(character: str) -> None:
+    words = [word for c in contexts(character, _COUNT, 1) for word in c.text.split()]
+    places = [(word.index(character), len(word) - 1) for word in words if character in word]
+    assert min(sum(at == 0 for at, _ in places), sum(at == last for at, last in places)) >= 3
+    assert sum(0 < at < last for at, last in places) >= 3
+
+
+def test_capitals_begin_words_and_one_in_five_is_among_others() -> None:
+    found = [c.text for c in contexts("B", _COUNT, 1)]
+    assert sum(text.isupper() for text in found) == _COUNT / 5
+
+
+@pytest.mark.parametrize("mark", '"')
+def test_of_a_pair_either_is_judged(mark: str) -> None:
+    firsts = [c.place == c.text.index(mark) for c in contexts(mark, _COUNT, 1)]
+    assert sum(firsts) == _COUNT / 2
+
+
+def test_what_is_folded_is_in_one_group_of_the_table() -> None:
+    every = "".join(ALIKE)
+    assert len(set(every)) == len(every)
+    assert fold("Oo0 lI1|") == "ooo llll"
+    assert fold("abdefghijmnqrtyABDEFGHJLMNQRTY") == "abdefghijmnqrtyABDEFGHJLMNQRTY"
+
+
+@pytest.mark.parametrize(
+    ("text", "reading", "found"),
+    [
+        ("box 5%", "box 5%", "box 5%"),
+        ("box 5%", "bax 59", "bax 59"),
+        ("box 5%", "bx 5%", ["b", "", "x", " ", "5", "%"]),
+        ("box 5%", "boxx 5%", "box 5%"),
+        ("ab", "", ["", ""]),
+    ],
+)
+def test_a_place_is_read_as_what_the_fewest_edits_put_there(
+    text: str, reading: str, found: Sequence[str]
+) -> None:
+    assert read_at(text, reading) == list(found)
+
+
+def test_only_judged_places_count_and_alike_ones_count_when_folded() -> None:
+    texts, readings = ["Oak", "Oak", "Oak", "no"], ["0xx", "Oak", "8ak", "Oo"]
+    found = tally(texts, [[0], [0], [0], [1]], readings)
+    assert found.keys() == {"O", "o"}
+    assert found["O"].described("O") == {
+        "right": 0.3333, "folded": 0.6667, "of": 3, "misread": {"0": 1, "8": 1},
+    }  # fmt: skip
+    assert found["o"].described("o")["right"] == 1.0
+
+
+def _shares(folded: float, characters: str = CHARACTERS) -> dict[str, dict[str, Any]]:
+    return {c: {"right": folded / 2, "folded": folded, "of": 40, "misread": {}} for c in characters}
+
+
+def test_a_class_is_the_mean_of_its_characters_and_how_many_reach() -> None:
+    shares = _shares(0.85) | {"a": _shares(0.95)["a"], "b": _shares(0.1)["b"]}
+    found = classes(shares)
+    assert found["digits"] == {
+        "characters": 10, "right": 0.425, "folded": 0.85, "reach_0.9": 0, "reach_0.8": 10,
+    }  # fmt: skip
+    assert (found["lower case"]["reach_0.9"], found["lower case"]["reach_0.8"]) == (1, 25)
+    assert classes(_shares(1.0, "a")).keys() == {"lower case"}
+    assert worst(shares, 1) == ["b"]
+
+
+def test_letters_need_nine_in_ten_and_marks_eight() -> None:
+    good = _shares(0.9, string.ascii_letters + string.digits) | _shares(0.8, string.punctuation)
+    assert [goal.met for goal in report.goals_of(good)] == [True, True]
+    assert [goal.met for goal in report.goals_of(good | _shares(0.89, "q"))] == [False, True]
+    assert [goal.met for goal in report.goals_of(good | _shares(0.79, "%"))] == [True, False]
+
+
+class TellingPen:
+    """Writes the same stroke for every character, and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], int, list[str]]] = []
+
+    def write(self, texts: list[str], bias: float, seed: int, hands: list[str]) -> list[Written]:
+        self.asked.append((texts, seed, hands))
+        return [_written(text) for text in texts]
+
+
+def _written(text: str) -> Written:
+    drawn = np.tile(_STROKE, (len(text), 1))
+    characters = np.repeat(np.arange(len(text)), len(_STROKE))
+    return Written(drawn, True, drawn, characters < 0, characters)
+
+
+def _written_contexts(count: int) -> tuple[TellingPen, list[report.Line]]:
+    pen = TellingPen()
+    lines = report.write_contexts(cast(Pen, pen), cast(list[Hand], ["a", "b", "new"]), count)
+    return pen, lines
+
+
+def test_hands_take_turns_and_the_noise_of_a_character_is_its_own() -> None:
+    few, lines = _written_contexts(4)
+    assert len(lines) == 4 * len(CHARACTERS)
+    assert all(hands == ["a", "b", "new", "a"] for _, _, hands in few.asked)
+    assert len({seed for _, seed, _ in few.asked}) == len(CHARACTERS)
+    more, _ = _written_contexts(6)
+    for (texts, seed, _), (others, same, _) in zip(few.asked, more.asked, strict=True):
+        assert (texts, seed) == (others[:4], same)
+
+
+def test_each_reader_is_judged_by_character() -> None:
+    texts, places = ["5% box", "ink 7%"], [[1], [5]]
+    readers: Readers = {
+        "well": lambda inks: texts,
+        "ill": lambda inks: ["59 box", "ink 7%"],
+    }
+    found = report.judge(texts, places, [_STROKE] * 2, readers)
+    shares = {name: f["characters"]["%"] for name, f in found.items()}
+    assert shares["well"]["right"] == 1.0
+    assert (shares["ill"]["right"], shares["ill"]["misread"]) == (0.5, {"9": 1})
+    assert found["ill"]["classes"]["marks"]["right"] == 0.5
+    json.dumps(found)
+
+
+def _real(text: str, number: int) -> Ink:
+    return Ink(text, np.tile(_STROKE, (number + 1, 1)), 1.0, f"w{number}", "invented")
+
+
+def test_real_lines_are_as_few_as_give_every_character_its_samples() -> None:
+    usual, rare = [_real("ee", number) for number in range(MOST_EACH)], _real("e?", MOST_EACH)
+    too_long = _real("?" * 50, MOST_EACH + 1)
+    found = lines_with_all([*usual, rare, too_long])
+    text = "".join(ink.text for ink in found)
+    assert rare in found
+    assert too_long not in found
+    assert MOST_EACH <= text.count("e") <= MOST_EACH + 2
+
+
+def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) -> None:
+    _, lines = _written_contexts(SAMPLES)
+    shown = report.shown(lines, _shares(0.5))
+    assert [len(one.samples) for one in shown] == [SAMPLES] * len(CHARACTERS)
+    plot_glyphs(shown, tmp_path / "sheet.png")
+    assert (tmp_path / "sheet.png").stat().st_size <= 150_000
+    thick = np.stack([np.arange(-5.0, 6.0), np.tile([4.0, 4.3], 6)[:11], np.zeros(11)], axis=1)
+    darkest = []
+    for own in (np.arange(11) < 5, np.arange(11) == 0):
+        plot_glyphs([Shown(" ", 1.0, [Sample(thick, own)])], tmp_path / "one.png")
+        above_label = np.array(Image.open(tmp_path / "one.png").convert("L"))[:15]
+        darkest.append(int(above_label.min()))
+    assert darkest[0] < 100 < 170 < darkest[1] < 255
+
+
+def test_what_is_cut_out_is_where_the_window_was() -> None:
+    _, lines = _written_contexts(1)
+    line = next(line for line in lines if line.context.character == "%")
+    (sample,) = next(
+        one for one in report.shown([line], _shares(1.0)) if one.character == "%"
+    ).samples
+    owned = np.flatnonzero(sample.own)
+    assert len(owned) == len(_STROKE)
+    # The window is ahead of the pen by as much as a character of this pen's has points.
+    assert owned[0] == (line.context.place + 1) * len(_STROKE)

@@ -1,0 +1,61 @@
+"""Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
+
+from typing import Any, cast
+
+import numpy as np
+import pytest
+
+from contract.alphabets import LONGEST_LINE
+from lab.legibility.write_ink import Hand, Pen, Written
+from lab.reading import hands
+from lab.reading.shown import Readers, as_shown
+
+_STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
+
+
+class TellingPen:
+    """Writes a stroke as many times as its hand says, and keeps what it was asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[str], float, int]] = []
+
+    def write(self, texts: list[str], bias: float, seed: int, hands: list[int]) -> list[Written]:
+        self.asked.append((texts, bias, seed))
+        none = np.zeros(2, int)
+        return [Written(np.tile(_STROKE, (n, 1)), True, _STROKE, none > 0, none) for n in hands]
+
+
+def test_every_hand_has_the_same_lines_and_noise_and_its_own_errors() -> None:
+    pen, texts = TellingPen(), {"plain": ["even keel"], "invented": ["5 keels!"]}
+    reads: Readers = {"counts": lambda inks: ["even keel"[: len(ink)] for ink in inks]}
+    named = cast(dict[str, Hand], {"ada": 1, "ben": 4})
+    found = hands.measure(cast(Pen, pen), named, texts, 0.5, reads)
+    assert pen.asked[0] == pen.asked[1]
+    assert {bias for _, bias, _ in pen.asked} == {0.5}
+    assert found["ada"]["plain"]["counts"]["edits"] == len("even keel") - 2
+    assert found["ben"]["plain"]["counts"]["edits"] == 1
+
+
+def _found(rates: dict[str, float]) -> hands.Found:
+    judged = {name: {"plain": {"tesseract": {"cer": rate}}} for name, rate in rates.items()}
+    return {"1.0": cast(dict[str, dict[str, dict[str, Any]]], judged)}
+
+
+def test_a_hand_twice_as_bad_as_the_median_is_told_and_one_made_up_is_none() -> None:
+    rates = {"ada": 0.2, "ben": 0.1, "cleo": 0.2, hands.MADE_UP: 0.9}
+    assert hands.worst_hand(_found(rates)).value == pytest.approx(1.0)
+    assert hands.worst_hand(_found(rates)).met
+    assert not hands.worst_hand(_found(rates | {"ben": 0.41})).met
+
+
+def test_plain_lines_and_invented_ones_fit_a_line() -> None:
+    texts = hands.texts_of(40)
+    assert [len(lines) for lines in texts.values()] == [40, 40]
+    assert max(len(text) for lines in texts.values() for text in lines) <= LONGEST_LINE
+    assert len(set(texts["invented"])) == 40
+
+
+def test_a_line_is_shown_with_y_up() -> None:
+    (stroke,) = as_shown(_STROKE)
+    assert stroke[1, 1] > stroke[0, 1]
+    assert as_shown(_STROKE[:0]) == []
