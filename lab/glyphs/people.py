@@ -1,24 +1,48 @@
-"""The same characters as people wrote them: how much of real ink is read, a ceiling for a pen."""
+"""The same characters as people wrote them: how much of real ink is read, a ceiling for a judge."""
 
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from lab.legibility import held_out
+from training.ink.compose import GAP, join
+from training.ink.marks import is_mark
 from training.ink.prepare import Ink
 
 MOST_EACH = 200  # samples of a character, about
 _LONGEST = 40
+_LONGEST_WORD = 6
+_TOUCHING = (0.3, 1.8)  # units between a mark and what it touches, as in training
+_SEED = 20261122
+
+Judged = tuple[Ink, list[int]]  # a line, and the places in it that are judged
 
 
-def lines_with_all(inks: Sequence[Ink]) -> list[Ink]:
-    """Lines and words of held-out writers by their hashes, as few as give every character so many
-    samples, where there are."""
-    named = {held_out.identity(ink): ink for ink in inks if len(ink.text) <= _LONGEST}
+def real_lines(inks: Sequence[Ink]) -> list[Judged]:
+    """Lines and words by their hashes, as few as give every character so many samples, where there
+    are: all of their characters."""
+    named = {held_out.identity(i): i for i in inks if len(i.text) <= _LONGEST and not is_mark(i)}
     counts: Counter[str] = Counter()
     chosen = []
     for name in sorted(named):
-        text = named[name].text.replace(" ", "")
-        if any(counts[character] < MOST_EACH for character in text):
+        text = named[name].text
+        if any(counts[character] < MOST_EACH for character in text if character != " "):
             counts.update(text)
-            chosen.append(named[name])
+            chosen.append((named[name], [i for i, c in enumerate(text) if c != " "]))
     return chosen
+
+
+def marks_among_words(inks: Sequence[Ink]) -> list[Judged]:
+    """Every isolated mark set between two words: lines have few of most, and none of some."""
+    generator = np.random.default_rng(_SEED)
+    words = [i for i in inks if 1 < len(i.text) <= _LONGEST_WORD and i.text.isalpha()]
+    rows = []
+    for mark in filter(is_mark, inks):
+        left, right = (words[place] for place in generator.integers(len(words), size=2))
+        touches = generator.random() < 0.5
+        gap, between = (_TOUCHING, "") if touches else (GAP, " ")
+        row = join(left, mark, generator.uniform(*gap), between)
+        place = len(row.text) - 1
+        rows.append((join(row, right, generator.uniform(*gap), between), [place]))
+    return rows

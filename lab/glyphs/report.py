@@ -15,7 +15,7 @@ from typing import Any
 from export.results import machine, write_json
 from lab.glyphs.contexts import ALIKE, CHARACTERS, Context, contexts
 from lab.glyphs.judge import LETTERS_LEAST, MARKS_LEAST, classes, tally, worst
-from lab.glyphs.people import lines_with_all
+from lab.glyphs.people import Judged, marks_among_words, real_lines
 from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
 from lab.legibility import held_out
 from lab.legibility.goal import Goal
@@ -26,7 +26,6 @@ from service.artifact import load_artifact
 from service.ink.marks import owners
 from service.ink.model import stored_hands
 from service.ink.pen import LinePen
-from training.ink.prepare import Ink
 
 RESULTS = Path("docs", "results", "ink-glyphs.json")
 SHEET = Path("docs", "ink-glyphs.png")
@@ -57,7 +56,7 @@ def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
     try:
         readers = readers_of(options.reader)
-        people = real_lines(options.pens)
+        people = real_ink(options.pens)
     except (ValueError, FileNotFoundError) as error:
         print(f"error: {error}")
         return 1
@@ -95,12 +94,14 @@ def run(options: argparse.Namespace) -> int:
     return 0 if all(goal.met for goal in goals) else 1
 
 
-def real_lines(saved: Path | None) -> list[Ink]:
-    """Lines of held-out writers from a file or `EVENKEEL_DATA`; none where neither is given."""
+def real_ink(saved: Path | None) -> list[Judged]:
+    """Lines of held-out writers and their isolated marks, from a file or `EVENKEEL_DATA`; none
+    where neither is given."""
     if saved is None and "EVENKEEL_DATA" not in os.environ:
         return []
-    _, validation = held_out.corpus(saved).split(held_out.VALIDATION_FRACTION)
-    return lines_with_all(validation)
+    corpus = held_out.corpus(saved, marks=True)
+    _, validation = corpus.split(held_out.VALIDATION_FRACTION)
+    return real_lines(validation) + marks_among_words(validation)
 
 
 def write_contexts(pen: Pen, hands: Sequence[Hand], count: int) -> list[Line]:
@@ -122,11 +123,11 @@ def judge_pen(lines: Sequence[Line], readers: Readers) -> dict[str, Any]:
     return judge(texts, places, [line.ink.offsets for line in lines], readers)
 
 
-def judge_people(inks: Sequence[Ink], readers: Readers) -> dict[str, Any]:
-    """What each reader reads at every place of real lines."""
-    texts = [ink.text for ink in inks]
-    places = [[i for i, character in enumerate(text) if character != " "] for text in texts]
-    return judge(texts, places, [ink.offsets for ink in inks], readers)
+def judge_people(real: Sequence[Judged], readers: Readers) -> dict[str, Any]:
+    """What each reader reads at the judged places of real lines."""
+    texts = [ink.text for ink, _ in real]
+    inks = [ink.offsets for ink, _ in real]
+    return judge(texts, [places for _, places in real], inks, readers)
 
 
 def judge(

@@ -14,7 +14,7 @@ from contract.alphabets import ALPHABET, LONGEST_LINE
 from lab.glyphs import report
 from lab.glyphs.contexts import ALIKE, CHARACTERS, contexts, fold
 from lab.glyphs.judge import CLASSES, classes, read_at, tally, worst
-from lab.glyphs.people import MOST_EACH, lines_with_all
+from lab.glyphs.people import MOST_EACH, marks_among_words, real_lines
 from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading.shown import Readers
@@ -172,13 +172,37 @@ def _real(text: str, number: int) -> Ink:
 
 
 def test_real_lines_are_as_few_as_give_every_character_its_samples() -> None:
-    usual, rare = [_real("ee", number) for number in range(MOST_EACH)], _real("e?", MOST_EACH)
-    too_long = _real("?" * 50, MOST_EACH + 1)
-    found = lines_with_all([*usual, rare, too_long])
-    text = "".join(ink.text for ink in found)
-    assert rare in found
-    assert too_long not in found
-    assert MOST_EACH <= text.count("e") <= MOST_EACH + 2
+    usual, rare = [_real("ee", number) for number in range(MOST_EACH)], _real("e ?", MOST_EACH)
+    too_long, alone = _real("?" * 50, MOST_EACH + 1), _real("?", MOST_EACH + 2)
+    found = real_lines([*usual, rare, too_long, alone])
+    texts = [ink.text for ink, _ in found]
+    assert texts.count("e ?") == 1
+    assert set(texts) == {"ee", "e ?"}
+    assert MOST_EACH <= "".join(texts).count("e") <= MOST_EACH + 2
+    assert {text: places for text, (_, places) in zip(texts, found, strict=True)} == {
+        "ee": [0, 1],
+        "e ?": [0, 2],
+    }
+
+
+def test_isolated_marks_stand_between_words_and_are_judged_alone() -> None:
+    words = [_real("ab", 1), _real("cde", 2), _real("far too long", 3), _real("12", 4)]
+    marks = [_real(mark, 5 + number) for number, mark in enumerate("%$" * 20)]
+    found = marks_among_words([*words, *marks])
+    assert len(found) == len(marks)
+    for mark, (row, (place,)) in zip(marks, found, strict=True):
+        assert row.text[place] == mark.text
+        left, right = row.text.split(mark.text)
+        assert {left.strip(), right.strip()} <= {"ab", "cde"}
+        points = len(row.offsets)
+        assert points == sum(
+            len(ink.offsets) for ink in (mark, _of(words, left), _of(words, right))
+        )
+    assert len({" " in row.text for row, _ in found}) == 2
+
+
+def _of(words: Sequence[Ink], text: str) -> Ink:
+    return next(word for word in words if word.text == text.strip())
 
 
 def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) -> None:
