@@ -20,7 +20,8 @@ from onnxscript import optimizer
 from torch import nn
 
 from export.hoist import hoist
-from models.generation import Port, Scan, Step
+from export.over_time import over_time
+from models.generation import Step
 from models.norms import LayerNorm
 
 # CUDA has a kernel for every operator of this opset (`cuda.toml`), not for ReduceMax of 20.
@@ -66,14 +67,37 @@ def export_graph(
     the model the files are of, where the step's own is a part of it; such a graph is not served.
     Raises `ConversionError` when the graph breaks a promise.
     """
-    module = Scan(step) if scan else step
-    model = _translate(step, module, scan)
-    names = _weight_names(module, whole or step.model)
+    return graph_of(trace(step, whole), step, *files, scan=scan, rewrite=rewrite, whole=whole)
+
+
+def trace(step: Step, whole: nn.Module | None = None) -> ir.Model:
+    """One step as PyTorch's exporter sees it, simplified, its weights called as in `whole`, or in
+    the step's own model. It takes a second or two, and any number of graphs can be made of it."""
+    model = _translate(step)
+    names = _weight_names(step, whole or step.model)
     _simplify(model, names.keys())
     _rename_weights(model, names)
+    return model
+
+
+def graph_of(
+    traced: ir.Model,
+    step: Step,
+    *files: Path,
+    scan: bool,
+    rewrite: Rewrite | None = None,
+    whole: nn.Module | None = None,
+) -> ir.Model:
+    """A graph of a traced step, which stays as it is; arguments and errors of `export_graph`."""
+    model = traced.clone()
+    if scan:
+        over_time(model, len(step.state_ports), len(step.step_ports))
+        hoist(model)
+        _tidy(model)
     replaced = rewrite(model) if rewrite else {}
     _use_files(model, files)
-    check_graph(model, step, replaced, None if whole is None else set(names.values()))
+    unserved = None if whole is None else set(_weight_names(step, whole).values())
+    check_graph(model, step, replaced, unserved)
     return model
 
 
@@ -109,21 +133,18 @@ def layer_normalizations(module: nn.Module) -> int:
     return sum(isinstance(m, LayerNorm) for m in module.modules())
 
 
-def _translate(step: Step, module: nn.Module, scan: bool) -> ir.Model:
+def _translate(step: Step) -> ir.Model:
     batch = torch.export.Dim("B", min=1, max=1 << 16)
-    time = torch.export.Dim("T", min=1, max=1 << 30)
     ports = (*step.state_ports, *step.step_ports, *step.row_ports)
-    timed = set(step.step_ports) if scan else set()
-    examples = tuple(_example(p, (3, 2) if p in timed else (2,)) for p in ports)
-    shapes = tuple({0: time, 1: batch} if p in timed else {0: batch} for p in ports)
+    examples = tuple(torch.full((2, *p.shape), 1, dtype=p.dtype) for p in ports)
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
-            _frozen(module),
+            step.eval().requires_grad_(False),
             examples,
             input_names=[p.name for p in ports],
             output_names=[f"{p.name}_after" for p in step.state_ports]
             + [p.name for p in step.output_ports],
-            dynamic_shapes=(shapes,),
+            dynamic_shapes=(tuple({0: batch} for _ in ports),),
             opset_version=OPSET,
             dynamo=True,
             optimize=False,
@@ -150,22 +171,16 @@ def _simplify(model: ir.Model, weights: Container[str]) -> None:
         common.LiftSubgraphInitializersToMainGraphPass(),
         common.CommonSubexpressionEliminationPass(),
     )(model)
-    hoist(model)
+    _tidy(model)
+
+
+def _tidy(model: ir.Model) -> None:
     Sequential(
         common.RemoveUnusedNodesPass(),
         common.ClearMetadataAndDocStringPass(),
         common.OutputFixPass(),
         common.NameFixPass(),
     )(model)
-
-
-def _example(port: Port, leading: tuple[int, ...]) -> torch.Tensor:
-    return torch.full((*leading, *port.shape), 1, dtype=port.dtype)
-
-
-def _frozen(module: nn.Module) -> nn.Module:
-    """A scan whose carry holds integers can only be traced when nothing asks for gradients."""
-    return module.eval().requires_grad_(False)
 
 
 @contextmanager

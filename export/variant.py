@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contract.manifest import DERIVED, EXACT, WEIGHTS, Port, Ports, Variant
-from export.graph import export_graph
+from export.graph import graph_of, trace
 from export.integers import integer_products
 from export.kind import ExportKind
 from models import generation
@@ -34,6 +34,7 @@ class GraphWriter:
     model: Any
     variant: Variant = EXACT
     _written: dict[Path, list[Path]] = field(default_factory=dict)
+    _traced: dict[bool, ir.Model] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.variant.exact and not self.kind.variants:
@@ -52,7 +53,10 @@ class GraphWriter:
         def rewrite(graph: ir.Model) -> dict[str, list[str]]:
             return integer_products(graph, self.model, signed=signed)
 
-        ir.save(export_graph(step, *files, scan=scan, rewrite=rewrite), path)
+        if filtered not in self._traced:
+            self._traced[filtered] = trace(step)
+        graph = graph_of(self._traced[filtered], step, *files, scan=scan, rewrite=rewrite)
+        ir.save(graph, path)
         return step
 
     def ports(self, step: Step) -> Ports:

@@ -170,26 +170,3 @@ class HandwritingStep(Step):
         past = (rests & beyond).squeeze(-1)
         character = torch.where(past, length, weights.argmax(-1))
         return *results, character, past & (point[:, 2] > 0.5)
-
-
-class Scan(nn.Module):
-    """A step over T steps, as one ONNX Scan: per-step inputs and outputs gain T in front."""
-
-    def __init__(self, step: Step) -> None:
-        super().__init__()
-        self.step = step
-
-    def forward(self, *inputs: Tensor) -> Tensors:
-        # Imported here: only an export needs it, and it is slow to import.
-        from torch._higher_order_ops.scan import scan
-
-        carried = len(self.step.state_ports)
-        per_step = carried + len(self.step.step_ports)
-        row = inputs[per_step:]
-
-        def body(state: Tensors, step: Tensors) -> tuple[Tensors, Tensors]:
-            results = self.step(*state, *step, *row)
-            return results[:carried], results[carried:]
-
-        state, outputs = scan(body, inputs[:carried], inputs[carried:per_step])
-        return *state, *outputs

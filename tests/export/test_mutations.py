@@ -151,7 +151,7 @@ def test_a_wrong_epsilon_is_structure_not_rounding(artifact: Path) -> None:
 
     assert structure().holds
     with pytest.MonkeyPatch.context() as patch:
-        exact = variant.export_graph
+        exact = variant.graph_of
 
         def wrong(*arguments: Any, **options: Any) -> ir.Model:
             graph = exact(*arguments, **options)
@@ -160,5 +160,5 @@ def test_a_wrong_epsilon_is_structure_not_rounding(artifact: Path) -> None:
                     node.attributes["epsilon"] = ir.AttrFloat32("epsilon", 1e-5)
             return graph
 
-        patch.setattr(variant, "export_graph", wrong)
+        patch.setattr(variant, "graph_of", wrong)
         assert not structure().holds
