@@ -50,7 +50,7 @@ mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name t
 	nice $(RUN) tests.mutations $(IDS)
 
 page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
-	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
+	@.venv/bin/python -c 'import axe_playwright_python, playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
 	$(RUN) pytest tests/page $(if $(SCREENS),--screens $(SCREENS))
 
 bench: peers ## the quick measurements, at most 10 minutes, and every goal as met or missed

@@ -42,7 +42,6 @@ const frame = (content) => new TextEncoder().encode(`data: ${content}\n\n`);
 export function reach(path, { method = "GET", body, signal } = {}) {
   const id = (count += 1);
   const asked = body === undefined ? undefined : JSON.parse(body);
-  if (asked?.format === "png") return asPng(path, { method, body: asked, signal });
   return new Promise((resolve, reject) => {
     let events = null;
     let head = null;
@@ -67,31 +66,14 @@ export function reach(path, { method = "GET", body, signal } = {}) {
         events?.enqueue(frame("[DONE]"));
         events?.close();
       } else if (events) events.enqueue(frame(JSON.stringify(data.content)));
-      else if (typeof data.content === "string") resolve(drawing(data.content));
       else resolve(Response.json(data.content, head));
     });
     post({ asks: { id, path, method, body: asked } });
   });
 }
 
-const drawing = (svg) => new Response(svg, { headers: { "content-type": "image/svg+xml" } });
-
-/** A worker cannot draw an SVG; the page can. */
-async function asPng(path, { method, body, signal }) {
-  const response = await reach(path, { method, body: JSON.stringify({ ...body, format: "svg" }), signal });
-  if (!response.ok) return response;
-  const image = new Image();
-  image.src = URL.createObjectURL(await response.blob());
-  await image.decode();
-  const canvas = document.createElement("canvas");
-  [canvas.width, canvas.height] = [image.naturalWidth, image.naturalHeight];
-  const pen = canvas.getContext("2d");
-  pen.fillStyle = "white";
-  pen.fillRect(0, 0, canvas.width, canvas.height);
-  pen.drawImage(image, 0, 0);
-  URL.revokeObjectURL(image.src);
-  return new Response(await new Promise((done) => canvas.toBlob(done)));
-}
+/** What is kept on this device is kept in the worker, and gone with the page. */
+export const forgetful = true;
 
 /** As much of a WebSocket as the page uses. */
 class Session {

@@ -5,7 +5,6 @@ import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { Refusal, anySeed } from "./model.js";
 import { offsetsOf } from "./strokes.js";
-import { toSvg } from "./svg.js";
 
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
@@ -131,13 +130,11 @@ async function whole(events) {
   return { ...about, lines: told, ...tail };
 }
 
-/** Write a text by hand: events if it is streamed, a drawing, or the page as JSON. */
+/** Write a text by hand: events if it is streamed, or the page as JSON. */
 export async function handwriting(model, body, signal) {
+  if (body.format !== "json") throw new Refusal("format is not json; the page draws from that", "format");
   const page = await laidOut(model, body);
   const events = pageEvents(model, body, page, signal);
   if (body.stream) return events;
-  const answer = await whole(events);
-  if (body.format === "json") return answer;
-  const strokes = answer.lines.flatMap((line) => line.strokes);
-  return toSvg(strokes, page.layout, page.lines.length, page.lines.join("\n"));
+  return whole(events);
 }

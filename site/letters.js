@@ -1,41 +1,11 @@
-// Text as it is asked for, and as the pen can write it, as service/ink/letters.py has it: what word
-// processors put in place of plain characters is folded back. Accents the service alone writes.
+// Text as the site can write it; accents the service alone writes.
+import { fold, unwritable } from "../service/web/fold.js";
 import { Refusal } from "./model.js";
-
-const FOLDED = {
-  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032\u0060\u00b4",
-  '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
-  "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
-  " ":
-    "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f" +
-    "\u205f\u3000",
-  "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
-  "\n": "\u2028\u2029\u0085",
-  "...": "…", ss: "ß", SS: "ẞ", ae: "æ", AE: "Æ", oe: "œ", OE: "Œ",
-  ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬆ",
-};
-const FOLDS = new Map(
-  Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),
-);
-// The wide forms of ASCII that East Asian keyboards type.
-const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
-
-function folded(character) {
-  const code = character.codePointAt(0);
-  if (code >= WIDE_FIRST && code <= WIDE_LAST) return String.fromCodePoint(code - WIDER_BY);
-  return FOLDS.get(character) ?? character;
-}
-
-/** The text with quotes, dashes, spaces, ligatures and wide forms as plain characters, and every
- *  letter with its marks as one character. */
-export const fold = (text) =>
-  Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("");
 
 /** A text, folded. Throws a `Refusal` naming every character of it that is not among `known`. */
 export function written(text, known, param = "text") {
-  const plain = fold(text);
-  const unknown = new Set([...plain].filter((character) => !known.includes(character)));
-  if (!unknown.size) return plain;
-  const named = [...unknown].map((character) => JSON.stringify(character)).join(", ");
+  const unknown = unwritable(text, { characters: known, marks: [] });
+  if (!unknown.length) return fold(text);
+  const named = unknown.map((character) => JSON.stringify(character)).join(", ");
   throw new Refusal(`${param} has ${named}; this page writes printable ASCII`, param.split(".")[0]);
 }

@@ -4,7 +4,7 @@ what comes of them.
 
 import secrets
 import time
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -35,6 +35,16 @@ class Portion:
     line: int
     points: np.ndarray
     piece: InkPiece
+
+    def by_character(self) -> Iterator[tuple[int, np.ndarray]]:
+        """Each character that is written, with its points `(k, 3)`; marks are of the last. A line
+        that was chosen among several comes as one portion."""
+        characters = self.piece.characters
+        if not len(self.points):
+            return
+        starts = [0, *(np.flatnonzero(np.diff(characters)) + 1).tolist()]
+        for start, points in zip(starts, np.split(self.points, starts[1:]), strict=True):
+            yield int(characters[start]) if len(characters) else self.piece.character, points
 
 
 @dataclass(slots=True)

@@ -134,13 +134,10 @@ async def _stream(page: Page) -> AsyncGenerator[str]:
 
 def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:
     """The ink of a portion, and the end of its line."""
-    contents: list[dict[str, Any]] = []
-    if len(portion.points):
-        contents.append({
-            "line": portion.line,
-            "points": portion.points.tolist(),
-            "character": portion.piece.character,
-        })  # fmt: skip
+    contents = [
+        {"line": portion.line, "points": points.tolist(), "character": character}
+        for character, points in portion.by_character()
+    ]
     if portion.piece.finish_reason is not None:
         end = {"line": portion.line} | page.lines[portion.line].end()
         contents.append(end | _resume(page))

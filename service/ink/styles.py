@@ -24,6 +24,7 @@ _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED = 1
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
+_MEASURED_AT_ONCE = 4
 _LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
 _DRAWING: Responses = {200: {"content": {"image/svg+xml": TEXT}}, **fails(UnknownStyle, *BUSY)}
 _MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, *BUSY)}
@@ -31,12 +32,18 @@ _MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, 
 
 @router.get("/v1/styles", responses=_LIST)
 async def list_styles(request: Request) -> dict[str, Any]:
-    """All stored hands of all handwriting models."""
+    """All stored hands of all handwriting models that are ready."""
     models: Models = request.app.state.models
-    pens = models.of(InkModel)
-    # All that have to be measured are rows of one batch.
-    described = (_describe(pen, style) for pen in pens for style in pen.manifest.styles)
-    entries = await asyncio.gather(*described)
+    every = models.of(InkModel)
+    pens = [pen for pen in every if pen.engine.ready] or every
+    # Those to be measured are rows of few batches: all at once are refused where they hold
+    # others up. Whatever fails, the rest has been measured when it is asked for again.
+    turn = asyncio.Semaphore(_MEASURED_AT_ONCE)
+    described = (_describe(pen, style, turn) for pen in pens for style in pen.manifest.styles)
+    entries = await asyncio.gather(*described, return_exceptions=True)
+    for failure in entries:
+        if isinstance(failure, BaseException):
+            raise failure
     return {"object": "list", "data": entries}
 
 
@@ -66,9 +73,10 @@ async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
     return {"style": model.codec.encode(moment)} | _facts(looks)
 
 
-async def _describe(model: InkModel, style: StyleEntry) -> dict[str, Any]:
-    if style.id not in model.looks:
-        model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
+async def _describe(model: InkModel, style: StyleEntry, turn: asyncio.Semaphore) -> dict[str, Any]:
+    async with turn:
+        if style.id not in model.looks:
+            model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
     return {
         "id": style.id,
         "model": model.name,

@@ -3,10 +3,13 @@ import { allow, count, onPress, parts } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
 import { bestOf, named, offer, ofKind } from "./models.js";
+import { own } from "./own.js";
 import { BASELINE_PX, Pad } from "./pad.js";
+import { fill } from "./request.js";
 import { handwrite, readInk } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { onShow, show } from "./tabs.js";
+import { watchTyping } from "./typed.js";
 import { Work } from "./work.js";
 
 const LINE_PX = [32, 160];
@@ -27,10 +30,16 @@ let expectation = null;
 let idle = 0;
 let typed = false; // what was written, by the person, who knows better than a reader
 let pause = 0;
+let going = null; // {text, strokes}: what the sheet below goes on with, and after how many strokes
 let reading = null; // of the ink as it is now, if there is one to wait for
-let mine = null; // {token, strokes, model}: the hand of the last continuation
 
 export const model = () => named(at.model.value);
+const writes = () => model()?.writes;
+const looks = [
+  watchTyping(at.text, at.wrote, writes),
+  watchTyping(at.next, at.wrong, writes),
+];
+const lookAtTexts = () => looks.forEach((look) => look());
 export const stop = () => work.stop();
 
 export async function start() {
@@ -40,12 +49,16 @@ export async function start() {
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
     forget();
     const strokes = structuredClone(pad.strokes);
-    const response = await handwrite(request(strokes), work.signal);
+    const body = request(strokes);
+    const response = await handwrite(body, work.signal);
     const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
       signal: work.signal,
       pace: () => 1,
+      lineHeight: body.line_height,
       begun: (head) => {
-        mine = { token: head.style, strokes, model: at.model.value };
+        going = { text: body.text, strokes: strokes.length };
+        markStale();
+        offerMine({ token: head.style, strokes, model: body.model });
         at.sheet.scrollIntoView({ block: "nearest" });
       },
     });
@@ -124,6 +137,7 @@ function forget() {
 
 function inkChanged() {
   refresh();
+  markStale();
   clearTimeout(pause);
   reading = null;
   if (typed || ofKind("reader").length !== 1) return;
@@ -141,6 +155,13 @@ async function read(latest) {
   forget(); // what comes next is expected after these words
 }
 
+/** The sheet below is of the ink above and the text beside it, or it is marked. */
+function markStale() {
+  const other = going && (going.text !== at.next.value || going.strokes !== pad.strokes.length);
+  at.stale.hidden = !other;
+  at.sheet.classList.toggle("stale", Boolean(other));
+}
+
 function large(strokes) {
   const places = strokes.flat();
   const spans = [0, 1].map((i) => places.map((place) => place[i]));
@@ -155,7 +176,7 @@ function refresh() {
   allow(at.stop, work.busy);
   allow(at.undo, some && !work.busy);
   allow(at.clear, some && !work.busy);
-  allow(at.use, mine && !work.busy);
+  allow(at.use, own() && !work.busy);
 }
 
 function clear() {
@@ -164,6 +185,8 @@ function clear() {
   at.text.value = "";
   pad.clear();
   at.sheet.toggleAttribute("hidden", true);
+  going = null;
+  markStale();
   at.progress.textContent = "";
   fit();
 }
@@ -173,8 +196,8 @@ function fit() {
   if (at.desk.clientWidth && !pad.strokes.length) pad.rule(roomIn(at.desk, 900));
 }
 
-async function useMine() {
-  await offerMine(mine);
+function useMine() {
+  fill({ model: own().model, style: own().token });
   show("write", { focus: true });
 }
 
@@ -183,6 +206,8 @@ export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
+  lookAtTexts();
+  onShow(refresh); // the hand may have been forgotten elsewhere
   new ResizeObserver(fit).observe(at.desk);
   refresh();
 }
@@ -192,8 +217,10 @@ at.form.addEventListener("submit", (event) => {
   start();
 });
 at.text.addEventListener("input", () => (typed = at.text.value.trim() !== ""));
+at.next.addEventListener("input", markStale);
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
+at.model.addEventListener("change", lookAtTexts);
 onPress(at.undo, () => (forget(), pad.undo()));
 onPress(at.clear, clear);
 onPress(at.use, useMine);

@@ -1,13 +1,15 @@
 // The hands to choose from: any or one of those the service keeps, one's own, one made up.
-import { draw, make, parts } from "./elements.js";
+import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
+import { forgetOwn, keepOwn, own } from "./own.js";
 import { listStyles } from "./service.js";
 
 const at = parts("write");
-let mine = null; // {token, strokes, model} of the hand drawn in the Draw tab
+const AGAIN_MS = 2000; // a service that has just been started measures its hands first
+const MADE_UP = "made-up";
 
-const ANY = "One of these";
-const [MADE_UP, OWN] = ["made-up", "A hand of its own"];
+let listed = ""; // the model whose hands are shown
+let wanted = ""; // the value of the hand to be chosen as soon as it is there
 
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
 export function chosenHand() {
@@ -15,45 +17,80 @@ export function chosenHand() {
   return !chosen || chosen.value === "" ? null : chosen.value;
 }
 
-function card(value, name, picture, checked) {
-  const radio = make("input", { type: "radio", name: "hand", value, checked });
-  return make("label", { className: "hand" }, radio, picture, make("span", {}, name));
+/** Choose a hand by its style, or any one; if it is not there any more, what was chosen stays. */
+export function chooseHand(style) {
+  wanted = style ?? "";
+  const radios = [...at.hands.querySelectorAll("input")];
+  const radio = radios.find(({ value }) => value === wanted);
+  if (radio) radio.checked = true;
+  tell();
 }
 
-const unknown = (what) => make("i", { className: "made" }, make("b", {}, "?"), ` ${what} with each seed`);
+/** Say what the chosen hand is like. */
+function tell() {
+  const chosen = at.hands.querySelector("input:checked");
+  at.hand.textContent = chosen?.dataset.about ?? "";
+  at.forget.hidden = !own() || chosen?.value !== own().token;
+}
+
+function card(value, name, about, picture) {
+  const radio = make("input", { type: "radio", name: "hand", value });
+  radio.dataset.about = about;
+  return make("label", { className: "hand", title: about }, radio, picture, make("span", {}, name));
+}
+
+const unknown = () => make("i", { className: "made", ariaHidden: "true" }, "?");
+
+function storedCard({ id, description, preview }) {
+  const picture = make("div", { className: "picture" }, make("img", { src: preview, alt: "", loading: "lazy" }));
+  return card(id, id[0].toUpperCase() + id.slice(1), description, picture);
+}
 
 /** The hands of a model; what was chosen stays so where it can. */
 export async function listHands(model) {
-  const before = at.hands.querySelector("input:checked")?.value ?? "";
-  const styles = await listStyles().catch(() => []);
-  const stored = styles
-    .filter((style) => style.model === model)
-    .map(({ id, description, preview }) => {
-      const image = make("img", { src: preview, alt: "", loading: "lazy" });
-      const picture = make("div", { className: "picture" }, image);
-      return card(id, description || id, picture, id === before);
-    });
-  const any = stored.length ? [card("", ANY, unknown("another"), before === "")] : [];
-  const own = mine?.model === model ? [card(mine.token, "My hand", mineDrawn(), false)] : [];
-  const madeUp = card(MADE_UP, OWN, unknown("a new one"), before === MADE_UP);
-  at.hands.replaceChildren(...any, ...own, ...stored, madeUp);
-  if (!at.hands.querySelector("input:checked")) at.hands.querySelector("input").checked = true;
+  listed = model;
+  const styles = await listStyles().catch(() => null);
+  if (listed !== model) return;
+  if (!styles) setTimeout(() => listed === model && listHands(model), AGAIN_MS);
+  const stored = (styles ?? []).filter((style) => style.model === model).map(storedCard);
+  const any = card("", "Any", "Another of these hands with each seed", unknown());
+  const mine = own()?.model === model ? [card(own().token, "My hand", "The hand you drew", mineDrawn())] : [];
+  const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());
+  const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
+  wanted = chosenHand() ?? wanted;
+  at.hands.replaceChildren(...cards);
+  at.count.textContent = styles ? `${cards.length} to choose from` : "the others are being looked at";
+  at.hands.querySelector("input").checked = true;
+  chooseHand(wanted);
 }
 
-/** Offer the hand that a person drew, and choose it. */
+/** Keep the hand that a person drew, and offer it. */
 export async function offerMine(hand) {
-  mine = hand;
-  await listHands(hand.model);
-  [...at.hands.querySelectorAll("input")].find((radio) => radio.value === hand.token).checked = true;
+  keepOwn(hand);
+  if (listed === hand.model) await listHands(listed);
+}
+
+/** The service does not take it any more, or the person does not want it kept. */
+export async function forgetMine() {
+  forgetOwn();
+  chooseHand(null);
+  await listHands(listed);
 }
 
 function mineDrawn() {
-  const places = mine.strokes.flat();
+  const { strokes } = own();
+  const places = strokes.flat();
   const [xs, ys] = [0, 1].map((i) => places.map((place) => place[i]));
   const [left, top] = [Math.min(...xs) - 8, Math.min(...ys) - 8];
   const size = [Math.max(...xs) - left + 8, Math.max(...ys) - top + 8];
   const picture = draw("svg", { viewBox: [left, top, ...size].join(" "), "aria-hidden": "true" });
-  picture.append(...mine.strokes.map((stroke) => draw("path", { d: curve(stroke) })));
+  picture.append(...strokes.map((stroke) => draw("path", { d: curve(stroke) })));
   picture.style.strokeWidth = size[1] / 40;
   return picture;
 }
+
+at.hands.addEventListener("change", () => {
+  wanted = chosenHand() ?? "";
+  tell();
+});
+onPress(at.forget, forgetMine);

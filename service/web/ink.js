@@ -1,5 +1,5 @@
 // Ink: a smooth curve through the points of a stroke, the same as in the service's own drawings
-// (service/ink/svg.py), so that what was watched is what is downloaded.
+// (service/ink/curve.py), so that what was watched is what is downloaded.
 
 const round = (x) => Math.round(x * 100) / 100;
 const pair = ([x, y]) => `${round(x)},${round(y)}`;

@@ -9,12 +9,14 @@ export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
 export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
 
-/** Fill a list with the models of a kind, the one for requests that name none chosen; how many. */
-export function offer(select, kind) {
+/** Fill a list with the models of a kind; the preferred one is chosen, if it is there, or the one for
+ *  requests that name none. How many there are. */
+export function offer(select, kind, preferred) {
   const models = ofKind(kind);
   const told = ({ id, precision }) => (precision === "int8" ? `${id}, 8 bits` : id);
   const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
   select.replaceChildren(...options);
+  if (named(preferred)) select.value = preferred;
   return models.length;
 }
 
@@ -25,6 +27,14 @@ export function bestOf() {
 }
 
 export const all = () => [...known.values()];
+
+/** Wait until a model has been attested. */
+export const ready = (name) =>
+  new Promise((resolve) => {
+    const look = () => named(name)?.attestation?.ok && resolve();
+    look();
+    watch(look);
+  });
 
 function learn(model) {
   known.set(model.id, model);
@@ -66,7 +76,17 @@ export async function check(name) {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
 
-/** Say in a line whether a model is what was trained. */
+/** Say in plain words whether a model can be asked, and that it is what was trained. */
+export function showReady(element, { attestation, checkedAt, pending }) {
+  const ok = attestation?.ok;
+  element.className = `verdict ${attestation ? (ok ? "good" : "bad") : ""}`;
+  const when = checkedAt ? `at ${checkedAt.toLocaleTimeString()}` : "at its start";
+  if (ok) element.textContent = `Ready: checked on this machine ${when}, it computes what it computed in training.`;
+  else if (attestation) element.textContent = "Not served: it does not compute here what it computed in training.";
+  else element.textContent = pending ?? "Getting ready: it is checking itself against its training.";
+}
+
+/** Say in a line whether a model is what was trained, with the figures. */
 export function showVerdict(element, model) {
   const a = model.attestation;
   element.className = `verdict ${a ? (a.ok ? "good" : "bad") : ""}`;

@@ -6,17 +6,17 @@ import { KINDS, asked, onShow, show, shown } from "./tabs.js";
 import * as draw from "./draw.js";
 import * as lab from "./lab.js";
 import * as proof from "./proof.js";
-import * as read from "./read.js";
+import * as text from "./text.js";
 import * as write from "./write.js";
 
-const TABS = { write, read, draw, proof, lab };
+const TABS = { write, text, draw, proof, lab };
 const [footer, verdict] = ["status", "verdict"].map((id) => document.getElementById(id));
 
 function showStatus() {
   const model = TABS[shown()].model?.();
   // Proof has the verdicts of all models itself, and Lab has no model.
   footer.hidden = ["proof", "lab"].includes(shown());
-  if (model) models.showVerdict(verdict, model);
+  if (model) models.showReady(verdict, model);
   else {
     verdict.className = "verdict";
     verdict.textContent = "No model to attest";
@@ -44,7 +44,7 @@ async function begin() {
   });
   sayWhatIsMissing();
   for (const tab of Object.values(TABS)) tab.begin();
-  if (!wanted && !models.ofKind("handwriting").length) show("read");
+  if (!wanted && !models.ofKind("handwriting").length) show("text");
   models.watch(showStatus);
   onShow(showStatus);
   document.addEventListener("change", showStatus); // another model may have been chosen

@@ -16,8 +16,9 @@ export class Pen {
   #sheet;
   #queue = []; // points to come: {at: [x, y], up, line, character}
   #stroke = []; // points of the stroke being drawn, the last one where the pen is
-  #path = null; // its element
-  #settled = ""; // its path data so far
+  #path = null; // the element of its last part, all of one width
+  #settled = ""; // the path data of that so far
+  #thinner = null; // and by how many steps it is thinner; null before there is a curve
   #part = 0; // how much of the way to the first point of the queue is done
   #place = null; // the last point reached, on paper or above it
   #ended = false;
@@ -29,9 +30,10 @@ export class Pen {
   /** `sheet` takes the strokes; `pace()` is the speed, 1 a hand's; `reached` hears each point. */
   constructor(sheet, { nib, pace, reached = () => {} }) {
     this.#sheet = sheet;
+    this.nib = nib;
     this.pace = pace;
     this.reached = reached;
-    this.#tip.setAttribute("r", Math.max(3, nib * 1.6));
+    this.#tip.setAttribute("r", Math.max(3, nib.width * 1.6));
     sheet.append(this.#tip);
     this.drained = new Promise((resolve) => (this.#drained = resolve));
   }
@@ -104,17 +106,33 @@ export class Pen {
     return far ? LONG_MOVE_S : SHORT_MOVE_S;
   }
 
+  /** The curve to the next point; if it is of another width, a path of its own begins there. */
   #leg() {
     const next = this.#queue[0];
     const after = next.up ? undefined : this.#queue[1].at;
-    return segment(this.#stroke.at(-2), this.#stroke.at(-1), next.at, after);
+    const places = [this.#stroke.at(-2), this.#stroke.at(-1), next.at, after];
+    const thinner = this.nib.step(...places);
+    if (thinner !== this.#thinner) {
+      if (this.#thinner !== null) {
+        this.#path.setAttribute("d", this.#settled);
+        this.#begin(this.#stroke.at(-1));
+      }
+      this.#thinner = thinner;
+      if (this.nib.thinning) this.#path.setAttribute("stroke-width", this.nib.widthAt(thinner));
+    }
+    return segment(...places);
   }
 
   #arrive() {
     this.#part = 0;
     const point = this.#queue[0];
-    if (!this.#stroke.length) this.#touch(point.at);
-    else this.#settled += curveTo(this.#leg());
+    if (!this.#stroke.length) {
+      this.#thinner = null;
+      this.#begin(point.at);
+    } else {
+      const leg = this.#leg();
+      this.#settled += curveTo(leg);
+    }
     this.#stroke.push(point.at);
     this.#place = point.at;
     this.#queue.shift();
@@ -122,9 +140,9 @@ export class Pen {
     this.reached(point.line, point.character);
   }
 
-  #touch(place) {
-    this.#path = draw("path");
+  #begin(place) {
     this.#settled = moveTo(place);
+    this.#path = draw("path", { d: this.#settled });
     this.#sheet.insertBefore(this.#path, this.#tip);
   }
 

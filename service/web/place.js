@@ -9,7 +9,7 @@ function leave(event) {
   const typed = fields().map(({ id, value }) => [id, value]);
   sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
   // At the tab that is shown.
-  event.currentTarget.hash = location.hash;
+  [event.currentTarget.hash] = location.hash.split("?");
 }
 
 /** Let the other place be gone to. */

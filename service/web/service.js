@@ -10,7 +10,10 @@ let place = {
 /** Have another place answer: `reach` is as `fetch`, what `openOnline` gives as a WebSocket. */
 export const answerBy = (other) => (place = other);
 
-/** Fetch, or throw an error whose message a person can read. */
+/** Whether what it signs is known to it after the page has been loaded again. */
+export const remembers = () => !place.forgetful;
+
+/** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong. */
 export async function ask(path, options = {}) {
   let response;
   try {
@@ -24,7 +27,8 @@ export async function ask(path, options = {}) {
     return ask(path, options);
   }
   const body = await response.json().catch(() => null);
-  throw new Error(body?.error?.message ?? `The service answers ${response.status}.`);
+  const { message = `The service answers ${response.status}.`, param } = body?.error ?? {};
+  throw Object.assign(new Error(message), { param });
 }
 
 const post = (path, body, signal) =>

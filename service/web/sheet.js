@@ -1,4 +1,5 @@
 // A sheet of paper that is written on as the events of a handwriting stream come in.
+import { Nib } from "./nib.js";
 import { Pen } from "./pen.js";
 import { events } from "./service.js";
 
@@ -15,10 +16,11 @@ export function blank(sheet, { width, height, color, nib, label }) {
 
 /**
  * Write the answer on the sheet at the pace of a pen, until it ends or `signal` stops it.
- * `begun` hears the head of the stream, `reached` the line and character being written.
+ * `lineHeight` is that of the request; `begun` hears the head of the stream, `reached` the line and
+ * character being written.
  * Returns the head, the usage, and how many lines the model left unfinished or are hard to read.
  */
-export async function writeOn(sheet, response, { signal, pace, begun, reached }) {
+export async function writeOn(sheet, response, { signal, pace, lineHeight, begun, reached }) {
   let [pen, head, usage, cut, unreadable, last] = [null, null, null, 0, 0, 0];
   const follow = (line, character) => {
     reached?.(line, character);
@@ -32,9 +34,9 @@ export async function writeOn(sheet, response, { signal, pace, begun, reached })
     for await (const event of events(response)) {
       if (event.lines) {
         head = event;
-        const { width, height, color, stroke_width: nib } = event;
+        const { width, height, color, stroke_width: nib, thinning } = event;
         blank(sheet, { width, height, color, nib, label: `Handwriting: ${event.lines.join(" ")}` });
-        pen = new Pen(sheet, { nib, pace, reached: follow });
+        pen = new Pen(sheet, { nib: new Nib({ width: nib, thinning, lineHeight }), pace, reached: follow });
         begun(head);
       }
       if (event.points) pen.push(event.points, event.line, event.character);
@@ -49,6 +51,7 @@ export async function writeOn(sheet, response, { signal, pace, begun, reached })
   } finally {
     signal.removeEventListener("abort", stop);
     pen?.end(); // what came before an error is still drawn
+    await pen?.drained;
   }
   return { head, usage, cut, unreadable };
 }

@@ -1,7 +1,7 @@
 // The tabs: https://www.w3.org/WAI/ARIA/apg/patterns/tabs/ with the tab in the address.
 
 /** The models that tabs are for, by kind. */
-export const KINDS = { write: "handwriting", read: "language", draw: "handwriting" };
+export const KINDS = { write: "handwriting", text: "language", draw: "handwriting" };
 
 const tabs = [...document.querySelectorAll('[role="tab"]')];
 const names = tabs.map((tab) => tab.id.replace("-tab", ""));
@@ -10,8 +10,13 @@ const watchers = [];
 export const shown = () => names[tabs.findIndex((tab) => tab.ariaSelected === "true")];
 export const onShow = (watcher) => watchers.push(watcher);
 
-/** The tab the address asks for, if there is such a tab. */
-export const asked = () => names.find((name) => `#${name}` === location.hash);
+const FORMER = { read: "text" }; // names that addresses may still have
+
+/** The tab the address asks for, if there is such a tab; what follows a `?` is the tab's own. */
+export function asked() {
+  const [name] = location.hash.slice(1).split("?");
+  return names.find((known) => known === (FORMER[name] ?? name));
+}
 
 /** Show one tab; an address that did not name it before does so then. */
 export function show(name, { focus = false } = {}) {

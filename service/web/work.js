@@ -4,6 +4,8 @@ export class Work {
   #at;
   #changed;
   #controller = null;
+  #givesWay = false; // to any other task: nobody asked for it
+  #over = null;
 
   /** `at` has form, error and progress; `changed` runs when a task begins and when it ends. */
   constructor(at, changed) {
@@ -11,7 +13,12 @@ export class Work {
     this.#changed = changed;
   }
 
+  /** Whether there is a task that others have to wait for. */
   get busy() {
+    return this.running && !this.#givesWay;
+  }
+
+  get running() {
     return this.#controller !== null;
   }
 
@@ -24,11 +31,26 @@ export class Work {
     this.#controller?.abort();
   }
 
-  /** Run `task` and show what it returns, a string, as its progress. */
-  async run(task, meanwhile = "Writing…") {
-    const { form, error, progress } = this.#at;
-    if (this.busy || !form.reportValidity()) return;
+  /**
+   * Run `task` and show what it returns, a string, as its progress. One that gives way is stopped for
+   * the next, and nobody is told that it failed.
+   */
+  async run(task, { meanwhile = "Writing…", givesWay = false } = {}) {
+    if (this.busy || !this.#at.form.reportValidity()) return;
+    if (this.running) {
+      this.#givesWay = false; // from here on this task is waited for
+      this.stop();
+      await this.#over;
+    }
     this.#controller = new AbortController();
+    this.#givesWay = givesWay;
+    this.#over = this.#see(task, meanwhile);
+    await this.#over;
+  }
+
+  async #see(task, meanwhile) {
+    const { error, progress } = this.#at;
+    const quiet = this.#givesWay;
     error.hidden = true;
     const before = progress.textContent;
     progress.textContent = meanwhile;
@@ -39,12 +61,13 @@ export class Work {
       // What a task that got somewhere has said beside it stays true.
       if (progress.textContent === meanwhile) progress.textContent = before;
       else progress.textContent = progress.textContent.replace(meanwhile, "Stopped");
-      if (problem.name !== "AbortError") {
+      if (problem.name !== "AbortError" && !quiet) {
         error.textContent = problem.message;
         error.hidden = false;
       }
     } finally {
       this.#controller = null;
+      this.#givesWay = false;
       this.#changed();
     }
   }

@@ -1,38 +1,29 @@
 // The Write tab: a sentence, a hand, and the pen that writes it.
-import { allow, count, make, onPress, parts } from "./elements.js";
-import { chosenHand, listHands } from "./hands.js";
-import { bestOf, named, offer } from "./models.js";
+import { asCurl, asLink, asPython, fromLink } from "./copies.js";
+import { markStale, offerSheets, put, shown } from "./desk.js";
+import { allow, draw, onPress, parts } from "./elements.js";
+import { chosenHand, forgetMine, listHands } from "./hands.js";
+import { bestOf, named, offer, ready } from "./models.js";
+import { own } from "./own.js";
+import { asked, fill, wantedSeed } from "./request.js";
+import { fileOf, save } from "./save.js";
 import { handwrite } from "./service.js";
-import { roomIn, writeOn } from "./sheet.js";
+import { roomIn } from "./sheet.js";
+import { shown as shownTab } from "./tabs.js";
+import { watchTyping } from "./typed.js";
 import { Work } from "./work.js";
 
 const at = parts("write");
 const work = new Work(at, refresh);
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
-let written = null; // the request, seed included, of what is on the sheet
+const FILES = ["svg", "png", "pdf"];
+const COPIES = { curl: asCurl, python: asPython, link: asLink };
 
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
+const lookAtText = watchTyping(at.text, at.wrong, () => model()?.writes);
 
-function request(seed) {
-  return {
-    model: at.model.value,
-    text: at.text.value,
-    bias: at.bias.valueAsNumber,
-    seed,
-    style: chosenHand(),
-    width: roomIn(at.desk),
-    line_height: at.size.valueAsNumber,
-    stroke_width: at.nib.valueAsNumber,
-    color: at.color.value,
-    ...bestOf(),
-  };
-}
-
-export function start() {
-  if (!model()) return;
-  write(at.seed.value === "" ? undefined : at.seed.valueAsNumber);
-}
+export const start = () => model() && write(wantedSeed());
 
 function again() {
   at.seed.value = ""; // or the field would name another seed than the one used
@@ -41,92 +32,122 @@ function again() {
 
 const write = (seed) =>
   work.run(async () => {
-    const body = request(seed);
-    const response = await handwrite({ ...body, format: "json", stream: true }, work.signal);
-    const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
-      signal: work.signal,
-      pace: () => Number(at.speed.value),
-      begun: (head) => lay(body, head),
-      reached: follow,
-    });
-    at.echo.querySelector(".now")?.classList.remove("now");
-    const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
-    const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
-    const { characters, points } = usage;
-    return `${count(characters, "character")}, ${count(points, "point")}${unfinished}${unclear}\nseed ${head.seed}`;
+    const request = { ...asked(), seed, width: roomIn(at.desk), ...bestOf() };
+    const response = await stream(request).catch(explain);
+    return put(request, response, { signal: work.signal, begun: refresh });
   });
 
-/** The sheet is ready: from here on the writing can be asked for again. */
-function lay(body, head) {
-  written = { ...body, seed: head.seed };
-  at.empty.hidden = true;
-  at.echo.hidden = false;
-  at.echo.replaceChildren(...head.lines.map((line) => make("span", { className: "line" }, ...letters(line))));
-  at.progress.textContent = `Writing…\nseed ${head.seed}`;
-  at.paper.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
-  refresh();
+const stream = (request) => handwrite({ ...request, format: "json", stream: true }, work.signal);
+
+/** A hand that is refused is one's own, of another time: kept, it would only be refused again. */
+function explain(error) {
+  if (error.param !== "style" || !own() || chosenHand() !== own().token) throw error;
+  forgetMine();
+  throw new Error(
+    "The service no longer knows the hand you drew, so it has been forgotten here. " +
+      "Write a few words under Draw to have it again.",
+  );
 }
 
-const letters = (line) => [...line].map((letter) => make("span", {}, letter));
+// --- What is there before anybody has asked -------------------------------------------------------
 
-/** Mark the character being written, and keep it in sight. */
-function follow(line, character) {
-  const letter = at.echo.children[line]?.children[character];
-  const before = at.echo.querySelector(".now");
-  if (!letter || letter === before) return;
-  before?.classList.remove("now");
-  letter.classList.add("now");
-  if (before?.parentNode === letter.parentNode) return;
-  at.echo.scrollTop = letter.offsetTop - at.echo.offsetTop - letter.offsetHeight;
+/** Write the sentence whose stored ink is shown, live, over that ink. */
+const open = () =>
+  work.run(
+    async () => {
+      const { src, dataset } = at.opening;
+      const request = { ...asked(), ...JSON.parse(dataset.request), ...bestOf() };
+      return put(request, await stream(request), {
+        signal: work.signal,
+        wanted: false,
+        begun: ({ width, height }) => {
+          at.sheet.prepend(draw("image", { href: src, width, height, class: "before" }));
+          refresh();
+        },
+      }).finally(() => at.sheet.querySelector(".before")?.remove());
+    },
+    { givesWay: true },
+  );
+
+async function begun() {
+  const linked = fromLink();
+  const untouched = at.text.value === at.text.defaultValue;
+  at.opening.hidden = !untouched || Boolean(linked);
+  at.empty.hidden = !at.opening.hidden;
+  if (linked) fill(linked);
+  const hands = listHands(at.model.value);
+  await Promise.all([ready(at.model.value), linked && hands]);
+  if (work.running || shown()) return;
+  if (linked) start();
+  else if (untouched && shownTab() === "write") open();
 }
 
-/** Ask for the same writing as a file: the same request gives the same ink. */
+// --- What is taken away ---------------------------------------------------------------------------
+
 const download = (format) =>
-  work.run(async () => {
-    const response = await handwrite({ ...written, format }, work.signal);
-    const address = URL.createObjectURL(await response.blob());
-    make("a", { href: address, download: `evenkeel-${written.seed}.${format}` }).click();
-    setTimeout(() => URL.revokeObjectURL(address), 60_000);
-    return `Saved evenkeel-${written.seed}.${format}\nseed ${written.seed}`;
-  }, "Asking for the file…");
+  work.run(
+    async () => {
+      const { svg, request } = shown();
+      const name = `evenkeel-${request.seed}.${format}`;
+      save(await (format === "pdf" ? askForPdf() : fileOf(svg, format)), name);
+      return `Saved ${name}\nseed ${request.seed}`;
+    },
+    { meanwhile: "Making the file…" },
+  );
 
-/** The command that asks for the same ink. */
-const copy = () =>
-  work.run(async () => {
-    const quoted = JSON.stringify(written).replaceAll("'", "'\\''");
-    const command =
-      `curl ${location.origin}/v1/handwriting -H 'content-type: application/json' ` +
-      `-d '${quoted}' -o evenkeel-${written.seed}.svg`;
-    // A page that came without TLS from elsewhere has no clipboard.
-    await navigator.clipboard?.writeText(command);
-    return navigator.clipboard ? `Copied\nseed ${written.seed}` : command;
-  });
+/** The same request gives the same ink, of the same model. */
+async function askForPdf() {
+  const { request, fingerprint } = shown();
+  const response = await handwrite({ ...request, format: "pdf" }, work.signal);
+  if (response.headers.get("X-Evenkeel-Fingerprint") === fingerprint) return response.blob();
+  throw new Error("The service has another model by now, which would draw other ink: write it again.");
+}
+
+const copy = (kind) =>
+  work.run(
+    async () => {
+      const { request } = shown();
+      const mine = kind === "link" && request.style === own()?.token;
+      const copied = COPIES[kind](mine ? { ...request, style: null } : request);
+      // A page that came without TLS from elsewhere has no clipboard.
+      if (!navigator.clipboard) return copied;
+      await navigator.clipboard.writeText(copied);
+      return `Copied${mine ? ", but for your hand, which stays here" : ""}\nseed ${request.seed}`;
+    },
+    { meanwhile: "Copying…" },
+  );
 
 function refresh() {
+  const sheet = shown();
   allow(at.start, !work.busy && model());
-  allow(at.again, !work.busy && written);
-  allow(at.stop, work.busy);
-  for (const button of [at.svg, at.png, at.pdf, at.curl]) allow(button, !work.busy && written);
+  allow(at.again, !work.busy && sheet);
+  allow(at.stop, work.running);
+  for (const button of [at.svg, at.png, at.curl, at.python, at.link]) allow(button, !work.running && sheet);
+  allow(at.pdf, !work.running && sheet?.whole);
+  markStale();
 }
 
 /** The models are known. */
 export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
-  if (offered) listHands(at.model.value);
-  if (narrow.matches) at.size.value = 44; // or a line would hold one word
+  if (narrow.matches) [at.size.value, at.nib.value] = [44, 2]; // or a line would hold one word
+  offerSheets({ free: () => !work.running, changed: refresh });
+  lookAtText();
   refresh();
+  if (offered) begun();
 }
 
 at.form.addEventListener("submit", (event) => {
   event.preventDefault();
   start();
 });
-at.model.addEventListener("change", () => listHands(at.model.value));
+for (const event of ["input", "change"]) at.form.addEventListener(event, markStale);
+at.model.addEventListener("change", () => (listHands(at.model.value), lookAtText()));
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
+at.thinning.addEventListener("input", () => (at.thin.value = at.thinning.valueAsNumber.toFixed(1)));
+addEventListener("hashchange", () => fromLink() && model() && !work.busy && (fill(fromLink()), start()));
 onPress(at.again, again);
 onPress(at.stop, stop);
-onPress(at.svg, () => download("svg"));
-onPress(at.png, () => download("png"));
-onPress(at.pdf, () => download("pdf"));
-onPress(at.curl, copy);
+for (const format of FILES) onPress(at[format], () => download(format));
+for (const kind of Object.keys(COPIES)) onPress(at[kind], () => copy(kind));

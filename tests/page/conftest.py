@@ -51,7 +51,8 @@ def browser() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def site(browser: Any) -> Iterator[str]:
     """The URL of a service with all shipped models."""
-    with listening(settings(_ARTIFACTS)) as (url, _):
+    # A machine that trains beside the tests keeps a page waiting, which is no reason to refuse it.
+    with listening(settings(_ARTIFACTS, max_wait_s=60.0)) as (url, _):
         yield url
 
 

@@ -43,14 +43,14 @@ def test_write_fits(handwriting: str, opened: Open, window: dict[str, int], look
 
 
 def test_read_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
-    with opened(site, "read", viewport=window) as visit:
-        visit["#read-model"].select_option("shakespeare")
-        visit["#read-prompt"].fill("ROMEO:\n")
-        visit["#read-length"].fill("600")
-        visit["#read-seed"].fill("2")
-        visit.press("#read-start")
-        visit.wait_done("read")
-        look(visit, "read")
+    with opened(site, "text", viewport=window) as visit:
+        visit["#text-model"].select_option("shakespeare")
+        visit["#text-prompt"].fill("ROMEO:\n")
+        visit["#text-length"].fill("600")
+        visit["#text-seed"].fill("2")
+        visit.press("#text-start")
+        visit.wait_done("text")
+        look(visit, "text")
 
 
 def test_draw_fits(

@@ -12,7 +12,7 @@ from tests.page.conftest import Open
 from tests.page.visit import Visit
 from tests.service.serving import listening, settings
 
-_TABS = {"read": "letters", "write": "scrawl", "draw": "scrawl"}
+_TABS = {"text": "letters", "write": "scrawl", "draw": "scrawl"}
 
 
 @pytest.fixture(scope="module")

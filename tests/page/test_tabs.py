@@ -8,7 +8,7 @@ import pytest
 from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 
-_TABS = ["write", "read", "draw", "proof", "lab"]
+_TABS = ["write", "text", "draw", "proof", "lab"]
 
 
 def _shown(visit: Visit) -> list[str]:
@@ -28,7 +28,7 @@ def _assert_at(visit: Visit, tab: str) -> None:
 def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
     with opened(site, "write") as visit:
         visit["#write-tab"].focus()
-        walk = [("ArrowRight", "read"), ("ArrowRight", "draw"), ("End", "lab")]
+        walk = [("ArrowRight", "text"), ("ArrowRight", "draw"), ("End", "lab")]
         walk += [("ArrowRight", "write"), ("ArrowLeft", "lab"), ("Home", "write")]
         for key, tab in walk:
             visit.page.keyboard.press(key)
@@ -36,19 +36,19 @@ def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
 
 
 def test_the_tab_key_goes_from_the_tabs_into_the_panel(site: str, opened: Open) -> None:
-    with opened(site, "read") as visit:
-        visit["#read-tab"].focus()
+    with opened(site, "text") as visit:
+        visit["#text-tab"].focus()
         visit.page.keyboard.press("Tab")
-        assert visit.page.evaluate("document.activeElement.id") == "read-prompt"
+        assert visit.page.evaluate("document.activeElement.id") == "text-prompt"
 
 
 @pytest.mark.parametrize("tab", _TABS)
 def test_the_address_opens_its_tab(site: str, opened: Open, tab: str) -> None:
     with opened(site, tab) as visit:
         assert _shown(visit) == [tab]
-        visit.page.evaluate("location.hash = '#read'")
-        visit.wait("#read-panel")
-        assert _shown(visit) == ["read"]
+        visit.page.evaluate("location.hash = '#text'")
+        visit.wait("#text-panel")
+        assert _shown(visit) == ["text"]
 
 
 def test_write_is_shown_first(handwriting: str, opened: Open) -> None:
@@ -59,18 +59,18 @@ def test_write_is_shown_first(handwriting: str, opened: Open) -> None:
 SiteWith = Callable[[str], AbstractContextManager[str]]
 
 
-def test_without_a_handwriting_model_read_is_shown(site_with: SiteWith, opened: Open) -> None:
+def test_without_a_handwriting_model_text_is_shown(site_with: SiteWith, opened: Open) -> None:
     with site_with("shakespeare") as site, opened(site) as visit:
-        assert _shown(visit) == ["read"]
+        assert _shown(visit) == ["text"]
         for tab in ("write", "draw"):
             visit[f"#{tab}-tab"].click()
             assert "no handwriting model" in visit.text(f"#{tab}-missing")
             assert visit[f"#{tab}-form"].is_hidden()
 
 
-def test_without_a_language_model_read_says_so(site_with: SiteWith, opened: Open) -> None:
+def test_without_a_language_model_text_says_so(site_with: SiteWith, opened: Open) -> None:
     with site_with(HANDWRITING) as site, opened(site) as visit:
         assert _shown(visit) == ["write"]
-        visit["#read-tab"].click()
-        assert "no language model" in visit.text("#read-missing")
-        assert visit["#read-form"].is_hidden()
+        visit["#text-tab"].click()
+        assert "no language model" in visit.text("#text-missing")
+        assert visit["#text-form"].is_hidden()

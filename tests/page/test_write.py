@@ -1,33 +1,11 @@
-"""The Write tab: a sentence becomes ink, live, and the same ink can be downloaded."""
+"""The Write tab: a sentence becomes ink, live, as it was asked for."""
 
-import json
-import re
-import shlex
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from pathlib import Path
-from typing import Any
-from urllib.request import Request, urlopen
-
-import pytest
 
 from tests.page.conftest import Open
-from tests.page.visit import HANDWRITING, Visit
-
-_NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
-
-
-def _download(visit: Visit, kind: str) -> bytes:
-    with visit.page.expect_download() as download:
-        visit.press(f"#write-{kind}")
-    assert download.value.suggested_filename == f"evenkeel-{visit.shown_seed('write')}.{kind}"
-    content = Path(download.value.path()).read_bytes()
-    visit.wait_done("write")
-    return content
-
-
-def _numbers(data: str) -> list[float]:
-    return [float(number) for number in _NUMBER.findall(data)]
+from tests.page.taken import requests
+from tests.page.visit import HANDWRITING
 
 
 def test_a_sentence_becomes_ink_and_ends(handwriting: str, opened: Open) -> None:
@@ -62,20 +40,7 @@ def test_the_pen_follows_the_text(handwriting: str, opened: Open) -> None:
             }"""
         )
         assert seen == sorted(seen)
-        assert seen[-1] > 5
-
-
-def test_the_download_is_what_was_watched(handwriting: str, opened: Open) -> None:
-    with opened(handwriting, "write") as visit:
-        visit.write("Fair winds", seed=11)
-        drawn = visit.ink("#write-sheet")
-        svg = _download(visit, "svg").decode()
-        saved = re.findall(r'<path d="([^"]+)"', svg)
-        assert len(saved) == len(drawn)
-        for ours, theirs in zip(drawn, saved, strict=True):
-            assert _numbers(ours) == pytest.approx(_numbers(theirs), abs=0.05)
-        assert _download(visit, "png").startswith(b"\x89PNG")
-        assert _download(visit, "pdf").startswith(b"%PDF-")
+        assert len(seen) > 5
 
 
 def test_again_writes_with_another_seed(handwriting: str, opened: Open) -> None:
@@ -103,18 +68,16 @@ def test_escape_stops_the_pen(handwriting: str, opened: Open) -> None:
 
 def test_what_is_chosen_is_what_is_asked_for(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write") as visit:
-        asked: list[dict[str, Any]] = []
-        visit.page.on(
-            "request", lambda r: asked.append(r.post_data_json) if r.method == "POST" else None
-        )
         visit.wait("#write-hands input", "attached")
         chosen = visit["#write-hands input"].last
         chosen.check()
         visit["#write-bias"].fill("2.5")
-        visit["summary >> visible=true"].click()
+        visit.open_sizes()
+        visit["#write-thinning"].fill("0.3")
         visit["#write-size"].fill("80")
         visit["#write-nib"].fill("3")
         visit["#write-color"].fill("#204060")
+        asked = requests(visit)
         visit.write("so", seed=5)
         assert asked[0] | {"width": 0, "model": ""} == {
             "model": "",
@@ -127,6 +90,7 @@ def test_what_is_chosen_is_what_is_asked_for(handwriting: str, opened: Open) -> 
             "width": 0,
             "line_height": 80,
             "stroke_width": 3,
+            "thinning": 0.3,
             "color": "#204060",
             "best_of": 4,
         }
@@ -150,10 +114,11 @@ def test_quotes_of_a_phone_are_written_as_typed_ones(handwriting: str, opened: O
 
 def test_a_refusal_is_said_in_words(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write") as visit:
-        visit["#write-text"].fill("\u6f22")
+        visit["#write-text"].fill("\n".join("line after line" for _ in range(125)))
+        visit["#write-size"].evaluate("(field) => { field.value = 200 }")
         visit.press("#write-start")
         visit.wait("#write-error")
-        assert "\u6f22" in visit.text("#write-error")
+        assert "text has 250 lines" in visit.text("#write-error")
         visit.expect_error("400")
 
 
@@ -171,23 +136,6 @@ def test_a_wrong_value_that_is_folded_away_is_shown(handwriting: str, opened: Op
         visit.press("#write-start")
         visit.wait("#write-size")
         assert visit.ink("#write-sheet") == []
-
-
-def test_the_command_that_is_copied_asks_for_this_ink(handwriting: str, opened: Open) -> None:
-    permissions = ["clipboard-read", "clipboard-write"]
-    with opened(handwriting, "write", permissions=permissions) as visit:
-        visit.write("it's curled", seed=11)
-        visit.press("#write-curl")
-        visit.wait_done("write")
-        command = shlex.split(visit.page.evaluate("navigator.clipboard.readText()"))
-        assert command[:2] == ["curl", f"{handwriting}/v1/handwriting"]
-        body = json.loads(command[command.index("-d") + 1])
-        assert (body["text"], body["seed"]) == ("it's curled", 11)
-        saved = re.findall(r'<path d="([^"]+)"', _download(visit, "svg").decode())
-        data = json.dumps(body).encode()
-        headers = {"content-type": "application/json"}
-        with urlopen(Request(command[1], data, headers)) as answer:
-            assert re.findall(r'<path d="([^"]+)"', answer.read().decode()) == saved
 
 
 def test_what_is_printed_is_the_ink_alone(handwriting: str, opened: Open) -> None:

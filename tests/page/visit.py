@@ -38,8 +38,8 @@ class Visit:
         visit.go(tab)
         yield visit
         circumstances.close()
-        assert visit.errors == []
-        assert visit.elsewhere == []
+        assert visit.errors == [], visit.errors
+        assert visit.elsewhere == [], visit.elsewhere
 
     def _asked(self, url: str) -> None:
         ours = self.site.partition("://")[2]
@@ -93,6 +93,10 @@ class Visit:
         self["#write-speed"].select_option(speed)
         self["#write-seed"].fill("" if seed is None else str(seed))
         self.press("#write-start")
+
+    def open_sizes(self) -> None:
+        """Fold out what is under Ink and size."""
+        self["#write-panel details:not([open]) summary"].click()
 
     def shown_seed(self, tab: str) -> int:
         """The seed that the progress line of a tab names."""

@@ -6,7 +6,7 @@ import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
 import { breakText } from "./site/layout.js";
-import { fold } from "./site/letters.js";
+import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
@@ -46,6 +46,8 @@ function golden({ folder, name, place, by }) {
   data[place] = typeof data[place] === "bigint" ? data[place] + BigInt(by ?? 0) : data[place] + (by ?? NaN);
   return judge(vectors, outputs, rows);
 }
+
+const unknown = ({ text, ...writes }) => unwritable(text, writes);
 
 const layout = ({ text, longest }) => breakText(text, longest);
 
@@ -100,7 +102,7 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, round, median };
+const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);

@@ -4,7 +4,8 @@ import unicodedata
 
 import numpy as np
 
-from service.ink.letters import fold
+from contract.alphabets import ALPHABET
+from service.ink.letters import MARKS, bases, fold
 from tests.site.conftest import Ask
 
 _CASES = 200
@@ -19,6 +20,18 @@ def test_every_character_is_folded_as_the_service_does(ask: Ask) -> None:
     changed = [c for c, plain in zip(_CHARACTERS, expected, strict=True) if c != plain]
     assert {"\u2019", "\u2014", "\u00a0", "\ufb03", "\uff21", "\u00df"} <= set(changed)
     assert ask("fold", _CHARACTERS) == expected
+
+
+def test_what_cannot_be_written_is_what_the_service_refuses(ask: Ask) -> None:
+    for marks in (sorted(MARKS), []):
+        cases = [{"text": c, "characters": ALPHABET, "marks": marks} for c in _CHARACTERS]
+        found = ask("unknown", cases)
+        assert found.count([]) > 150
+        for character, unknown in zip(_CHARACTERS, found, strict=True):
+            plain = fold(character)
+            base = bases(plain) if marks else plain
+            refused = [c for c, b in zip(plain, base, strict=True) if b not in {*ALPHABET, "\n"}]
+            assert unknown == list(dict.fromkeys(refused)), character
 
 
 def test_texts_are_folded_as_the_service_does(ask: Ask) -> None:

@@ -4,6 +4,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Iterator
+from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
 from typing import Any
@@ -114,11 +115,17 @@ def test_a_stream_is_the_whole_answer_line_by_line(pen: InkService, hand: Any) -
     _, *events, last = pen.events(**body)
     assert last == {"usage": whole["usage"], "state": whole["state"]}
     ends = [event for event in events if "finish_reason" in event]
-    told = ("finish_reason", "legibility", "candidate")
-    assert [{n: e[n] for n in told if n in e} for e in ends] == [
-        {n: line[n] for n in told if n in line} for line in whole["lines"]
+    names = ("finish_reason", "legibility", "candidate")
+    assert [{n: e[n] for n in names if n in e} for e in ends] == [
+        {n: line[n] for n in names if n in line} for line in whole["lines"]
     ]
-    assert [len([e for e in events if e["line"] == n]) for n in range(3)] == [2, 1, 2]
+    # The ink of a character at a time, so that whoever shows it can follow the text.
+    for number, text in enumerate(("two", "", "lines")):
+        told = [e["character"] for e in events if e["line"] == number and "points" in e]
+        assert all(before != after for before, after in pairwise(told))
+        assert all(character < len(text) for character in told)
+        assert told or not text
+    assert len(events) > len(ends) + 2
 
 
 def test_slots_chunks_and_runner_change_nothing(pen: InkService, narrow: InkService) -> None:

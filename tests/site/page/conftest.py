@@ -17,7 +17,7 @@ __all__ = ["browser", "pytest_terminal_summary"]
 
 _BUILD = Path(__file__).parents[3] / "build"
 _SITE = "site"
-_PROVED = "() => document.querySelector('#verdict').textContent.startsWith('Attested')"
+_PROVED = "() => document.querySelector('#verdict').textContent.startsWith('Ready')"
 _KEPT = "async () => Boolean((await navigator.serviceWorker.ready).active)"
 
 

@@ -53,10 +53,10 @@ def _everything(visit: SiteVisit) -> list[str]:
     ink = visit.ink("#write-sheet")
     visit["#proof-tab"].click()
     visit.wait("#proof-models .verdict:has-text('drawn by the server')")
-    visit["#read-tab"].click()
-    visit["#read-length"].fill("30")
-    visit.press("#read-start")
-    visit.wait_done("read")
+    visit["#text-tab"].click()
+    visit["#text-length"].fill("30")
+    visit.press("#text-start")
+    visit.wait_done("text")
     return ink
 
 

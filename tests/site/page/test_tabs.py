@@ -31,6 +31,8 @@ def test_a_seeded_sentence_is_written_as_the_service_writes_it(opened: OpenSite)
     request, answer = sample["request"], sample["answer"]
     strokes = [stroke for line in answer["lines"] for stroke in line["strokes"]]
     with opened("write", viewport={"width": 2000, "height": 900}) as visit:
+        visit["#write-panel summary"].click()
+        visit["#write-thinning"].fill("0")  # a path for each stroke
         visit.write(request["text"], seed=request["seed"])
         assert visit.text("#write-progress").endswith(f"seed {request['seed']}")
         ours = visit.ink("#write-sheet")
@@ -71,27 +73,26 @@ def test_a_stop_ends_the_pen_and_another_sentence_is_written(opened: OpenSite) -
 
 def test_what_cannot_be_written_is_said_in_words(opened: OpenSite) -> None:
     with opened("write") as visit:
-        visit["#write-text"].fill("\u6f22")
-        visit.press("#write-start")
-        visit.wait("#write-error")
-        assert "\u6f22" in visit.text("#write-error")
+        visit["#write-text"].fill("\u6f22 caf\u00e9")
+        visit.wait("#write-wrong")
+        assert visit.text("#write-wrong") == "The pen cannot write \u6f22  \u00e9"
 
 
 def test_a_text_is_read_and_gone_on_with_as_the_service_does(opened: OpenSite) -> None:
     sample = _sample("shakespeare")
     request, written = sample["request"], sample["answer"]["choices"][0]["text"]
-    with opened("read") as visit:
-        visit["#read-prompt"].fill(request["prompt"])
-        visit["#read-length"].fill("150")
-        visit["#read-seed"].fill(str(request["seed"]))
-        visit["#read-temperature"].fill(str(request["temperature"]))
-        visit.press("#read-start")
-        visit.wait_done("read")
-        assert visit.text("#read-text") == request["prompt"] + written[:150]
-        visit.press("#read-goon")
-        visit.wait_done("read")
-        assert visit.text("#read-text") == request["prompt"] + written[:300]
-        assert visit["#read-text [data-chance]"].count() == 300
+    with opened("text") as visit:
+        visit["#text-prompt"].fill(request["prompt"])
+        visit["#text-length"].fill("150")
+        visit["#text-seed"].fill(str(request["seed"]))
+        visit["#text-temperature"].fill(str(request["temperature"]))
+        visit.press("#text-start")
+        visit.wait_done("text")
+        assert visit.text("#text-passage") == request["prompt"] + written[:150]
+        visit.press("#text-goon")
+        visit.wait_done("text")
+        assert visit.text("#text-passage") == request["prompt"] + written[:300]
+        assert visit["#text-passage [data-chance]"].count() == 300
 
 
 def _waves(count: int) -> Strokes:
@@ -145,7 +146,7 @@ def test_proof_shows_the_verdict_of_this_browser(opened: OpenSite) -> None:
         assert "1,000 of 1,000 bytes drawn by the server" in visit.text(other)
 
 
-@pytest.mark.parametrize("tab", ["write", "read", "draw", "proof"])
+@pytest.mark.parametrize("tab", ["write", "text", "draw", "proof"])
 def test_the_tabs_fit_a_phone(opened: OpenSite, tab: str, pictures: Path | None) -> None:
     with opened(tab, **_PHONE) as visit:
         if tab == "write":

@@ -1,4 +1,4 @@
-"""The Read tab: text tinted by its probability, gone on with, stopped."""
+"""The Text tab: text tinted by its probability, gone on with, stopped."""
 
 import json
 import re
@@ -10,13 +10,13 @@ from tests.page.visit import Visit
 _MODEL = "shakespeare"
 
 
-def _read(visit: Visit, prompt: str, length: int, seed: int | None = 4) -> None:
-    visit["#read-model"].select_option(_MODEL)
-    visit["#read-prompt"].fill(prompt)
-    visit["#read-length"].fill(str(length))
-    visit["#read-seed"].fill("" if seed is None else str(seed))
-    visit.press("#read-start")
-    visit.wait_done("read")
+def _complete(visit: Visit, prompt: str, length: int, seed: int | None = 4) -> None:
+    visit["#text-model"].select_option(_MODEL)
+    visit["#text-prompt"].fill(prompt)
+    visit["#text-length"].fill(str(length))
+    visit["#text-seed"].fill("" if seed is None else str(seed))
+    visit.press("#text-start")
+    visit.wait_done("text")
 
 
 def _completion(site: str, **body: object) -> dict[str, object]:
@@ -28,16 +28,16 @@ def _completion(site: str, **body: object) -> dict[str, object]:
 
 
 def test_each_character_is_tinted_and_says_its_probability(site: str, opened: Open) -> None:
-    with opened(site, "read") as visit:
-        _read(visit, "ROMEO:", 200)
-        letters = visit["#read-text [data-chance]"]
+    with opened(site, "text") as visit:
+        _complete(visit, "ROMEO:", 200)
+        letters = visit["#text-passage [data-chance]"]
         assert letters.count() == 200
         tints = set(letters.evaluate_all("spans => spans.map((span) => span.className)"))
         assert tints >= {"likely0", "likely1", "likely2", "likely3"}
         assert re.fullmatch(r".+: [\d.e-]+ %", letters.first.get_attribute("title"), re.DOTALL)
         seen = letters.filter(has_text=re.compile(r"\w")).last
         seen.hover()
-        assert visit.text("#read-letter") == seen.get_attribute("title")
+        assert visit.text("#text-letter") == seen.get_attribute("title")
         grounds = letters.evaluate_all(
             "spans => new Set(spans.map((s) => getComputedStyle(s).backgroundColor)).size"
         )
@@ -47,39 +47,39 @@ def test_each_character_is_tinted_and_says_its_probability(site: str, opened: Op
 def test_the_page_shows_what_the_service_says(site: str, opened: Open) -> None:
     choice = _completion(site, prompt="ROMEO:", max_tokens=120, seed=4, logprobs=1)
     logprobs = choice["logprobs"]["token_logprobs"]  # type: ignore[index]
-    with opened(site, "read") as visit:
-        _read(visit, "ROMEO:", 120)
-        assert visit.text("#read-text") == f"ROMEO:{choice['text']}"
-        mean = re.search(r"mean ([\d.]+) bits per byte", visit.text("#read-progress"))
+    with opened(site, "text") as visit:
+        _complete(visit, "ROMEO:", 120)
+        assert visit.text("#text-passage") == f"ROMEO:{choice['text']}"
+        mean = re.search(r"mean ([\d.]+) bits per byte", visit.text("#text-progress"))
         assert mean
         assert abs(float(mean[1]) + sum(logprobs) / len(logprobs) / 0.693147) < 0.0051
 
 
 def test_go_on_continues_where_the_text_ended(site: str, opened: Open) -> None:
     whole = _completion(site, prompt="KING", max_tokens=120, seed=4)["text"]
-    with opened(site, "read") as visit:
-        _read(visit, "KING", 60)
-        visit.press("#read-goon")
+    with opened(site, "text") as visit:
+        _complete(visit, "KING", 60)
+        visit.press("#text-goon")
         visit.until("() => document.querySelectorAll('[data-chance]').length === 120")
-        visit.wait_done("read")
-        assert visit.text("#read-text") == f"KING{whole}"
+        visit.wait_done("text")
+        assert visit.text("#text-passage") == f"KING{whole}"
 
 
 def test_what_was_stopped_can_be_gone_on_with(site: str, opened: Open) -> None:
-    with opened(site, "read") as visit:
-        visit["#read-model"].select_option(_MODEL)
-        visit["#read-length"].fill("60000")
-        visit["#read-seed"].fill("9")
-        visit.press("#read-start")
-        visit.wait("#read-text [data-chance] >> nth=50", "attached")
+    with opened(site, "text") as visit:
+        visit["#text-model"].select_option(_MODEL)
+        visit["#text-length"].fill("60000")
+        visit["#text-seed"].fill("9")
+        visit.press("#text-start")
+        visit.wait("#text-passage [data-chance] >> nth=50", "attached")
         visit.page.keyboard.press("Escape")
-        visit.wait_done("read")
-        stopped = visit.text("#read-text")
-        assert visit.text("#read-progress").startswith("Stopped after")
-        visit["#read-length"].fill("40")
-        visit.press("#read-goon")
-        visit.wait_done("read")
-        went_on = visit.text("#read-text")
+        visit.wait_done("text")
+        stopped = visit.text("#text-passage")
+        assert visit.text("#text-progress").startswith("Stopped after")
+        visit["#text-length"].fill("40")
+        visit.press("#text-goon")
+        visit.wait_done("text")
+        went_on = visit.text("#text-passage")
         assert len(went_on) == len(stopped) + 40
         expected = _completion(site, prompt="", max_tokens=len(went_on), seed=9)["text"]
         assert went_on == expected

@@ -1,11 +1,12 @@
-// The Read tab: a text model writes on from a prompt, each character tinted by its probability.
+// The Text tab: a text model writes on from a prompt, each character tinted by its probability.
 import { allow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
 import { follow, named, offer } from "./models.js";
 import { complete, events } from "./service.js";
 import { Work } from "./work.js";
 
-const at = parts("read");
+const BEGINS_WITH = "shakespeare"; // of several, the one worth reading
+const at = parts("text");
 const work = new Work(at, refresh);
 // What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
 // the request and the letters of a run that ended before it could give a token.
@@ -32,7 +33,7 @@ async function run(part, begun = () => {}) {
   const began = performance.now();
   const response = await complete(body, work.signal);
   begun();
-  const letters = new Letters(at.text);
+  const letters = new Letters(at.passage);
   let head = {};
   let bytes = null;
   try {
@@ -66,13 +67,13 @@ function summary(letters, seconds, cut, head) {
 
 function begun(prompt) {
   passage = { model: at.model.value, state: null, cut: null };
-  at.text.replaceChildren();
+  at.passage.replaceChildren();
   if (prompt) {
-    const letters = new Letters(at.text);
+    const letters = new Letters(at.passage);
     letters.append({ text: prompt });
-    for (const span of at.text.querySelectorAll("span")) span.className = "prompt";
+    for (const span of at.passage.querySelectorAll("span")) span.className = "prompt";
   }
-  at.text.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+  at.passage.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
 }
 
 export const start = () =>
@@ -112,7 +113,7 @@ function refresh() {
   allow(at.start, !work.busy && model());
   allow(at.goon, canGoOn());
   allow(at.stop, work.busy);
-  at.text.setAttribute("aria-busy", String(work.busy));
+  at.passage.setAttribute("aria-busy", String(work.busy));
 }
 
 function showFacts() {
@@ -126,7 +127,7 @@ function showFacts() {
 
 /** The models are known. */
 export function begin() {
-  if (offer(at.model, "language")) showFacts();
+  if (offer(at.model, "language", BEGINS_WITH)) showFacts();
   refresh();
 }
 
@@ -141,7 +142,7 @@ at.form.addEventListener("submit", (event) => {
 });
 at.model.addEventListener("change", () => (refresh(), showFacts()));
 at.temperature.addEventListener("input", () => (at.heat.value = at.temperature.value));
-at.text.addEventListener("pointerover", tell);
-at.text.addEventListener("click", tell);
+at.passage.addEventListener("pointerover", tell);
+at.passage.addEventListener("click", tell);
 onPress(at.goon, () => canGoOn() && goOn());
 onPress(at.stop, stop);

@@ -1,0 +1,111 @@
+// What lies on the desk of the Write tab: a sheet as it is being written, one of before, and whether it
+// still is what the form asks for.
+import { count, make, parts } from "./elements.js";
+import { asked, fill, wantedSeed } from "./request.js";
+import { fromSvg, toSvg } from "./save.js";
+import { blank, writeOn } from "./sheet.js";
+import { Sheets } from "./sheets.js";
+
+const at = parts("write");
+const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
+
+// {request, fingerprint, lines, said, whole, svg, form}: the request, seed included; `whole` if the
+// pen came to its end, `svg` once it has stopped; `form` is what the form said when it began.
+let sheet = null;
+
+/** The sheet that is shown; null before there is one. */
+export const shown = () => sheet;
+
+const sheets = new Sheets(at.sheets, (before) => desk.free() && putBack(before));
+let desk = { free: () => false };
+
+/** Offer the sheets of this visit: one of them may be put on the desk when `free()` says so, and then
+ *  `changed()` hears of it. */
+export const offerSheets = (whose) => (desk = whose);
+
+/**
+ * Write the answer to a request on the desk, until it ends or `signal` stops it; what to say of it.
+ * `begun` hears when the sheet lies there; what is stopped is one of the sheets of this visit too, unless
+ * nobody `wanted` it.
+ */
+export async function put(request, response, { signal, begun, wanted = true }) {
+  let own = null;
+  try {
+    const { usage, cut, unreadable } = await writeOn(at.sheet, response, {
+      signal,
+      pace: () => Number(at.speed.value),
+      lineHeight: request.line_height,
+      begun: (head) => {
+        own = lay(request, head);
+        if (wanted) at.paper.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
+        begun(head);
+      },
+      reached: follow,
+    });
+    own.whole = true;
+    own.said = summary(own.request, usage, cut, unreadable);
+    return own.said;
+  } finally {
+    at.echo.querySelector(".now")?.classList.remove("now");
+    if (own) own.svg = toSvg(at.sheet, own.lines.join("\n"));
+    if (own && (own.whole || wanted)) sheets.add(own);
+  }
+}
+
+function summary({ seed, best_of: draws }, { characters, points }, cut, unreadable) {
+  // Points of draws that were not kept are counted too.
+  const how = draws ? `the most legible of ${draws} draws of each line` : count(points, "point");
+  const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
+  const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
+  return `${count(characters, "character")}, ${how}${unfinished}${unclear}\nseed ${seed}`;
+}
+
+function lay(request, { seed, lines, system_fingerprint: fingerprint }) {
+  sheet = { request: { ...request, seed }, fingerprint, lines, said: `Stopped\nseed ${seed}`, form: formSays() };
+  showLines(lines);
+  at.progress.textContent = `Writing…\nseed ${seed}`;
+  return sheet;
+}
+
+/** Put a sheet of before on the desk, and what it was asked for by into the form. */
+function putBack(before) {
+  const { paths, ...page } = fromSvg(before.svg);
+  blank(at.sheet, { ...page, label: `Handwriting: ${before.lines.join(" ")}` });
+  at.sheet.append(...paths);
+  fill(before.request);
+  sheet = before;
+  sheet.form = formSays();
+  showLines(sheet.lines);
+  at.progress.textContent = sheet.said;
+  sheets.mark(sheet);
+  desk.changed();
+}
+
+function showLines(lines) {
+  at.empty.hidden = at.opening.hidden = true;
+  at.echo.hidden = false;
+  const letters = (line) => [...line].map((letter) => make("span", {}, letter));
+  at.echo.replaceChildren(...lines.map((line) => make("span", { className: "line" }, ...letters(line))));
+}
+
+/** Mark the character being written, and keep it in sight. */
+function follow(line, character) {
+  const letter = at.echo.children[line]?.children[character];
+  const before = at.echo.querySelector(".now");
+  if (!letter || letter === before) return;
+  before?.classList.remove("now");
+  letter.classList.add("now");
+  if (before?.parentNode === letter.parentNode) return;
+  at.echo.scrollTop = letter.offsetTop - at.echo.offsetTop - letter.offsetHeight;
+}
+
+// --- Whether it is what the form asks for ---------------------------------------------------------
+
+const formSays = () => JSON.stringify(asked());
+
+/** Mark a sheet that is not what the form asks for any more. */
+export function markStale() {
+  const other = sheet && (formSays() !== sheet.form || (wantedSeed() ?? sheet.request.seed) !== sheet.request.seed);
+  at.stale.hidden = !other;
+  at.sheet.classList.toggle("stale", Boolean(other));
+}

@@ -1,0 +1,48 @@
+// Text as it is asked for, and as a pen can write it, as service/ink/letters.py has it: what word
+// processors put in place of plain characters is folded back.
+
+const FOLDED = {
+  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032\u0060\u00b4",
+  '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
+  "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+  " ":
+    "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f" +
+    "\u205f\u3000",
+  "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
+  "\n": "\u2028\u2029\u0085",
+  "...": "…", ss: "ß", SS: "ẞ", ae: "æ", AE: "Æ", oe: "œ", OE: "Œ",
+  ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬆ",
+};
+const FOLDS = new Map(
+  Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),
+);
+// The wide forms of ASCII that East Asian keyboards type.
+const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
+// Letters that Unicode does not take apart, though people write them as a letter and a bar.
+const BAR = "\u0338";
+const BARRED = { ø: "o", Ø: "O", đ: "d", Đ: "D", ł: "l", Ł: "L" };
+
+function folded(character) {
+  const code = character.codePointAt(0);
+  if (code >= WIDE_FIRST && code <= WIDE_LAST) return String.fromCodePoint(code - WIDER_BY);
+  return FOLDS.get(character) ?? character;
+}
+
+/** The text with quotes, dashes, spaces, ligatures and wide forms as plain characters, and every
+ *  letter with its marks as one character. */
+export const fold = (text) =>
+  Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("");
+
+/** The base of a letter, if all marks on it can be drawn; the letter itself otherwise. */
+function baseOf(letter, marks) {
+  if (letter in BARRED && marks.includes(BAR)) return BARRED[letter];
+  const [base, ...on] = letter.normalize("NFD");
+  return /^[a-z]$/i.test(base) && on.every((mark) => marks.includes(mark)) ? base : letter;
+}
+
+/** Each character of a text, once, that a model cannot write: its `characters`, and the combining
+ *  `marks` that it draws with letters. Line breaks are no characters. */
+export function unwritable(text, { characters, marks }) {
+  const known = (letter) => letter === "\n" || characters.includes(baseOf(letter, marks));
+  return [...new Set(fold(text))].filter((letter) => !known(letter));
+}

@@ -1,0 +1,44 @@
+// The form of the Write tab as a request for ink, and a request as what stands in the form.
+import { parts } from "./elements.js";
+import { chooseHand, chosenHand, listHands } from "./hands.js";
+import { named } from "./models.js";
+
+const at = parts("write");
+const FIELDS = {
+  text: at.text,
+  bias: at.bias,
+  seed: at.seed,
+  line_height: at.size,
+  stroke_width: at.nib,
+  thinning: at.thinning,
+  color: at.color,
+};
+
+/** The seed that is asked for, if one is. */
+export const wantedSeed = () => (at.seed.value === "" ? undefined : at.seed.valueAsNumber);
+
+/** What the form asks for, but for the seed. */
+export const asked = () => ({
+  model: at.model.value,
+  text: at.text.value,
+  bias: at.bias.valueAsNumber,
+  style: chosenHand(),
+  line_height: at.size.valueAsNumber,
+  stroke_width: at.nib.valueAsNumber,
+  thinning: at.thinning.valueAsNumber,
+  color: at.color.value,
+});
+
+/** Fill in the fields that a request has. */
+export function fill(request) {
+  for (const [name, field] of Object.entries(FIELDS)) {
+    if (!(name in request)) continue;
+    field.value = request[name];
+    field.dispatchEvent(new Event("input", { bubbles: true }));
+  }
+  if (request.model !== at.model.value && named(request.model)) {
+    at.model.value = request.model;
+    listHands(request.model);
+  }
+  chooseHand(request.style);
+}

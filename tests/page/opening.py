@@ -1,0 +1,64 @@
+"""The ink that is there when the page opens, drawn by the shipped models:
+
+.venv/bin/python -m tests.page.opening
+
+To be run again when the pen's weights have changed.
+"""
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+from tests.service.serving import Service, running, settings
+
+ROOT = Path(__file__).parents[2]
+WEB = ROOT / "service" / "web"
+FILE = WEB / "opening.svg"
+_MODEL = "handwriting"
+# What the form says when nobody has changed it, where the service says otherwise.
+_FIELDS = {"thinning": "write-thinning", "color": "write-color"}
+_BEST_OF = 4  # as the page asks for where there is a reader
+
+
+class _Page(HTMLParser):
+    """What the page has by id: attributes, and the text of the field that is written."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.attributes: dict[str, dict[str, str | None]] = {}
+        self.text = ""
+        self._inside = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._inside = dict(attrs).get("id") or ""
+        self.attributes[self._inside] = dict(attrs)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._inside = ""
+
+    def handle_data(self, data: str) -> None:
+        if self._inside == "write-text":
+            self.text += data
+
+
+def request() -> dict[str, Any]:
+    """What the page asks for when it opens."""
+    page = _Page()
+    page.feed((WEB / "index.html").read_text())
+    body = {name: page.attributes[id_]["value"] for name, id_ in _FIELDS.items()}
+    body["thinning"] = float(body["thinning"] or 0)
+    own = json.loads(page.attributes["write-opening"]["data-request"] or "")
+    return body | {"model": _MODEL, "text": page.text, "best_of": _BEST_OF} | own
+
+
+def drawn(service: Service) -> str:
+    """The sentence as a service draws it."""
+    answer = service.client.post("/v1/handwriting", json=request())
+    assert answer.status_code == 200, answer.text
+    return answer.text
+
+
+if __name__ == "__main__":
+    with running(settings(ROOT / "artifacts")) as shipped:
+        FILE.write_text(drawn(shipped))

@@ -1,0 +1,109 @@
+"""Nobody is left out: by axe, in colours of one's own, and without JavaScript."""
+
+from typing import Any
+
+import pytest
+
+from tests.page.conftest import DRAWN, Open
+from tests.page.visit import Strokes, Visit
+
+_TABS = ["write", "text", "draw", "proof", "lab"]
+_PHONE = {"width": 390, "height": 844}
+# The shares of red, green and blue of a computed colour, its alpha apart.
+_CONTRAST = """([selector, of]) => {
+  const luminance = (color) => {
+    const shares = color.match(/[\\d.]+/g).slice(0, 3).map((share) => share / 255);
+    const linear = shares.map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
+  };
+  const look = getComputedStyle(document.querySelector(selector));
+  const [a, b] = [look[of], look.backgroundColor].map(luminance);
+  return (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+}"""
+
+
+def _violations(visit: Visit) -> list[str]:
+    """What axe objects to: the rule, and where."""
+    axe = pytest.importorskip(
+        "axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed"
+    )
+    found = axe.Axe().run(visit.page).response
+    # With nothing looked at nothing would be found.
+    assert len(found["passes"]) > 10
+    return [
+        f"{rule['id']}: {node['target']} {node['failureSummary']}"
+        for rule in found["violations"]
+        for node in rule["nodes"]
+    ]
+
+
+def _use(visit: Visit, tab: str, strokes: Strokes) -> None:
+    """Have on a tab all that can stand there."""
+    if tab == "write":
+        visit["#write-panel summary"].click()
+        visit.write("all hands")
+        visit.write("on deck")
+        visit["#write-text"].fill("\u6f22 and more")
+        visit.wait("#write-wrong")
+        visit.wait("#write-stale")
+    if tab == "text":
+        visit["#text-length"].fill("300")
+        visit.press("#text-start")
+        visit.wait_done("text")
+    if tab == "draw":
+        visit.go_on_from(strokes, DRAWN, "we sail")
+        visit["#draw-next"].fill("and more")
+    if tab == "lab":
+        visit.press("#lab-compute")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("tab", _TABS)
+def test_axe_finds_nothing(
+    handwriting: str, opened: Open, strokes: Strokes, tab: str, scheme: str
+) -> None:
+    with opened(handwriting, tab, color_scheme=scheme) as visit:
+        assert _violations(visit) == []
+        _use(visit, tab, strokes)
+        assert _violations(visit) == []
+
+
+@pytest.mark.parametrize("tab", _TABS)
+def test_axe_finds_nothing_on_a_phone(handwriting: str, opened: Open, tab: str) -> None:
+    with opened(handwriting, tab, viewport=_PHONE) as visit:
+        assert _violations(visit) == []
+
+
+def test_axe_would_find_something(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.page.evaluate("() => (document.querySelector('#write-keys').style.color = '#aaa')")
+        visit.page.evaluate("() => document.querySelector('[for=write-text]').remove()")
+        assert {found.partition(":")[0] for found in _violations(visit)} >= {"color-contrast"}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_ink_is_seen_in_colours_of_ones_own(handwriting: str, opened: Open, scheme: str) -> None:
+    colors: dict[str, Any] = {"forced_colors": "active", "color_scheme": scheme}
+    with opened(handwriting, "write", **colors) as visit:
+        visit.write("dark on light")
+        for sheet in ("#write-sheet", ".hand .made"):
+            of = "stroke" if sheet == "#write-sheet" else "color"
+            assert visit.page.evaluate(_CONTRAST, [sheet, of]) > 4.5
+        edges = [
+            visit[f"#{tab}-tab"].evaluate("(tab) => getComputedStyle(tab).borderBottomColor")
+            for tab in ("write", "draw")
+        ]
+        assert edges[0] != edges[1]
+
+
+def test_without_javascript_there_is_the_ink_and_a_word(handwriting: str, browser: Any) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(handwriting)
+    notice, service = page.locator("noscript .error").all()
+    assert "needs JavaScript" in notice.text_content()
+    assert notice.is_visible()
+    assert notice.bounding_box()["y"] < 300
+    assert "/v1/handwriting" in service.text_content()
+    assert page.locator("#write-opening").is_visible()
+    context.close()

@@ -1,0 +1,92 @@
+"""The hand a person drew: this browser keeps it, and forgets one that is refused."""
+
+from typing import Any
+
+import pytest
+
+from tests.page.conftest import DRAWN, Open
+from tests.page.visit import Strokes, Visit
+
+_MINE = "#write-hands label:has-text('My hand')"
+
+
+@pytest.fixture
+def drawn(handwriting: str, opened: Open, strokes: Strokes) -> Any:
+    """A visit in which a hand was drawn, and the page loaded again."""
+    with opened(handwriting, "draw") as visit:
+        visit.go_on_from(strokes, DRAWN, "ho")
+        visit.page.reload()
+        visit.until("() => document.querySelector('#proof-models').children.length > 0")
+        yield visit
+
+
+def _kept(visit: Visit) -> Any:
+    return visit.page.evaluate("localStorage.getItem('evenkeel-hand')")
+
+
+def test_the_hand_is_there_after_a_reload(drawn: Visit, strokes: Strokes) -> None:
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    assert drawn[f"{_MINE} input"].is_checked()
+    assert drawn[f"{_MINE} path"].count() == len(strokes)
+    with drawn.page.expect_request("**/v1/handwriting") as asked:
+        drawn.write("heave")
+    token = drawn[f"{_MINE} input"].get_attribute("value")
+    assert asked.value.post_data_json["style"] == token
+    assert drawn.ink("#write-sheet")
+
+
+def test_it_does_not_leave_in_a_link(drawn: Visit) -> None:
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    drawn.write("heave", seed=3)
+    drawn.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    drawn.press("#write-link")
+    drawn.wait_done("write")
+    link = drawn.page.evaluate("navigator.clipboard.readText()")
+    assert "hand=" not in link
+    assert len(link) < 300
+    assert "stays here" in drawn.text("#write-progress")
+
+
+def test_a_hand_that_is_refused_is_forgotten_with_a_word(drawn: Visit) -> None:
+    spoiled = """() => {
+      const hand = JSON.parse(localStorage.getItem("evenkeel-hand"));
+      hand.token = hand.token.slice(0, -8) + "AAAAAAAA";
+      localStorage.setItem("evenkeel-hand", JSON.stringify(hand));
+    }"""
+    drawn.page.evaluate(spoiled)
+    drawn.go("draw")
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    drawn["#write-text"].fill("heave")
+    drawn.press("#write-start")
+    drawn.wait("#write-error")
+    assert "no longer knows the hand you drew" in drawn.text("#write-error")
+    drawn.expect_error("400")
+    drawn.wait(_MINE, "detached")
+    assert _kept(drawn) is None
+    drawn.write("heave ho")  # in another hand
+    drawn["#draw-tab"].click()
+    assert drawn["#draw-use"].get_attribute("aria-disabled") == "true"
+
+
+def test_a_person_has_it_forgotten(drawn: Visit) -> None:
+    assert _kept(drawn)
+    assert drawn["#write-forget"].is_hidden()
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    drawn["#write-forget"].click()
+    drawn.wait(_MINE, "detached")
+    assert _kept(drawn) is None
+    drawn.go("write")
+    drawn.wait("#write-hands input >> nth=2", "attached")
+    assert drawn[_MINE].count() == 0
+
+
+def test_what_is_not_of_this_page_is_no_hand(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        for other in ("{", "null", '{"token": 5}', '{"token": "t", "strokes": []}'):
+            visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", other)
+            visit.go("draw")
+            assert visit["#draw-use"].get_attribute("aria-disabled") == "true"

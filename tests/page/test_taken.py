@@ -1,0 +1,121 @@
+"""What is taken away from the page: files that are what is shown, and ways to ask for it again."""
+
+import io
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tests.page.conftest import Open
+from tests.page.taken import download, drawn, numbers, paths, requests, same_ink
+from tests.page.visit import Visit
+
+_PATH = re.compile(r'<path d="([^"]+)" stroke-width="([^"]+)"')
+_CLIPBOARD = ["clipboard-read", "clipboard-write"]
+
+
+def _copied(visit: Visit, kind: str) -> str:
+    """What is on the clipboard after a button was pressed."""
+    visit.press(f"#write-{kind}")
+    visit.wait_done("write")
+    content: str = visit.page.evaluate("navigator.clipboard.readText()")
+    return content
+
+
+def test_the_download_is_what_was_watched(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        asked = requests(visit)
+        visit.write("Fair winds", seed=11)
+        shown = visit.ink("#write-sheet")
+        svg = download(visit, "svg").decode()
+        assert paths(svg) == shown
+        # The service draws the same, stroke by stroke and as wide.
+        ours, theirs = (_PATH.findall(text) for text in (svg, drawn(handwriting, asked[-1])))
+        assert len(ours) == len(theirs) > len(set("Fair winds"))
+        for (path, width), (served, as_wide) in zip(ours, theirs, strict=True):
+            assert numbers(path) == pytest.approx(numbers(served), abs=0.05)
+            assert width == as_wide
+        assert len({width for _, width in ours}) > 3
+        image = Image.open(io.BytesIO(download(visit, "png"))).convert("L")
+        assert image.size == (asked[-1]["width"], 128)
+        assert image.getextrema()[0] < 128 < image.getextrema()[1]
+        assert download(visit, "pdf").startswith(b"%PDF-")
+
+
+def test_what_was_stopped_is_saved_as_far_as_it_went(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.begin_writing("a long sentence that nobody waits for", speed="0.5", seed=None)
+        visit.until("() => document.querySelectorAll('#write-sheet path').length > 3")
+        visit.page.keyboard.press("Escape")
+        visit.wait_done("write")
+        shown = visit.ink("#write-sheet")
+        assert paths(download(visit, "svg").decode()) == shown
+        assert visit["#write-pdf"].get_attribute("aria-disabled") == "true"
+
+
+def test_a_model_that_has_changed_does_not_draw_the_file(handwriting: str, opened: Open) -> None:
+    def of_another(route: Any) -> None:
+        answer = route.fetch()
+        route.fulfill(response=answer, headers=answer.headers | {"x-evenkeel-fingerprint": "other"})
+
+    with opened(handwriting, "write") as visit:
+        visit.write("mine")
+        visit.page.route("**/v1/handwriting", of_another)
+        visit.press("#write-pdf")
+        visit.wait("#write-error")
+        assert "another model" in visit.text("#write-error")
+
+
+def test_the_command_that_is_copied_asks_for_this_ink(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write", permissions=_CLIPBOARD) as visit:
+        visit.write("it's curled", seed=11)
+        command = shlex.split(_copied(visit, "curl"))
+        assert command[0] == "curl"
+        assert f"{handwriting}/v1/handwriting" in command
+        body = json.loads(command[command.index("-d") + 1])
+        assert (body["text"], body["seed"]) == ("it's curled", 11)
+        same_ink(download(visit, "svg").decode(), drawn(handwriting, body))
+
+
+def test_the_program_that_is_copied_draws_this_ink(
+    handwriting: str, opened: Open, tmp_path: Path
+) -> None:
+    with opened(handwriting, "write", permissions=_CLIPBOARD) as visit:
+        visit.write('"quoted" \\ and\nbroken \u00fcber', seed=12)
+        program = _copied(visit, "python")
+        environment = os.environ | {"NO_PROXY": "*"}
+        subprocess.run(
+            [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True, timeout=60
+        )
+        (file,) = tmp_path.iterdir()
+        assert file.name == "evenkeel-12.svg"
+        same_ink(download(visit, "svg").decode(), file.read_text())
+
+
+def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write", permissions=_CLIPBOARD) as visit:
+        visit.wait("#write-hands input[value=cleo]", "attached")
+        visit["#write-hands input[value=cleo]"].check()
+        visit["#write-bias"].fill("2.1")
+        visit.write("100% & more #1?\nnext", seed=13)
+        link = _copied(visit, "link")
+        ink = visit.ink("#write-sheet")
+    assert link.startswith(f"{handwriting}/#write?")
+    with opened(handwriting, "proof") as visit:
+        visit.page.goto("about:blank")
+        visit.page.goto(link)
+        visit.until("(n) => document.querySelectorAll('#write-sheet path').length === n", len(ink))
+        visit.wait_done("write")
+        assert visit.ink("#write-sheet") == ink
+        assert visit["#write-text"].input_value() == "100% & more #1?\nnext"
+        assert visit["#write-bias"].input_value() == "2.1"
+        assert visit["#write-seed"].input_value() == "13"
+        assert visit["#write-hands input:checked"].get_attribute("value") == "cleo"
+        assert visit["#write-stale"].is_hidden()
