@@ -72,7 +72,8 @@ class Door:
             return None
         error = engine.refusal(steps)
         if error is not None:
-            record.current().model = engine.name
+            told = record.current()
+            told.path, told.model = path, engine.name
         return error
 
 

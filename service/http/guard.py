@@ -10,7 +10,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Forbidden
@@ -26,6 +26,7 @@ POLICY = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
+_LINES = [(name.lower().encode(), value.encode()) for name, value in POLICY.items()]
 
 
 def hosts_of(address: str, named: Iterable[str]) -> frozenset[str]:
@@ -72,9 +73,9 @@ class Guard:
 def _with_policy(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"].endswith("http.response.start"):  # that of a refused WebSocket too
-            headers = MutableHeaders(scope=message)
-            for name, value in POLICY.items():
-                headers.setdefault(name, value)
+            headers = list(message.get("headers", ()))
+            given = {name for name, _ in headers}
+            message["headers"] = headers + [line for line in _LINES if line[0] not in given]
         await send(message)
 
     return guarded

@@ -181,7 +181,7 @@ class Recorder:
         if not record.complete:
             record.fail(ABORT)
             record.status = record.status or CLIENT_CLOSED_REQUEST
-        record.path, record.caller = _path(scope), _caller(scope)
+        record.path, record.caller = record.path or _path(scope), _caller(scope)
         record.end()
         self._tell(record)
 

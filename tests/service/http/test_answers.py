@@ -1,6 +1,7 @@
 """The jobs of a request are given up as soon as nobody wants their pieces."""
 
 import asyncio
+import socket
 from contextlib import aclosing
 
 import pytest
@@ -40,3 +41,35 @@ def test_one_that_fails_ends_the_others() -> None:
         return [job.cancelled for job in exchange.jobs]
 
     assert asyncio.run(fail()) == [True, True]
+
+
+def test_who_asks_meanwhile_is_heard_before_all_pieces_of_a_chunk_are_taken() -> None:
+    async def hear() -> int:
+        loop, taken = asyncio.get_running_loop(), 0
+        heard: asyncio.Future[int] = loop.create_future()
+        ours, theirs = socket.socketpair()
+
+        async def take(exchange: Exchange[TextPiece]) -> None:
+            nonlocal taken
+            async with aclosing(exchange.pieces()) as pieces:
+                await anext(pieces)
+            taken += 1
+            if taken == 1:
+                theirs.send(b"a request")
+
+        with ours, theirs:
+            loop.add_reader(ours, lambda: heard.done() or heard.set_result(taken))
+            exchanges: list[Exchange[TextPiece]] = [Exchange(streamed=True) for _ in range(16)]
+            senders = [exchange.sender() for exchange in exchanges]
+            for exchange in exchanges:
+                exchange.jobs.append(Call().job)
+            taking = [asyncio.ensure_future(take(exchange)) for exchange in exchanges]
+            await asyncio.sleep(0)
+            for send in senders:  # as an engine does between two chunks
+                send(TextPiece(text="a"))
+            await asyncio.gather(*taking)
+            before = await heard
+            loop.remove_reader(ours)
+            return before
+
+    assert asyncio.run(hear()) < 16
