@@ -9,7 +9,7 @@ from lab.command import add_verbs
 from lab.glyphs import report as glyphs
 from lab.legibility import chosen, pages
 from lab.legibility import report as legibility
-from lab.reading import hands
+from lab.reading import hands, writers
 from lab.reading import report as reading
 from training.command import run as run_command
 from training.recipe import read_recipe
@@ -22,6 +22,7 @@ _READINGS: dict[str, tuple[ModuleType, str]] = {
     "reading": (reading, "have the reader, its twin and Tesseract read real ink"),
     "glyphs": (glyphs, "have both read every printable character as the pen writes it"),
     "hands": (hands, "have both read lines in every stored hand, at several biases"),
+    "writers": (writers, "have the reader read lines in the hand of every writer of a corpus"),
     "pages": (pages, "measure whether pages stay in one hand and lines keep their strokes"),
     "chosen": (chosen, "have Tesseract read the best of four draws, which the reader chose"),
 }
