@@ -2,11 +2,13 @@
 // the field, and the form is not sent with it.
 import { unwritable } from "./fold.js";
 
-const spoken = (letter) => (/[\s\p{C}]/u.test(letter) ? `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}` : letter);
+const codeOf = (letter) => `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
+/** A character as it can be seen. */
+const seen = (letter) => (/[\s\p{C}]/u.test(letter) ? codeOf(letter) : letter);
 
 function wrongWith(text, writes) {
   const unknown = writes ? unwritable(text, writes) : [];
-  if (unknown.length) return `The pen cannot write ${unknown.map(spoken).join("  ")}`;
+  if (unknown.length) return `The pen cannot write ${unknown.map(seen).join("  ")}`;
   return text && !text.trim() ? "There is nothing but spaces to write." : "";
 }
 

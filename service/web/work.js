@@ -33,10 +33,10 @@ export class Work {
 
   /**
    * Run `task` and show what it returns, a string, as its progress. One that gives way is stopped for
-   * the next, and nobody is told that it failed.
+   * the next, and nobody is told that it failed; one that does not ask needs no form that is right.
    */
-  async run(task, { meanwhile = "Writing…", givesWay = false } = {}) {
-    if (this.busy || !this.#at.form.reportValidity()) return;
+  async run(task, { meanwhile = "Writing…", givesWay = false, asks = true } = {}) {
+    if (this.busy || (asks && !this.#at.form.reportValidity())) return;
     if (this.running) {
       this.#givesWay = false; // from here on this task is waited for
       this.stop();

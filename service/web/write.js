@@ -66,7 +66,7 @@ const open = () =>
         },
       }).finally(() => at.sheet.querySelector(".before")?.remove());
     },
-    { givesWay: true },
+    { givesWay: true, asks: false },
   );
 
 async function begun() {
@@ -92,7 +92,7 @@ const download = (format) =>
       save(await (format === "pdf" ? askForPdf() : fileOf(svg, format)), name);
       return `Saved ${name}\nseed ${request.seed}`;
     },
-    { meanwhile: "Making the file…" },
+    { meanwhile: "Making the file…", asks: false },
   );
 
 /** The same request gives the same ink, of the same model. */
@@ -114,7 +114,7 @@ const copy = (kind) =>
       await navigator.clipboard.writeText(copied);
       return `Copied${mine ? ", but for your hand, which stays here" : ""}\nseed ${request.seed}`;
     },
-    { meanwhile: "Copying…" },
+    { meanwhile: "Copying…", asks: false },
   );
 
 function refresh() {

@@ -58,6 +58,8 @@ def test_what_was_stopped_is_saved_as_far_as_it_went(handwriting: str, opened: O
         shown = visit.ink("#write-sheet")
         assert paths(download(visit, "svg").decode()) == shown
         assert visit["#write-pdf"].get_attribute("aria-disabled") == "true"
+        visit["#write-text"].fill("\u6f22")  # what is typed since is no matter of what is shown
+        assert paths(download(visit, "svg").decode()) == shown
 
 
 def test_a_model_that_has_changed_does_not_draw_the_file(handwriting: str, opened: Open) -> None:

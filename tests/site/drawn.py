@@ -10,6 +10,7 @@ from typing import Any
 from tests.service.serving import running, settings
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_PATIENCE_S = 60.0  # other work on the machine is no reason to be refused
 # Of each kind: where a sample is asked for, and the request but for the model.
 _SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
     "language": (
@@ -26,7 +27,7 @@ _SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 def draw(folder: Path) -> None:
     """Write `NAME.json` of every model that the site has, and `previews/HAND.svg`."""
     (folder / "previews").mkdir(parents=True, exist_ok=True)
-    with running(settings(_ARTIFACTS)) as service:
+    with running(settings(_ARTIFACTS, max_wait_s=_PATIENCE_S)) as service:
         for model in service.client.get("/v1/models").json()["data"]:
             if model["kind"] in _SAMPLES:
                 path, body = _SAMPLES[model["kind"]]
