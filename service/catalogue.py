@@ -312,8 +312,8 @@ class Models:
         while held() is not None and time.monotonic() < until_s:
             await asyncio.sleep(_LOOK_S)
         await asyncio.to_thread(engine.stop)
-        if engine.stalled_s:
-            return  # one that is stuck stays among those that leave, for `/livez`
+        while engine.stalled_s:  # one that is stuck stays among those that leave, for `/livez`
+            await asyncio.sleep(_LOOK_S)
         self._leaving.remove(engine)
         del engine  # the last that holds its sessions
         await asyncio.to_thread(give_back)

@@ -303,6 +303,8 @@ class Engine:
             row = self._rows[tuple(slots)] = stack_rows([job.row for job in jobs], axis=0)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
         for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
+            if self._schedule.slots.get(slot) is not ticket:
+                continue  # the run was stuck, and the service has ended it meanwhile
             ticket.ran = ticket.served = True
             self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
         return run_s

@@ -307,7 +307,10 @@ def test_a_dead_engine_is_revived_by_a_reload(serving: Changing) -> None:
     assert serving.text() == before
 
 
-def test_an_engine_that_is_stuck_shows_after_it_was_replaced(folder: Path) -> None:
+def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
     with changing(folder, stall_timeout_s=0.2, drain_timeout_s=0) as service:
         hold, runner = threading.Event(), service.models["letters"].engine._runner
         run = runner.run
@@ -320,11 +323,13 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced(folder: Path) -> No
             assert eventually(lambda: service.client.get("/livez").status_code == 503)
             assert service.tell("reload").status_code == 200
             service.text()
+            thread.join()  # it is told that the model is stuck
             assert service.client.get("/livez").text == "stuck: letters"
+            assert service.models._leaving
         finally:
             hold.set()
-        thread.join()
         assert eventually(lambda: service.client.get("/livez").status_code == 200)
+        assert eventually(lambda: not service.models._leaving)  # nor are its sessions held
 
 
 def test_only_an_administrator_changes_models(artifacts: Path) -> None:
