@@ -14,7 +14,8 @@ let wanted = ""; // the value of the hand to be chosen as soon as it is there
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
 export function chosenHand() {
   const chosen = at.hands.querySelector("input:checked");
-  return !chosen || chosen.value === "" ? null : chosen.value;
+  // What is checked because the wanted hand is not there, or not yet, is nobody's choice.
+  return wanted !== "" && chosen?.value === wanted ? wanted : null;
 }
 
 /** Choose a hand by its style, or any one; if it is not there any more, what was chosen stays. */
@@ -57,7 +58,6 @@ export async function listHands(model) {
   const mine = own()?.model === model ? [card(own().token, "My hand", "The hand you drew", mineDrawn())] : [];
   const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());
   const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
-  wanted = chosenHand() ?? wanted;
   at.hands.replaceChildren(...cards);
   at.count.textContent = styles ? `${cards.length} to choose from` : "the others are being looked at";
   at.hands.querySelector("input").checked = true;
@@ -89,8 +89,5 @@ function mineDrawn() {
   return picture;
 }
 
-at.hands.addEventListener("change", () => {
-  wanted = chosenHand() ?? "";
-  tell();
-});
+at.hands.addEventListener("change", ({ target }) => chooseHand(target.value));
 onPress(at.forget, forgetMine);

@@ -56,7 +56,7 @@ const open = () =>
   work.run(
     async () => {
       const { src, dataset } = at.opening;
-      const request = { ...asked(), ...JSON.parse(dataset.request), ...bestOf() };
+      const request = { ...asked(), ...JSON.parse(dataset.request) };
       return put(request, await stream(request), {
         signal: work.signal,
         wanted: false,

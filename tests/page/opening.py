@@ -1,4 +1,4 @@
-"""The ink that is there when the page opens, drawn by the shipped models:
+"""The ink that is there when the page opens, drawn by the shipped pen:
 
 .venv/bin/python -m tests.page.opening
 
@@ -6,8 +6,10 @@ To be run again when the pen's weights have changed.
 """
 
 import json
+import shutil
 from html.parser import HTMLParser
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.service.serving import Service, running, settings
@@ -18,7 +20,6 @@ FILE = WEB / "opening.svg"
 _MODEL = "handwriting"
 # What the form says when nobody has changed it, where the service says otherwise.
 _FIELDS = {"thinning": "write-thinning", "color": "write-color"}
-_BEST_OF = 4  # as the page asks for where there is a reader
 _PATIENCE_S = 60.0  # other work on the machine is no reason to be refused
 
 
@@ -50,7 +51,7 @@ def request() -> dict[str, Any]:
     body = {name: page.attributes[id_]["value"] for name, id_ in _FIELDS.items()}
     body["thinning"] = float(body["thinning"] or 0)
     own = json.loads(page.attributes["write-opening"]["data-request"] or "")
-    return body | {"model": _MODEL, "text": page.text, "best_of": _BEST_OF} | own
+    return body | {"model": _MODEL, "text": page.text} | own
 
 
 def drawn(service: Service) -> str:
@@ -61,5 +62,7 @@ def drawn(service: Service) -> str:
 
 
 if __name__ == "__main__":
-    with running(settings(ROOT / "artifacts", max_wait_s=_PATIENCE_S)) as shipped:
-        FILE.write_text(drawn(shipped))
+    with TemporaryDirectory() as folder:
+        shutil.copytree(ROOT / "artifacts" / _MODEL, Path(folder) / _MODEL)
+        with running(settings(Path(folder), max_wait_s=_PATIENCE_S)) as shipped:
+            FILE.write_text(drawn(shipped))

@@ -42,7 +42,7 @@ def test_write_fits(handwriting: str, opened: Open, window: dict[str, int], look
         assert visit.too_wide_by() == 0
 
 
-def test_read_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
+def test_text_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:
     with opened(site, "text", viewport=window) as visit:
         visit["#text-model"].select_option("shakespeare")
         visit["#text-prompt"].fill("ROMEO:\n")
