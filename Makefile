@@ -71,10 +71,11 @@ report: $(VENV) ## write docs/measured.md from docs/results
 legibility: $(VENV) ## read real and generated handwriting with Tesseract; wants EVENKEEL_DATA
 	$(RUN) lab legibility $(if $(PENS),--pens $(PENS))
 
-docker-check: ## build and start the container, ask it for a completion, take it down
-	@compose='docker compose -p evenkeel-check'; \
-	trap "$$compose down" EXIT; trap 'exit 130' INT TERM; \
-	{ $$compose up --build --wait && $(MAKE) --no-print-directory docker-probe; } || { $$compose logs --tail 50; exit 1; }
+docker-check: export COMPOSE_PROJECT_NAME = evenkeel-check
+docker-check: ## build and start the container, ask it for a completion, stop it while it answers, take it down
+	@trap 'docker compose down' EXIT; trap 'exit 130' INT TERM; \
+	{ docker compose up --build --wait && $(MAKE) --no-print-directory docker-probe docker-drain; } \
+		|| { docker compose logs --tail 50; exit 1; }
 
 docker-probe: ## ask a running service for a completion and a line of ink; with EVENKEEL_CPUS, for no more threads
 	@answer=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/completions \
@@ -87,6 +88,19 @@ docker-probe: ## ask a running service for a completion and a line of ink; with 
 	@most=$${EVENKEEL_CPUS:-0}; most=$${most%.*}; [ "$$most" = 0 ] && exit; \
 	threads=$$(curl -sS --noproxy '*' --max-time 60 $(URL)/health | grep -o '"threads": *[0-9]*' | grep -o '[0-9]*$$'); \
 	echo "threads:" $$threads; for n in $$threads; do [ $$n -le $$most ] || exit 1; done; [ -n "$$threads" ]
+
+# `docker compose stop` kills what has not ended within the grace period: exit status 137.
+.PHONY: docker-drain
+docker-drain: ## look whether a running container is shut in, and stop it: its last answer comes whole, and it ends by itself
+	@docker compose exec -T evenkeel python - < tests/deploy/inside.py
+	@container=$$(docker compose ps -q evenkeel); answer=$$(mktemp); trap 'rm -f "$$answer"' EXIT; \
+	curl -sSN --noproxy '*' --max-time 60 $(URL)/v1/completions -H 'content-type: application/json' \
+		-d '{"model": "shakespeare", "prompt": "ROMEO:", "max_tokens": 20000, "seed": 1, "stream": true}' > "$$answer" & \
+	asked=$$!; while kill -0 $$asked && ! [ -s "$$answer" ]; do sleep 0.1; done; \
+	docker compose stop evenkeel; wait $$asked; \
+	state=$$(docker inspect -f '{{.State.ExitCode}} {{.State.OOMKilled}}' $$container); \
+	echo "stopped: exit status, out of memory: $$state"; \
+	[ "$$state" = '0 false' ] && tail -c 100 "$$answer" | grep -q '^data: \[DONE\]'
 
 # The roles that images install: their files, by hash, for Linux.
 LOCKS := cpu gpu load sbom
