@@ -97,9 +97,11 @@ class CompletionRequest(WorkRequest):
     presence_penalty: Literal[0] | None = None
     suffix: Literal[""] | None = None
 
-    @field_validator("frequency_penalty", "presence_penalty", mode="before")
+    @field_validator("best_of", "frequency_penalty", "presence_penalty", mode="before")
     @classmethod
-    def _zero(cls, value: object) -> object:
+    def _number(cls, value: object) -> object:
+        if isinstance(value, bool):  # to Python, false is 0
+            raise ValueError("it must be a number")
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     @field_validator("logit_bias")

@@ -86,6 +86,8 @@ _WRONG = [
     ({"presence_penalty": 0.5}, "presence_penalty"),
     ({"frequency_penalty": -2}, "frequency_penalty"),
     ({"frequency_penalty": float("nan")}, "frequency_penalty"),
+    ({"frequency_penalty": False}, "frequency_penalty"),
+    ({"best_of": True}, "best_of"),
     ({"best_of": 2}, "best_of"),
     ({"suffix": "end"}, "suffix"),
     ({"surprise": 1}, "surprise"),
