@@ -54,6 +54,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Ink], Tally]:
         _box("\\\\", _bar(40)),
         _box("_", [(4 * i, 100) for i in range(11)]),
         _box("(", _bar(50)),
+        _box("'", _bar(12)),
         _box(")", _bar(50), _bar(30, 20)),
         _box(".", _bar(1)),
     ]
@@ -74,12 +75,12 @@ def test_marks_are_taken_from_sources_whose_ink_is_whole_and_new(
 ) -> None:
     inks, tally = found
     assert {ink.writer for ink in inks} == {"syn/ann"}
-    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "(", "\\", "_"]
+    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_"]
     assert tally.skipped == {
         "a mark too large or too small for what it is": 1,
         "a bracket and what is not of it": 1,
         "a mark that lines have enough of": 2,  # the dots of both writers
-        "a mark of a writer without figures": 8,
+        "a mark of a writer without figures": 9,
     }
 
 
@@ -95,6 +96,7 @@ def test_a_mark_stands_where_its_kind_stands(found: tuple[list[Ink], Tally]) -> 
         ink.text: (_places(ink)[:, 1].max() + _places(ink)[:, 1].min()) / 2 for ink in found[0]
     }
     assert middles["!"] == pytest.approx(2.3, abs=_UNPLACED)
+    assert middles["'"] == pytest.approx(4.4, abs=_UNPLACED)
     assert middles["_"] == pytest.approx(-1.2, abs=_UNPLACED)
     assert len(set(middles.values())) == len(middles)  # no two equally high
     for ink in found[0]:
