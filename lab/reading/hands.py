@@ -14,11 +14,13 @@ from lab.legibility.goal import Goal
 from lab.legibility.reading import NoReader, errors, figures, tesseract_version
 from lab.legibility.sentences import sentences
 from lab.legibility.write_ink import Hand, Pen
+from lab.reading.hands_sheet import plot_hands
 from lab.reading.shown import TESSERACT, Readers, named, readers_of
 from service.artifact import load_artifact
 from service.ink.model import stored_hands
 
 RESULTS = Path("docs", "results", "ink-hands.json")
+SHEET = Path("docs", "hands.png")
 BIASES = (0.5, 1.0, 2.0)
 MADE_UP = "made up"
 MOST_OF_MEDIAN = 2.0  # a hand of more is to be mended or dropped
@@ -35,6 +37,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--lines", type=int, default=40, help="of each kind of text (40)")
     parser.add_argument("--reader", type=Path, default=Path("artifacts", "reader"))
     parser.add_argument("--out", type=Path, default=RESULTS, help="the results to write")
+    parser.add_argument("--sheet", type=Path, default=SHEET, help="the picture to write")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -46,7 +49,9 @@ def run(options: argparse.Namespace) -> int:
         print(f"error: {error}")
         return 1
     pen = Pen(options.artifact)
-    hands = stored_hands(load_artifact(options.artifact), pen.manifest) | {MADE_UP: pen.fresh()}
+    stored = stored_hands(load_artifact(options.artifact), pen.manifest)
+    plot_hands(pen, stored, options.sheet)
+    hands = stored | {MADE_UP: pen.fresh()}
     texts = texts_of(options.lines)
     found = {str(b): measure(pen, hands, texts, b, readers) for b in BIASES}
     print_found(found)

@@ -1,13 +1,15 @@
 """Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
 
+from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 import pytest
+from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
 from lab.legibility.write_ink import Hand, Pen, Written
-from lab.reading import hands
+from lab.reading import hands, hands_sheet
 from lab.reading.shown import Readers, as_shown
 
 _STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
@@ -53,6 +55,15 @@ def test_plain_lines_and_invented_ones_fit_a_line() -> None:
     assert [len(lines) for lines in texts.values()] == [40, 40]
     assert max(len(text) for lines in texts.values() for text in lines) <= LONGEST_LINE
     assert len(set(texts["invented"])) == 40
+
+
+def test_the_sheet_has_every_stored_hand(tmp_path: Path) -> None:
+    pen, image = TellingPen(), tmp_path / "hands.png"
+    named = cast(dict[str, Hand], {"ada": 1, "ben": 4, "cleo": 2})
+    hands_sheet.plot_hands(cast(Pen, pen), named, image)
+    assert len(pen.asked[0][0]) == 3
+    with Image.open(image) as sheet:
+        assert sheet.size == (1240, 173)
 
 
 def test_a_line_is_shown_with_y_up() -> None:
