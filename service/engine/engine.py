@@ -17,7 +17,6 @@ from contract.golden import Arrays
 from service.engine import terms
 from service.engine.jobs import GivenSteps, Job, Replay, length
 from service.engine.pace import Pace
-from service.engine.priority import give_way
 from service.engine.runtime import Runner, stack_rows
 from service.engine.schedule import Schedule, Ticket
 from service.engine.terms import Terms
@@ -179,7 +178,6 @@ class Engine:
 
     def _loop(self) -> None:
         try:
-            give_way()
             self._working_since_s = time.monotonic()
             agrees = self._attest(self._runner)
             self._pace = self._measure(self._runner)

@@ -8,7 +8,7 @@ import logging
 import platform
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Literal, Protocol
 
@@ -18,7 +18,6 @@ import onnxruntime as ort
 from contract.golden import Arrays
 from service.artifact import Artifact, ArtifactError
 from service.engine.bundle import Bundle
-from service.engine.priority import in_background
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -70,7 +69,7 @@ class Runtime:
             cuda = {"use_tf32": "0", "enable_cuda_graph": "1"}
             providers = [("CUDAExecutionProvider", cuda)]
         try:
-            return in_background(partial(ort.InferenceSession, graph, options, providers=providers))
+            return ort.InferenceSession(graph, options, providers=providers)
         except Exception as error:  # onnxruntime raises a type of its own for each failure
             raise ArtifactError(f"onnxruntime refuses {artifact.folder / name}: {error}") from error
 
