@@ -245,13 +245,26 @@ def write_one(model: OneProduct, path: Path, *, signed: bool) -> None:
     ir.save(whole, path)
 
 
-@pytest.mark.parametrize("name", ["shakespeare", "handwriting"])
-def test_a_shipped_recipe_differs_from_the_exact_one_in_precision_and_training(name: str) -> None:
-    exact, small = read_recipe(name), read_recipe(f"{name}-int8")
-    assert replace(small.model, precision="float32") == exact.model
-    assert (small.kind, small.data) == (exact.kind, exact.data)
-    assert replace(small.batch, growing=True) == exact.batch
-    assert f"--from artifacts/{name}" in (FOLDER / f"{name}-int8.toml").read_text()
+@pytest.mark.parametrize(
+    ("name", "first"),
+    [
+        ("shakespeare-int8", "shakespeare"),
+        ("handwriting-int8", "handwriting"),
+        ("handwriting-marks", "handwriting"),
+        ("reader-marks", "reader"),
+    ],
+)
+def test_a_recipe_that_trains_on_differs_in_precision_marks_and_training(
+    name: str, first: str
+) -> None:
+    before, after = read_recipe(first), read_recipe(name)
+    model = after.model
+    assert (replace(model, precision="float32") if "int8" in name else model) == before.model
+    assert after.kind == before.kind
+    marked = 0.0 if first == "shakespeare" else 0.3
+    assert after.data == replace(before.data, marked=marked)
+    assert replace(after.batch, growing=True) == before.batch
+    assert f"--from artifacts/{first}" in (FOLDER / f"{name}.toml").read_text()
 
 
 def test_training_needs_neither_onnxruntime_nor_matplotlib() -> None:
