@@ -40,7 +40,7 @@ def test_a_key_is_asked_for_kept_and_sent(browser: Any, tmp_path: Path) -> None:
             }"""
         )
         assert opened == "evenkeel"
-        for _ in range(2):  # no key at all, and a wrong one
-            visit.expect_error("401")
-        assert visit.errors == []
+        # Whatever the page asks for as it opens is refused without a key, and with a wrong one.
+        assert len(visit.errors) >= 2
+        assert all("401" in error for error in visit.errors), visit.errors
         visit.page.close()
