@@ -56,7 +56,13 @@ def _process(url: str, *words: str) -> "subprocess.Popen[bytes]":
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
+        preexec_fn=_interruptible,
     )
+
+
+def _interruptible() -> None:
+    """A shell has what it starts in the background ignore Ctrl-C, and so does what that starts."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def _whole(url: str, path: str, **body: Any) -> Any:
