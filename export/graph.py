@@ -139,7 +139,7 @@ def _translate(step: Step) -> ir.Model:
     examples = tuple(torch.full((2, *p.shape), 1, dtype=p.dtype) for p in ports)
     with _quiet(), torch.no_grad():
         program = torch.onnx.export(
-            step.eval().requires_grad_(False),
+            step.eval(),
             examples,
             input_names=[p.name for p in ports],
             output_names=[f"{p.name}_after" for p in step.state_ports]

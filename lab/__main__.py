@@ -16,7 +16,7 @@ from training.recipe import read_recipe
 from training.run import carry_out, data_folder
 
 RESULTS = Path("docs", "results")
-# What has ink read; each exits with 1 if a goal is missed.
+# What has ink read; each that has goals exits with 1 if one is missed.
 _READINGS: dict[str, tuple[ModuleType, str]] = {
     "legibility": (legibility, "have Tesseract read real and generated ink"),
     "reading": (reading, "have the reader, its twin and Tesseract read real ink"),

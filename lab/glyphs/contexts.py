@@ -35,7 +35,7 @@ _SLOT = re.compile(r"{(\w)}")
 # {w} a word, {W} one with a capital, {d} a digit, {n} a number, {x} a letter. A mark that comes in
 # pairs stands twice, and each of the two is judged in turn.
 _PAIRED = '"'
-_FORMS = {
+_FORMS_OF = {
     "!": ("{w}!", "{W} {w}!", "{W}! {W} {w}.", "{w} {n}!"),
     '"': ('"{w}" {w}', '{w} "{w}"', '"{W} {w}."', '{w}, "{w}"'),
     "#": ("#{n} {w}", "{w} #{n}", "{W} #{d}, {w}"),
@@ -58,17 +58,16 @@ _FORMS = {
     ">": ("{n} > {d}", "<{w}> {w}", "{w} > {w}"),
     "?": ("{w}?", "{W} {w}?", "{W}? {w}", "{w} {n}?"),
     "@": ("{w}@{w}.org", "@{w} {w}", "{n} @ {d} {w}"),
-    "[": ("[{w}] {w}", "{w} [{d}]", "{w}[{d}] {w}"),
+    "[]": ("[{w}] {w}", "{w} [{d}]", "{w}[{d}] {w}"),
     "\\": ("{w}\\{w}", "{W}:\\{w}", "\\{w} {w}"),
-    "]": ("[{w}] {w}", "{w} [{d}]", "{w}[{d}] {w}"),
     "^": ("{x}^{d} {w}", "{d}^{d} = {n}", "{w} ^ {w}"),
     "_": ("{w}_{w}", "_{w} {w}", "{w}_{d} {w}"),
     "`": ("`{w} {w}", "{w} `{w}", "{w}` {w}"),
-    "{": ("{{w}} {w}", "{w} {{d}}", "{w} {{w}}"),
+    "{}": ("{{w}} {w}", "{w} {{d}}", "{w} {{w}}"),
     "|": ("{w} | {w}", "{w}|{w}", "{d} | {d} {w}"),
-    "}": ("{{w}} {w}", "{w} {{d}}", "{w} {{w}}"),
     "~": ("~{n} {w}", "{w} ~ {w}", "{w} ~{d}"),
 }
+_FORMS = {mark: forms for marks, forms in _FORMS_OF.items() for mark in marks}
 _OF_LETTERS = ("{w} {w}", "{w} {w} {w}")
 # A capital begins a word or a name; one in five is among others.
 _OF_CAPITALS = ("{W} {w}", "{W} {w} {w}", "{w} {W}", "{W} {W}", "SHOUT")

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from lab.legibility import held_out
-from training.ink.compose import GAP, join
+from training.ink.compose import GAP, TOUCHING, join
 from training.ink.marks import is_mark
 from training.ink.prepare import Ink
 
 MOST_EACH = 200  # samples of a character, about
 _LONGEST = 40
 _LONGEST_WORD = 6
-_TOUCHING = (0.3, 1.8)  # units between a mark and what it touches, as in training
 _SEED = 20261122
 
 Judged = tuple[Ink, list[int]]  # a line, and the places in it that are judged
@@ -41,7 +40,7 @@ def marks_among_words(inks: Sequence[Ink]) -> list[Judged]:
     for mark in filter(is_mark, inks):
         left, right = (words[place] for place in generator.integers(len(words), size=2))
         touches = generator.random() < 0.5
-        gap, between = (_TOUCHING, "") if touches else (GAP, " ")
+        gap, between = (TOUCHING, "") if touches else (GAP, " ")
         row = join(left, mark, generator.uniform(*gap), between)
         place = len(row.text) - 1
         rows.append((join(row, right, generator.uniform(*gap), between), [place]))

@@ -6,16 +6,11 @@ import argparse
 from dataclasses import dataclass
 from pathlib import Path
 
-from contract.ink import InkManifest
-from export.convert import read_artifact
-from export.ink.styles import fitting_lines, read_ink
-from export.parity.report import Served
+from export.ink.styles import fitting_lines
 from lab.legibility import held_out, pages
 from lab.legibility.reading import errors, overall
 from lab.legibility.write_ink import Hand, Pen
 from lab.reading.shown import READER, readers_of
-from service.ink.line import InkEdge
-from service.state import Moment
 from training.ink.corpus import PenCorpus
 
 _LINES = 2  # of a writer
@@ -45,7 +40,7 @@ def run(options: argparse.Namespace) -> int:
     """Print writers and lines, the most legible first."""
     read = readers_of(options.reader)[READER]
     pen = Pen(options.artifact)
-    found = candidates(options.artifact, held_out.corpus(options.pens))
+    found = candidates(pen, held_out.corpus(options.pens))
     asked = [(text, one.hand) for one in found for text in _TEXTS]
     inks = pen.write([text for text, _ in asked], _BIAS, _SEED, [hand for _, hand in asked])
     readings = read([ink.offsets for ink in inks])
@@ -59,11 +54,8 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def candidates(artifact: Path, corpus: PenCorpus) -> list[Candidate]:
+def candidates(pen: Pen, corpus: PenCorpus) -> list[Candidate]:
     """The first fitting lines of every writer who has any, as hands."""
-    manifest = read_artifact(artifact)
-    assert isinstance(manifest, InkManifest), f"{artifact} is no pen"
-    graph = Served(artifact, manifest).scan
     found = []
     for writer in sorted({ink.writer for ink in corpus.inks}):
         try:
@@ -71,7 +63,6 @@ def candidates(artifact: Path, corpus: PenCorpus) -> list[Candidate]:
         except ValueError:
             continue  # nothing long enough
         for number, ink in enumerate(lines[:_LINES]):
-            edge = InkEdge(context=ink.text[-1], height=float(ink.offsets[:, 1].sum()))
-            hand = Moment(read_ink(graph, ink), 0, 0, 0, edge)
+            hand = pen.hand_after(pen.fresh(), ink.text, ink.offsets)
             found.append(Candidate(writer, number, ink.text, hand))
     return found

@@ -120,7 +120,10 @@ def test_a_refusal_is_said_in_words(handwriting: str, opened: Open) -> None:
         visit.press("#write-start")
         visit.wait("#write-error")
         # How many depends on the hand.
-        assert re.match(r"text has \d{3} lines", visit.text("#write-error"))
+        said = r"text has (\d+) lines, a page of [\d,]+ px; at most 16,000,000"
+        found = re.search(said, visit.text("#write-error"))
+        assert found
+        assert int(found[1]) >= 125
         visit.expect_error("400")
 
 

@@ -13,7 +13,7 @@ from training.ink.prepare import LONGEST_INK, Ink
 # The space between two words put side by side, in units: from tight to loose.
 GAP = (2.5, 5.5)
 # Between a mark and what it touches, and how often it touches it.
-_TOUCHING = (0.3, 1.8)
+TOUCHING = (0.3, 1.8)
 _TOUCHES = 0.6
 # A text is drawn the more often the rarer its rarest character, by this power, up to this often.
 _RARITY_POWER = 0.35
@@ -61,7 +61,7 @@ class Rows:
     def _beside(self, left: Ink, right: Ink, generator: np.random.Generator) -> Ink:
         beside_mark = not (left.text[-1].isalnum() and right.text[0].isalnum())
         if self._marked and beside_mark and generator.random() < _TOUCHES:
-            return join(left, right, generator.uniform(*_TOUCHING), "")
+            return join(left, right, generator.uniform(*TOUCHING), "")
         return join(left, right, generator.uniform(*GAP))
 
     def _sets_mark(self, generator: np.random.Generator) -> bool:

@@ -17,7 +17,7 @@ from torch import Tensor
 from contract.alphabets import END, encode
 from models.handwriting import POINT
 from training.ink.line import Tally
-from training.ink.prepare import Ink, prepare
+from training.ink.prepare import Ink
 
 
 class PenBatch(NamedTuple):
@@ -71,12 +71,11 @@ class PenCorpus:
 def read_pens(source: Path, tally: Tally, marks: bool = False) -> PenCorpus:
     """A folder of pen data, `synthetic`, or a corpus that was saved; with isolated marks where a
     folder has them. Raises `ValueError`."""
-    from training.ink.sources import read_isolated, read_lines
+    from training.ink.sources import read_inks
 
     if source.suffix == ".npz":
         return _load(source)
-    inks = prepare(read_lines(source, tally), tally)
-    return PenCorpus(source.name, inks + (read_isolated(source, tally) if marks else []))
+    return PenCorpus(source.name, read_inks(source, tally, marks))
 
 
 def _load(path: Path) -> PenCorpus:

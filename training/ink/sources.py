@@ -6,7 +6,7 @@ from training.files import folders_below
 from training.ink.iam import IamFolder
 from training.ink.line import Line, Tally
 from training.ink.marks import read_marks
-from training.ink.prepare import Ink
+from training.ink.prepare import Ink, prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.unipen import UnipenFolder
 
@@ -27,8 +27,7 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
     if not folder.is_dir():
         raise ValueError(f"{folder} is no folder; it must be one, or the word {SYNTHETIC}")
     if _is_unipen(folder):
-        unipen = UnipenFolder(folder)
-        return [line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally)]
+        return _lines(UnipenFolder(folder), tally)
     if _is_iam(folder):
         return list(IamFolder(folder).lines(None, tally))
     raise ValueError(
@@ -37,9 +36,17 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
     )
 
 
-def read_isolated(folder: Path, tally: Tally) -> list[Ink]:
-    """The isolated marks of a folder of pen data, of which only UNIPEN has any."""
-    return read_marks(UnipenFolder(folder), tally) if _is_unipen(folder) else []
+def read_inks(folder: Path, tally: Tally, marks: bool) -> list[Ink]:
+    """Every line that can be learned from, and if they are wanted the isolated marks, which only
+    UNIPEN has."""
+    if marks and _is_unipen(folder):
+        unipen = UnipenFolder(folder)  # its archives are unpacked once
+        return prepare(_lines(unipen, tally), tally) + read_marks(unipen, tally)
+    return prepare(read_lines(folder, tally), tally)
+
+
+def _lines(unipen: UnipenFolder, tally: Tally) -> list[Line]:
+    return [line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally)]
 
 
 def _is_unipen(folder: Path) -> bool:
