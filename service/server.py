@@ -20,6 +20,7 @@ from fastapi import FastAPI
 from service.catalogue import Models
 from service.http.connections import Gate, HttpConnection, WebSocketConnection, allow_files
 from service.http.online import Sessions
+from service.memory import settle
 from service.settings import Settings
 from service.watch import Watch
 
@@ -63,6 +64,7 @@ class Server(uvicorn.Server):
         self._sessions: Sessions = app.state.sessions
         self._settings = settings
         self._told_s: float | None = None
+        self._settled: int | None = None  # after so many changes of models
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
@@ -78,6 +80,9 @@ class Server(uvicorn.Server):
         self._models.stopping = True
 
     async def on_tick(self, counter: int) -> bool:
+        if self._models.ready and self._settled != self._models.changes:
+            self._settled = self._models.changes
+            settle()
         delay_s = self._settings.shutdown_delay_s
         if self._told_s is not None and time.monotonic() - self._told_s >= delay_s:
             self._sessions.end()  # uvicorn would close their sockets without a word

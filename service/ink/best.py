@@ -102,6 +102,12 @@ def judge_of(models: Models, name: str | None) -> Judge:
     return judge
 
 
+def only_judge(models: Models) -> Judge | None:
+    """The judge, if there is just one and it is ready."""
+    judges = models.of(Judge)  # type: ignore[type-abstract]
+    return judges[0] if len(judges) == 1 and judges[0].engine.ready else None
+
+
 async def best_of(
     exchange: Exchange[InkPiece], text: str, layout: Layout, line: int, judge: Judge
 ) -> Best:

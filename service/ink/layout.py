@@ -27,7 +27,7 @@ class Layout:
     average. `color` is a CSS hex colour. A sheet of `page_height_px` has further ones below it as
     the text needs them; without, one page is as high as its lines. `given_margin_px` is that of
     the request, if it has one. `thinning` is the share of the stroke's width that speed can take
-    (`service/ink/nib.py`).
+    (`service/ink/nib.py`), `wander` how far a baseline strays (`service/ink/wander.py`).
     """
 
     width_px: float
@@ -40,6 +40,7 @@ class Layout:
     given_margin_px: float | None = None
     paper: Paper = "plain"
     thinning: float = 0.0
+    wander: float = 0.0
 
     @property
     def px_per_unit(self) -> float:

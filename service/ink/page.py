@@ -23,6 +23,7 @@ from service.ink.model import InkModel
 from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest, StrokesWithText
 from service.ink.svg import to_svg
+from service.ink.wander import Baseline
 from service.state import Moment
 
 _LARGEST_PAGE_PX = 16_000_000
@@ -106,12 +107,14 @@ class Page:
             if self._writing is None:
                 self._submit(number)
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
+            baseline = Baseline(self.layout, self.moment.seed, number)
             async with aclosing(self._pieces(number)) as pieces:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
                     if piece.finish_reason is not None:
                         points = np.concatenate([points, marks.drawn()])
+                    points[:, 1] += baseline.below_px(points[:, 0])
                     points = points.round(DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason

@@ -77,6 +77,11 @@ class PageOptions(RequestBody):
         Field(ge=0, le=0.9, description="of a stroke's width, where the pen is fast"),
         FLOAT32,
     ] = 0.0
+    wander: Annotated[
+        float,
+        Field(ge=0, le=0.2, description="of the baseline, in line heights (root mean square)"),
+        FLOAT32,
+    ] = 0.0
     color: Annotated[str, Field(pattern=r"^#([0-9a-fA-F]{3}|[0-9a-fA-F]{6})$")] = "#1b2a49"
     page: Annotated[
         Literal["a4", "a5", "letter"] | PageSize | None,
@@ -114,6 +119,7 @@ class PageOptions(RequestBody):
             line_height_px=self.line_height,
             stroke_width_px=self.stroke_width,
             thinning=self.thinning,
+            wander=self.wander,
             color=self.color,
             units_per_line=units_per_line,
             units_per_character=units_per_character,

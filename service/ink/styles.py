@@ -12,6 +12,7 @@ from service.catalogue import Models
 from service.errors import InvalidRequest, UnknownModel, UnknownStyle
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
+from service.ink.best import only_judge
 from service.ink.described import Made, StoredList
 from service.ink.measure import Measures
 from service.ink.model import InkModel
@@ -21,7 +22,7 @@ from service.ink.schemas import HandwritingRequest, StyleRequest
 router = APIRouter(tags=["handwriting"])
 
 _PREVIEW_TEXT = "an even keel"
-_PREVIEW_SEED = 1
+_PREVIEW_SEED, _PREVIEW_DRAWS = 1, 4
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
 _MEASURED_AT_ONCE = 4
@@ -49,16 +50,19 @@ async def list_styles(request: Request) -> dict[str, Any]:
 
 @router.get("/v1/styles/{style}/preview.svg", response_class=Response, responses=_DRAWING)
 async def preview(request: Request, style: str) -> Response:
-    """A few words in a stored hand, always the same."""
-    model = _model_of(request.app.state.models, style)
+    """A few words in a stored hand, always the same: the most legible of a few draws, where there
+    is a model that reads."""
+    models: Models = request.app.state.models
+    model, judge = _model_of(models, style), only_judge(models)
     body = HandwritingRequest(
         text=_PREVIEW_TEXT,
         style=style,
         seed=_PREVIEW_SEED,
         width=_PREVIEW_WIDTH,
         line_height=_PREVIEW_LINE,
+        best_of=1 if judge is None else _PREVIEW_DRAWS,
     )
-    page = await make_page(body, model)
+    page = await make_page(body, model, judge)
     async with aclosing(page.write()) as portions:
         async for _ in portions:
             pass

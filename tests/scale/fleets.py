@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -128,7 +128,7 @@ class Rayed:
 
     def roll(self) -> None:
         before = set(self.pids())
-        _ray(self.target.port, self.size, "--roll").wait()
+        _ray(self.target.port, self.size, _SETTINGS, "--roll").wait()
         wait_for("replicas that stop", lambda: not before & set(self.pids()))
 
 
@@ -153,10 +153,10 @@ def balanced(size: int = 2) -> Iterator[Balanced]:
 
 
 @contextmanager
-def rayed(size: int = 2) -> Iterator[Rayed]:
-    """So many replicas of Ray Serve."""
+def rayed(size: int = 2, settings: Mapping[str, str] = _SETTINGS) -> Iterator[Rayed]:
+    """So many replicas of Ray Serve, in an environment with `settings`."""
     port = free_port()
-    process = _ray(port, size)
+    process = _ray(port, size, settings)
     try:
         fleet = Rayed(process, size, _front("ray", port))
         fleet.mend()
@@ -169,8 +169,8 @@ def _front(name: str, port: int) -> Target:
     return Target(name, port, server=SERVERS[SERVICE])
 
 
-def _ray(port: int, size: int, *more: str) -> psutil.Popen:
-    environment = os.environ | _SETTINGS | {
+def _ray(port: int, size: int, settings: Mapping[str, str], *more: str) -> psutil.Popen:
+    environment = os.environ | settings | {
         "EVENKEEL_LOG_LEVEL": "error",
         "EVENKEEL_LOG_REQUESTS": "0",
         "EVENKEEL_PORT": str(port),

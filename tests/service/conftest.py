@@ -1,37 +1,70 @@
-"""Services that several files talk to; each is started once."""
+"""Services that several files talk to; each is started once.
 
-from collections.abc import Iterator
+With `EVENKEEL_THROUGH=ray` they are behind Ray Serve, and the tests of any other are left out.
+"""
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from service.settings import Settings
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService
 
+Start = Callable[[Settings], AbstractContextManager[Service]]
+
+_THROUGH_RAY = os.environ.get("EVENKEEL_THROUGH") == "ray"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what Ray cannot be asked."""
+    if _THROUGH_RAY:
+        others = [item for item in items if not _may_be_elsewhere(item)]
+        config.hook.pytest_deselected(items=others)
+        items[:] = [item for item in items if item not in others]
+
+
+def _may_be_elsewhere(item: pytest.Item) -> bool:
+    shared = "start" in getattr(item, "fixturenames", ())
+    return shared and item.get_closest_marker("in_process") is None
+
+
+@pytest.fixture(scope="session")
+def start() -> Start:
+    """Starts a service that no test may change: in this process, or behind Ray Serve."""
+    if not _THROUGH_RAY:
+        return running
+    from tests.service.through_ray import through_ray  # which wants what few tests do
+
+    return through_ray
+
 
 @pytest.fixture(scope="session", params=["scan", "slots"])
-def service(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[Service]:
+def service(request: pytest.FixtureRequest, start: Start, artifacts: Path) -> Iterator[Service]:
     """A service on each runner; tests of facts that hold on both."""
-    with running(settings(artifacts, runner=request.param, slots=24)) as started:
+    with start(settings(artifacts, runner=request.param, slots=24)) as started:
         yield started
 
 
 @pytest.fixture(scope="session")
-def scan(artifacts: Path) -> Iterator[Service]:
+def scan(start: Start, artifacts: Path) -> Iterator[Service]:
     """A service on the scan runner; tests of what no runner can change."""
-    with running(settings(artifacts, runner="scan")) as started:
+    with start(settings(artifacts, runner="scan")) as started:
         yield started
 
 
 @pytest.fixture(scope="session", params=["scan", "slots"])
-def pen(request: pytest.FixtureRequest, inks: Path) -> Iterator[InkService]:
+def pen(request: pytest.FixtureRequest, start: Start, inks: Path) -> Iterator[InkService]:
     """A service that writes ink on each runner; tests of facts that hold on both."""
-    with running(settings(inks, runner=request.param, slots=8)) as started:
+    with start(settings(inks, runner=request.param, slots=8)) as started:
         yield InkService(started.app, started.client)
 
 
 @pytest.fixture(scope="session")
-def ink(inks: Path) -> Iterator[InkService]:
+def ink(start: Start, inks: Path) -> Iterator[InkService]:
     """A service that writes ink on the scan runner; tests of what no runner can change."""
-    with running(settings(inks, runner="scan")) as started:
+    with start(settings(inks, runner="scan")) as started:
         yield InkService(started.app, started.client)

@@ -1,12 +1,19 @@
-"""Memory that nothing uses any more goes back to the system."""
+"""Memory that nothing uses any more goes back to the system, and what stays delays nobody."""
 
 import ctypes
+import gc
 import sys
+import time
+import weakref
+from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import pytest
 
-from service.memory import give_back
+from service import server
+from service.memory import give_back, settle
+from tests.service.serving import eventually, listening, settings
 
 _MB = 1 << 20
 _BLOCKS, _BLOCK_BYTES = 1024, 64 << 10  # too small to be mapped each by itself
@@ -35,3 +42,46 @@ def test_what_was_freed_behind_something_in_use_is_given_back() -> None:
         assert before - _resident_bytes() > 40 * _MB
     finally:
         libc.free(kept)
+
+
+class _Circle:
+    """What only the garbage collector can free."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+@pytest.fixture
+def thawed() -> Iterator[None]:
+    """For what is frozen here is so for every test of the process."""
+    yield
+    gc.unfreeze()
+
+
+@pytest.mark.usefixtures("thawed")
+def test_what_has_settled_is_looked_at_no_more_and_freed_all_the_same() -> None:
+    circle = _Circle()
+    gone = weakref.ref(circle)
+    assert len(gc.get_objects()) > 10_000
+    settle()
+    assert len(gc.get_objects()) < 1000
+    del circle
+    gc.collect()
+    assert gone() is not None
+    settle()
+    assert gone() is None
+
+
+def test_a_server_settles_when_it_is_ready_and_after_every_change(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[float] = []
+    monkeypatch.setattr(server, "settle", lambda: settled.append(time.monotonic()))
+    with listening(settings(artifacts)) as (url, app):
+        assert eventually(lambda: len(settled) == 1)
+        httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()
+        # The new model serves, and then the old one ends.
+        assert eventually(lambda: app.state.models.changes == 2)
+        ended_s = time.monotonic()
+        assert eventually(lambda: settled[-1] > ended_s)
+        assert len(settled) <= 3

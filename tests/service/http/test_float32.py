@@ -13,7 +13,7 @@ from tests.service.writing import InkService, online
 
 _JSON = {"content-type": "application/json"}
 _TEXT_FIELDS = {"temperature", "top_p", "min_p", "logit_bias"}
-_INK_FIELDS = {"bias", "line_height", "stroke_width", "thinning"}
+_INK_FIELDS = {"bias", "line_height", "stroke_width", "thinning", "wander"}
 _TOO_SMALL = [1e-46, -1e-46, 5e-324, 1e-39, -1e-40, 2.0**-127]
 _LEAST = 2.0**-126
 _TOO_LARGE = [1e39, -1e39, 1.7e308, 3.4028236e38]

@@ -13,6 +13,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -73,11 +74,16 @@ def tokens(ink: InkService) -> dict[str, str]:
     return {"/v1/completions": completion["state"], "/v1/handwriting": ink.token()}
 
 
+@cache
+def _document(client: TestClient) -> dict[str, Any]:
+    return client.get("/openapi.json").json()
+
+
 def _post(client: TestClient, path: str, body: Any) -> None:
     """The answer is declared for this route, and so is its body if it is an error."""
     content = json.dumps(body)
     response = client.post(path, content=content, headers={"Content-Type": "application/json"})
-    document = client.app.openapi()  # type: ignore[attr-defined]
+    document = _document(client)
     declared = document["paths"][path]["post"]["responses"]
     assert response.status_code != 500, body
     answer = declared[str(response.status_code)]

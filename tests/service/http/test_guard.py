@@ -4,13 +4,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from service.http.guard import hosts_of
 from tests.service.serving import Service, running, settings
 
-_MINE, _FOREIGN = "http://testserver", "https://evil.example"
+_FOREIGN = "https://evil.example"
 _BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
 _PATHS = ["/", "/livez", "/v1/models", "/static/page.js", "/nowhere"]
 
@@ -27,6 +28,10 @@ def friendly(artifacts: Path) -> Iterator[Service]:
         yield started
 
 
+def _origin(url: httpx.URL) -> str:
+    return str(url).rstrip("/")
+
+
 @pytest.mark.parametrize("path", _PATHS)
 def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
     headers = scan.client.get(path).headers
@@ -41,11 +46,14 @@ def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/models/letters/attest"])
 def test_a_foreign_origin_may_not_post(scan: Service, path: str) -> None:
-    post = scan.client.post
+    post, mine = scan.client.post, scan.client.base_url
     assert post(path, json=_BODY, headers={"origin": _FOREIGN}).status_code == 403
     assert post(path, json=_BODY, headers={"origin": "null"}).status_code == 403
-    assert post(path, json=_BODY, headers={"origin": f"{_MINE}:81"}).status_code == 403
-    assert post(path, json=_BODY, headers={"origin": _MINE}).status_code == 200
+    assert (
+        post(path, json=_BODY, headers={"origin": _origin(mine.copy_with(port=81))}).status_code
+        == 403
+    )
+    assert post(path, json=_BODY, headers={"origin": _origin(mine)}).status_code == 200
     assert post(path, json=_BODY).status_code == 200  # no browser
 
 
@@ -53,7 +61,8 @@ def test_a_foreign_origin_may_not_open_a_socket(scan: Service) -> None:
     connect = scan.client.websocket_connect
     with pytest.raises(WebSocketDisconnect), connect("/v1/online", headers={"origin": _FOREIGN}):
         pass
-    with connect("/v1/online", headers={"origin": _MINE}) as socket:
+    mine = _origin(scan.client.base_url)
+    with connect("/v1/online", headers={"origin": mine}) as socket:
         socket.send_json({"model": "letters"})
         assert socket.receive_json()["model"] == "letters"
 

@@ -221,6 +221,7 @@ def test_an_unexpected_error_is_counted_and_its_answer_has_an_id() -> None:
     assert metrics.registry.get_sample_value("evenkeel_http_requests_total", labels) == 1
 
 
+@pytest.mark.in_process  # Ray has ids of its own
 @pytest.mark.parametrize("given", ["a", "x" * 128, "{~!}"])
 def test_a_request_keeps_the_id_it_came_with(scan: Service, given: str) -> None:
     for path in ("/livez", "/nowhere", "/v1/models/nobody"):
@@ -228,6 +229,7 @@ def test_a_request_keeps_the_id_it_came_with(scan: Service, given: str) -> None:
         assert answer.headers.get_list("x-request-id") == [given]
 
 
+@pytest.mark.in_process
 @pytest.mark.parametrize("given", ["", "x" * 129, "two words", "tab\t", b"caf\xe9"])
 def test_an_id_that_is_none_is_replaced(scan: Service, given: str | bytes) -> None:
     name = {b"X-Request-Id": given if isinstance(given, bytes) else given.encode()}
@@ -249,6 +251,7 @@ def test_a_session_carries_its_id(server: tuple[str, FastAPI]) -> None:
         assert socket.response.headers["x-request-id"] == "mine"
 
 
+@pytest.mark.in_process
 def test_a_request_leaves_a_line_that_says_what_became_of_it(
     scan: Service, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -6,7 +6,9 @@ from numpy.typing import NDArray
 from service.ink.layout import Layout
 
 
-def sheet(width_px: int = 400, line_height_px: float = 40.0, thinning: float = 0.0) -> Layout:
+def sheet(
+    width_px: int = 400, line_height_px: float = 40.0, thinning: float = 0.0, wander: float = 0.0
+) -> Layout:
     """A page of lines 40 px high, 3 units to a line."""
     return Layout(
         width_px=width_px,
@@ -16,6 +18,7 @@ def sheet(width_px: int = 400, line_height_px: float = 40.0, thinning: float = 0
         units_per_line=3.0,
         units_per_character=0.9,
         thinning=thinning,
+        wander=wander,
     )
 
 

@@ -192,6 +192,7 @@ def test_a_key_pays_for_all_draws(tmp_path: Path, inks: Path) -> None:
         assert ask(1) == 429
 
 
+@pytest.mark.in_process
 def test_their_reading_is_work_too(ink: InkService, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.INFO, logger="evenkeel.request"):
         ink.write(text=_TEXT, seed=1)

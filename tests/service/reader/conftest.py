@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.service.conftest import Start
 from tests.service.reader.lines import ReaderService
-from tests.service.serving import running, settings
+from tests.service.serving import settings
 
 
 @pytest.fixture(scope="package", params=["scan", "slots"])
-def reader(request: pytest.FixtureRequest, inks: Path) -> Iterator[ReaderService]:
+def reader(request: pytest.FixtureRequest, start: Start, inks: Path) -> Iterator[ReaderService]:
     """On either runner."""
-    with running(settings(inks, runner=request.param)) as started:
+    with start(settings(inks, runner=request.param)) as started:
         yield ReaderService(started.app, started.client)

@@ -1,0 +1,68 @@
+"""A baseline that wanders as far as it was told to, the same however it is asked for."""
+
+import numpy as np
+import pytest
+
+from service.ink.wander import Baseline
+from tests.service.ink.sheets import sheet
+from tests.service.writing import InkService
+
+_WANDER = 0.1
+_BODY = {"text": "an even keel\non two lines, é", "seed": 7}
+
+
+def _lines(count: int, layout_px: int = 2000) -> np.ndarray:
+    """Baselines of so many lines, in line heights, `(count, 400)`."""
+    layout = sheet(layout_px, wander=_WANDER)
+    left, right = layout.margin_px, layout.width_px - layout.margin_px
+    x = np.linspace(left, right, 400)
+    return np.stack([Baseline(layout, 5, line).below_px(x) for line in range(count)]) / 40
+
+
+def test_it_strays_as_far_as_was_asked_for() -> None:
+    strays = np.sqrt((_lines(2000) ** 2).mean())
+    assert strays == pytest.approx(_WANDER, rel=0.03)
+
+
+def test_half_of_it_is_a_rise_that_is_up_as_often_as_down() -> None:
+    lines = _lines(2000)
+    x = np.linspace(-1, 1, lines.shape[1])
+    rise = lines @ x / (x @ x)
+    assert np.mean(rise > 0) == pytest.approx(0.5, abs=0.05)
+    share = (rise**2).mean() / 3 / (lines**2).mean()
+    assert share == pytest.approx(0.5, abs=0.05)
+
+
+def test_no_letter_is_bent() -> None:
+    # A letter is a third of a line height wide; between its sides the paper hardly tilts.
+    steps = np.abs(np.diff(_lines(200), axis=1)).max()
+    width_of_a_step = (2000 - 40) / 40 / 399
+    assert steps / width_of_a_step < 0.35
+
+
+def test_it_is_of_the_seed_and_the_line() -> None:
+    x, layout = np.linspace(20, 380, 50), sheet(wander=_WANDER)
+    first = Baseline(layout, 5, 3).below_px(x)
+    assert np.array_equal(first, Baseline(layout, 5, 3).below_px(x))
+    assert not np.allclose(first, Baseline(layout, 5, 4).below_px(x))
+    assert not np.allclose(first, Baseline(layout, 6, 3).below_px(x))
+    parts = [Baseline(layout, 5, 3).below_px(part) for part in np.split(x, [1, 20])]
+    assert np.array_equal(first, np.concatenate(parts))
+
+
+def test_it_moves_ink_up_and_down_and_changes_nothing_else(pen: InkService) -> None:
+    straight, wandering = pen.lines(**_BODY), pen.lines(**_BODY, wander=_WANDER)
+    moved = 0.0
+    for before, after in zip(straight, wandering, strict=True):
+        assert before["text"] == after["text"]
+        for stroke, other in zip(before["strokes"], after["strokes"], strict=True):
+            difference = np.array(other) - np.array(stroke)
+            assert np.all(difference[:, 0] == 0)
+            moved = max(moved, float(np.abs(difference[:, 1]).max()))
+    assert 1 < moved < 64
+    assert pen.lines(**_BODY, wander=0) == straight
+
+
+def test_a_stream_has_the_points_of_the_whole_answer(pen: InkService) -> None:
+    body = _BODY | {"wander": _WANDER}
+    assert pen.streamed_strokes(**body) == pen.strokes(**body)
