@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from service.artifact import Artifact, ArtifactError
-from service.engine.engine import Engine, Limits
+from service.engine.crowd import Crowd, share_cores
+from service.engine.engine import Engine
+from service.engine.limits import Limits
 from service.engine.pace import measure_pace
 from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
-from service.engine.threads import fastest_runner
+from service.engine.threads import fastest_runner, usable_cores
 from service.kind import ServiceKind
 from service.metrics import Metrics
 from service.models import ServedModel
@@ -34,6 +36,7 @@ class Loader:
         self._metrics = metrics
         self._kinds = kinds
         self._runtime = choose_runtime(settings)
+        self._crowd = Crowd(usable_cores())
 
     def make(self, artifact: Artifact, like: Runtime | None = None) -> ServedModel:
         """A model that has not started yet, which creates its sessions. `like` is the runtime of
@@ -42,6 +45,8 @@ class Loader:
         Raises `ArtifactError`.
         """
         runner, chosen = self._runner(artifact, like or self._runtime)
+        seat = self._crowd.seat(chosen.threads)
+        shared = partial(share_cores, artifact, chosen, seat, self._crowd.cores)
         kind = self._kinds[artifact.manifest.kind]
         codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge)
         allowed = self._settings.allow_unproved
@@ -54,13 +59,14 @@ class Loader:
             return attest_on is not None and attest_on(runner)
 
         model.engine = Engine(
-            runner,
+            shared(runner),
             self._metrics.of_engine(artifact.name),
             limits=Limits.of(self._settings),
             attest=attested,
             measure=partial(measure_pace, artifact),
             name=artifact.name,
-            another=partial(make_runner, artifact, chosen),
+            another=lambda: shared(make_runner(artifact, chosen)),
+            seat=seat,
         )
         return model
 

@@ -54,12 +54,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    try:
-        readers = readers_of(options.reader)
-        people = real_ink(options.pens)
-    except (ValueError, FileNotFoundError) as error:
-        print(f"error: {error}")
-        return 1
+    readers = readers_of(options.reader)
+    people = real_ink(options.pens)
     tools = {"jiwer": version("jiwer")}
     try:
         tools[TESSERACT] = tesseract_version()

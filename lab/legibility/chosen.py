@@ -23,7 +23,6 @@ from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     PAGE,
     Errors,
-    NoReader,
     Reader,
     errors,
     figures,
@@ -68,16 +67,15 @@ def run(options: argparse.Namespace) -> int:
     invented = [text for text in sentences(5 * _LINES, _SEED) if len(text) <= LONGEST_LINE]
     plain = [pages.TEXTS[i % len(pages.TEXTS)] for i in range(_LINES)]
     texts = {"invented": invented[:_LINES], "plain": plain}
+    reader = tesseract_version()
     try:
-        reader = tesseract_version()
         with httpx.Client(base_url=options.url, timeout=120) as client:
             drawn = {name: draw_both(client, some) for name, some in texts.items()}
             first_s = [(first_line_s(client, 1, i), first_line_s(client, DRAWS, i))
                        for i in range(_STREAMS)]  # fmt: skip
             served = client.get("/v1/models").raise_for_status().json()["data"]
-    except (NoReader, httpx.HTTPError) as error:
-        print(f"error: {error}")
-        return 1
+    except httpx.HTTPError as error:
+        raise ConnectionError(f"{options.url}: {error}") from error
     content, goals = judge(texts, drawn, first_s)
     print("\n".join(goal.line() for goal in goals))
     about = {

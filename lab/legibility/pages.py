@@ -1,10 +1,12 @@
 """Do pages stay in one hand, and do lines keep their last strokes? `python -m lab pages`: pages
 whose lines go on from one another beside pages whose lines all begin from the hand, read line by
-line by Tesseract; and lines that end in letters with a dot or a bar, cut off by either rule.
+line by Tesseract; their lean and size beside those of people's lines, where there is data; and
+lines that end in letters with a dot or a bar, cut off by either rule.
 """
 
 import argparse
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -15,11 +17,11 @@ from contract.ending import PAST_INK_UNITS
 from contract.ink import STYLES
 from contract.manifest import WEIGHTS
 from export.results import machine, write_json
+from lab.legibility import held_out
 from lab.legibility.goal import Goal
 from lab.legibility.page_sheet import plot_pages
 from lab.legibility.reading import (
     Errors,
-    NoReader,
     Offsets,
     errors,
     overall,
@@ -27,10 +29,12 @@ from lab.legibility.reading import (
     tesseract,
     tesseract_version,
 )
+from lab.legibility.steadiness import Strays, of_pages, of_people
 from lab.legibility.write_ink import Hand, Pen, Written
 from service.artifact import load_artifact
 from service.ink.measure import measure
 from service.ink.model import stored_hands
+from training.ink.prepare import Ink
 
 RESULTS = Path("docs", "results")
 SHEET = Path("docs", "ink-pages.png")
@@ -38,6 +42,7 @@ BIAS = 1.0
 PAGES, LINES, CHAINED_LINES = 10, 20, 8
 MOST_DECAY = 1.1  # times the errors of the first lines
 MOST_CUT = 0.01  # of lines
+MOST_STRAY = 1.0  # times what a person's lines do
 _SEED = 20261122
 _ENDINGS = 240
 # Points after an end among which a stroke that was cut off would have been.
@@ -77,15 +82,13 @@ class Endings:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--artifact", type=Path, default=Path("artifacts", "handwriting"))
+    parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
 
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    try:
-        reader = tesseract_version()
-    except NoReader as error:
-        print(f"error: {error}")
-        return 1
+    reader = tesseract_version()
+    people = _people(options.pens)
     pen = Pen(options.artifact)
     hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
     begin = [hands[page % len(hands)] for page in range(PAGES)]
@@ -97,15 +100,35 @@ def run(options: argparse.Namespace) -> int:
         Goal("decay", decay(found["anchored"]), MOST_DECAY),
         Goal("cut", ends.cut_by_rule / ends.lines, MOST_CUT),
     ]
+    strays = {"pages": of_pages(_with_texts(anchored))}
+    if people is not None:
+        strays["people"] = of_people(people)
+        goals += [
+            Goal(name, getattr(strays["pages"], name) / getattr(strays["people"], name), MOST_STRAY)
+            for name in ("slant_degrees", "size")
+        ]
     for name, lines in found.items():
         rates = " ".join(f"{line.errors.rate:.2f}" for line in lines)
         print(f"{name}: {rates}; last quarter / first {decay(lines):.2f}")
-    print(ends)
+    print(ends, strays)
     print("\n".join(goal.line() for goal in goals))
-    write_json(RESULTS / "ink-pages.json", _content(reader, pen, found, ends, goals))
+    write_json(RESULTS / "ink-pages.json", _content(reader, pen, found, strays, ends, goals))
     plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], SHEET)
     print(f"written to {RESULTS / 'ink-pages.json'} and {SHEET}")
     return 0 if all(goal.met for goal in goals) else 1
+
+
+def _people(saved: Path | None) -> list[Ink] | None:
+    """The lines of all writers, if there is data. Raises `ValueError`."""
+    if saved is None and "EVENKEEL_DATA" not in os.environ:
+        print("EVENKEEL_DATA is not set: pages are not held against people's lines")
+        return None
+    return held_out.corpus(saved).inks
+
+
+def _with_texts(pages: Sequence[Sequence[Written]]) -> Iterator[list[tuple[str, Offsets]]]:
+    for page, inks in enumerate(pages):
+        yield [(text_of(page, line), ink.offsets) for line, ink in enumerate(inks)]
 
 
 def text_of(page: int, line: int) -> str:
@@ -185,6 +208,7 @@ def _content(
     reader: str,
     pen: Pen,
     found: dict[str, list[Lines]],
+    strays: dict[str, Strays],
     ends: Endings,
     goals: Sequence[Goal],
 ) -> dict[str, Any]:
@@ -205,6 +229,7 @@ def _content(
             for name, lines in found.items()
         },
         "last_quarter_over_first": {name: round(decay(lines), 3) for name, lines in found.items()},
+        "strays": {name: asdict(found) for name, found in strays.items()},
         "endings": asdict(ends),
         "goals": {
             goal.name: {"value": round(goal.value, 4), "bound": goal.bound, "met": goal.met}

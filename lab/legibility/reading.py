@@ -38,8 +38,8 @@ Offsets = NDArray[np.float32]
 Reader = Callable[[bytes], str]
 
 
-class NoReader(Exception):
-    """Tesseract is not installed, or it has not learnt English."""
+class NoReader(OSError):
+    """Tesseract is not installed, or it has not learnt English: a command ends with that."""
 
 
 def picture(offsets: Offsets) -> bytes:

@@ -18,7 +18,6 @@ from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     PAGE,
     Errors,
-    NoReader,
     errors,
     figures,
     interval,
@@ -73,16 +72,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    try:
-        reader_version = tesseract_version()
-        training, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
-        if options.choose:
-            return _choose(validation)
-        lines = held_out.chosen(validation, held_out.read_list())
-        return measure(options.artifact, lines, training, reader_version)
-    except (NoReader, ValueError, FileNotFoundError) as error:
-        print(f"error: {error}")
-        return 1
+    reader_version = tesseract_version()
+    training, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
+    if options.choose:
+        return _choose(validation)
+    lines = held_out.chosen(validation, held_out.read_list())
+    return measure(options.artifact, lines, training, reader_version)
 
 
 def measure(

@@ -11,7 +11,7 @@ from contract.alphabets import LONGEST_LINE
 from export.results import machine, write_json
 from lab.legibility import pages
 from lab.legibility.goal import Goal
-from lab.legibility.reading import NoReader, errors, figures, tesseract_version
+from lab.legibility.reading import errors, figures, tesseract_version
 from lab.legibility.sentences import sentences
 from lab.legibility.write_ink import Hand, Pen
 from lab.reading.hands_sheet import plot_hands
@@ -42,12 +42,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if no hand is so bad that it has to go."""
-    try:
-        outside = tesseract_version()
-        readers = readers_of(options.reader)
-    except (NoReader, ValueError, FileNotFoundError) as error:
-        print(f"error: {error}")
-        return 1
+    outside = tesseract_version()
+    readers = readers_of(options.reader)
     pen = Pen(options.artifact)
     stored = stored_hands(load_artifact(options.artifact), pen.manifest)
     plot_hands(pen, stored, options.sheet)

@@ -13,7 +13,6 @@ from lab.legibility import held_out
 from lab.legibility.goal import Goal
 from lab.legibility.reading import (
     Errors,
-    NoReader,
     Reader,
     errors,
     figures,
@@ -43,15 +42,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    try:
-        reader_version = tesseract_version()
-        _, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
-        lines = held_out.chosen(validation, held_out.read_list())
-        words = words_of(validation)
-        content = measure(options.reader, options.twin, lines, words, tesseract)
-    except (NoReader, ValueError, FileNotFoundError) as error:
-        print(f"error: {error}")
-        return 1
+    reader_version = tesseract_version()
+    _, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
+    lines = held_out.chosen(validation, held_out.read_list())
+    words = words_of(validation)
+    content = measure(options.reader, options.twin, lines, words, tesseract)
     tools = {"tesseract": reader_version, "jiwer": version("jiwer")}
     head = {"command": "python -m lab reading", "machine": machine(), "tools": tools}
     write_json(options.out, head | {"rule": held_out.RULE} | content)

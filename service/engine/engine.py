@@ -9,20 +9,18 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-
-import numpy as np
 
 from contract.golden import Arrays
 from service.engine import terms
+from service.engine.crowd import Crowd, Seat
 from service.engine.jobs import GivenSteps, Job, Replay, length
+from service.engine.limits import Limits
 from service.engine.pace import Pace
-from service.engine.runtime import Runner, stack_rows
+from service.engine.runtime import Runner, require_numbers, stack_rows
 from service.engine.schedule import Schedule, Ticket
 from service.engine.terms import Terms
 from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
-from service.settings import Settings
 
 log = logging.getLogger(__name__)
 
@@ -33,23 +31,6 @@ _LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its pric
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
 # What whoever asks may run itself: nobody else on its thread, the event loop, waits for longer.
 _SHORT_S = 0.002
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the settings of the same names say about every engine."""
-
-    chunk_steps: int
-    first_chunk_steps: int
-    chunk_s: float
-    slice_s: float
-    queue_size: int
-    max_wait_s: float
-
-    @classmethod
-    def of(cls, settings: Settings) -> "Limits":
-        """Those of the settings."""
-        return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
 
 
 class Engine:
@@ -65,11 +46,14 @@ class Engine:
         measure: Callable[[Runner], Pace],
         name: str,
         another: Callable[[], Runner] | None = None,
+        seat: Seat | None = None,
     ) -> None:
-        """`another` makes a runner in the place of one whose run failed; None keeps that one."""
+        """`another` makes a runner in the place of one whose run failed; None keeps that one.
+        `seat` is where others see that it is at work."""
         self.name = name
         self._runner = runner
         self._another = another
+        self._seat = seat or Crowd(cores=1).seat(threads=1)
         self._metrics = metrics
         self._limits = limits
         self._attest = attest
@@ -79,6 +63,8 @@ class Engine:
         self._wake = threading.Condition()
         self._stopping = False
         self._failures = 0  # runs that failed since the last that did not
+        self._taken = True  # all that the last chunk put out
+        self._waited_s = 0.0  # for that
         self._idle = False  # its thread sleeps, and touches nothing until it has the lock
         self._failed: Exception | None = None  # what a run on another thread ended with
         self._now_again_s = 0.0  # when the next may be
@@ -189,6 +175,7 @@ class Engine:
             log.exception("the engine of a model failed")
         finally:
             self.ready = False
+            self._seat.leave()
             self.attested.set()
             self._end_all(NotReady("the model has stopped"))
             self._working_since_s = None
@@ -197,6 +184,10 @@ class Engine:
         """Fill the slots from the queue; wait if there is nothing to do. False to stop."""
         schedule = self._schedule
         with self._wake:
+            # An engine that ran ahead would leave the event loop too little to refuse anybody with.
+            began_s = time.perf_counter()
+            self._wake.wait_for(lambda: self._taken or self._stopping, _LOOK_S)
+            self._waited_s = time.perf_counter() - began_s
             while not self._stopping:
                 now_s = time.monotonic()
                 if self._failed is not None:
@@ -209,12 +200,19 @@ class Engine:
                 self._metrics.running.set(len(schedule.slots))
                 if schedule.slots:
                     self._working_since_s = now_s
+                    self._seat.take()
                     return True
+                self._seat.leave()
                 self._working_since_s = None
                 self._idle = True
                 self._wake.wait(_LOOK_S if schedule.waiting else None)
                 self._idle = False
             return False
+
+    def _take(self) -> None:
+        with self._wake:
+            self._taken = True
+            self._wake.notify()
 
     def _clear(self, now_s: float) -> None:
         """Let go of jobs that nobody wants or whose time is up, and of slots nobody reads from."""
@@ -244,7 +242,8 @@ class Engine:
         if divided and self._pace.parts(len(plain), len(filtered)):
             groups = [(plain, False), (filtered, True)]
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
-        steps = self._chunk_length([self._schedule.slots[slot].job for slot in slots], step_s)
+        jobs = [self._schedule.slots[slot].job for slot in slots]
+        steps = self._chunk_length(jobs, step_s)
         began_s, run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
             try:
@@ -253,7 +252,10 @@ class Engine:
                 self._recover(some, error)
                 return
         self._failures = 0
-        self._pace.follow_chunk(time.perf_counter() - began_s, run_s)
+        if then := next((job.then for job in jobs if job.then is not None), None):
+            self._taken = False
+            then(self._take)
+        self._pace.follow_chunk(self._waited_s + time.perf_counter() - began_s, run_s)
 
     def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
         """Short while someone waits for a first byte, never longer than anyone can use, and not so
@@ -324,7 +326,7 @@ class Engine:
         outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
         run_s = time.perf_counter() - began_s
         self._pace.follow(len(slots), run_s / steps, filtered=filtered)
-        _require_numbers(outputs)
+        require_numbers(outputs)
         self._metrics.rows_per_run.observe(len(jobs))
         self._metrics.steps.inc(steps * len(jobs))
         return outputs, run_s
@@ -391,10 +393,3 @@ def _late() -> DeadlineExceeded:
 
 def _fault(error: Exception) -> EngineFault:
     return EngineFault(f"the run of the model failed: {type(error).__name__}")
-
-
-def _require_numbers(outputs: Arrays) -> None:
-    """Raise `ArithmeticError` for a NaN or an infinity, of which no answer can be made."""
-    for name, array in outputs.items():
-        if array.dtype.kind == "f" and not np.isfinite(array).all():
-            raise ArithmeticError(f"{name} is not finite")

@@ -29,7 +29,8 @@ class Job(ABC):
     `urgent` is whether somebody watches for its first output, `started` whether that is out,
     `filtered` whether it needs the graph that can leave symbols out. A job that `overshoots` may
     end inside a chunk: if it wants its last state, it has to say in `anchor` and `replay` how to
-    get there. A job that is parked holds its `state` itself.
+    get there. A job that is parked holds its `state` itself. `then` has something called once all
+    that was published before has been taken; None where nobody takes it on another thread.
     """
 
     state: Arrays
@@ -41,6 +42,7 @@ class Job(ABC):
     urgent = True
     started = False
     overshoots = False
+    then: Callable[[Callable[[], None]], None] | None = None
 
     @abstractmethod
     def steps_wanted(self) -> int:

@@ -98,10 +98,14 @@ def make_runner(artifact: Artifact, runtime: Runtime) -> "Runner":
 
 
 class Runner(Protocol):
-    """Slots that hold state, and a way to move them on."""
+    """Slots that hold state, and a way to move them on. `parts` are those that compute, each of
+    which has to prove itself: a runner is its own only one, if it is not made of several."""
 
     width: int
     divides: bool  # whether some slots may run without the others
+
+    @property
+    def parts(self) -> "Sequence[Runner]": ...
 
     def load(self, slot: int, state: Arrays) -> None:
         """Put one row's state into a slot."""
@@ -136,6 +140,14 @@ class ScanRunner:
         self._state = {
             p.name: np.full((self.width, *p.shape), p.initial, p.dtype) for p in ports.state
         }
+
+    @property
+    def parts(self) -> Sequence[Runner]:
+        return (self,)
+
+    def share(self, other: "ScanRunner") -> None:
+        """Have the slots of another runner of the same model."""
+        self._state = other._state
 
     def load(self, slot: int, state: Arrays) -> None:
         for name, array in self._state.items():
@@ -213,6 +225,10 @@ class SlotRunner:
         options.add_run_config_entry("gpu_graph_id", str(source + 1))
         return binding, options
 
+    @property
+    def parts(self) -> Sequence[Runner]:
+        return (self,)
+
     def load(self, slot: int, state: Arrays) -> None:
         for name, value in self._state[self._current].items():
             array = value.numpy().copy()
@@ -248,6 +264,13 @@ def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:
         place = (*[slice(None)] * axis, None)
         return {name: array[place] for name, array in rows[0].items()}
     return {name: np.stack([row[name] for row in rows], axis) for name in rows[0]}
+
+
+def require_numbers(outputs: Arrays) -> None:
+    """Raise `ArithmeticError` for a NaN or an infinity, of which no answer can be made."""
+    for name, array in outputs.items():
+        if array.dtype.kind == "f" and not np.isfinite(array).all():
+            raise ArithmeticError(f"{name} is not finite")
 
 
 def _version() -> tuple[int, ...]:

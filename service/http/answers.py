@@ -95,7 +95,7 @@ class Exchange(Generic[P]):
         self._record.model = engine.name
         self._engine = engine
         for job in self.jobs:
-            job.urgent = self._streamed
+            job.urgent, job.then = self._streamed, self._post.send
         waiting = [job for job in self.jobs if not job.finished_at_once]
         engine.submit(waiting, going_on=going_on)
         self._record.begin(self.jobs)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from service.frames import Frame
-from service.ink import routes, styles
+from service.ink import routes, schemas, styles
 from service.ink.described import Mixture, PointsWritten
 from service.ink.line import InkEdge
 from service.ink.model import InkModel
@@ -15,6 +15,7 @@ INK = ServiceKind(
     model=InkModel,
     edge=InkEdge,
     routers=(routes.router, styles.router),
+    least={routes.PATH: schemas.least},
     opening=InkOpening,
     said=InkSaid,
     frame=Frame("point", np.dtype("<f4")),

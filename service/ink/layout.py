@@ -7,7 +7,7 @@ from typing import Literal
 from contract.alphabets import LONGEST_LINE
 
 MM_PER_PX = 25.4 / 96  # that of CSS
-_SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
+SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
 _MARGIN = 0.5  # of a line height, unless it is given
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders
 # Of the width between margins: no hand keeps to its average advance, and what few lines are longer
@@ -65,7 +65,7 @@ class Layout:
         """The longest line that may be asked of the model, in characters."""
         room_px = (self.width_px - 2 * self.margin_px) * _ROOM
         characters = math.floor(room_px / (self.units_per_character * self.px_per_unit))
-        return min(max(characters, _SHORTEST_LINE), LONGEST_LINE)
+        return min(max(characters, SHORTEST_LINE), LONGEST_LINE)
 
     def height_px(self, lines: int) -> float:
         """The height of a page of `lines` lines, or of all sheets that they take."""

@@ -23,7 +23,7 @@ from service.state import Edge, Moment
 
 # A line that takes so many points has lost its way; most take a quarter.
 _MOST_POINTS_PER_CHARACTER = 40
-_USUAL_POINTS_PER_CHARACTER = 10
+USUAL_POINTS_PER_CHARACTER = 10
 _MOST_POINTS_MORE = 100
 # The first move of a line that goes on from another covers the space between two words as well.
 SPACE_UNITS = 4.0
@@ -144,7 +144,7 @@ class InkLine(Generation[InkPiece]):
         return self._most - self._read
 
     def steps_expected(self) -> int:
-        return max(1, _USUAL_POINTS_PER_CHARACTER * len(self.text) - self._read)
+        return max(1, USUAL_POINTS_PER_CHARACTER * len(self.text) - self._read)
 
     def inputs(self, steps: int) -> Arrays:
         self._runs()

@@ -22,6 +22,8 @@ from service.ink.schemas import HandwritingRequest
 
 router = APIRouter(tags=["handwriting"])
 
+PATH = "/v1/handwriting"
+
 
 _HEADERS = {
     "X-Evenkeel-Seed": {
@@ -65,7 +67,7 @@ _ANSWERS: Responses = {
 }
 
 
-@router.post("/v1/handwriting", responses=_ANSWERS)
+@router.post(PATH, responses=_ANSWERS)
 async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     """Write a text by hand."""
     model = request.app.state.models.pick(body.model, InkModel)

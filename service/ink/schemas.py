@@ -7,7 +7,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
-from service.ink.layout import MM_PER_PX, Layout, Paper
+from service.ink.layout import MM_PER_PX, SHORTEST_LINE, Layout, Paper
+from service.ink.line import USUAL_POINTS_PER_CHARACTER
 
 Format = Literal["svg", "json", "inkml", "png", "pdf", "hpgl", "gcode", "plotter-svg"]
 Coordinate = Annotated[float, Field(ge=-1e6, le=1e6), FLOAT32]
@@ -163,3 +164,18 @@ class HandwritingRequest(PageOptions, WorkRequest):
         """The numbers of the draws that are made of each line."""
         first = self.candidate
         return range(first, first + self.best_of)
+
+
+def least(body: dict[str, Any]) -> tuple[str | None, int] | None:
+    """The model a body names and the fewest steps its first line can be expected to take, by what
+    is plain to see; None where that is nothing, or not what it should be."""
+    name, text, style = body.get("model"), body.get("text"), body.get("style")
+    if not isinstance(text, str) or not text.isascii() or "first_line" in body:
+        return None
+    if not isinstance(name, str | None) or not isinstance(style, str | None):
+        return None
+    word = next(iter(text.split()), "")
+    # Nobody's lines are too short for this word, or else it is divided, maybe at its first hyphen.
+    divided = len(word) > SHORTEST_LINE
+    characters = min(len(word), 2 if divided and "-" in word else SHORTEST_LINE)
+    return (name, USUAL_POINTS_PER_CHARACTER * characters) if characters else None

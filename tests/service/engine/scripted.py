@@ -14,7 +14,8 @@ import numpy as np
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
-from service.engine.engine import Engine, Limits
+from service.engine.engine import Engine
+from service.engine.limits import Limits
 from service.engine.pace import Pace
 from service.engine.runtime import Runner
 from service.metrics import Metrics

@@ -20,6 +20,9 @@ from service.engine.schedule import Schedule
 from service.errors import Overloaded
 from service.http import record
 from service.http.keys import new_key
+from service.ink import schemas as ink_schemas
+from service.ink.layout import break_text
+from service.ink.line import USUAL_POINTS_PER_CHARACTER
 from service.settings import Settings
 from service.text import routes
 from service.text.schemas import CompletionRequest, least
@@ -40,14 +43,14 @@ def _nobody_is_placed(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def _crowded(
-    chosen: Settings, callers: tuple[str, ...] = ("address:testclient",)
+    chosen: Settings, callers: tuple[str, ...] = ("address:testclient",), name: str = "letters"
 ) -> Iterator[Service]:
     """A service where each of the callers has something waiting, and none may wait for more."""
     chosen = chosen.model_copy(update={"max_wait_s": 1e-9})
     with running(chosen) as service:
-        engine = service.app.state.models["letters"].engine
+        engine = service.app.state.models[name].engine
         call = Call()
-        call.job.state = service.app.state.models["letters"].artifact.initial_state()
+        call.job.state = service.app.state.models[name].artifact.initial_state()
         for caller in callers:
             engine._schedule.add([call.job], terms.Terms(caller))
         yield service
@@ -222,6 +225,50 @@ def test_the_door_refuses_nobody_whom_the_queue_would_take(
             assert (refused and refused.message) == (at_submit and at_submit.message)
     finally:
         terms._terms.reset(token)
+
+
+_INK = {"model": "scrawl", "text": "an even keel"}
+
+
+def test_ink_is_refused_at_the_door_as_the_route_would(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with _crowded(settings(inks), name="scrawl") as service:
+
+        def ask(before: str) -> tuple[int, dict[str, Any]]:
+            content = before + json.dumps(_INK)
+            answer = service.client.post("/v1/handwriting", content=content, headers=_JSON)
+            return answer.status_code, answer.json()["error"]
+
+        status, by_route = ask(_TOO_LARGE_TO_LOOK_AT)
+        monkeypatch.setattr("service.ink.routes.make_page", None)
+        assert (status, by_route["code"]) == (503, "overloaded")
+        assert ask("") == (503, by_route)
+
+
+_WORDS = st.text(st.sampled_from("aZ5-,.! \n"), max_size=60)
+
+
+@given(text=_WORDS, longest=st.integers(8, 80))
+def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, longest: int) -> None:
+    wanted = ink_schemas.least({"model": "scrawl", "text": text})
+    lines = [line for line in break_text(text, longest) if line]
+    assert (wanted is None) == (not lines)
+    if wanted is not None:
+        assert wanted[0] == "scrawl"
+        assert 0 < wanted[1] <= USUAL_POINTS_PER_CHARACTER * len(lines[0])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"text": "é"}, {"text": 3}, {"text": "  "}, {"first_line": 1}, {"model": 5},
+        {"style": {"strokes": [[[0, 0]]], "text": "a"}},
+    ],
+)  # fmt: skip
+def test_ink_that_is_not_plain_is_for_the_route(change: dict[str, Any]) -> None:
+    assert ink_schemas.least(_INK | change) is None
+    assert ink_schemas.least(_INK | {"style": "ada"}) == ("scrawl", 20)
 
 
 def test_a_model_that_is_not_ready_says_so_whatever_waits(artifacts: Path) -> None:

@@ -1,0 +1,84 @@
+"""How the engines of a process share its cores: each has all the threads it gains from while they
+fit, and fewer while others are at work.
+
+Threads of a session wait for each other by spinning. Two sessions of two threads on two cores
+spend half of both on that, and leave the event loop nothing.
+"""
+
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+
+from contract.golden import Arrays
+from service.artifact import Artifact
+from service.engine.runtime import Runner, Runtime, ScanRunner
+
+
+class Crowd:
+    """The engines at work on so many cores."""
+
+    def __init__(self, cores: int) -> None:
+        self.cores = cores
+        self.wanted = 0  # threads of all that are at work
+        self._lock = threading.Lock()
+
+    def seat(self, threads: int) -> "Seat":
+        """For an engine whose runs gain from so many threads."""
+        return Seat(self, threads)
+
+    def add(self, threads: int) -> None:
+        """So many more are wanted, or fewer."""
+        with self._lock:
+            self.wanted += threads
+
+
+class Seat:
+    """One engine's, which `take`s it while it has work, and `leave`s it then."""
+
+    def __init__(self, crowd: Crowd, threads: int) -> None:
+        self._crowd, self._threads = crowd, threads
+        self._taken = 0
+
+    @property
+    def crowded(self) -> bool:
+        """Whether its threads and those of the others at work are more than there are cores."""
+        return self._crowd.wanted - self._taken + self._threads > self._crowd.cores
+
+    def take(self) -> None:
+        self._change(self._threads)
+
+    def leave(self) -> None:
+        self._change(0)
+
+    def _change(self, threads: int) -> None:
+        if threads != self._taken:
+            self._crowd.add(threads - self._taken)
+            self._taken = threads
+
+
+class SharingRunner:
+    """Two runners of one model over the same slots: `narrow` runs while it is crowded. On the CPU
+    the bits are the same whatever the threads."""
+
+    divides = True
+
+    def __init__(self, wide: ScanRunner, narrow: ScanRunner, seat: Seat) -> None:
+        narrow.share(wide)
+        self._wide, self._narrow, self._seat = wide, narrow, seat
+        self.width = wide.width
+        self.parts: Sequence[Runner] = (wide, narrow)
+        self.load, self.read = wide.load, wide.read
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        runner = self._narrow if self._seat.crowded else self._wide
+        return runner.run(slots, steps, row, filtered=filtered)
+
+
+def share_cores(
+    artifact: Artifact, runtime: Runtime, seat: Seat, cores: int, runner: Runner
+) -> Runner:
+    """A runner of a model that steps back while others are at work, if it has threads to spare."""
+    fewer = max(1, cores // 2)
+    if not isinstance(runner, ScanRunner) or runtime.threads <= fewer:
+        return runner
+    return SharingRunner(runner, ScanRunner(artifact, replace(runtime, threads=fewer)), seat)

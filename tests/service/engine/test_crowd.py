@@ -1,0 +1,131 @@
+"""Engines that share cores: who may use how many threads, and that no bit depends on it."""
+
+import threading
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.golden import Arrays
+from service.artifact import load_artifact
+from service.attestation import attest
+from service.engine.crowd import Crowd, SharingRunner, share_cores
+from service.engine.runtime import Runner, Runtime, ScanRunner, SlotRunner, stack_rows
+from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
+from tests.service.serving import eventually, running, settings
+
+_TWO = Runtime("cpu", "scan", threads=2, slots=4)
+
+
+def test_who_is_alone_has_all_threads_and_others_at_work_take_them() -> None:
+    crowd = Crowd(cores=2)
+    one, other = crowd.seat(2), crowd.seat(2)
+    assert not one.crowded
+    one.take()
+    one.take()  # of the same engine, chunk after chunk
+    assert (one.crowded, other.crowded) == (False, True)
+    other.take()
+    assert one.crowded
+    assert other.crowded
+    one.leave()
+    one.leave()
+    assert not other.crowded
+    other.leave()
+    assert crowd.wanted == 0
+
+
+@pytest.mark.parametrize(
+    ("cores", "threads", "crowded"), [(2, 1, False), (4, 2, False), (3, 2, True)]
+)
+def test_nobody_steps_back_while_there_are_cores_for_all(
+    cores: int, threads: int, crowded: bool
+) -> None:
+    crowd = Crowd(cores)
+    crowd.seat(threads).take()
+    assert crowd.seat(threads).crowded is crowded
+
+
+def test_bits_are_the_same_whoever_runs_and_whenever_that_changes(artifacts: Path) -> None:
+    artifact, crowd = load_artifact(artifacts / "letters"), Crowd(cores=2)
+    shared = share_cores(artifact, _TWO, crowd.seat(2), 2, ScanRunner(artifact, _TWO))
+    assert isinstance(shared, SharingRunner)
+    ran = _watched(shared)
+    alone = ScanRunner(artifact, replace(_TWO, threads=1))
+    other, rows = crowd.seat(2), artifact.golden.plain_rows[:2]
+    steps = stack_rows([artifact.golden.step_inputs(row) for row in rows], axis=1)
+    row = stack_rows([artifact.golden.row_inputs(row) for row in rows], axis=0)
+    for runner in (shared, alone):
+        for slot in (1, 3):
+            runner.load(slot, artifact.initial_state())
+    for crowded in (False, True, True, False):
+        other.take() if crowded else other.leave()
+        found = [runner.run([1, 3], steps, row, filtered=False) for runner in (shared, alone)]
+        _same(*found)
+        _same(*(runner.read(3) for runner in (shared, alone)))
+    assert ran == [0, 1, 1, 0]
+
+
+def _watched(shared: SharingRunner) -> list[int]:
+    """Which of its parts will have run."""
+    ran: list[int] = []
+
+    def watch(number: int, part: Runner) -> None:
+        run = part.run
+
+        def told(*given: Any, **named: Any) -> Arrays:
+            ran.append(number)
+            return run(*given, **named)
+
+        part.run = told
+
+    for number, part in enumerate(shared.parts):
+        watch(number, part)
+    return ran
+
+
+def _same(one: Arrays, other: Arrays) -> None:
+    assert one.keys() == other.keys()
+    assert all(one[name].tobytes() == other[name].tobytes() for name in one)
+
+
+@pytest.mark.parametrize(("threads", "cores"), [(1, 2), (2, 4)])
+def test_a_model_that_fits_beside_another_keeps_its_one_runner(
+    artifacts: Path, threads: int, cores: int
+) -> None:
+    artifact, runtime = load_artifact(artifacts / "letters"), replace(_TWO, threads=threads)
+    runner = ScanRunner(artifact, runtime)
+    assert share_cores(artifact, runtime, Crowd(cores).seat(threads), cores, runner) is runner
+    slots = SlotRunner(artifact, replace(_TWO, runner="slots"))
+    assert share_cores(artifact, _TWO, Crowd(2).seat(2), 2, slots) is slots
+
+
+def test_an_engine_has_its_seat_while_it_has_work() -> None:
+    crowd, runs = Crowd(cores=2), threading.Event()
+    seat, other = crowd.seat(2), crowd.seat(2)
+    runner = ScriptedRunner(b"abcdefgh" * 8, during=lambda number: runs.wait(10))
+    engine = made_engine(runner, limits=limits(), seat=seat)
+    engine.start()
+    assert engine.attested.wait(10)
+    assert not other.crowded
+    call = Call(max_tokens=4)
+    engine.submit([call.job])
+    assert eventually(lambda: other.crowded)
+    runs.set()
+    assert eventually(lambda: not other.crowded)
+    engine.submit([Call(max_tokens=4).job])
+    engine.stop()
+    assert crowd.wanted == 0
+
+
+def test_both_runners_of_a_service_prove_themselves(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
+    proved: list[object] = []
+    monkeypatch.setattr(
+        "service.models.attest",
+        lambda artifact, runner: proved.append(runner) or attest(artifact, runner),
+    )
+    with running(settings(artifacts, threads=2, runner="scan")) as service:
+        assert len({id(runner) for runner in proved}) == 2 * len(list(service.app.state.models))

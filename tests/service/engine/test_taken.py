@@ -1,0 +1,85 @@
+"""An engine does not run ahead of whoever takes what it puts out."""
+
+import threading
+import time
+from collections.abc import Callable
+
+from tests.service.engine.scripted import Call, ScriptedRunner, engine
+from tests.service.serving import eventually
+
+_SCRIPT = b"abcdefgh" * 8
+
+
+class _Loop:
+    """Takes what was published when it is told to."""
+
+    def __init__(self) -> None:
+        self.lying: list[Callable[[], None]] = []
+
+    def take(self) -> None:
+        self.lying.pop(0)()
+
+
+def _call(loop: _Loop, **spec: int) -> Call:
+    call = Call(**spec)
+    call.job.then = loop.lying.append
+    return call
+
+
+def test_the_next_chunk_begins_when_the_last_has_been_taken() -> None:
+    runner, loop = ScriptedRunner(_SCRIPT), _Loop()
+    with engine(runner, chunk=8, first=8) as running:
+        call = _call(loop, max_tokens=24)
+        running.submit([call.job])
+        for number in (1, 2):
+            assert eventually(lambda: len(loop.lying) == 1)
+            time.sleep(0.05)
+            assert len(runner.runs) == number
+            loop.take()
+        assert eventually(lambda: len(runner.runs) == 3)
+        loop.take()
+        assert call.result().text == _SCRIPT[:24].decode()
+
+
+def test_what_comes_meanwhile_joins_the_next_chunk() -> None:
+    runner, loop = ScriptedRunner(_SCRIPT), _Loop()
+    with engine(runner, chunk=8, first=8) as running:
+        one, other = _call(loop, max_tokens=16), _call(loop, max_tokens=8)
+        running.submit([one.job])
+        assert eventually(lambda: len(loop.lying) == 1)
+        running.submit([other.job])
+        loop.take()
+        assert eventually(lambda: len(runner.runs) == 2)
+        assert runner.runs[1].slots == (0, 1)
+
+
+def test_nobody_who_takes_nothing_holds_it_up_for_ever() -> None:
+    loop = _Loop()
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
+        call = _call(loop, max_tokens=24)
+        running.submit([call.job])
+        assert call.result().text == _SCRIPT[:24].decode()
+        assert len(loop.lying) == 3
+
+
+def test_an_engine_that_waits_stops_when_it_is_told_to() -> None:
+    loop = _Loop()
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
+        running.submit([_call(loop, max_tokens=24).job])
+        assert eventually(lambda: len(loop.lying) == 1)
+        ended = threading.Thread(target=running.stop)
+        began_s = time.monotonic()
+        ended.start()
+        ended.join(5)
+        assert time.monotonic() - began_s < 0.4
+
+
+def test_the_wait_counts_as_time_that_a_chunk_takes() -> None:
+    loop = _Loop()
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
+        running.submit([_call(loop, max_tokens=24).job])
+        assert eventually(lambda: len(loop.lying) == 1)
+        before = running._pace.wait_s(4)
+        time.sleep(0.1)
+        loop.take()
+        assert eventually(lambda: running._pace.wait_s(4) > before)
