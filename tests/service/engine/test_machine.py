@@ -5,6 +5,7 @@
 
 import os
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,8 +61,8 @@ class _Runner(ScriptedRunner):
 
 
 class EngineStory(RuleBasedStateMachine):
-    """Requests of three callers come, go, pause and run late on an engine that fails now and
-    then."""
+    """Requests of three callers come, go, pause, run late and are not read on an engine that fails
+    now and then."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -69,7 +70,11 @@ class EngineStory(RuleBasedStateMachine):
         self.teller = threading.get_ident()
         self.faults = 0
         self.divides = True
+        self.takes = True
+        self.lying: list[Callable[[], None]] = []
+        # Those that were refused too, which is a matter of time: what may come next must not be.
         self.calls: list[tuple[dict[str, Any], Call]] = []
+        self.refused: list[Call] = []
         some = limits(slice_s=0.0, queue_size=20)
         self.engine = made_engine(_Runner(self), limits=some, another=lambda: _Runner(self))
         self.engine.start()
@@ -79,11 +84,11 @@ class EngineStory(RuleBasedStateMachine):
     def ask(self, spec: dict[str, Any], caller: str, late: float) -> None:
         terms.agree(late, caller)
         call = Call(**spec)
-        call.job.urgent = spec["streamed"]
+        call.job.urgent, call.job.then = spec["streamed"], self._then
         try:
             self.engine.submit([call.job])
         except (Overloaded, NotReady, DeadlineExceeded):
-            return
+            self.refused.append(call)
         finally:
             terms.agree(1e9, "")
         self.calls.append((spec, call))
@@ -128,14 +133,26 @@ class EngineStory(RuleBasedStateMachine):
     def divide_or_not(self) -> None:
         self.divides = not self.divides
 
+    @rule(takes=st.booleans())
+    def take_or_not(self, takes: bool) -> None:
+        """What engines put out is taken at once from here on, or lies there."""
+        self.takes = takes
+        while takes and self.lying:
+            self.lying.pop()()
+
+    def _then(self, taken: Callable[[], None]) -> None:
+        taken() if self.takes else self.lying.append(taken)
+
     def teardown(self) -> None:
         try:
+            self.take_or_not(takes=True)
             self.permits.release(100_000)
             for _, call in self.calls:
                 call.job.paused = False
             self.engine.wake()
             for spec, call in self.calls:
-                _require_its_own(call.result(), complete(_SCRIPT, **spec), spec)
+                if call not in self.refused:
+                    _require_its_own(call.result(), complete(_SCRIPT, **spec), spec)
         finally:
             self.engine.stop()
 
