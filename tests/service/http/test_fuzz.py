@@ -174,6 +174,7 @@ def answers() -> Draft7Validator:
     return Draft7Validator({"anyOf": kinds, "components": document["components"]})
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")  # of frames, which may be large
 @_fuzz
 @hypothesis.given(
     st.none() | _openings, st.lists(_frames, min_size=1, max_size=_MOST_FRAMES), st.booleans()
