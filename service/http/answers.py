@@ -46,6 +46,16 @@ class _Post:
         if first and loop is not None:
             loop.call_soon_threadsafe(self._deliver)
 
+    def after(self, call: Callable[[], None]) -> None:
+        """Have this called once all that lies there has been delivered; here and now if nothing
+        does."""
+        with self._lock:
+            lies = bool(self._lying)
+            if lies:
+                self._lying.append(call)
+        if not lies:
+            call()
+
     def _deliver(self) -> None:
         with self._lock:
             some, self._lying = self._lying[:_AT_ONCE], self._lying[_AT_ONCE:]
@@ -95,7 +105,7 @@ class Exchange(Generic[P]):
         self._record.model = engine.name
         self._engine = engine
         for job in self.jobs:
-            job.urgent, job.then = self._streamed, self._post.send
+            job.urgent, job.then = self._streamed, self._post.after
         waiting = [job for job in self.jobs if not job.finished_at_once]
         engine.submit(waiting, going_on=going_on)
         self._record.begin(self.jobs)

@@ -3,11 +3,12 @@
 import asyncio
 import socket
 from contextlib import aclosing
+from functools import partial
 
 import pytest
 
 from service.errors import EngineFault
-from service.http.answers import Exchange
+from service.http.answers import Exchange, _Post
 from service.text.completion import TextPiece
 from tests.service.engine.scripted import Call
 
@@ -73,3 +74,18 @@ def test_who_asks_meanwhile_is_heard_before_all_pieces_of_a_chunk_are_taken() ->
             return before
 
     assert asyncio.run(hear()) < 16
+
+
+def test_who_waits_for_what_was_sent_is_told_when_it_has_come_and_at_once_if_nothing_was() -> None:
+    async def tell() -> list[str]:
+        post, told = _Post(asyncio.get_running_loop()), []
+        post.after(lambda: told.append("at once"))
+        for number in range(6):  # more than are delivered at a time
+            post.send(partial(told.append, f"piece {number}"))
+        post.after(lambda: told.append("after"))
+        assert told == ["at once"]
+        while len(told) < 8:
+            await asyncio.sleep(0)
+        return told
+
+    assert asyncio.run(tell()) == ["at once", *(f"piece {n}" for n in range(6)), "after"]
