@@ -211,8 +211,13 @@ def _exchange(wire: str, frames: list[bytes], waits: bool) -> list[tuple[int, by
         with suppress(ConnectionError):
             connection.sendall(b"".join(frames))
             if not waits:
-                connection.shutdown(socket.SHUT_WR)
+                _say_no_more(connection)
         return list(_parsed(io.BytesIO(_rest(connection))))
+
+
+def _say_no_more(connection: socket.socket) -> None:
+    with suppress(OSError):  # the other side was faster
+        connection.shutdown(socket.SHUT_WR)
 
 
 def _rest(connection: socket.socket) -> bytes:
@@ -225,7 +230,7 @@ def _rest(connection: socket.socket) -> bytes:
             except TimeoutError:  # half a frame: the rest of it will not come
                 assert connection.gettimeout() == _SILENCE_S
                 connection.settimeout(20)
-                connection.shutdown(socket.SHUT_WR)
+                _say_no_more(connection)
                 continue
             if not more:
                 break
