@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -250,6 +250,7 @@ def test_ink_is_refused_at_the_door_as_the_route_would(
 _WORDS = st.text(st.sampled_from("aaaaaaaaaaaaZ5,. -\n"), max_size=60)
 
 
+@example(text="a" * 30, longest=8)
 @given(text=_WORDS, longest=st.integers(8, 14))
 def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, longest: int) -> None:
     wanted = ink_schemas.least({"model": "scrawl", "text": text})
