@@ -369,6 +369,7 @@ class Engine:
     def _retire(self, slot: int) -> None:
         del self._schedule.slots[slot]
         self._rows.clear()
+        self._metrics.running.set(len(self._schedule.slots))
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:
