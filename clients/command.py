@@ -27,6 +27,30 @@ main = typer.Typer(
     pretty_exceptions_enable=False,
 )
 
+
+def _json(option: str, text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option} is no JSON: {error}") from error
+
+
+def _sheet(page: str) -> str | dict[str, float]:
+    """A size by its name, or as it is asked for in mm."""
+    if "x" not in page:
+        return page
+    try:
+        width, height = map(float, page.split("x"))
+    except ValueError as error:
+        raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
+    return {"width": width, "height": height}
+
+
+def _hand(style: str) -> Any:
+    """A hand by its name, or the strokes and their text that are in a file."""
+    return _json("--style", Path(style).read_text()) if Path(style).is_file() else style
+
+
 Url = Annotated[
     str,
     typer.Option(envvar="EVENKEEL_URL", help="where it is; several replicas are parted by commas"),
@@ -41,6 +65,28 @@ Model = Annotated[
     str | None, typer.Option("--model", "-m", help="its name; the first that can do it if left out")
 ]
 Seed = Annotated[int | None, typer.Option(help="the same seed gives the same answer")]
+Style = Annotated[
+    Any,
+    typer.Option(
+        parser=_hand,
+        metavar="TEXT",
+        help="a stored hand, or a JSON file with strokes and their text",
+    ),
+]
+BestOf = Annotated[
+    int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
+]
+Thinning = Annotated[
+    float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
+]
+Wander = Annotated[float | None, typer.Option(help="of the baseline, in line heights, 0 to 0.2")]
+Sheet = Annotated[
+    Any,
+    typer.Option(
+        parser=_sheet, metavar="TEXT", help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm"
+    ),
+]
+Transparent = Annotated[bool, typer.Option("--transparent", help="a PNG without ground")]
 _File = {"exists": True, "dir_okay": False}
 _HERE = "http://127.0.0.1:8000"
 # The longest ending that fits is the format.
@@ -103,64 +149,39 @@ def complete(
 
 @main.command()
 def write(
+    context: typer.Context,
     out: Annotated[
         Path,
         typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(_FORMATS)}"),
     ],
     text: Annotated[str, typer.Argument(help="what to write; - reads standard input")] = "-",
     model: Model = None,
-    style: Annotated[
-        str | None, typer.Option(help="a stored hand, or a JSON file with strokes and their text")
-    ] = None,
+    style: Style = None,
     bias: Annotated[float | None, typer.Option(help="neatness, 0 to 5")] = None,
-    best_of: Annotated[
-        int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
-    ] = None,
+    best_of: BestOf = None,
     seed: Seed = None,
     width: Annotated[int | None, typer.Option(help="of the page, in px")] = None,
     line_height: Annotated[float | None, typer.Option(help="in px")] = None,
     stroke_width: Annotated[float | None, typer.Option(help="in px")] = None,
-    thinning: Annotated[
-        float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
-    ] = None,
-    wander: Annotated[
-        float | None, typer.Option(help="of the baseline, in line heights, 0 to 0.2")
-    ] = None,
-    page: Annotated[
-        str | None, typer.Option(help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm")
-    ] = None,
+    thinning: Thinning = None,
+    wander: Wander = None,
+    page: Sheet = None,
     margin: Annotated[float | None, typer.Option(help="in mm")] = None,
     paper: Annotated[str | None, typer.Option(help="plain, ruled or squared")] = None,
-    transparent: Annotated[
-        bool, typer.Option("--transparent", help="a PNG without ground")
-    ] = False,
+    transparent: Transparent = False,
     color: Annotated[str | None, typer.Option(help="#rgb or #rrggbb")] = None,
     url: Url = _HERE,
     api_key: Key = None,
     patience: Patience = 10,
 ) -> None:
     """Write a text by hand, into a file."""
-    endings = [ending for ending in _FORMATS if out.name.lower().endswith(ending)]
-    if not endings:
-        raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
-    asked: dict[str, Any] = {
-        "text": _piped() if text == "-" else text, "model": model, "bias": bias, "best_of": best_of,
-        "seed": seed, "width": width, "line_height": line_height, "stroke_width": stroke_width,
-        "thinning": thinning, "wander": wander, "color": color, "page": _sheet(page),
-        "margin": margin, "paper": paper, "ground": "transparent" if transparent else None,
-        "format": _FORMATS[max(endings, key=len)],
-        "style": _json("--style", Path(style).read_text())
-        if style and Path(style).is_file() else style,
-    }  # fmt: skip
-    asked = {name: value for name, value in asked.items() if value is not None}
-    console = Console(stderr=True)
-    bar = Progress(console=console, transient=True, disable=not console.is_terminal)
-    with _asking(url, api_key, patience) as client, bar:
-        ink = Page(asked["format"])
-        task = bar.add_task("writing", total=None)
-        for event in client.write(**asked):
-            ink.add(event)
-            bar.update(task, total=ink.characters, completed=ink.written)
+    # All other options are fields of the request, by their names.
+    own = {"out", "text", "transparent", "url", "api_key", "patience"}
+    asked = {n: v for n, v in context.params.items() if n not in own and v is not None}
+    asked |= {"text": _piped() if text == "-" else text, "format": _format_of(out)}
+    asked |= {"ground": "transparent"} if transparent else {}
+    with _asking(url, api_key, patience) as client:
+        ink = _written(client, asked)
         out.write_bytes(ink.content())
     typer.echo(f"{out}, seed {ink.seed}", err=True)
     for line in ink.unreadable:
@@ -230,6 +251,25 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(str(error))
 
 
+def _format_of(out: Path) -> str:
+    """The format that the longest ending of a file's name stands for."""
+    endings = [ending for ending in _FORMATS if out.name.lower().endswith(ending)]
+    if not endings:
+        raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
+    return _FORMATS[max(endings, key=len)]
+
+
+def _written(client: Client, asked: dict[str, Any]) -> Page:
+    """The page that was asked for, once all of it has come; how far it is is shown meanwhile."""
+    console, ink = Console(stderr=True), Page(asked["format"])
+    with Progress(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("writing", total=None)
+        for event in client.write(**asked):
+            ink.add(event)
+            bar.update(task, total=ink.characters, completed=ink.written)
+    return ink
+
+
 def _piped() -> str:
     """Standard input as it is, line ends too."""
     try:
@@ -259,21 +299,3 @@ def _told(verdict: dict[str, Any] | None) -> str:
         f"error {verdict['max_error']:.1e} of {verdict['bound']:.1e} in {verdict['steps']} steps"
     )
     return f"ok, {error}" if verdict["ok"] else f"failed: {verdict['detail']}"
-
-
-def _sheet(page: str | None) -> str | dict[str, float] | None:
-    """A size by its name, or as it is asked for in mm."""
-    if page is None or "x" not in page:
-        return page
-    try:
-        width, height = map(float, page.split("x"))
-    except ValueError as error:
-        raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
-    return {"width": width, "height": height}
-
-
-def _json(option: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option} is no JSON: {error}") from error

@@ -25,6 +25,7 @@ from service import logs
 from service.app import create_app
 from service.catalogue import Models
 from service.http.guard import is_loopback
+from service.memory import settle
 from service.settings import Settings
 
 _ROOT = Path(__file__).parents[1]
@@ -59,7 +60,9 @@ def application(chosen: Replicas) -> serve.Application:
     def build() -> FastAPI:
         logs.set_up(settings)
         sys.setswitchinterval(_SWITCH_S)
-        return create_app(settings)
+        app = create_app(settings)
+        app.state.models.on_settled = settle
+        return app
 
     class Evenkeel:
         """One replica: its models prove themselves before it is asked anything."""

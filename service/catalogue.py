@@ -10,7 +10,7 @@ import logging
 import os
 import time
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -80,7 +80,8 @@ class Models:
         self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
     ) -> None:
         self.stopping = False
-        self.changes = 0  # how often a model has been swapped, or has ended
+        # Called where models have come to stay or have gone: at the start, and after a change.
+        self.on_settled: Callable[[], None] = lambda: None
         self._settings = settings
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
@@ -181,6 +182,7 @@ class Models:
         """
         while not all(model.engine.attested.is_set() for model in self):
             await asyncio.sleep(_LOOK_S)
+        self.on_settled()
         async with self._changing:
             await self._compare()
 
@@ -269,7 +271,7 @@ class Models:
         if model is not place.model:
             self._retire(place)
             place.model, place.name = model, model.name
-            self.changes += 1
+            self.on_settled()
             self._metrics.reloads.labels(place.name, "ok").inc()
             log.info("%s: serves %s", place.name, model.fingerprint)
             await self._compare()
@@ -318,7 +320,7 @@ class Models:
             await asyncio.sleep(_LOOK_S)
         self._leaving.remove(engine)
         del engine  # the last that holds its sessions
-        self.changes += 1
+        self.on_settled()
         await asyncio.to_thread(give_back)
 
 

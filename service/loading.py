@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from service.artifact import Artifact, ArtifactError
-from service.engine.crowd import Crowd, share_cores
+from service.engine.crowd import Crowd, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import measure_pace
-from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
-from service.engine.threads import fastest_runner, usable_cores
+from service.engine.runtime import Runner, Runtime, choose_runtime
+from service.engine.threads import fastest_runners, usable_cores
 from service.kind import ServiceKind
 from service.metrics import Metrics
 from service.models import ServedModel
@@ -44,9 +44,9 @@ class Loader:
 
         Raises `ArtifactError`.
         """
-        runner, chosen = self._runner(artifact, like or self._runtime)
+        made, chosen = self._made(artifact, like or self._runtime)
         seat = self._crowd.seat(chosen.threads)
-        shared = partial(share_cores, artifact, chosen, seat, self._crowd.cores)
+        another = partial(sharing, artifact, chosen, seat)
         kind = self._kinds[artifact.manifest.kind]
         codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge)
         allowed = self._settings.allow_unproved
@@ -59,13 +59,13 @@ class Loader:
             return attest_on is not None and attest_on(runner)
 
         model.engine = Engine(
-            shared(runner),
+            another(made),
             self._metrics.of_engine(artifact.name),
             limits=Limits.of(self._settings),
             attest=attested,
             measure=partial(measure_pace, artifact),
             name=artifact.name,
-            another=lambda: shared(make_runner(artifact, chosen)),
+            another=another,
             seat=seat,
         )
         return model
@@ -81,7 +81,8 @@ class Loader:
             raise ArtifactError(f"{model.artifact.folder}: {why}")
 
     @staticmethod
-    def _runner(artifact: Artifact, runtime: Runtime) -> tuple[Runner, Runtime]:
+    def _made(artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:
+        """Runners that choosing the number of threads has made, by those, and the runtime."""
         if runtime.provider == "cpu" and runtime.threads == 0:
-            return fastest_runner(artifact, runtime)
-        return make_runner(artifact, runtime), runtime
+            return fastest_runners(artifact, runtime)
+        return {}, runtime

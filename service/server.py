@@ -60,11 +60,11 @@ class Server(uvicorn.Server):
             )
         )
         self._models: Models = app.state.models
+        self._models.on_settled = settle
         self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
         self._settings = settings
         self._told_s: float | None = None
-        self._settled: int | None = None  # after so many changes of models
 
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
@@ -80,9 +80,6 @@ class Server(uvicorn.Server):
         self._models.stopping = True
 
     async def on_tick(self, counter: int) -> bool:
-        if self._models.ready and self._settled != self._models.changes:
-            self._settled = self._models.changes
-            settle()
         delay_s = self._settings.shutdown_delay_s
         if self._told_s is not None and time.monotonic() - self._told_s >= delay_s:
             self._sessions.end()  # uvicorn would close their sockets without a word

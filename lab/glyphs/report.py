@@ -4,7 +4,6 @@ and the same characters of real ink, where EVENKEEL_DATA has it.
 """
 
 import argparse
-import os
 import string
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -93,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
 def real_ink(saved: Path | None) -> list[Judged]:
     """Lines of held-out writers and their isolated marks, from a file or `EVENKEEL_DATA`; none
     where neither is given."""
-    if saved is None and "EVENKEEL_DATA" not in os.environ:
+    corpus = held_out.corpus_if_any(saved, marks=True)
+    if corpus is None:
         return []
-    corpus = held_out.corpus(saved, marks=True)
     _, validation = corpus.split(held_out.VALIDATION_FRACTION)
     return real_lines(validation) + marks_among_words(validation)
 

@@ -40,6 +40,13 @@ def corpus(saved: Path | None, marks: bool = False) -> PenCorpus:
     return read_pens(Path(os.environ["EVENKEEL_DATA"], _FOLDER), Tally(), marks)
 
 
+def corpus_if_any(saved: Path | None, marks: bool = False) -> PenCorpus | None:
+    """The same; None where there is neither a file nor data. Raises `ValueError`."""
+    if saved is None and "EVENKEEL_DATA" not in os.environ:
+        return None
+    return corpus(saved, marks)
+
+
 def identity(ink: Ink) -> str:
     """What the list calls a line: by what levelling and scaling do not change."""
     strokes, points = int(ink.offsets[:, 2].sum()), len(ink.offsets) // _POINTS

@@ -5,7 +5,6 @@ lines that end in letters with a dot or a bar, cut off by either rule.
 """
 
 import argparse
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +33,6 @@ from lab.legibility.write_ink import Hand, Pen, Written
 from service.artifact import load_artifact
 from service.ink.measure import measure
 from service.ink.model import stored_hands
-from training.ink.prepare import Ink
 
 RESULTS = Path("docs", "results")
 SHEET = Path("docs", "ink-pages.png")
@@ -88,7 +86,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
     reader = tesseract_version()
-    people = _people(options.pens)
+    people = held_out.corpus_if_any(options.pens)
     pen = Pen(options.artifact)
     hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
     begin = [hands[page % len(hands)] for page in range(PAGES)]
@@ -101,8 +99,10 @@ def run(options: argparse.Namespace) -> int:
         Goal("cut", ends.cut_by_rule / ends.lines, MOST_CUT),
     ]
     strays = {"pages": of_pages(_with_texts(anchored))}
-    if people is not None:
-        strays["people"] = of_people(people)
+    if people is None:
+        print("EVENKEEL_DATA is not set: pages are not held against people's lines")
+    else:
+        strays["people"] = of_people(people.inks)
         goals += [
             Goal(name, getattr(strays["pages"], name) / getattr(strays["people"], name), MOST_STRAY)
             for name in ("slant_degrees", "size")
@@ -116,14 +116,6 @@ def run(options: argparse.Namespace) -> int:
     plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], SHEET)
     print(f"written to {RESULTS / 'ink-pages.json'} and {SHEET}")
     return 0 if all(goal.met for goal in goals) else 1
-
-
-def _people(saved: Path | None) -> list[Ink] | None:
-    """The lines of all writers, if there is data. Raises `ValueError`."""
-    if saved is None and "EVENKEEL_DATA" not in os.environ:
-        print("EVENKEEL_DATA is not set: pages are not held against people's lines")
-        return None
-    return held_out.corpus(saved).inks
 
 
 def _with_texts(pages: Sequence[Sequence[Written]]) -> Iterator[list[tuple[str, Offsets]]]:

@@ -6,12 +6,12 @@ spend half of both on that, and leave the event loop nothing.
 """
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from contract.golden import Arrays
 from service.artifact import Artifact
-from service.engine.runtime import Runner, Runtime, ScanRunner
+from service.engine.runtime import Runner, Runtime, ScanRunner, make_runner
 
 
 class Crowd:
@@ -44,6 +44,11 @@ class Seat:
         """Whether its threads and those of the others at work are more than there are cores."""
         return self._crowd.wanted - self._taken + self._threads > self._crowd.cores
 
+    @property
+    def fewer(self) -> int:
+        """How many threads it has to do with then."""
+        return max(1, self._crowd.cores // 2)
+
     def take(self) -> None:
         self._change(self._threads)
 
@@ -74,11 +79,16 @@ class SharingRunner:
         return runner.run(slots, steps, row, filtered=filtered)
 
 
-def share_cores(
-    artifact: Artifact, runtime: Runtime, seat: Seat, cores: int, runner: Runner
+def sharing(
+    artifact: Artifact, runtime: Runtime, seat: Seat, made: Mapping[int, Runner] | None = None
 ) -> Runner:
-    """A runner of a model that steps back while others are at work, if it has threads to spare."""
-    fewer = max(1, cores // 2)
-    if not isinstance(runner, ScanRunner) or runtime.threads <= fewer:
-        return runner
-    return SharingRunner(runner, ScanRunner(artifact, replace(runtime, threads=fewer)), seat)
+    """The runner of a model, which steps back while others are at work if it has threads to spare.
+    Those that are `made` already, by their threads, need not be made again."""
+    made = made or {}
+    wide = made.get(runtime.threads) or make_runner(artifact, runtime)
+    fewer = replace(runtime, threads=seat.fewer)
+    if not isinstance(wide, ScanRunner) or runtime.threads <= fewer.threads:
+        return wide
+    narrow = made.get(fewer.threads) or make_runner(artifact, fewer)
+    assert isinstance(narrow, ScanRunner)
+    return SharingRunner(wide, narrow, seat)

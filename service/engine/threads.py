@@ -3,7 +3,7 @@
 import logging
 import math
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -58,14 +58,15 @@ def _quota(group: Path) -> Iterator[float]:
             yield quota / period
 
 
-def fastest_runner(
+def fastest_runners(
     artifact: Artifact,
     runtime: Runtime,
     *,
     cores: int | None = None,
     step_s: Callable[[Artifact, Runner], float] | None = None,
-) -> tuple[Runner, Runtime]:
-    """The runner of one model with one thread, or two, four and so on while more are faster.
+) -> tuple[Mapping[int, Runner], Runtime]:
+    """Runners of one model with one thread, two, four and so on while more are faster, by their
+    threads, and the runtime of the fastest.
 
     More than a small model can use are slower, and so are more than the neighbours leave free.
     `step_s` measures a runner; None takes the `usable_cores`, and the time of one row's step.
@@ -73,15 +74,15 @@ def fastest_runner(
     cores = cores or usable_cores()
     step_s = step_s or partial(median_step_s, rows=1, runs=_RUNS)
     best = replace(runtime, threads=1)
-    runner = make_runner(artifact, best)
-    taken_s = {1: step_s(artifact, runner)}
+    runners = {1: make_runner(artifact, best)}
+    taken_s = {1: step_s(artifact, runners[1])}
     while best.threads < cores:
         more = replace(best, threads=min(2 * best.threads, cores))
         other = make_runner(artifact, more)
         taken_s[more.threads] = step_s(artifact, other)
         if taken_s[more.threads] > _GAIN * taken_s[best.threads]:
             break
-        runner, best = other, more
+        runners[more.threads], best = other, more
     measured = ", ".join(f"{n}: {s * 1e6:.0f}" for n, s in taken_s.items())
     log.info("%s: %d threads of %d (µs a step: %s)", artifact.name, best.threads, cores, measured)
-    return runner, best
+    return runners, best

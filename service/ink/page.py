@@ -114,7 +114,8 @@ class Page:
                     marks.follow(piece.offsets, points, piece.characters)
                     if piece.finish_reason is not None:
                         points = np.concatenate([points, marks.drawn()])
-                    points[:, 1] += baseline.below_px(points[:, 0])
+                    if self.layout.wander:
+                        points[:, 1] += baseline.below_px(points[:, 0])
                     points = points.round(DECIMALS)
                     line.points.append(points)
                     line.finish_reason = piece.finish_reason

@@ -1,6 +1,7 @@
 """The command `evenkeel` against a real service: what it prints, writes and exits with."""
 
 import fcntl
+import inspect
 import json
 import os
 import re
@@ -15,7 +16,8 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from clients.command import main
+from clients.command import main, write
+from service.ink.schemas import HandwritingRequest
 from tests.clients.scripted import Scripted, refusal, scripted
 from tests.service.serving import listening, settings
 
@@ -137,6 +139,22 @@ def test_paper_is_what_is_asked_for(url: str, tmp_path: Path) -> None:
         assert out.read_bytes() == expected.content
     refused = _evenkeel(url, "write", "a", "-o", "a.svg", "--page", "axb")
     assert (refused.exit_code, "axb" in refused.output) == (2, True)
+
+
+def test_how_ink_looks_is_what_is_asked_for(url: str, tmp_path: Path) -> None:
+    out = tmp_path / "a.svg"
+    words = ("--width", "500", "--line-height", "40", "--stroke-width", "3", "--thinning", "0.5")
+    words += ("--wander", "0.1", "--color", "#123456", "--bias", "2", "--style", "upright")
+    _out(url, "write", "Even keel", "-o", str(out), "--seed", "3", *words)
+    look = {"width": 500, "line_height": 40, "stroke_width": 3, "thinning": 0.5, "wander": 0.1}
+    body = look | {"color": "#123456", "bias": 2, "style": "upright", "seed": 3}
+    assert out.read_text() == _whole(url, "handwriting", text="Even keel", **body).text
+
+
+def test_every_option_of_write_is_a_field_of_the_request_or_its_own() -> None:
+    options = set(inspect.signature(write).parameters)
+    own = {"context", "out", "transparent", "url", "api_key", "patience"}
+    assert options - own <= set(HandwritingRequest.model_fields)
 
 
 def test_the_best_draw_is_asked_for_and_an_unreadable_line_is_told(

@@ -72,7 +72,15 @@ def measure(
     """Each share of the capacity for so long, of text and of text beside ink; one caller beside
     another."""
     gc.disable()  # thousands of replies are kept: looking at them all made the driver 59 ms late
-    url = service.url("")
+    try:
+        yield from _measure(service.url(""), seconds, capacity_s, shares)
+    finally:
+        gc.enable()
+
+
+def _measure(
+    url: str, seconds: float, capacity_s: float, shares: Sequence[float]
+) -> Iterator[Found]:
     rows: dict[str, list[OfferRow]] = {"overload": [], "beside": []}
     for table, works in (("overload", [TEXT]), ("beside", [TEXT, INK])):
         capacity = uvloop.run(capacity_per_s(url, works, capacity_s))

@@ -3,7 +3,7 @@
 import ctypes
 import gc
 import sys
-import time
+import threading
 import weakref
 from collections.abc import Iterator
 from pathlib import Path
@@ -75,13 +75,10 @@ def test_what_has_settled_is_looked_at_no_more_and_freed_all_the_same() -> None:
 def test_a_server_settles_when_it_is_ready_and_after_every_change(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settled: list[float] = []
-    monkeypatch.setattr(server, "settle", lambda: settled.append(time.monotonic()))
-    with listening(settings(artifacts)) as (url, app):
+    settled: list[int] = []
+    monkeypatch.setattr(server, "settle", lambda: settled.append(threading.get_ident()))
+    with listening(settings(artifacts)) as (url, _):
         assert eventually(lambda: len(settled) == 1)
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()
-        # The new model serves, and then the old one ends.
-        assert eventually(lambda: app.state.models.changes == 2)
-        ended_s = time.monotonic()
-        assert eventually(lambda: settled[-1] > ended_s)
-        assert len(settled) <= 3
+        # The new model serves, and then the old one has ended.
+        assert eventually(lambda: len(settled) == 3)

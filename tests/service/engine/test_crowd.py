@@ -10,7 +10,7 @@ import pytest
 from contract.golden import Arrays
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.crowd import Crowd, SharingRunner, share_cores
+from service.engine.crowd import Crowd, SharingRunner, sharing
 from service.engine.runtime import Runner, Runtime, ScanRunner, SlotRunner, stack_rows
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 from tests.service.serving import eventually, running, settings
@@ -48,7 +48,7 @@ def test_nobody_steps_back_while_there_are_cores_for_all(
 
 def test_bits_are_the_same_whoever_runs_and_whenever_that_changes(artifacts: Path) -> None:
     artifact, crowd = load_artifact(artifacts / "letters"), Crowd(cores=2)
-    shared = share_cores(artifact, _TWO, crowd.seat(2), 2, ScanRunner(artifact, _TWO))
+    shared = sharing(artifact, _TWO, crowd.seat(2))
     assert isinstance(shared, SharingRunner)
     ran = _watched(shared)
     alone = ScanRunner(artifact, replace(_TWO, threads=1))
@@ -94,10 +94,16 @@ def test_a_model_that_fits_beside_another_keeps_its_one_runner(
     artifacts: Path, threads: int, cores: int
 ) -> None:
     artifact, runtime = load_artifact(artifacts / "letters"), replace(_TWO, threads=threads)
-    runner = ScanRunner(artifact, runtime)
-    assert share_cores(artifact, runtime, Crowd(cores).seat(threads), cores, runner) is runner
-    slots = SlotRunner(artifact, replace(_TWO, runner="slots"))
-    assert share_cores(artifact, _TWO, Crowd(2).seat(2), 2, slots) is slots
+    assert type(sharing(artifact, runtime, Crowd(cores).seat(threads))) is ScanRunner
+    slots = replace(_TWO, runner="slots")
+    assert type(sharing(artifact, slots, Crowd(2).seat(2))) is SlotRunner
+
+
+def test_what_was_made_already_is_not_made_again(artifacts: Path) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    made = {n: ScanRunner(artifact, replace(_TWO, threads=n)) for n in (1, 2)}
+    shared = sharing(artifact, _TWO, Crowd(2).seat(2), made)
+    assert list(shared.parts) == [made[2], made[1]]
 
 
 def test_an_engine_has_its_seat_while_it_has_work() -> None:

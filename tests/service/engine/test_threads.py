@@ -7,7 +7,7 @@ import pytest
 
 from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runner, Runtime
-from service.engine.threads import fastest_runner, usable_cores
+from service.engine.threads import fastest_runners, usable_cores
 from tests.service.serving import running, settings
 
 _RUNTIME = Runtime("cpu", "scan", 0, 4)
@@ -40,9 +40,10 @@ def test_threads_are_added_while_they_make_it_faster(
     artifacts: Path, cores: int, seconds: tuple[float, ...], threads: int
 ) -> None:
     artifact, watch = load_artifact(artifacts / "letters"), Watch(*seconds)
-    runner, runtime = fastest_runner(artifact, _RUNTIME, cores=cores, step_s=watch)
+    runners, runtime = fastest_runners(artifact, _RUNTIME, cores=cores, step_s=watch)
     assert runtime.threads == threads
-    assert runner is watch.runners[-1 if threads == cores else -2]
+    assert runners[threads] is watch.runners[-1 if threads == cores else -2]
+    assert runners[1] is watch.runners[0]
     assert len(watch.runners) == len(seconds)
 
 
