@@ -114,9 +114,9 @@ def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> N
     assert eventually(lambda: _idle(service))
 
 
-def _give_up(url: str, body: dict[str, Any]) -> None:
-    """Ask for a whole response and hang up after half a second."""
-    hasty = httpx.Timeout(60, read=0.5)
+def _give_up(url: str, body: dict[str, Any], after_s: float = 0.5) -> None:
+    """Ask for a whole response and hang up."""
+    hasty = httpx.Timeout(60, read=after_s)
     with pytest.raises(httpx.ReadTimeout):
         httpx.post(f"{url}/v1/completions", json=body, timeout=hasty)
 
@@ -126,8 +126,11 @@ def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
 ) -> None:
     url, service = server
     before = service.metric("steps_total")
-    _give_up(url, _body(n=16))
-    assert service.metric("steps_total") > before
+    with ThreadPoolExecutor(1) as pool:
+        left = pool.submit(_give_up, url, _body(n=16), after_s=3.0)
+        assert eventually(lambda: service.metric("requests_running") == 16)
+        assert eventually(lambda: service.metric("steps_total") > before)
+        left.result()
     assert eventually(lambda: _idle(service))
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from service.metrics import Metrics
 from tests.service.engine.scripted import Call, ScriptedRunner, engine
 from tests.service.serving import eventually
 
@@ -25,6 +26,11 @@ def _call(loop: _Loop, **spec: int) -> Call:
     call = Call(**spec)
     call.job.then = loop.lying.append
     return call
+
+
+def _running(metrics: Metrics) -> float | None:
+    labels = {"model": "scripted"}
+    return metrics.registry.get_sample_value("evenkeel_requests_running", labels)
 
 
 @pytest.fixture
@@ -60,6 +66,16 @@ def test_what_comes_meanwhile_joins_the_next_chunk() -> None:
         loop.take()
         assert eventually(lambda: len(runner.runs) == 2)
         assert runner.runs[1].slots == (0, 1)
+
+
+@pytest.mark.usefixtures("patient")
+def test_who_has_been_answered_runs_no_more_by_the_metric_though_it_was_not_taken_yet() -> None:
+    metrics, loop = Metrics(), _Loop()
+    with engine(ScriptedRunner(_SCRIPT), metrics=metrics) as running:
+        call = _call(loop, max_tokens=3)
+        running.submit([call.job])
+        call.result()
+        assert _running(metrics) == 0
 
 
 def test_nobody_who_takes_nothing_holds_it_up_for_ever() -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import hypothesis
+import numpy as np
 import pytest
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
@@ -186,6 +187,8 @@ def test_any_frames(
     for opcode, payload in _exchange(wire, [*first, *frames, _frame(8, b"\x03\xe8")], waits):
         if opcode == 1:
             answers.validate(json.loads(payload))
+        elif opcode == 2:
+            assert np.isfinite(np.frombuffer(payload, "<f4")).all()
         elif opcode == 8:
             assert not payload or struct.unpack(">H", payload[:2])[0] in _CLOSES
         else:
