@@ -69,8 +69,8 @@ class Ports(Strict):
 class Graphs(Strict):
     """A graph without the options that leave symbols out, and one with them if it has any."""
 
-    plain: str
-    filtered: str | None = None
+    plain: Name
+    filtered: Name | None = None
 
     def files(self) -> dict[str, str]:
         """The names of both by what they are."""

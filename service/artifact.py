@@ -75,7 +75,7 @@ class Artifact:
             with safe_open(self.folder / name, framework="numpy") as file:
                 return {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
         except (OSError, SafetensorError) as error:
-            raise ArtifactError(f"{self.folder}: {name}: {error}") from error
+            raise ArtifactError(f"{self.folder}: {name}: {_short(error)}") from error
 
 
 def load_artifact(folder: Path) -> Artifact:
