@@ -33,6 +33,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"; at most 128 choices$",
         r"^logprobs of \d+ at ",
         r"^state is not a token of this service",
+        r"^state knows its line: ",
         r"^style is .* it must be made-up, a token of this service",
         r"^model .* is of kind .*, which cannot do this$",
         r"this model writes printable ASCII and Latin letters with accents$",
