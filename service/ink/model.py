@@ -13,7 +13,8 @@ from service.state import Moment, StateCodec
 
 
 class InkModel(ServedModel):
-    """`styles` are the stored hands by id, `looks` the measures of those that were asked for."""
+    """`styles` are the stored hands by id, `looks` the measures of those that were asked for, and
+    `previews` their drawings, each with the fingerprint of whatever chose it."""
 
     def __init__(
         self, artifact: Artifact, runtime: Runtime, codec: StateCodec[Any], *, allow_unproved: bool
@@ -21,6 +22,7 @@ class InkModel(ServedModel):
         super().__init__(artifact, runtime, codec, allow_unproved=allow_unproved)
         self.styles = stored_hands(artifact, self.manifest)
         self.looks: dict[str, Measures] = {}
+        self.previews: dict[str, tuple[str | None, str]] = {}
 
     @property
     def manifest(self) -> InkManifest:

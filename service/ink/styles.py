@@ -12,7 +12,7 @@ from service.catalogue import Models
 from service.errors import InvalidRequest, UnknownModel, UnknownStyle
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
-from service.ink.best import only_judge
+from service.ink.best import Judge, only_judge
 from service.ink.described import Made, StoredList
 from service.ink.measure import Measures
 from service.ink.model import InkModel
@@ -54,6 +54,15 @@ async def preview(request: Request, style: str) -> Response:
     is a model that reads."""
     models: Models = request.app.state.models
     model, judge = _model_of(models, style), only_judge(models)
+    by = None if judge is None else judge.fingerprint
+    if style not in model.previews or model.previews[style][0] != by:
+        model.previews[style] = by, await _drawn(model, style, judge)
+    return Response(
+        model.previews[style][1], 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml"
+    )
+
+
+async def _drawn(model: InkModel, style: str, judge: Judge | None) -> str:
     body = HandwritingRequest(
         text=_PREVIEW_TEXT,
         style=style,
@@ -66,7 +75,7 @@ async def preview(request: Request, style: str) -> Response:
     async with aclosing(page.write()) as portions:
         async for _ in portions:
             pass
-    return Response(page.svg(), 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
+    return page.svg()
 
 
 @router.post("/v1/styles", responses=_MADE)

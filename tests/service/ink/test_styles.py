@@ -70,6 +70,26 @@ def test_a_preview_is_the_most_legible_of_four_draws(ink: InkService) -> None:
     assert first < len(HANDS)  # else nothing was chosen
 
 
+def test_a_preview_is_drawn_once_for_everybody_and_again_when_its_judge_is_another(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn() -> tuple[str, float]:
+        before = ink.metric("steps_total", model="scrawl")
+        text = ink.client.get("/v1/styles/hasty/preview.svg").text
+        return text, ink.metric("steps_total", model="scrawl") - before
+
+    chosen, _ = drawn()
+    assert drawn() == (chosen, 0)
+    monkeypatch.setattr("service.ink.styles.only_judge", lambda models: None)
+    unchosen, steps = drawn()
+    assert steps > 0
+    assert unchosen == drawn()[0]
+    monkeypatch.undo()
+    again, steps = drawn()
+    assert again == chosen
+    assert steps > 0
+
+
 @pytest.mark.parametrize("style", ["nobody", "..%2Fupright", "%F0%9F%A6%8A"])
 def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
     ink: InkService, style: str
