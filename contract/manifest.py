@@ -26,6 +26,7 @@ class Strict(BaseModel):
 # Of a file in the folder, and of a model in a path of the service.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 _LARGEST_PORT = 1 << 20
+_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127  # of float32
 _MOST_FILES = 32
 _Size = Annotated[int, Field(ge=1, le=_LARGEST_PORT)]
 
@@ -42,9 +43,12 @@ class Port(Strict):
     def _check(self) -> Self:
         if math.prod(self.shape) > _LARGEST_PORT:
             raise ValueError(f"{self.name} has more than {_LARGEST_PORT} numbers a row")
-        if self.dtype != "float32" and not (
-            self.initial.is_integer() and abs(self.initial) < 1 << 53
-        ):
+        size, whole = abs(self.initial), self.initial.is_integer()
+        if self.dtype == "float32":
+            fits = size <= _LARGEST_FLOAT or math.isinf(size)
+        else:
+            fits = whole and size < 1 << 53
+        if not fits:
             raise ValueError(f"{self.name} is initially {self.initial}, which is no {self.dtype}")
         return self
 

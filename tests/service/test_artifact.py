@@ -328,6 +328,8 @@ def test_an_odd_manifest_is_refused(copy: Path, key: str, value: object) -> None
         ("initial", "NaN"),
         ("initial", 0.5),
         ("initial", 1e300),
+        ("initial", 3.5e38),
+        ("initial", -3.5e38),
         ("name", "h0"),
         ("name", "h0_after"),
         ("dtype", "float64"),
