@@ -10,6 +10,7 @@ import resource
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -151,7 +152,7 @@ def test_any_manifest_is_refused_or_loads(whole: Path) -> None:
             if chance.random() < 0.2:
                 del table[key]
             else:
-                table[key] = chance.choice([*_ODD, float("nan"), float("inf")])
+                table[key] = deepcopy(chance.choice([*_ODD, float("nan"), float("inf")]))
         path.write_text(json.dumps(manifest))
         if (artifact := _outcome(whole)) is None:
             refused += 1
