@@ -47,8 +47,12 @@ def _sheet(page: str) -> str | dict[str, float]:
 
 
 def _hand(style: str) -> Any:
-    """A hand by its name, or the strokes and their text that are in a file."""
-    return _json("--style", Path(style).read_text()) if Path(style).is_file() else style
+    """A hand by its name or token, or the strokes and their text that are in a file."""
+    try:
+        content = Path(style).read_text()
+    except (OSError, ValueError):  # none, or its name is too long for one, as that of a token
+        return style
+    return _json("--style", content)
 
 
 Url = Annotated[

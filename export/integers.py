@@ -14,7 +14,8 @@ import onnx_ir as ir
 from numpy.typing import NDArray
 from torch import nn
 
-from models.quantized import LARGEST_INPUT, integer_matrices
+from contract.integers import LARGEST_INPUT
+from models.quantized import integer_matrices
 
 # On x86 onnxruntime has fast kernels for unsigned inputs alone, on CUDA for signed ones alone.
 _MIDDLE = {False: np.array(128, np.uint8), True: np.array(0, np.int8)}

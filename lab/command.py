@@ -78,7 +78,7 @@ def run_task(
     name: str, norms: list[str] | None, seeds: int | None, out: Path, *, quick: bool
 ) -> None:
     """Train what is missing, then write results and pictures. Those of `--quick` show nothing and
-    stay with its runs."""
+    stay with its runs, and so do those of a part, unless told."""
     from lab.compare import RUNS, Laboratory, carry_out, forget
     from lab.curves import plot
     from lab.outcome import outcome
@@ -93,6 +93,7 @@ def run_task(
         forget(one, runs)
     else:
         source = _source(plans[0])
+        out = runs if (norms or seeds) and out == RESULTS else out
     torch.set_num_threads(1)  # more of them would wait for each other
     workers = 1 if quick else min(_MOST_WORKERS, os.cpu_count() or 1)
     found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)

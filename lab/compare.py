@@ -103,9 +103,12 @@ class Laboratory:
         if not (folder / RESULT).exists():
             self._train(recipe, folder, keep=keep)
         found = json.loads((folder / RESULT).read_text())
-        recipe_then = found.pop("recipe")
-        if recipe_then != _plain(asdict(recipe)):
-            raise ValueError(f"{folder} is of a run with another recipe; remove it to run this one")
+        of_then = {"recipe": found.pop("recipe"), "data": found["data"]}
+        of_now = {"recipe": _plain(asdict(recipe)), "data": _plain(self.facts)}
+        if other := [what for what in of_now if of_then[what] != of_now[what]]:
+            raise ValueError(
+                f"{folder} is of a run with another {other[0]}; remove it to run this one"
+            )
         return Run(**found)
 
     def trained(self, norm: str, seed: int) -> LabTask:

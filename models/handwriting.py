@@ -16,7 +16,8 @@ from contract.alphabets import ALPHABET, WINDOW_SYMBOLS
 from contract.mixture import outputs_of
 from models.cells import CELLS, CellKind, State
 from models.norms import NormKind
-from models.quantized import LARGEST_INPUT, Precision, check_precision, round_matrices
+from contract.integers import LARGEST_INPUT
+from models.quantized import Precision, check_precision, round_matrices
 from models.stack import Dropout, Stack
 from models.window import SoftWindow
 

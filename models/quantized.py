@@ -24,8 +24,6 @@ Model = TypeVar("Model", bound=nn.Module)
 
 # Two products of an unsigned byte and such a weight fit 16 bits: CPUs without VNNI add them there.
 LARGEST_WEIGHT = 64
-# Inputs that are no hidden units are this large at most; a product takes larger ones for this.
-LARGEST_INPUT = 256.0
 
 
 def integers(weight: Tensor) -> tuple[Tensor, Tensor]:

@@ -62,7 +62,8 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.models = models
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
-    app.state.sessions = online.Sessions(settings.idle_timeout_s)
+    sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
+    models.on_leaving = sessions.leave
     _add_routes(app)
     handle_errors(app)
     _add_guards(app, settings)

@@ -30,6 +30,7 @@ from service.settings import Settings
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.05  # between two looks at whether anybody still holds a model
+_LAST_WORDS_S = 1.0  # of sessions, to whoever reads them
 S = TypeVar("S", bound=ServedModel)
 State = Literal["ready", "loading", "failed", "unloaded"]
 Look = frozenset[tuple[str, int, int, int, int]]
@@ -82,6 +83,8 @@ class Models:
         self.stopping = False
         # Called where models have come to stay or have gone: at the start, and after a change.
         self.on_settled: Callable[[], None] = lambda: None
+        # Called with the engine of a model that has gone, before it is stopped.
+        self.on_leaving: Callable[[Engine], None] = lambda engine: None
         self._settings = settings
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
@@ -114,8 +117,12 @@ class Models:
             model.engine.start()
 
     def stop(self) -> None:
-        """Stop every engine, those that are about to end as well."""
-        for engine in self._engines():
+        """Stop every engine, those that are about to end as well. One that is stuck keeps none of
+        the others from their last words."""
+        engines = self._engines()
+        for engine in engines:
+            engine.tell_to_stop()
+        for engine in engines:
             engine.stop()
 
     @property
@@ -312,9 +319,14 @@ class Models:
         task.add_done_callback(self._tasks.discard)
 
     async def _end(self, engine: Engine, held: "weakref.ref[ServedModel]") -> None:
-        until_s = time.monotonic() + self._settings.drain_timeout_s
-        while held() is not None and time.monotonic() < until_s:
-            await asyncio.sleep(_LOOK_S)
+        async def let_go(within_s: float) -> None:
+            until_s = time.monotonic() + within_s
+            while held() is not None and time.monotonic() < until_s:
+                await asyncio.sleep(_LOOK_S)
+
+        await let_go(self._settings.drain_timeout_s)
+        self.on_leaving(engine)
+        await let_go(_LAST_WORDS_S)
         await asyncio.to_thread(engine.stop)
         while engine.stalled_s:  # one that is stuck stays among those that leave, for `/livez`
             await asyncio.sleep(_LOOK_S)

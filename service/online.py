@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from contract.golden import Arrays
+from service.engine.engine import Engine
 from service.engine.jobs import GivenSteps, run_steps
 from service.models import ServedModel
 from service.state import Edge, Moment
@@ -26,6 +27,7 @@ class Online(ABC):
 
     def __init__(self, model: ServedModel, moment: Moment[Any], row: Arrays) -> None:
         self.steps = moment.drawn
+        self.ran = 0  # steps, whether or not it has come further by them
         self.seed = moment.seed
         self.told = moment.told()
         self._begun = moment
@@ -34,6 +36,11 @@ class Online(ABC):
         self._row = row
         self._pending = model.artifact.manifest.ports.state[0].name
         self._ahead = moment.edge.ahead
+
+    @property
+    def engine(self) -> Engine:
+        """That of the model it follows."""
+        return self._model.engine
 
     @abstractmethod
     async def answer(self, message: Any) -> dict[str, Any]:
@@ -80,8 +87,11 @@ class Online(ABC):
         """The outputs of the steps, and what they emitted."""
         inputs = {"forced": forced, "force": force} | self._noise(len(force))
         job = GivenSteps(self._state, self._row, inputs, wants_state=True)
-        if not self._model.engine.run_now(job):
-            await run_steps(self._model.engine, [job])
+        try:
+            if not self.engine.run_now(job):
+                await run_steps(self.engine, [job])
+        finally:
+            self.ran += len(force) - job.steps_wanted()
         self._state, self._ahead = job.state, True
         self.steps += len(force)
         outputs = job.outputs

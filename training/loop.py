@@ -36,6 +36,7 @@ class Progress:
     elapsed_s: float = 0.0
     best_loss: float = math.inf
     best_update: int = 0
+    due: float | None = None  # the mean training loss before a validation that is yet to be done
 
 
 class Trainer:
@@ -69,7 +70,7 @@ class Trainer:
         if (run / CHECKPOINT).exists():
             self._restore()
         run.mkdir(parents=True, exist_ok=True)
-        self._forget_rows_after(self.progress.update)
+        self._forget_rows_after(self.progress.update - (self.progress.due is not None))
 
     def run(self) -> dict[str, Tensor]:
         """Train; return the averaged weights of the best validation."""
@@ -86,20 +87,23 @@ class Trainer:
             mininterval=1.0,
         )
         try:
+            if self.progress.due is not None:
+                self._validate(self.progress.due)
             while not self._finished():
                 losses = []
                 # Up to the next validation, which a resumed run has at the same updates.
                 left = every - self.progress.update % every
                 for _ in range(min(left, self.total_updates - self.progress.update)):
-                    losses.append(self._update())
-                    self.progress.elapsed_s = time.monotonic() - began
-                    bar.update()
                     if time.monotonic() - saved > self.config.save_every_s:
                         self.save()
                         saved = time.monotonic()
+                    losses.append(self._update())
+                    self.progress.elapsed_s = time.monotonic() - began
+                    bar.update()
                     if self._out_of_time():
                         break
                 train_loss = torch.stack(losses).mean().item()
+                self.progress.due = train_loss
                 self._validate(train_loss)
                 bar.set_postfix(train=f"{train_loss:.3f}", best=f"{self.progress.best_loss:.4f}")
         finally:
@@ -206,8 +210,10 @@ class Trainer:
     def _validate(self, train_loss: float) -> None:
         live = {n: p.detach().clone() for n, p in self.parameters.items()}
         self._load(self.average)
-        loss = self.task.validate()
-        self._load(live)
+        try:
+            loss = self.task.validate()
+        finally:
+            self._load(live)  # of a run that is interrupted here as well
         progress = self.progress
         if loss < progress.best_loss:
             progress.best_loss, progress.best_update = loss, progress.update
@@ -223,6 +229,7 @@ class Trainer:
             } | self.figures()
             with (self.run_dir / LOG).open("a") as log:
                 log.write(json.dumps(row) + "\n")
+        progress.due = None
 
     def _averaged_model(self) -> dict[str, Tensor]:
         return {n: t.clone() for n, t in (self.average | self.buffers).items()}

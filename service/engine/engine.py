@@ -77,11 +77,15 @@ class Engine:
         """Start the thread; it attests the model first and is ready if that succeeds."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End every job with an error and wait for the thread, if it is not stuck in a run."""
+    def tell_to_stop(self) -> None:
+        """Have the thread end every job with an error, and itself; `stop` waits for that."""
         with self._wake:
             self._stopping = True
             self._wake.notify()
+
+    def stop(self) -> None:
+        """End every job with an error and wait for the thread, if it is not stuck in a run."""
+        self.tell_to_stop()
         self._thread.join(_PATIENCE_S)
         if self._thread.is_alive():
             self._end_all(NotReady("the model is stuck"), states_known=False)

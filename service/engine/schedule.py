@@ -133,8 +133,10 @@ class Schedule:
         return total
 
     def has_room(self, caller: str, count: int, size: int) -> bool:
-        """Whether so many more may wait in a queue of `size`, of which each caller has a share."""
-        if len(self.waiting) + count <= size:
+        """Whether so many more may wait in a queue of `size`, of which each caller has a share.
+        Those that free slots take at once do not wait."""
+        free = self._width - len(self.slots)
+        if len(self.waiting) + count <= size + free:
             return True
         waiting = Counter(ticket.caller for ticket in self.waiting)
         return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))

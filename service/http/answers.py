@@ -39,18 +39,22 @@ class _Post:
 
     def send(self, deliver: Callable[[], None]) -> None:
         """Have this called on the loop."""
+        loop = self._loop()
+        if loop is None or loop.is_closed():
+            return  # and nobody is there to take it
         with self._lock:
             self._lying.append(deliver)
             first = len(self._lying) == 1
-        loop = self._loop()
-        if first and loop is not None:
-            loop.call_soon_threadsafe(self._deliver)
+        if first:
+            with suppress(RuntimeError):  # it has closed meanwhile
+                loop.call_soon_threadsafe(self._deliver)
 
     def after(self, call: Callable[[], None]) -> None:
         """Have this called once all that lies there has been delivered; here and now if nothing
         does."""
+        loop = self._loop()
         with self._lock:
-            lies = bool(self._lying)
+            lies = bool(self._lying) and loop is not None and not loop.is_closed()
             if lies:
                 self._lying.append(call)
         if not lies:

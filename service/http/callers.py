@@ -65,9 +65,16 @@ class Account:
         """End a request."""
         self._running -= 1
 
+    def renew(self, key: Key) -> None:
+        """Take the key as its file has it now. Another limit begins with a minute's worth."""
+        if key.bytes_per_minute != self.key.bytes_per_minute:
+            self._left_bytes, self._filled_s = float(key.bytes_per_minute or 0), time.monotonic()
+        self.key = key
+
     def charge(self, count: int) -> None:
         """Take bytes out that were read or written."""
-        self._left_bytes -= count
+        if self.key.bytes_per_minute is not None:
+            self._left_bytes -= count
 
     def check(self) -> None:
         """Raises `TooManyRequests` if no bytes are left; it says when there will be."""
@@ -125,7 +132,7 @@ class Callers:
             raise Unauthorized("this service wants an API key: Authorization: Bearer KEY")
         name, key = found
         account = self._accounts.setdefault(name, Account(name, key))
-        account.key = key
+        account.renew(key)
         return account
 
     def _by_address(self, scope: Scope) -> Caller:

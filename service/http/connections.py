@@ -42,6 +42,7 @@ _LINGER_S = 1.0
 _LEAST_READ_BYTES = 32 * 1024
 _UNSENT_BYTES = 128 * 1024
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
+ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
 
 class Gate:
@@ -282,6 +283,12 @@ class WebSocketConnection(_Watched, WebSocketsSansIOProtocol):
             self.gate.refused(error)
             self.transport.write(_written(error))
             self.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        # A session that answers does not listen meanwhile.
+        if (leave := getattr(self, "scope", {}).get("state", {}).get(ON_LOST)) is not None:
+            leave()
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text":

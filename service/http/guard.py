@@ -65,7 +65,7 @@ class Guard:
         asks_only = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         if asks_only or origin is None or origin in self._origins:
             return None
-        if urlsplit(origin).netloc.lower() == host.lower():
+        if _place(origin) == host.lower():
             return None
         return Forbidden(f"{origin!r} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
 
@@ -79,6 +79,14 @@ def _with_policy(send: Send) -> Send:
         await send(message)
 
     return guarded
+
+
+def _place(origin: str) -> str | None:
+    """Host and port of an Origin header."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return None
 
 
 def _name(host: str) -> str:

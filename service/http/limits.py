@@ -9,6 +9,9 @@ from service.errors import BodyTooLarge, RequestTimeout
 from service.http.errors import refuse
 
 
+_MOST_DIGITS = 20  # of a length that is one
+
+
 class BodyLimit:
     """Refuses a body over the limit, by its declared length or while it arrives, and one that has
     not arrived `timeout_s` after it was asked for."""
@@ -22,7 +25,8 @@ class BodyLimit:
             await self._app(scope, receive, send)
             return
         declared = dict(scope["headers"]).get(b"content-length", b"0")
-        if declared.isdigit() and int(declared) > self._limit:
+        # Of digits without end Python makes no number.
+        if declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > self._limit):
             await refuse(BodyTooLarge(self._message()), scope, receive, send)
             return
         seen = 0

@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 from fastapi import APIRouter, WebSocket, WebSocketDisconnect
@@ -13,10 +14,12 @@ from pydantic_core import to_json
 
 from service.catalogue import Models
 from service.engine import terms
+from service.engine.engine import Engine
 from service.errors import InvalidRequest, ServiceError
 from service.frames import packed
 from service.http import record
 from service.http.callers import Account
+from service.http.connections import ON_LOST
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
@@ -37,7 +40,8 @@ class Sessions:
     def __init__(self, idle_timeout_s: float) -> None:
         self._idle_timeout_s = idle_timeout_s
         self._open: set[asyncio.Task[Any]] = set()
-        self._waits: set[asyncio.Timeout] = set()
+        self._waits: dict[asyncio.Timeout, Engine | None] = {}
+        self._left: WeakSet[Engine] = WeakSet()
         self._ending = False
 
     def __len__(self) -> int:
@@ -55,21 +59,31 @@ class Sessions:
             for wait in self._waits:
                 wait.reschedule(0)
 
-    @property
-    def why(self) -> tuple[int, str]:
+    def leave(self, engine: Engine) -> None:
+        """The same for those who follow a model that another takes the place of, or none."""
+        self._left.add(engine)
+        for wait, followed in self._waits.items():
+            if followed is engine:
+                wait.reschedule(0)
+
+    def why(self, engine: Engine | None) -> tuple[int, str]:
         """Code and reason of the end of a session whose wait has timed out."""
         if self._ending:
             return _SERVICE_RESTART, "the service is stopping"
+        if engine in self._left:
+            return _SERVICE_RESTART, "the model is being replaced"
         return _GOING_AWAY, f"no message came for {self._idle_timeout_s} s"
 
-    async def message(self, socket: WebSocket) -> Any:
-        """What comes next: JSON, or bytes. Raises `InvalidRequest` for text that is no JSON."""
-        async with asyncio.timeout(0 if self._ending else self._idle_timeout_s) as wait:
-            self._waits.add(wait)
+    async def message(self, socket: WebSocket, engine: Engine | None = None) -> Any:
+        """What comes next to a session that follows the model of this engine: JSON, or bytes.
+        Raises `InvalidRequest` for text that is no JSON."""
+        over = self._ending or engine in self._left
+        async with asyncio.timeout(0 if over else self._idle_timeout_s) as wait:
+            self._waits[wait] = engine
             try:
                 message = await socket.receive()
             finally:
-                self._waits.discard(wait)
+                del self._waits[wait]
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message["code"], message.get("reason"))
         if (frame := message.get("bytes")) is not None:
@@ -90,8 +104,16 @@ class _Addressed(BaseModel):
 async def online(socket: WebSocket) -> None:
     """Follow a caller until it leaves, breaks a rule, or the service ends."""
     sessions: Sessions = socket.app.state.sessions
-    if (task := asyncio.current_task()) is not None:
-        sessions.add(task)
+    task, gone = asyncio.current_task(), False
+    assert task is not None
+    sessions.add(task)
+
+    def leave() -> None:
+        nonlocal gone
+        gone = True
+        task.cancel()
+
+    socket.scope["state"][ON_LOST] = leave
     with suppress(WebSocketDisconnect):
         await socket.accept()
         try:
@@ -102,16 +124,22 @@ async def online(socket: WebSocket) -> None:
             await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
         except ServiceError as error:
             await _refuse(socket, error)
+        except asyncio.CancelledError:
+            if not gone:
+                raise
+            while (await socket.receive())["type"] != "websocket.disconnect":
+                pass  # said before it left
 
 
 async def _follow(socket: WebSocket, sessions: Sessions) -> None:
     session: Online | None = None
     with suppress(TimeoutError):
         opening = await sessions.message(socket)
+        terms.agree(socket.app.state.settings.deadline_s)
         session, kind, facts = await _open(socket.app.state.models, opening)
         await socket.send_text(json.dumps(facts))
         while True:
-            message = await sessions.message(socket)
+            message = await sessions.message(socket, session.engine)
             terms.agree(socket.app.state.settings.deadline_s)
             if message == _ASKS_FOR_STATE:
                 answer = {"state": session.token(), "step": session.steps}
@@ -124,7 +152,7 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
             else:  # writes 256 numbers in a sixth of the time of json.dumps
                 await socket.send_text(to_json(answer, fallback=_rounded).decode())
     state = {} if session is None else {"state": session.token()}
-    code, why = sessions.why
+    code, why = sessions.why(None if session is None else session.engine)
     await socket.send_text(json.dumps({"closing": why} | state))
     await socket.close(code)
 
@@ -162,9 +190,11 @@ def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
         yield
         return
     account.check()
-    before = session.steps
-    yield
-    account.charge(session.steps - before)
+    before = session.ran
+    try:
+        yield
+    finally:
+        account.charge(session.ran - before)
 
 
 async def _refuse(socket: WebSocket, error: ServiceError) -> None:

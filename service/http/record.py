@@ -27,6 +27,8 @@ ABORT = "abort"  # the client left
 CLIENT_CLOSED_REQUEST = 499  # nobody reads it; nginx's number for the log
 _ACCEPTED = 101  # the status of a WebSocket that is open
 _LOST = (1006, 1005)  # codes of a WebSocket that nobody closed
+_CODES = range(1000, 1016)  # of the protocol; others are a client's own, which count as one
+_OWN_CODE = 3000
 _VALID_ID = re.compile(r"[!-~]{1,128}")
 _ID_HEADER = b"x-request-id"
 _NO_ROUTE = "other"
@@ -214,7 +216,8 @@ def _watched(receive: Receive, record: Record) -> Receive:
         elif message["type"] == "websocket.disconnect" and not record.complete:
             # A connection that was lost has no reason, whatever code the server makes up for it.
             lost = message["code"] in _LOST and "reason" not in message
-            record.status, record.complete = _LOST[0] if lost else message["code"], not lost
+            code = message["code"] if message["code"] in _CODES else _OWN_CODE
+            record.status, record.complete = _LOST[0] if lost else code, not lost
         return message
 
     return received

@@ -8,6 +8,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from service.catalogue import Models
 from service.errors import NotReady, UnknownModel
+from service.http import record
 from service.http.cards import Attestation, Card, Cards, Health
 from service.http.described import BUSY, RETRY_AFTER, TEXT, Responses, fails
 
@@ -93,6 +94,7 @@ async def list_models(request: Request) -> dict[str, Any]:
 async def attest(request: Request, name: str) -> dict[str, Any]:
     """Replay the golden vectors now, in the queue like any request, and return the verdict."""
     verdict = await request.app.state.models[name].attest_now()
+    record.current().pay(verdict.steps)
     description: dict[str, Any] = verdict.describe()
     return description
 

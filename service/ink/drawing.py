@@ -14,7 +14,7 @@ _Draw = Callable[[Page], str | bytes]
 
 
 def _for_plotters(write: Callable[..., str]) -> _Draw:
-    return lambda page: write(page.strokes(), page.layout, len(page.lines))
+    return lambda page: write([line.strokes() for line in page.lines], page.layout)
 
 
 _GROUNDS = {"white": "white", "transparent": None}

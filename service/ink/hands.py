@@ -13,6 +13,7 @@ from contract.strokes import LONGEST_OFFSET, offsets
 from contract.strokes import measure as measure_strokes
 from service.engine.jobs import GivenSteps, run_steps
 from service.errors import InvalidRequest, StateMismatch
+from service.http import record
 from service.http.answers import Exchange
 from service.ink.letters import written
 from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row_of
@@ -72,7 +73,10 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     }
     row = row_of(text, start.edge, model.manifest, bias=0.0)
     job = GivenSteps(start.state, row, steps, wants_state=True)
-    await run_steps(model.engine, [job])
+    try:
+        await run_steps(model.engine, [job])
+    finally:
+        record.current().pay(len(known) - job.steps_wanted())
     hand = at_end(hand_after(start, text, known, job.state, drawn=0))
     looks = measure(known, len(text))
     advance = _ADVANCE + _ADVANCE_OF_INK * looks.units_per_character

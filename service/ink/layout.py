@@ -7,7 +7,7 @@ from typing import Literal
 from contract.alphabets import LONGEST_LINE
 
 MM_PER_PX = 25.4 / 96  # that of CSS
-SHORTEST_LINE = 8  # characters; narrower pages get lines that may cross their right edge
+SHORTEST_LINE = 2  # characters: one and a hyphen
 _MARGIN = 0.5  # of a line height, unless it is given
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders
 # Of the width between margins: no hand keeps to its average advance, and what few lines are longer
@@ -62,10 +62,11 @@ class Layout:
 
     @property
     def characters_per_line(self) -> int:
-        """The longest line that may be asked of the model, in characters."""
+        """The longest line that may be asked of the model, in characters; fewer than a text can be
+        broken into where the page has no room."""
         room_px = (self.width_px - 2 * self.margin_px) * _ROOM
         characters = math.floor(room_px / (self.units_per_character * self.px_per_unit))
-        return min(max(characters, SHORTEST_LINE), LONGEST_LINE)
+        return min(characters, LONGEST_LINE)
 
     def height_px(self, lines: int) -> float:
         """The height of a page of `lines` lines, or of all sheets that they take."""
@@ -89,7 +90,8 @@ class Layout:
 
 
 def break_text(text: str, longest: int) -> list[str]:
-    """The lines of a text, none longer than `longest` characters, 2 or more.
+    """The lines of a text, none longer than `longest` characters, `SHORTEST_LINE` or
+    more.
 
     Lines end where the text's own do and otherwise at spaces, as evenly as the fewest lines can be
     filled; a word longer than a line is divided, by its own hyphens if it has any. Spaces that

@@ -20,7 +20,7 @@ MARKS = frozenset((
 # Letters that Unicode does not take apart, though people write them as a letter and a bar.
 _BARRED = {"ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l", "Ł": "L"}
 _FOLDED = {
-    "'": "‘’‚‛‹›ʼ′`´",
+    "'": "‘’‚‛‹›ʼ′´",
     '"': "“”„‟«»″",
     "-": "‐‑‒–—―−",
     " ": "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"
@@ -37,17 +37,19 @@ _FOLDS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 
 def fold(text: str) -> str:
     """The text with curly quotes, dashes, spaces of all widths, ellipses, ligatures, sharp s and
-    wide forms as plain characters, and every letter with its marks as one character."""
-    return unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
+    wide forms as plain characters, and every letter with its marks as one character, if Unicode
+    has that."""
+    plain = unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
+    return unicodedata.normalize("NFC", plain)  # a wide letter may have a mark after it
 
 
 @lru_cache(maxsize=1024)  # asked several times of every character of a page
 def apart(letter: str) -> tuple[str, str]:
     """The base of a letter and its marks, none if it is not one that can be composed."""
-    if letter in _BARRED:
-        return _BARRED[letter], BAR
     decomposed = unicodedata.normalize("NFD", letter)
     base, marks = decomposed[0], decomposed[1:]
+    if base in _BARRED:
+        base, marks = _BARRED[base], BAR + marks
     # A base that is no letter keeps its marks: nobody would know what was meant.
     if MARKS.issuperset(marks) and base.isascii() and base.isalpha():
         return base, marks

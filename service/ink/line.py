@@ -199,7 +199,9 @@ class InkLine(Generation[InkPiece]):
 
     def _moment_after(self, state: Arrays) -> Moment[InkEdge]:
         ink = self._ink[: self._read]
-        return hand_after(self.moment, self._in_sight, ink, state, drawn=self._read)
+        hand = hand_after(self.moment, self._in_sight, ink, state, drawn=self._read)
+        # The window of a line that was cut off stands before texts that come later.
+        return at_end(hand) if self._finish_reason == "length" else hand
 
     def _next_piece(self) -> InkPiece:
         return InkPiece(character=self._piece.character)

@@ -1,5 +1,6 @@
 """A handwriting model followed point by point over `/v1/online`."""
 
+import math
 import secrets
 from typing import Annotated, Any
 
@@ -9,6 +10,7 @@ from pydantic import Field
 from contract.alphabets import LONGEST_TEXT
 from contract.ending import Ending
 from contract.golden import Arrays
+from contract.integers import LARGEST_INPUT
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
@@ -47,7 +49,7 @@ class InkSaid(RequestBody):
 
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
     """Begin a session in the hand it asks for."""
-    text = written(opening.text, model.manifest)
+    text = written(opening.text, model.manifest).replace("\n", " ")  # of one line alone
     moment = await _start(model, opening)
     row = row_of(text, moment.edge, model.manifest, opening.bias)
     px_per_unit = opening.line_height / model.manifest.ink.units_per_line
@@ -92,6 +94,7 @@ class OnlineInk(Online):
         self._ended = hand.ended
         self._ending = Ending(hand.reach)
         self._normals = InkNoise(moment.seed, moment.choice)
+        self._farthest = LARGEST_INPUT if model.manifest.precision == "int8" else math.inf
 
     async def answer(self, message: Any) -> dict[str, Any]:
         match InkSaid.model_validate(message):
@@ -109,6 +112,7 @@ class OnlineInk(Online):
         place = np.array([x, y], np.float64)
         offset = np.zeros(2) if self._at is None else (place - self._at) / self._scale
         self._at = place
+        offset = np.clip(offset, -self._farthest, self._farthest)
         sent = np.array([[*offset, up]], np.float32)
         self._ending.follow(sent)
         outputs = await self._read(sent)

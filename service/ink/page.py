@@ -15,7 +15,7 @@ from service.errors import InvalidRequest
 from service.http.answers import Exchange
 from service.ink import hands
 from service.ink.best import Best, Judge, best_of
-from service.ink.layout import Layout, break_text
+from service.ink.layout import SHORTEST_LINE, Layout, break_text
 from service.ink.letters import written
 from service.ink.line import InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
@@ -112,8 +112,9 @@ class Page:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
-                    if piece.finish_reason is not None:
-                        points = np.concatenate([points, marks.drawn()])
+                    if piece.finish_reason is not None and len(drawn := marks.drawn()):
+                        points[-1:, 2] = 1  # of a line that was cut off the pen may be down
+                        points = np.concatenate([points, drawn])
                     if self.layout.wander:
                         points[:, 1] += baseline.below_px(points[:, 0])
                     points = points.round(DECIMALS)
@@ -180,8 +181,8 @@ class Page:
 
     @property
     def text(self) -> str:
-        """The text as it is broken into lines."""
-        return "\n".join(line.text for line in self.lines)
+        """What is written, as it is broken into lines."""
+        return "\n".join(line.text for line in self.asked)
 
     def strokes(self) -> list[np.ndarray]:
         """All strokes `(k, 2)`, line after line."""
@@ -237,7 +238,13 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     units = model.manifest.ink
     advance = moment.edge.advance or units.units_per_character
     layout = body.layout(units.units_per_line, advance)
-    lines = break_text(text, layout.characters_per_line)
+    longest = layout.characters_per_line
+    if longest < SHORTEST_LINE:
+        raise InvalidRequest(
+            f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px beside each other, "
+            f"too few for two characters of a line of {layout.line_height_px:g}", "line_height",
+        )  # fmt: skip
+    lines = break_text(text, longest)
     if not any(lines[body.first_line :]):
         last = max(number for number, line in enumerate(lines) if line)
         raise InvalidRequest(

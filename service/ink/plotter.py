@@ -2,7 +2,8 @@
 
 A px is that of CSS, 1/96 of an inch. Ink that would leave the page stays at its edge, for there
 may be nothing for a pen to stand on, and coordinates below 0 stop some machines.
-Shapes: `k` points of one stroke, x and y.
+Several sheets are plotted one after the other, and the machine waits between two. Lines are lists of
+their strokes. Shapes: `k` points of one stroke, x and y.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,51 +25,58 @@ _LINE_MM = 0.4  # in the drawing alone: a pen is as wide as it is
 Strokes = Sequence[NDArray[np.float64]]
 
 
-def to_hpgl(strokes: Strokes, layout: Layout, lines: int) -> str:
-    """HP-GL, from the lower left corner of the page, y up, with pen 1."""
+def to_hpgl(lines: Sequence[Strokes], layout: Layout) -> str:
+    """HP-GL, from the lower left corner of each sheet, y up, with pen 1."""
     commands = ["IN", "SP1"]
-    for stroke in _from_below(strokes, layout, lines):
-        places = np.rint(stroke * HPGL_UNITS_PER_MM).astype(int)
-        first, *rest = (f"{x},{y}" for x, y in places.tolist())
-        commands += [f"PU{first}", "PD" + ",".join(rest or [first])]
+    for sheet, strokes in enumerate(_from_below(lines, layout)):
+        commands += ["PU0,0", "PG"] if sheet else []
+        for stroke in strokes:
+            places = np.rint(stroke * HPGL_UNITS_PER_MM).astype(int)
+            first, *rest = (f"{x},{y}" for x, y in places.tolist())
+            commands += [f"PU{first}", "PD" + ",".join(rest or [first])]
     return ";\n".join([*commands, "PU0,0", "SP0", ""])
 
 
-def to_gcode(strokes: Strokes, layout: Layout, lines: int) -> str:
-    """G-code in absolute mm, from the lower left corner of the page, y up; Z is the pen."""
+def to_gcode(lines: Sequence[Strokes], layout: Layout) -> str:
+    """G-code in absolute mm, from the lower left corner of each sheet, y up; Z is the pen."""
     up, down = f"G0 Z{UP_MM}", f"G1 Z{DOWN_MM} F{FEED_MM_PER_MINUTE}"
     commands = ["G21", "G90", "G94", up]
-    for stroke in _from_below(strokes, layout, lines):
-        first, *rest = (f"X{x:.{_MM_DECIMALS}f} Y{y:.{_MM_DECIMALS}f}" for x, y in stroke.tolist())
-        commands += [f"G0 {first}", down, *(f"G1 {place}" for place in rest), up]
+    for sheet, strokes in enumerate(_from_below(lines, layout)):
+        commands += ["G0 X0 Y0", "M0"] if sheet else []
+        for stroke in strokes:
+            first, *rest = (
+                f"X{x:.{_MM_DECIMALS}f} Y{y:.{_MM_DECIMALS}f}" for x, y in stroke.tolist()
+            )
+            commands += [f"G0 {first}", down, *(f"G1 {place}" for place in rest), up]
     return "\n".join([*commands, "G0 X0 Y0", "M2", ""])
 
 
-def to_plotter_svg(strokes: Strokes, layout: Layout, lines: int) -> str:
-    """SVG of the page's size in mm: an open path of straight lines for each stroke, alone."""
-    width_mm, height_mm = _page_mm(layout, lines).round(_MM_DECIMALS).tolist()
+def to_plotter_svg(lines: Sequence[Strokes], layout: Layout) -> str:
+    """SVG in mm of all sheets below each other: an open path of straight lines for each stroke,
+    alone."""
+    size_mm = np.array([layout.width_px, layout.height_px(len(lines))]) * MM_PER_PX
+    width_mm, height_mm = size_mm.round(_MM_DECIMALS).tolist()
     drawing = drawsvg.Drawing(width_mm, height_mm)
     drawing.width, drawing.height = f"{width_mm}mm", f"{height_mm}mm"
     ink = drawsvg.Group(fill="none", stroke=layout.color, stroke_width=_LINE_MM)
-    for stroke in _on_page(strokes, layout, lines):
+    for stroke in _within(size_mm, [stroke for line in lines for stroke in line]):
         first, *rest = (f"{x:.{_MM_DECIMALS}f},{y:.{_MM_DECIMALS}f}" for x, y in stroke.tolist())
         ink.append(drawsvg.Path(f"M{first} L" + " ".join(rest or [first])))
     drawing.append(ink)
     return str(drawing.as_svg())
 
 
-def _page_mm(layout: Layout, lines: int) -> NDArray[np.float64]:
-    """Width and height, `(2,)`."""
-    return np.array([layout.width_px, layout.height_px(lines)]) * MM_PER_PX
+def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
+    """The strokes `(k, 2)` of each sheet in mm, y up."""
+    sheets = layout.sheets(len(lines))
+    height_px = layout.height_px(len(lines)) / len(sheets)
+    size_mm = np.array([layout.width_px, height_px]) * MM_PER_PX
+    for number, sheet in enumerate(sheets):
+        top = 0, number * height_px
+        strokes = [stroke - top for line in sheet for stroke in lines[line]]
+        yield [stroke * (1, -1) + (0, size_mm[1]) for stroke in _within(size_mm, strokes)]
 
 
-def _on_page(strokes: Strokes, layout: Layout, lines: int) -> Iterator[NDArray[np.float64]]:
-    """Each stroke `(k, 2)` in mm, y down."""
-    page_mm = _page_mm(layout, lines)
-    return (np.clip(stroke * MM_PER_PX, 0, page_mm) for stroke in strokes)
-
-
-def _from_below(strokes: Strokes, layout: Layout, lines: int) -> Iterator[NDArray[np.float64]]:
-    """Each stroke `(k, 2)` in mm, y up."""
-    height_mm = _page_mm(layout, lines)[1]
-    return (stroke * (1, -1) + (0, height_mm) for stroke in _on_page(strokes, layout, lines))
+def _within(size_mm: NDArray[np.float64], strokes: Strokes) -> Strokes:
+    """The strokes `(k, 2)` in mm, none of them beyond the paper's size `(2,)`."""
+    return [np.clip(stroke * MM_PER_PX, 0, size_mm) for stroke in strokes]

@@ -65,6 +65,8 @@ PAGES = {
 }
 _SHEET_MARGIN_MM = 15.0
 _LEAST_ROOM_PX = 160  # between the margins, as a page has at least
+_LAYS_OUT = {"width", "line_height", "page", "margin"}
+_SHORTEST_USUAL = 8  # characters of a line in the widest hand, where the page is as it usually is
 
 
 class PageOptions(RequestBody):
@@ -176,6 +178,7 @@ def least(body: dict[str, Any]) -> tuple[str | None, int] | None:
         return None
     word = next(iter(text.split()), "")
     # Nobody's lines are too short for this word, or else it is divided, maybe at its first hyphen.
-    divided = len(word) > SHORTEST_LINE
-    characters = min(len(word), 2 if divided and "-" in word else SHORTEST_LINE)
+    shortest = SHORTEST_LINE if _LAYS_OUT & body.keys() else _SHORTEST_USUAL
+    divided = len(word) > shortest
+    characters = min(len(word), SHORTEST_LINE if divided and "-" in word else shortest)
     return (name, USUAL_POINTS_PER_CHARACTER * characters) if characters else None

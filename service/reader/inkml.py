@@ -3,6 +3,7 @@
 from xml.etree import ElementTree
 
 from service.errors import InvalidRequest
+from service.reader.schemas import MOST_POINTS
 
 _NAMESPACE = "{http://www.w3.org/2003/InkML}"
 
@@ -20,12 +21,14 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     except (ElementTree.ParseError, ValueError) as error:
         raise InvalidRequest(f"inkml is no XML: {error}", "inkml") from error
     channels = [c.get("name", "") for c in root.iter() if _tag(c) == "channel"] or ["X", "Y"]
-    if "X" not in channels or "Y" not in channels:
-        raise InvalidRequest("inkml has no channels X and Y", "inkml")
     # A document may name a format more than once; all its traces have the first.
     width = next((i for i in range(1, len(channels)) if channels[i] in channels[:i]), len(channels))
+    if not {"X", "Y"}.issubset(channels[:width]):
+        raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
     traces = [t.text or "" for t in root.iter() if _tag(t) == "trace"]
+    if (points := sum(t.count(",") + 1 for t in traces)) > MOST_POINTS:
+        raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")
     return [_points(trace, x, y, width) for trace in traces if trace.strip()]
 
 

@@ -3,6 +3,7 @@
 Shapes: n points, N pieces.
 """
 
+import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from service.state import Edge, Moment
 
 # How high over the baseline most people begin a line, in units: for a line whose place is unknown.
 _FIRST_HEIGHT = 2.5
+_SHORT = 64  # points
 _KEPT = 1000  # characters of the text: a line has fewer, a session no end
 
 
@@ -53,7 +55,10 @@ class OnlineReader(Online):
                 pass
             case _:
                 raise InvalidRequest("a message to this model has either point or points")
-        settled = await self.read(self.trace(points))
+        # Cutting long ink takes a while, and others are being served meanwhile.
+        long = len(points) > _SHORT
+        pieces = await asyncio.to_thread(self.trace, points) if long else self.trace(points)
+        settled = await self.read(pieces)
         ahead = await self.ahead()
         self._text = (self._text + text_of(settled))[-_KEPT:]
         shown = [*described(settled, settled=True), *described(ahead, settled=False)]
@@ -65,12 +70,13 @@ class OnlineReader(Online):
         Raises `InvalidRequest` for ink that is far too large for its line.
         """
         stroke: list[Point] = []
-        pieces = [np.zeros((0, PIECE), np.float32)]
+        pieces, count = [np.zeros((0, PIECE), np.float32)], 0
         for x, y, up in points:
             stroke.append(self.on_line(x, y))
             if up > 0:
                 pieces.append(self._tracer.follow(stroke, lifted=True))
-                require_few(sum(map(len, pieces)))
+                count += len(pieces[-1])
+                require_few(count)
                 stroke = []
         if stroke:
             pieces.append(self._tracer.follow(stroke, lifted=False))

@@ -40,15 +40,18 @@ async def read(body: ReadRequest, request: Request) -> dict[str, Any]:
     terms.shorten(body.deadline_s)
     record.current().model = model.name
     line = OnlineReader(model, _begin(model, body))
-    before = line.steps
-    strokes = body.strokes if body.inkml is None else _of_inkml(body.inkml)
-    assert strokes is not None, "one of the two is there"
     # Cutting long ink takes a while, and others are being served meanwhile.
+    strokes = body.strokes
+    if body.inkml is not None:
+        strokes = await asyncio.to_thread(_of_inkml, body.inkml)
+    assert strokes is not None, "one of the two is there"
     on_a_line = body.line_height is not None or body.state is not None
     pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
-    settled = await line.read(pieces)
-    ahead = await line.ahead()
-    record.current().pay(line.steps - before)
+    try:
+        settled = await line.read(pieces)
+        ahead = await line.ahead()
+    finally:
+        record.current().pay(line.ran)
     answer = {
         "id": f"read-{secrets.token_hex(12)}",
         "object": "reading",

@@ -8,7 +8,8 @@ from service.http.fields import RequestBody, Text
 from service.ink.schemas import LineHeight, PenPoint, Place, Stroke, no_more_than
 from service.state import StatePolicy
 
-Strokes = Annotated[list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, 20_000)]
+MOST_POINTS = 20_000
+Strokes = Annotated[list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, MOST_POINTS)]
 STROKES: TypeAdapter[list[list[list[float]]]] = TypeAdapter(Strokes)
 
 

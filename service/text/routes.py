@@ -1,5 +1,6 @@
 """`POST /v1/completions`: OpenAI's completions, where a token is a byte, streamed or whole."""
 
+import asyncio
 import json
 import secrets
 import time
@@ -8,7 +9,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
+from pydantic_core import to_json
 
 from service.engine import terms
 from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
@@ -139,11 +141,15 @@ async def _whole(call: Call) -> Response:
         logprobs[number] += piece.logprobs
         if piece.last:
             ends[number] = piece
-    choices = []
-    for i, text in enumerate(texts):
-        listed = None if call.body.logprobs is None else _logprobs(logprobs[i], call.offsets(i))
-        choices.append(_choice(call, i, text, listed, ends[i]))
-    return JSONResponse(call.head() | {"choices": choices, "usage": call.usage()})
+    if call.body.logprobs is None:
+        listed: list[dict[str, Any] | None] = [None] * len(texts)
+    else:  # which takes a while, and others are being served meanwhile
+        offsets = map(call.offsets, range(len(texts)))
+        listed = await asyncio.to_thread(list, map(_logprobs, logprobs, offsets))
+    choices = [_choice(call, i, text, listed[i], ends[i]) for i, text in enumerate(texts)]
+    # A tenth of the time that json.dumps takes, which nobody else runs in.
+    content = to_json(call.head() | {"choices": choices, "usage": call.usage()})
+    return Response(content, media_type="application/json")
 
 
 async def _stream(call: Call) -> AsyncGenerator[str]:

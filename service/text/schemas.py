@@ -19,10 +19,12 @@ from service.text.completion import Sampling
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MAX_TOKENS = 16  # where a request does not say
 _MOST_STOPS = 16
+# Characters: while a stop string may have begun, the states since then are kept.
+_Stop = Annotated[Text, Field(max_length=256)]
 _MOST_METADATA = 16
 MOST_CHOICES = 128
-# Positions times the bytes listed at each: some 70 MB of numbers and their names.
-_MOST_LOGPROBS = 400_000
+# Positions times the bytes listed at each: some 20 MB of numbers and their names.
+_MOST_LOGPROBS = 140_000
 _TOKEN_IN_DIGITS = "^0*([0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"
 
 
@@ -82,7 +84,7 @@ class CompletionRequest(WorkRequest):
     ] = None
     n: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] = 1
     stop: Annotated[
-        Text | Annotated[list[Text], Field(max_length=_MOST_STOPS)] | None,
+        _Stop | Annotated[list[_Stop], Field(max_length=_MOST_STOPS)] | None,
         at_most(_MOST_STOPS, "stop strings"),
     ] = None
     echo: bool = False

@@ -2,7 +2,7 @@
 // processors put in place of plain characters is folded back.
 
 const FOLDED = {
-  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032\u0060\u00b4",
+  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032\u00b4",
   '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
   "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
   " ":
@@ -31,12 +31,12 @@ function folded(character) {
 /** The text with quotes, dashes, spaces, ligatures and wide forms as plain characters, and every
  *  letter with its marks as one character. */
 export const fold = (text) =>
-  Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("");
+  Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("").normalize("NFC");
 
 /** The base of a letter, if all marks on it can be drawn; the letter itself otherwise. */
 function baseOf(letter, marks) {
-  if (letter in BARRED && marks.includes(BAR)) return BARRED[letter];
-  const [base, ...on] = letter.normalize("NFD");
+  let [base, ...on] = letter.normalize("NFD");
+  if (base in BARRED) [base, on] = [BARRED[base], [BAR, ...on]];
   return /^[a-z]$/i.test(base) && on.every((mark) => marks.includes(mark)) ? base : letter;
 }
 

@@ -11,7 +11,13 @@ import pytest
 import torch
 
 from export.__main__ import main
-from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
+from tests.training.tiny import (
+    Interrupted,
+    stop_after,
+    stop_in_validation,
+    tensors,
+    tiny_recipe,
+)
 from training import checkpoint
 from training.loop import CHECKPOINT, LOG
 from training.run import carry_out
@@ -56,6 +62,24 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
     losses = [[json.loads(r)["validation_loss"] for r in log] for log in logs]
     assert losses[0] == losses[1]
+
+
+@pytest.mark.parametrize("which", ["first", "last"])
+def test_so_does_one_that_was_interrupted_while_it_was_validated(
+    corpus: Path, run: Path, tmp_path: Path, which: str
+) -> None:
+    count = len((run / LOG).read_text().splitlines())
+    with pytest.MonkeyPatch.context() as patch:
+        stop_in_validation(patch, 1 if which == "first" else count)
+        with pytest.raises(Interrupted):
+            carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    first, second = tensors(run), tensors(tmp_path / "tiny")
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
+    told = [[(r["update"], r["train_loss"], r["validation_loss"]) for r in map(json.loads, log)]
+            for log in logs]  # fmt: skip
+    assert told[0] == told[1]
 
 
 def test_what_was_killed_before_its_first_checkpoint_is_not_logged_twice(

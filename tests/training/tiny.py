@@ -63,3 +63,18 @@ def stop_after(monkeypatch: pytest.MonkeyPatch, updates: int) -> None:
         return whole(self)
 
     monkeypatch.setattr(Trainer, "_update", update)
+
+
+def stop_in_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
+    """Interrupt any training in the validation of this number, from 1."""
+    whole, count = Trainer._validate, iter(range(1, number + 1))
+
+    def stop() -> float:
+        raise Interrupted
+
+    def validate(self: Trainer, train_loss: float) -> None:
+        if next(count) == number:
+            monkeypatch.setattr(self.task, "validate", stop)
+        whole(self, train_loss)
+
+    monkeypatch.setattr(Trainer, "_validate", validate)
