@@ -39,8 +39,8 @@ class MemoryRow:
 
 @dataclass(frozen=True, slots=True)
 class WaitingRow:
-    """Requests in the queue, beside 32 that run: MB resident in all, connections included, and what
-    1,000 would add at that rate."""
+    """Requests in the queue of a service that refuses nobody, beside 32 that run: MB resident in
+    all, connections included, and what 1,000 would add at that rate."""
 
     waiting: int
     resident_mb: float
@@ -116,6 +116,9 @@ def _queue(artifacts: Path, waiting: int) -> WaitingRow:
     settings = {
         "EVENKEEL_QUEUE_SIZE": str(10 * (waiting + _SLOTS)),
         "EVENKEEL_SLOTS": str(_SLOTS),
+        # Nobody is refused because others would hold it up, or because all come from one address.
+        "EVENKEEL_MAX_WAIT_S": "1e9",
+        "EVENKEEL_MAX_CONNECTIONS": str(4 * (waiting + _SLOTS)),
     }
     with launch(SERVICE, artifacts=artifacts, settings=settings) as service:
         return asyncio.run(_fill(service, waiting))

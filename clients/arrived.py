@@ -37,7 +37,7 @@ class Arrived:
         self._check_model(event.get("system_fingerprint"))
         part = event["choices"][0] if event.get("choices") else event
         fresh = self._is_new(part)
-        # A service that stops also tells those how to go on who did not ask: of one choice, or line.
+        # Who did not ask for it is told as well when a service stops: of one choice, or one line.
         if "resume" in part and self._body["resume"]:
             self._body |= part["resume"]
             if "first_line" not in part["resume"]:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
 from contract.alphabets import ALPHABET, WINDOW_SYMBOLS
+from contract.integers import LARGEST_INPUT
 from contract.mixture import outputs_of
 from models.cells import CELLS, CellKind, State
 from models.norms import NormKind
-from contract.integers import LARGEST_INPUT
 from models.quantized import Precision, check_precision, round_matrices
 from models.stack import Dropout, Stack
 from models.window import SoftWindow

@@ -55,7 +55,10 @@ class Settings(BaseSettings):
         "auto", description="scan runs a chunk in one call, slots step by step; auto fits provider"
     )
     threads: int = Field(
-        0, ge=0, description="threads of a model's session; 0 takes the number that is fastest here; while other models work too, half of the cores at most"
+        0,
+        ge=0,
+        description="threads of a model's session; 0 takes the number that is fastest here; while "
+        "other models work too, half of the cores at most",
     )
     slots: int = Field(16, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")

@@ -8,7 +8,6 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.errors import BodyTooLarge, RequestTimeout
 from service.http.errors import refuse
 
-
 _MOST_DIGITS = 20  # of a length that is one
 
 

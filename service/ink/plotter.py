@@ -2,8 +2,8 @@
 
 A px is that of CSS, 1/96 of an inch. Ink that would leave the page stays at its edge, for there
 may be nothing for a pen to stand on, and coordinates below 0 stop some machines.
-Several sheets are plotted one after the other, and the machine waits between two. Lines are lists of
-their strokes. Shapes: `k` points of one stroke, x and y.
+Several sheets are plotted one after the other, and the machine waits between two. Lines are lists
+of their strokes. Shapes: `k` points of one stroke, x and y.
 """
 
 from collections.abc import Iterator, Sequence

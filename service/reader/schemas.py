@@ -9,7 +9,9 @@ from service.ink.schemas import LineHeight, PenPoint, Place, Stroke, no_more_tha
 from service.state import StatePolicy
 
 MOST_POINTS = 20_000
-Strokes = Annotated[list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, MOST_POINTS)]
+Strokes = Annotated[
+    list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, MOST_POINTS)
+]
 STROKES: TypeAdapter[list[list[list[float]]]] = TypeAdapter(Strokes)
 
 

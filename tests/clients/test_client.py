@@ -121,6 +121,30 @@ def test_an_error_event_with_a_token_is_gone_on_from(
     assert service.requests[1]["seed"] is None
 
 
+_STOPPED = {"message": "the service is stopping", "type": "server_error"}
+
+
+def test_a_token_that_was_not_asked_for_is_of_one_choice_alone(
+    service: Scripted, client_of_many: Client
+) -> None:
+    part = {"choices": [{"index": 0, "text": text_of(7)[:5]}]}
+    error = {"error": _STOPPED, "index": 0, "resume": resume_text(5)}
+    service.script = [streamed([part, error, "[DONE]"])]
+    texts = ([text_of(7, 0), text_of(7, 1)], 2)
+    assert _texts(client_of_many.complete(seed=7, n=2)) == texts
+    assert [request["n"] for request in service.requests] == [2, 2]
+
+
+def test_a_drawing_is_asked_for_again_from_its_first_line(
+    service: Scripted, client_of_many: Client
+) -> None:
+    begun = [{"lines": ["a"] * 3}, {"line": 0, "points": page_of(7)[0]}]
+    error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 1}}
+    service.script = [streamed([*begun, {"line": 0, "finish_reason": "stop"}, error, "[DONE]"])]
+    assert _page(client_of_many.write(seed=7, format="svg")) == (page_of(7), 1, 3)
+    assert [r.get("first_line", 0) for r in service.requests] == [0, 0]
+
+
 def test_an_error_of_the_request_is_told_at_once(service: Scripted) -> None:
     service.script = [refusal(400, kind="invalid_request_error")]
     with pytest.raises(Refused, match="told 400"):

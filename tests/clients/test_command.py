@@ -151,6 +151,14 @@ def test_how_ink_looks_is_what_is_asked_for(url: str, tmp_path: Path) -> None:
     assert out.read_text() == _whole(url, "handwriting", text="Even keel", **body).text
 
 
+def test_a_hand_is_asked_for_by_its_token(url: str, tmp_path: Path) -> None:
+    stroke = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
+    made = httpx.post(f"{url}/v1/styles", json={"strokes": stroke, "text": "ab"}).json()["style"]
+    out = tmp_path / "a.svg"
+    _out(url, "write", "keel", "-o", str(out), "--seed", "3", "--style", made)
+    assert out.read_text() == _whole(url, "handwriting", text="keel", seed=3, style=made).text
+
+
 def test_every_option_of_write_is_a_field_of_the_request_or_its_own() -> None:
     options = set(inspect.signature(write).parameters)
     own = {"context", "out", "transparent", "url", "api_key", "patience"}

@@ -15,6 +15,7 @@ import torch
 from safetensors.numpy import load_file
 from torch import nn
 
+from contract.integers import LARGEST_INPUT
 from export.__main__ import main
 from export.convert import convert, load_model, read_artifact
 from export.cuda import without_kernel
@@ -23,7 +24,7 @@ from export.kinds import KINDS
 from export.parity.report import Extent, Report, Served
 from export.parity.served import differing_bytes, read
 from export.verify import verify
-from models.quantized import LARGEST_INPUT, EightBits, settle
+from models.quantized import EightBits, settle
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runtime, ScanRunner, SlotRunner

@@ -9,11 +9,11 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.utils import parametrize
 
+from contract.integers import LARGEST_INPUT
 from models.handwriting import HandwritingConfig, HandwritingModel, Text
 from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
 from models.quantized import (
-    LARGEST_INPUT,
     LARGEST_WEIGHT,
     EightBits,
     as_floats,

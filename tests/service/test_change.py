@@ -9,8 +9,11 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
 
 from tests.service.altered import copy_of, edit_manifest, perturb
 from tests.service.changing import Changing, changing, process, replace_by
@@ -357,3 +360,34 @@ def test_a_hang_up_has_it_look_and_try_again(folder: Path, artifacts: Path) -> N
         assert service.text()[1] != before
         assert service.text(model="noise")[0] == service.text()[0]
         assert service.standing()["failed"] is None
+
+
+def test_a_session_is_told_that_its_model_goes_and_goes_on_with_the_next(folder: Path) -> None:
+    with changing(folder, drain_timeout_s=0) as service:
+        at = service.client.base_url.copy_with(scheme="ws", path="/v1/online")
+        with connect(str(at)) as idle, connect(str(at)) as expected:
+            for socket in (idle, expected):
+                socket.send(json.dumps({"model": "letters", "seed": 5}))
+                socket.recv(timeout=20)
+            first, second = ({"write": 7}, {"write": 20})
+            told = [_ask(socket, first) for socket in (idle, expected)]
+            assert told[0] == told[1]
+            whole = _ask(expected, second)
+            assert service.tell("reload").status_code == 200
+            last = json.loads(idle.recv(timeout=20))
+            assert last["closing"] == "the model is being replaced"
+            with pytest.raises(ConnectionClosed) as closed:
+                idle.recv(timeout=20)
+            assert closed.value.rcvd is not None
+            assert closed.value.rcvd.code == 1012
+        with connect(str(at)) as again:
+            again.send(json.dumps({"model": "letters", "state": last["state"]}))
+            again.recv(timeout=20)
+            assert _ask(again, second) == whole
+        assert eventually(lambda: not service.models._leaving)
+
+
+def _ask(socket: ClientConnection, message: dict[str, int]) -> dict[str, Any]:
+    socket.send(json.dumps(message))
+    answer: dict[str, Any] = json.loads(socket.recv(timeout=20))
+    return answer

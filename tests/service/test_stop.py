@@ -3,6 +3,8 @@
 import json
 import signal
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
@@ -11,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.service.processes import Stream, started
-from tests.service.serving import eventually
+from tests.service.serving import eventually, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
@@ -79,6 +81,25 @@ def test_a_hang_up_does_not_end_it(artifacts: Path) -> None:
         service.tell(signal.SIGHUP)
         assert service.post(max_tokens=5).status_code == 200
         assert service.running()
+
+
+def test_one_that_is_stuck_keeps_none_of_the_others_from_their_last_words(inks: Path) -> None:
+    with running(settings(inks)) as service, ThreadPoolExecutor(1) as pool:
+        models = service.app.state.models
+        stuck, other = (models[name].engine for name in ("letters", "scrawl"))
+        hold, runner = threading.Event(), stuck._runner
+        runner.run = lambda *_, **__: hold.wait(20) and {}
+        asked = pool.submit(service.post, max_tokens=5)
+        assert eventually(lambda: stuck.stalled_s > 0.05)
+        stopping = threading.Thread(target=models.stop)
+        stopping.start()
+        began_s = time.monotonic()
+        assert eventually(lambda: not other._thread.is_alive())
+        assert time.monotonic() - began_s < 4  # nobody waited for the other
+        assert stuck._thread.is_alive()
+        hold.set()
+        stopping.join(20)
+        assert asked.result().status_code >= 500
 
 
 def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:

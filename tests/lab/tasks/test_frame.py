@@ -72,13 +72,14 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     LineTask.fail_at = None
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done - first == (16 - 10) + 2 * 4 + 24
-    interrupted = json.loads(Path("docs/results/lab/line.json").read_text())
+    interrupted = json.loads(Path("runs/lab/line.json").read_text())
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done == again
     compare.forget(Line(), Path("runs", "lab"))
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
-    whole = json.loads(Path("docs/results/lab/line.json").read_text())
+    assert not Path("docs").exists()  # which is of all norms and seeds
+    whole = json.loads(Path("runs/lab/line.json").read_text())
     for case in ("plain", "longer"):
         mine, theirs = (c["cases"][case]["norms"]["layer"] for c in (interrupted, whole))
         assert (mine["curves"], mine["test"]) == (theirs["curves"], theirs["test"])
@@ -91,6 +92,10 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
     laboratory.run(first.full("layer", 0.1, 0), "a")
     with pytest.raises(ValueError, match="another recipe"):
         laboratory.run(first.full("layer", 0.2, 0), "a")
+    again = Laboratory(one, first, None, Path("runs"))
+    again.__dict__["facts"] = {"name": "points", "sha256": "1"}
+    with pytest.raises(ValueError, match="another data"):
+        again.run(first.full("layer", 0.1, 0), "a")
 
 
 def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -205,7 +205,18 @@ def test_a_request_waits_for_as_many_of_others_as_it_has_itself() -> None:
 
 def test_a_queue_that_one_has_filled_has_room_for_another() -> None:
     line = _Line(width=1)
-    line.add("many", *[_Work() for _ in range(100)])
+    line.add("many", *[_Work() for _ in range(101)])
+    line.fill()
     assert not line.schedule.has_room("many", 1, 100)
     assert line.schedule.has_room("one", 50, 100)
     assert not line.schedule.has_room("one", 51, 100)
+
+
+def test_those_that_free_slots_take_do_not_wait() -> None:
+    line = _Line(width=4)
+    assert line.schedule.has_room("one", 6, 2)
+    assert not line.schedule.has_room("one", 7, 2)
+    line.add("other", _Work())
+    line.fill()
+    assert line.schedule.has_room("one", 5, 2)
+    assert not line.schedule.has_room("one", 6, 2)

@@ -57,6 +57,17 @@ def test_a_foreign_origin_may_not_post(scan: Service, path: str) -> None:
     assert post(path, json=_BODY).status_code == 200  # no browser
 
 
+@pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//", "", "http://[v1.]"])
+def test_an_origin_that_is_none_is_a_foreign_one(scan: Service, origin: str) -> None:
+    answer = scan.client.post("/v1/completions", json=_BODY, headers={"origin": origin})
+    assert answer.status_code == 403
+
+
+def test_a_length_of_digits_without_end_is_too_large(scan: Service) -> None:
+    headers = {"content-length": "0" * 5000}
+    assert scan.client.post("/v1/completions", content=b"", headers=headers).status_code == 413
+
+
 def test_a_foreign_origin_may_not_open_a_socket(scan: Service) -> None:
     connect = scan.client.websocket_connect
     with pytest.raises(WebSocketDisconnect), connect("/v1/online", headers={"origin": _FOREIGN}):

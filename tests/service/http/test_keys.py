@@ -218,6 +218,38 @@ def test_bytes_do_not_pile_up_beyond_a_minute() -> None:
         account.check()
 
 
+def test_another_limit_begins_with_a_minutes_worth_whatever_was_used_before() -> None:
+    account = Account("it", Key(sha256="0" * 64))
+    account.charge(10**9)
+    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000))
+    account.check()
+    account.charge(1001)
+    with pytest.raises(Exception, match="1000 bytes a minute"):
+        account.check()
+    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000, concurrency=3))
+    with pytest.raises(Exception, match="1000 bytes a minute"):
+        account.check()
+
+
+def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=300)
+    line = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
+    free = {
+        "/v1/styles": {"strokes": line, "text": "ab"},
+        "/v1/handwriting": {"text": "a", "style": {"strokes": line, "text": "ab"}, "first_line": 9},
+        "/v1/read": {"strokes": line},
+        "/v1/models/letters/attest": {},
+    }
+    for path, body in free.items():
+        with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
+            told = [
+                service.client.post(path, json=body, headers=_bearing(key)).status_code
+                for _ in range(40)
+            ]
+        assert told[0] in (200, 400), path
+        assert told[-1] == 429, path
+
+
 def test_a_new_key_and_one_that_is_gone_are_noticed(ring: _Ring, artifacts: Path) -> None:
     file = ring.file.with_name("changing.toml")
     first = new_key(file, "first")

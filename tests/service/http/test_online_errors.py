@@ -76,3 +76,12 @@ def test_a_binary_message_ends_the_session(ink: InkService) -> None:
         socket.send_bytes(b'{"model": "letters"}')
         assert "JSON" in socket.receive_json()["error"]["message"]
         assert Session(socket).closed() == 1008
+
+
+def test_a_session_is_of_one_line_and_a_break_in_its_text_a_space(ink: InkService) -> None:
+    texts = ("keel over", "keel\nover", "keel\r\nover", "keel\u2028over")
+    answers = []
+    for text in texts:
+        with online(ink, model="scrawl", text=text, seed=3) as session:
+            answers.append(session.ask(write=40)["points"])
+    assert answers == [answers[0]] * len(texts)

@@ -1,15 +1,19 @@
 """Deadlines, turns and slow readers as callers see them."""
 
+import json
+import struct
 import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from socket import SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import httpx
 import pytest
+from websockets.sync.client import connect
 
 from tests.service.serving import Service, eventually, listening, running, settings
 
@@ -163,3 +167,33 @@ def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -
         for answer in begun:  # never refused after a line of it was written
             assert "overloaded" not in answer.text
             assert answer.text.count('"finish_reason"') == 6
+
+
+def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
+    artifacts: Path,
+) -> None:
+    with listening(settings(artifacts)) as (url, app):
+        service = Service(app, client=None)
+        with _slow(service, run_s=0.05):
+            with connect(f"{url.replace('http', 'ws')}/v1/online") as socket:
+                socket.send(json.dumps({"model": "letters"}))
+                socket.recv(timeout=20)
+                socket.send(json.dumps({"write": 4096}))
+                assert eventually(lambda: service.metric("requests_running") == 1)
+                linger = struct.pack("ii", 1, 0)  # a reset
+                socket.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
+                socket.socket.close()
+            assert eventually(lambda: service.metric("requests_running") == 0)
+        assert service.metric("steps_total") < 3000
+
+
+def test_the_time_of_a_session_begins_with_its_first_message(inks: Path) -> None:
+    stroke = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
+    opening = {"model": "scrawl", "text": "a", "style": {"strokes": stroke, "text": "ab"}}
+    with (
+        running(settings(inks, deadline_s=1)) as service,
+        service.client.websocket_connect("/v1/online") as socket,
+    ):
+        time.sleep(1.2)
+        socket.send_json(opening)
+        assert socket.receive_json()["model"] == "scrawl"

@@ -104,6 +104,14 @@ def test_a_session_that_breaks_a_rule_is_counted_with_its_code(scan: Service) ->
     assert eventually(lambda: counted() == {(_ONLINE, "1008", "invalid_request_error"): 1})
 
 
+def test_codes_of_a_clients_own_count_as_one(scan: Service) -> None:
+    counted = _Counted(scan.app)
+    for code in (3000, 3456, 4999):
+        with scan.client.websocket_connect("/v1/online") as socket:
+            socket.close(code)
+    assert eventually(lambda: counted() == {(_ONLINE, "3000", ""): 3})
+
+
 def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path) -> None:
     chosen = settings(artifacts, queue_size=2, max_body_bytes=1024, allowed_hosts=("testserver",))
     with running(chosen) as service:

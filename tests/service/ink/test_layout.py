@@ -19,7 +19,9 @@ def test_every_baseline_is_on_the_page(lines: int) -> None:
     assert baselines[-1] < layout.height_px(lines) - layout.margin_px
 
 
-@pytest.mark.parametrize(("width_px", "characters"), [(50, 8), (400, 27), (10_000, LONGEST_LINE)])
+@pytest.mark.parametrize(
+    ("width_px", "characters"), [(50, 0), (80, 3), (400, 27), (10_000, LONGEST_LINE)]
+)
 def test_a_line_is_as_long_as_the_page_and_the_model_allow(width_px: int, characters: int) -> None:
     assert sheet(width_px).characters_per_line == characters
 

@@ -28,7 +28,8 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
         ("ＡＢ！", "AB!"),
         ("e\u0301 n\u0303", "é ñ"),
-        (" !~\n", " !~\n"),
+        ("\uff45\u0301", "é"),
+        ("".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127)))),
     ],
 )
 def test_what_is_obvious_is_folded(text: str, folded: str) -> None:
@@ -39,6 +40,7 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     assert bases(_ACCENTED) == _PLAIN
     assert all(apart(letter)[1] for letter in _ACCENTED)
     assert apart("ế") == ("e", "\u0302\u0301")
+    assert apart("ǿ") == ("o", "\u0338\u0301")
     # Not a letter, a mark nobody draws here, another alphabet.
     for letter in ("≠", "ơ", "й", "€", "a"):
         assert apart(letter) == (letter, "")
@@ -126,6 +128,20 @@ def test_marks_are_ink_like_any_other(ink: InkService) -> None:
     drawing = ink.post(**_BODY).text
     assert drawing.count("<path") == sum(len(line["strokes"]) for line in lines)
     assert "Être là" in drawing
+
+
+def test_the_pen_is_lifted_before_the_marks_of_a_line_that_was_cut_off(pen: InkService) -> None:
+    lost = pen.token(kappa=-1000.0)
+    plain, marked = (pen.lines(text=text, state=lost)[0] for text in ("ete", "été"))
+    assert plain["finish_reason"] == marked["finish_reason"] == "length"
+    assert marked["strokes"][: len(plain["strokes"])] == plain["strokes"]
+    assert len(marked["strokes"]) == len(plain["strokes"]) + 2
+
+
+def test_a_file_says_what_is_in_it(ink: InkService) -> None:
+    body = {"text": "one\ntwo", "seed": 3, "first_line": 1}
+    assert "one" not in ink.post(**body, format="inkml").text
+    assert "<title>two</title>" in ink.post(**body).text
 
 
 def test_a_page_with_marks_goes_on_where_it_was_cut(ink: InkService) -> None:

@@ -1,6 +1,7 @@
 """What a plotter is told is the ink of the page, within half of the unit it is told in."""
 
 import re
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
@@ -13,11 +14,15 @@ from tests.service.ink.sheets import sheet, some_offsets
 from tests.service.writing import InkService
 
 Points = NDArray[np.float64]
-_LINES = 2
 _MM_PER_INCH, _PX_PER_INCH = 25.4, 96
 _HALF_A_MICRON = 0.0005 + 1e-9
 _HALF_A_UNIT = 1 / 80 + 1e-9  # of HP-GL, in mm
 _REQUEST = {"text": "Even keel\nis on", "seed": 3, "width": 400}
+
+
+def _lines() -> list[list[Points]]:
+    """Two lines, the first without ink."""
+    return [[], _ink()]
 
 
 def _ink() -> list[Points]:
@@ -91,24 +96,39 @@ def _assert_same(drawn: list[Points], expected: list[Points], tolerance: float) 
 
 
 def test_hpgl_draws_the_ink_of_the_page() -> None:
-    drawn = _of_hpgl(to_hpgl(_ink(), sheet(), _LINES))
+    drawn = _of_hpgl(to_hpgl(_lines(), sheet()))
     _assert_same(_upside_down(drawn), _expected_mm(_ink()), _HALF_A_UNIT)
 
 
 def test_gcode_draws_the_ink_of_the_page() -> None:
-    drawn = _of_gcode(to_gcode(_ink(), sheet(), _LINES))
+    drawn = _of_gcode(to_gcode(_lines(), sheet()))
     _assert_same(_upside_down(drawn), _expected_mm(_ink()), _HALF_A_MICRON)
 
 
 def test_the_drawing_for_plotters_draws_the_ink_of_the_page() -> None:
-    text = to_plotter_svg(_ink(), sheet(), _LINES)
+    text = to_plotter_svg(_lines(), sheet())
     _assert_same(_of_svg(text), _expected_mm(_ink()), _HALF_A_MICRON)
     assert ElementTree.fromstring(text).attrib["width"] == "105.833mm"
 
 
+def test_each_sheet_is_plotted_from_its_own_corner_and_the_machine_waits_between_two() -> None:
+    layout = replace(sheet(), page_height_px=90)  # of one line
+    stroke, down = np.array([[30.0, 20], [60, 50]]), np.array([0, 90])
+    lines = [[stroke], [stroke + down], [stroke + 2 * down]]
+    hpgl, gcode = to_hpgl(lines, layout), to_gcode(lines, layout)
+    assert hpgl.count("PU0,0;\nPG;") == gcode.count("G0 X0 Y0\nM0\n") == 2
+    first, *others = re.findall(r"PU[1-9].*\nPD.*", hpgl)
+    assert others == [first, first]
+    first, *others = re.findall(r"G0 X[1-9].*\nG1.*\nG1.*", gcode)
+    assert others == [first, first]
+    assert _of_svg(to_plotter_svg(lines, layout))[2] == pytest.approx(
+        (stroke + 2 * down) * _MM_PER_INCH / _PX_PER_INCH, abs=_HALF_A_MICRON
+    )
+
+
 @pytest.mark.parametrize("write", [to_hpgl, to_gcode, to_plotter_svg])
 def test_a_page_without_ink_moves_no_pen_down(write: object) -> None:
-    text = write([], sheet(), 1)  # type: ignore[operator]
+    text = write([[]], sheet())  # type: ignore[operator]
     assert not re.search("PD|G1|<path", text)
 
 

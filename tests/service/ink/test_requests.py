@@ -207,7 +207,8 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"bias": 5},
         {"seed": -(2**63)},
         {"seed": 2**63 - 1},
-        {"width": 160, "line_height": 400, "stroke_width": 40},
+        {"width": 160, "stroke_width": 40},
+        {"width": 4096, "line_height": 400},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
@@ -226,6 +227,22 @@ def test_strokes_to_be_kept_have_the_same_limits(
 def test_a_value_at_its_limit_is_taken(ink: InkService, fits: dict[str, Any]) -> None:
     answer = _raw(ink, fits)
     assert answer.status_code == 200, answer.text
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"width": 160, "line_height": 400},  # of which nothing is left between the margins
+        {"width": 200, "line_height": 200, "wander": 0.1},
+        {"width": 200, "line_height": 180},  # and here too little
+    ],
+)
+def test_a_page_without_room_for_two_characters_is_refused(
+    ink: InkService, page: dict[str, Any]
+) -> None:
+    message = _error(_raw(ink, page))
+    assert message["param"] == "line_height"
+    assert "too few for two characters" in message["message"]
 
 
 def test_a_refused_request_is_counted(ink: InkService) -> None:

@@ -36,7 +36,17 @@ def test_a_format_named_twice_is_one_format() -> None:
 
 @pytest.mark.parametrize(
     "document",
-    ["", "no ink", "<ink><trace>1 2</ink>", '<ink><channel name="X"/><trace>1</trace></ink>'],
+    [
+        "",
+        "no ink",
+        "<ink><trace>1 2</ink>",
+        '<ink><channel name="X"/><trace>1</trace></ink>',
+        "<ink><channel name='X'/><channel name='T'/><channel name='X'/><channel name='Y'/>"
+        "<trace>1 2</trace></ink>",
+        "<ink><channel name='X'/><channel name='X'/><channel name='Y'/><trace>1 2</trace></ink>",
+        "<ink><trace>" + "0 0," * 20_000 + "0 0</trace></ink>",
+    ],
+    ids=lambda document: document[:40],
 )
 def test_what_is_no_ink_is_refused(document: str) -> None:
     with pytest.raises(InvalidRequest):
