@@ -118,6 +118,7 @@ def _queue(artifacts: Path, waiting: int) -> WaitingRow:
         "EVENKEEL_SLOTS": str(_SLOTS),
         # Nobody is refused because others would hold it up, or because all come from one address.
         "EVENKEEL_MAX_WAIT_S": "1e9",
+        "EVENKEEL_DEADLINE_S": "1e9",
         "EVENKEEL_MAX_CONNECTIONS": str(4 * (waiting + _SLOTS)),
     }
     with launch(SERVICE, artifacts=artifacts, settings=settings) as service:

@@ -36,6 +36,7 @@ _COLUMNS = 3
 # Name, colour and mark of each server.
 _SERVERS = {
     "service": ("Evenkeel", "#0b7a6f", "o"),
+    "service-int8": ("Evenkeel, in eight bits", "#5bb5aa", "P"),
     "litserve": ("LitServe", "#7a5ba8", "s"),
     "litserve-stream": ("LitServe, streaming", "#b497d6", "D"),
     "bentoml": ("BentoML", "#c8480f", "^"),

@@ -6,7 +6,7 @@ all again, so that a slow spell of the machine meets all of them.
 
 import os
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
@@ -16,7 +16,7 @@ from bench.goal import Goal, judge
 from bench.in_process import ROWS, InProcess, InProcessRow
 from bench.peers.launch import launch
 from bench.rows import Lengths, LoadRow, Spread
-from bench.target import PEERS, SERVERS, SERVICE, Target
+from bench.target import IN_EIGHT_BITS, PEERS, SERVERS, SERVICE, Target
 
 # Given, so that a busy moment at a start does not decide a whole series.
 _SETTINGS = {"EVENKEEL_THREADS": str(os.cpu_count() or 1)}
@@ -40,9 +40,10 @@ class LoadPlan:
 
 
 QUICK = LoadPlan((SERVICE, PEERS[0]), seconds=15.0, repeats=1)
+_WITH_ROOM, _BELOW_CAPACITY = 0.8, 0.95
 FULL = LoadPlan(
     tuple(SERVERS), seconds=8.0, repeats=2, service_clients=(1, 8, 32, 128),
-    shares=(0.5, 0.8, 0.95, 1.2),
+    shares=(0.5, _WITH_ROOM, _BELOW_CAPACITY, 1.2),
 )  # fmt: skip
 
 
@@ -60,20 +61,64 @@ def closed(full: bool, plan: LoadPlan | None = None) -> Iterator[Measured | Goal
     yield from goals(load, inside)
 
 
-def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured]:
+def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured | Goal]:
     """The section `open`: what each server can do with 32 clients; then all of them at each rate,
-    one after the other, so that a slow spell of the machine meets every server at that rate."""
+    one after the other, so that a slow spell of the machine meets every server at that rate. The
+    service answers in both of its modes, others in their last."""
     rows: list[LoadRow] = []
     for name in plan.servers:
         with launch(name, settings=_SETTINGS) as target:
             rows.append(_load(target, plan.open_seconds, clients=MANY))
         yield "load", rows[-1]
     rates = [share * capacity(SERVICE, rows) for share in plan.shares]
-    for rate, name in product(rates, plan.servers):
+    answered: dict[float, list[LoadRow]] = {share: [] for share in plan.shares}
+    for (share, rate), name in product(zip(plan.shares, rates, strict=True), plan.servers):
         if rate in offered(capacity(name, rows), rates, plan.shares):
-            # A server of its own for each rate: what an overload leaves behind is nobody else's.
-            with launch(name, settings=_SETTINGS) as target:
-                yield "load", _load(target, plan.open_seconds, rate_per_s=rate)
+            modes = SERVERS[name].modes if name == SERVICE else SERVERS[name].modes[-1:]
+            for streamed in modes:
+                # A server of its own for each: what an overload leaves behind is nobody else's.
+                with launch(name, settings=_SETTINGS) as target:
+                    row = http.load(
+                        target, seconds=plan.open_seconds, streamed=streamed, rate_per_s=rate
+                    )
+                answered[share].append(row)
+                yield "load", row
+    yield from open_goals(answered)
+
+
+def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
+    """Of an open loop, whose rows are known by the share of the service's capacity offered."""
+    behind = []
+    for share, rows in answered.items():
+        mine = _p50(row for row in rows if row.target == SERVICE and not row.streamed)
+        theirs = _p50(row for row in rows if row.target in PEERS)
+        if share <= _BELOW_CAPACITY and mine is not None and theirs is not None:
+            behind.append((mine, theirs))
+    mine, theirs = max(behind, key=lambda pair: pair[0] / pair[1], default=(None, None))
+    yield judge(
+        "whole answers at each rate up to 95% of capacity, p50",
+        "the best peer's, where that is furthest ahead", "at most", 1.0, mine, theirs, unit="ms",
+    )  # fmt: skip
+    streams = {
+        share: row.first_byte_ms
+        for share, rows in answered.items() for row in rows
+        if row.target == SERVICE and row.streamed and row.first_byte_ms is not None
+    }  # fmt: skip
+    early = [spread.p99 for share, spread in streams.items() if share <= _WITH_ROOM]
+    yield judge(
+        "streamed, first byte, p99 up to 80% of capacity", "the worst rate", "at most", 50.0,
+        max(early, default=None), unit="ms",
+    )  # fmt: skip
+    late = streams.get(_BELOW_CAPACITY)
+    yield judge(
+        "streamed, first byte, p99 at 95% of capacity", "3 times the p50", "at most", 3.0,
+        late and late.p99, late and late.p50, unit="ms",
+    )  # fmt: skip
+
+
+def _p50(rows: Iterable[LoadRow]) -> float | None:
+    """The least median latency of those that answered."""
+    return min((row.latency_ms.p50 for row in rows if row.latency_ms is not None), default=None)
 
 
 def capacity(name: str, rows: Sequence[LoadRow]) -> float:
@@ -115,6 +160,15 @@ def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[G
         "32 clients, throughput against the session", "0.8 times 32 rows in process",
         "at least", 0.8, bytes_per_s, _session(inside, ROWS, "bytes_per_s"), unit="bytes/s",
     )  # fmt: skip
+    throughputs = [_throughput(load, name) for name in PEERS]
+    for name, suffix, factor in ((SERVICE, "", 1.3), (IN_EIGHT_BITS, " in eight bits", 2.0)):
+        yield judge(
+            f"32 clients, throughput{suffix} against the best peer",
+            f"{factor:g} times the best of all peers, each in its better mode", "at least", factor,
+            _throughput(load, name),
+            None if None in throughputs else max(t for t in throughputs if t is not None),
+            unit="bytes/s",
+        )  # fmt: skip
     streamed = _closed(load, streamed=True)
     p50, p99 = (_median(_percentile(streamed, "first_byte_ms", q)) for q in ("p50", "p99"))
     yield judge(
@@ -144,12 +198,16 @@ def _median(values: Iterable[float | None]) -> float | None:
     return statistics.median(known) if known and len(known) == len(every) else None
 
 
-def _best(load: Sequence[LoadRow], name: str) -> float | None:
+def _best(load: Sequence[LoadRow], name: str, column: str = "goodput_per_s") -> float | None:
     modes = [
-        _median(row.goodput_per_s for row in _closed(load, name, streamed=streamed))
+        _median(getattr(row, column) for row in _closed(load, name, streamed=streamed))
         for streamed in (False, True)
     ]
     return max((mode for mode in modes if mode is not None), default=None)
+
+
+def _throughput(load: Sequence[LoadRow], name: str) -> float | None:
+    return _best(load, name, "bytes_per_s")
 
 
 def _session(inside: Sequence[InProcessRow], rows: int, column: str) -> float | None:

@@ -39,8 +39,9 @@ SERVERS = {
          "--host", "127.0.0.1", "--api-workers", "1"),
         modes=(False,), wrapped=True,
     ),
+    "service-int8": Server(("service",), model=f"{MODEL}-int8"),
 }  # fmt: skip
-SERVICE, *_PEERS = SERVERS
+SERVICE, *_PEERS, IN_EIGHT_BITS = SERVERS
 PEERS = tuple(_PEERS)
 
 

@@ -19,6 +19,7 @@ SERVERS = {
     "litserve": "LitServe",
     "litserve-stream": "LitServe, streaming",
     "bentoml": "BentoML",
+    "service-int8": "this service, in eight bits",
 }
 
 

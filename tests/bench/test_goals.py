@@ -16,7 +16,7 @@ from bench.memory import MemoryRow, StartRow
 from bench.rows import Load, LoadRow, Spread, Window, summarise
 from bench.servers import capacity, offered
 from bench.step import StepRow
-from bench.target import PEERS, SERVERS, SERVICE
+from bench.target import IN_EIGHT_BITS, PEERS, SERVERS, SERVICE
 from bench.websocket import OnlineRow
 
 
@@ -64,7 +64,7 @@ def trained(ratio: float) -> training.Row:
 
 def everyone(service: float, *peers: float) -> list[LoadRow]:
     """Goodput of the service and of every peer."""
-    values = zip(SERVERS, (service, *peers), strict=True)
+    values = zip((SERVICE, *PEERS), (service, *peers), strict=True)
     return [under_load(name, goodput_per_s=value) for name, value in values]
 
 
@@ -81,6 +81,25 @@ def throughput(service: float) -> Iterator[Goal]:
 def first_byte(p99: float) -> Iterator[Goal]:
     rows = [under_load(SERVICE, streamed=True, first_byte_ms=spread(20.0, p99))]
     return servers.goals(rows, [])
+
+
+def throughputs(service: float, eight: float = 0.0) -> Iterator[Goal]:
+    """Beside peers of which the best, streaming, has 1,000 bytes a second."""
+    rows = [under_load(name, bytes_per_s=900.0) for name in PEERS]
+    rows.append(under_load(PEERS[1], streamed=True, bytes_per_s=1000.0))
+    rows.append(under_load(SERVICE, bytes_per_s=service))
+    rows.append(under_load(IN_EIGHT_BITS, bytes_per_s=eight))
+    return servers.goals(rows, [])
+
+
+def arrivals(share: float, p50: float = 1.0, p99: float = 1.0) -> Iterator[Goal]:
+    """An open loop at one rate, beside peers whose medians are 40 and 30 ms."""
+    mine = {"latency_ms": spread(p50), "first_byte_ms": spread(20.0, p99)}
+    rows = [under_load(SERVICE, streamed=streamed, **mine) for streamed in (False, True)]
+    rows += [under_load(PEERS[n], latency_ms=spread(ms)) for n, ms in ((0, 40.0), (1, 30.0))]
+    rows.append(under_load(IN_EIGHT_BITS, latency_ms=spread(1.0)))  # no peer
+    easy = [under_load(SERVICE, **mine), under_load(PEERS[0], latency_ms=spread(1000.0))]
+    return servers.open_goals({0.5: easy, share: rows, 1.2: rows})
 
 
 BEST = "32 clients, goodput against the best peer"
@@ -118,6 +137,25 @@ BORDERS: list[tuple[str, Iterable[Goal], Iterable[Goal]]] = [
         servers.goals(everyone(29.9, 1.0, 20.0, 0.0, 0.0), []),
     ),
     ("32 clients, streamed, first byte, p99", first_byte(60.0), first_byte(60.1)),
+    (
+        "32 clients, throughput against the best peer", throughputs(1300.0), throughputs(1299.0),
+    ),
+    (
+        "32 clients, throughput in eight bits against the best peer",
+        throughputs(0.0, 2000.0), throughputs(0.0, 1999.0),
+    ),
+    (
+        "whole answers at each rate up to 95% of capacity, p50",
+        arrivals(0.95, p50=30.0), arrivals(0.95, p50=30.1),
+    ),
+    (
+        "streamed, first byte, p99 up to 80% of capacity",
+        arrivals(0.8, p99=50.0), arrivals(0.8, p99=50.1),
+    ),
+    (
+        "streamed, first byte, p99 at 95% of capacity",
+        arrivals(0.95, p99=60.0), arrivals(0.95, p99=60.1),
+    ),
     (
         "WebSocket step, p50",
         over_the_wire(550.0, 0.0),
@@ -158,7 +196,7 @@ def test_a_goal_is_met_at_its_border_and_missed_beyond(
 
 def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     """And every goal of a section is told all the same, once."""
-    silent = [*step.goals([]), *servers.goals([], [])]
+    silent = [*step.goals([]), *servers.goals([], []), *servers.open_goals({})]
     assert {(g.met, g.value, g.bound, g.ratio) for g in silent} == {(None,) * 4}
     assert all("not measured" in goal.line() for goal in silent)
     elsewhere = {
@@ -269,7 +307,7 @@ def test_a_run_ends_with_its_goals(
     assert met.startswith("met    start to ready")
     assert missed.startswith("MISSED resident memory")
     assert "not measured" in unknown
-    assert last == "1 of 2 goals met, 5 not measured"
+    assert last == "1 of 2 goals met, 7 not measured"
 
 
 def test_a_full_section_has_a_file_and_a_quick_one_a_place_beside_the_others(
