@@ -192,7 +192,9 @@ async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
 
 
 async def unless_gone(
-    request: Request, answer: Coroutine[Any, Any, Response], leave: Callable[[], None]
+    request: Request,
+    answer: Coroutine[Any, Any, Response],
+    leave: Callable[[], None] = lambda: None,
 ) -> Response:
     """A whole answer, given up when its client closes the connection; `leave` is called either
     way."""

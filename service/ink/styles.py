@@ -5,11 +5,12 @@ from contextlib import aclosing
 from typing import Any
 
 from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from fastapi.responses import JSONResponse, Response
 
 from contract.ink import StyleEntry
 from service.catalogue import Models
 from service.errors import InvalidRequest, UnknownModel, UnknownStyle
+from service.http.answers import unless_gone
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
 from service.ink.best import Judge, only_judge
@@ -79,11 +80,15 @@ async def _drawn(model: InkModel, style: str, judge: Judge | None) -> str:
 
 
 @router.post("/v1/styles", responses=_MADE)
-async def make_style(body: StyleRequest, request: Request) -> dict[str, Any]:
+async def make_style(body: StyleRequest, request: Request) -> Response:
     """A hand made from strokes, as a token to use as `style`; nothing is kept here."""
+    return await unless_gone(request, _made(body, request))
+
+
+async def _made(body: StyleRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
     moment, looks = await hands.read_strokes(model, body)
-    return {"style": model.codec.encode(moment)} | _facts(looks)
+    return JSONResponse({"style": model.codec.encode(moment)} | _facts(looks))
 
 
 async def _describe(model: InkModel, style: StyleEntry, turn: asyncio.Semaphore) -> dict[str, Any]:

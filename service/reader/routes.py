@@ -3,16 +3,17 @@
 import asyncio
 import secrets
 import time
-from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from contract.pieces import Pieces, cut, line_of
 from service.engine import terms
 from service.errors import InvalidRequest, StateMismatch, UnknownModel
 from service.http import record
+from service.http.answers import unless_gone
 from service.http.described import BUSY, Responses, fails
 from service.reader.described import ReadLine
 from service.reader.inkml import from_inkml
@@ -33,9 +34,13 @@ _ANSWERS: Responses = {
 _Strokes = list[list[list[float]]]
 
 
-@router.post("/v1/read", responses=_ANSWERS, response_model_exclude_none=True)
-async def read(body: ReadRequest, request: Request) -> dict[str, Any]:
+@router.post("/v1/read", responses=_ANSWERS)
+async def read(body: ReadRequest, request: Request) -> Response:
     """Read a line of ink."""
+    return await unless_gone(request, _answer(body, request))
+
+
+async def _answer(body: ReadRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, ServedReader)
     terms.shorten(body.deadline_s)
     record.current().model = model.name
@@ -63,7 +68,7 @@ async def read(body: ReadRequest, request: Request) -> dict[str, Any]:
         "characters": [*described(settled, settled=True), *described(ahead, settled=False)],
         "usage": {"pieces": len(pieces)},
     }
-    return answer | ({"state": line.token()} if body.return_state else {})
+    return JSONResponse(answer | ({"state": line.token()} if body.return_state else {}))
 
 
 def _begin(model: ServedReader, body: ReadRequest) -> Moment[ReaderEdge]:
