@@ -7,6 +7,7 @@ addEventListener("install", (event) => {
   // Past the browser's own cache, in which an older build may be.
   const fresh = FILES.map((path) => new Request(path, { cache: "reload" }));
   event.waitUntil(caches.open(SHELL).then((shell) => shell.addAll(fresh)));
+  skipWaiting(); // an old page with new files would be told to load again, and find the old one
 });
 
 async function takeOver() {

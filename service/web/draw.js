@@ -152,6 +152,7 @@ async function read(latest) {
   const text = large(strokes) ? (await readInk({ strokes }).catch(() => ({ text: "" }))).text : "";
   if (typed || reading !== latest) return;
   at.text.value = text.trim().slice(0, LONGEST_WORDS);
+  lookAtTexts();
   forget(); // what comes next is expected after these words
 }
 
@@ -176,13 +177,14 @@ function refresh() {
   allow(at.stop, work.busy);
   allow(at.undo, some && !work.busy);
   allow(at.clear, some && !work.busy);
-  allow(at.use, own() && !work.busy);
+  allow(at.use, own() && named(own().model) && !work.busy);
 }
 
 function clear() {
   forget();
   typed = false;
   at.text.value = "";
+  lookAtTexts();
   pad.clear();
   at.sheet.toggleAttribute("hidden", true);
   going = null;

@@ -1,14 +1,17 @@
 // The hands to choose from: any or one of those the service keeps, one's own, one made up.
 import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
+import { headers } from "./key.js";
+import { named } from "./models.js";
 import { forgetOwn, keepOwn, own } from "./own.js";
-import { listStyles } from "./service.js";
+import { ask, listStyles } from "./service.js";
 
 const at = parts("write");
 const AGAIN_MS = 2000; // a service that has just been started measures its hands first
 const MADE_UP = "made-up";
 
 let listed = ""; // the model whose hands are shown
+let ids = new Set(); // of all stored hands
 let wanted = ""; // the value of the hand to be chosen as soon as it is there
 
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
@@ -30,8 +33,10 @@ export function chooseHand(style) {
 /** Say what the chosen hand is like. */
 function tell() {
   const chosen = at.hands.querySelector("input:checked");
-  at.hand.textContent = chosen?.dataset.about ?? "";
-  at.forget.hidden = !own() || chosen?.value !== own().token;
+  const lost = own() && !named(own().model);
+  const about = [chosen?.dataset.about, lost && `The hand you drew is of ${own().model}, which is not served.`];
+  at.hand.textContent = about.filter(Boolean).join(" ");
+  at.forget.hidden = !own() || !(lost || chosen?.value === own().token);
 }
 
 function card(value, name, about, picture) {
@@ -43,9 +48,22 @@ function card(value, name, about, picture) {
 const unknown = () => make("i", { className: "made", ariaHidden: "true" }, "?");
 
 function storedCard({ id, description, preview }) {
-  const picture = make("div", { className: "picture" }, make("img", { src: preview, alt: "", loading: "lazy" }));
+  const image = make("img", { alt: "", loading: "lazy" });
+  if (headers().Authorization) fetchInto(image, preview);
+  else image.src = preview;
+  const picture = make("div", { className: "picture" }, image);
   return card(id, id[0].toUpperCase() + id.slice(1), description, picture);
 }
+
+/** An image by itself sends no key. */
+async function fetchInto(image, path) {
+  const blob = await (await ask(path)).blob();
+  image.onload = () => URL.revokeObjectURL(image.src);
+  image.src = URL.createObjectURL(blob);
+}
+
+/** Whether a style is one of those everybody has, and no token of somebody's hand. */
+export const isEverybodys = (style) => style == null || style === MADE_UP || ids.has(style);
 
 /** The hands of a model; what was chosen stays so where it can. */
 export async function listHands(model) {
@@ -53,6 +71,7 @@ export async function listHands(model) {
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
   if (!styles) setTimeout(() => listed === model && listHands(model), AGAIN_MS);
+  ids = new Set((styles ?? []).map(({ id }) => id));
   const stored = (styles ?? []).filter((style) => style.model === model).map(storedCard);
   const any = card("", "Any", "Another of these hands with each seed", unknown());
   const mine = own()?.model === model ? [card(own().token, "My hand", "The hand you drew", mineDrawn())] : [];

@@ -1,22 +1,45 @@
 // The API key of a service that wants one: asked for in the footer, kept until the tab is closed.
 const KEPT_AS = "evenkeel-key";
 
-const key = () => sessionStorage.getItem(KEPT_AS);
+let known; // where there is no storage it lasts as long as the page
+
+function key() {
+  try {
+    return sessionStorage.getItem(KEPT_AS) ?? known;
+  } catch {
+    return known;
+  }
+}
+
+function keep(typed) {
+  known = typed;
+  try {
+    sessionStorage.setItem(KEPT_AS, typed);
+  } catch {
+    // As above.
+  }
+}
+
 export const headers = () => (key() ? { Authorization: `Bearer ${key()}` } : {});
 /** A page cannot give a WebSocket headers; unlike its address, these are written to no log. */
 export const protocols = () => (key() ? ["evenkeel", `bearer.${key()}`] : []);
 
 let asking = null;
 
+/** Whether a person is asked for one. */
+export const isAsked = () => asking !== null;
+
 /** Have a person type a key; everybody who waits for one goes on when it is there. */
 export function askKey() {
-  const [label, field] = ["key", "key-field"].map((id) => document.getElementById(id));
+  const [footer, label, field] = ["status", "key", "key-field"].map((id) => document.getElementById(id));
   asking ??= new Promise((typed) => {
-    label.hidden = false;
+    footer.hidden = label.hidden = false;
+    field.placeholder = key() ? "that key is not known" : "";
+    field.focus();
     field.addEventListener(
       "change",
       () => {
-        sessionStorage.setItem(KEPT_AS, field.value.trim());
+        keep(field.value.replace(/[^!-~]/g, "")); // what a header can have
         field.value = "";
         label.hidden = true;
         asking = null;

@@ -5,7 +5,7 @@ import { make } from "./elements.js";
 const AT_LEAST = [0.5, 0.2, 0.05, 0.01];
 const CONTROL = { "\n": "line break", "\t": "tab", " ": "space" };
 
-const percent = (p) => (p >= 0.1 ? (100 * p).toFixed(0) : (100 * p).toPrecision(1));
+const percent = (p) => (p >= 0.095 ? (100 * p).toFixed(0) : (100 * p).toPrecision(1));
 const level = (p) => (AT_LEAST.findIndex((least) => p >= least) + 5) % 5;
 
 /** What a person may want to know of one character. */

@@ -4,6 +4,7 @@ import { curve, distance } from "./ink.js";
 
 export const HEIGHT_PX = 200;
 export const BASELINE_PX = 130;
+const WIDTH_PX = 640; // until it is known how much room there is
 const MARGIN_PX = 20;
 // What the service takes at most; nobody writes a few words with more.
 const MOST_STROKES = 200;
@@ -26,6 +27,7 @@ export class Pad {
     for (const end of ["pointerup", "pointercancel"]) {
       svg.addEventListener(end, (event) => this.#up(event));
     }
+    this.rule(WIDTH_PX);
   }
 
   /** An empty page of a width in px. */

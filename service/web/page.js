@@ -1,5 +1,6 @@
 // The page: its tabs, the models behind them, keys, and the verdict below.
 import { parts } from "./elements.js";
+import { isAsked } from "./key.js";
 import * as models from "./models.js";
 import { bringFields, offerPlaces } from "./place.js";
 import { KINDS, asked, onShow, show, shown } from "./tabs.js";
@@ -15,7 +16,7 @@ const [footer, verdict] = ["status", "verdict"].map((id) => document.getElementB
 function showStatus() {
   const model = TABS[shown()].model?.();
   // Proof has the verdicts of all models itself, and Lab has no model.
-  footer.hidden = ["proof", "lab"].includes(shown());
+  footer.hidden = ["proof", "lab"].includes(shown()) && !isAsked();
   if (model) models.showReady(verdict, model);
   else {
     verdict.className = "verdict";

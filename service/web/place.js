@@ -7,7 +7,11 @@ const fields = () => [...document.querySelectorAll(FIELDS)];
 
 function leave(event) {
   const typed = fields().map(({ id, value }) => [id, value]);
-  sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
+  try {
+    sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
+  } catch {
+    // No storage here: what was typed stays behind.
+  }
   // At the tab that is shown.
   [event.currentTarget.hash] = location.hash.split("?");
 }
@@ -19,8 +23,13 @@ export function offerPlaces() {
 
 /** Fill in what was typed in the place that was left. */
 export function bringFields() {
-  const typed = JSON.parse(sessionStorage.getItem(KEPT_AS) ?? "{}");
-  sessionStorage.removeItem(KEPT_AS);
+  let typed = {};
+  try {
+    typed = JSON.parse(sessionStorage.getItem(KEPT_AS)) ?? {};
+    sessionStorage.removeItem(KEPT_AS);
+  } catch {
+    // No storage here, or not of this page's making.
+  }
   for (const field of fields()) {
     if (!(field.id in typed)) continue;
     field.value = typed[field.id];

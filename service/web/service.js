@@ -13,6 +13,12 @@ export const answerBy = (other) => (place = other);
 /** Whether what it signs is known to it after the page has been loaded again. */
 export const remembers = () => !place.forgetful;
 
+const aborted = (signal) =>
+  new Promise((_, reject) => {
+    if (signal?.aborted) reject(signal.reason);
+    signal?.addEventListener("abort", () => reject(signal.reason));
+  });
+
 /** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong. */
 export async function ask(path, options = {}) {
   let response;
@@ -23,7 +29,7 @@ export async function ask(path, options = {}) {
   }
   if (response.ok) return response;
   if (response.status === 401) {
-    await askKey();
+    await Promise.race([askKey(), aborted(options.signal)]);
     return ask(path, options);
   }
   const body = await response.json().catch(() => null);

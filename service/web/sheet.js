@@ -48,10 +48,13 @@ export async function writeOn(sheet, response, { signal, pace, lineHeight, begun
     pen.end();
     await pen.drained;
     signal.throwIfAborted();
+  } catch (error) {
+    if (pen) pen.pace = () => Infinity; // what came before an error is still drawn, and at once
+    throw error;
   } finally {
-    signal.removeEventListener("abort", stop);
-    pen?.end(); // what came before an error is still drawn
+    pen?.end();
     await pen?.drained;
+    signal.removeEventListener("abort", stop);
   }
   return { head, usage, cut, unreadable };
 }

@@ -2,7 +2,7 @@
 import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
-import { chosenHand, forgetMine, listHands } from "./hands.js";
+import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
 import { bestOf, named, offer, ready } from "./models.js";
 import { own } from "./own.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -75,9 +75,11 @@ async function begun() {
   at.opening.hidden = !untouched || Boolean(linked);
   at.empty.hidden = !at.opening.hidden;
   if (linked) fill(linked);
+  const { value } = at.text;
   const hands = listHands(at.model.value);
   await Promise.all([ready(at.model.value), linked && hands]);
-  if (work.running || shown()) return;
+  // Whoever has begun to type will say when it is to be written.
+  if (work.running || shown() || at.text.value !== value) return;
   if (linked) start();
   else if (untouched && shownTab() === "write") open();
 }
@@ -107,7 +109,7 @@ const copy = (kind) =>
   work.run(
     async () => {
       const { request } = shown();
-      const mine = kind === "link" && request.style === own()?.token;
+      const mine = kind === "link" && !isEverybodys(request.style);
       const copied = COPIES[kind](mine ? { ...request, style: null } : request);
       // A page that came without TLS from elsewhere has no clipboard.
       if (!navigator.clipboard) return copied;

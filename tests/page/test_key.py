@@ -30,6 +30,11 @@ def test_a_key_is_asked_for_kept_and_sent(browser: Any, tmp_path: Path) -> None:
         visit.page.reload()
         visit.until("() => document.querySelector('#proof-models').children.length > 0")
         assert visit["#key"].is_hidden()
+        visit.until("""() => {
+          const images = [...document.querySelectorAll("#write-hands img")];
+          images.forEach((image) => image.scrollIntoView());
+          return images.length > 0 && images.every((image) => image.naturalWidth > 0);
+        }""")
         opened = visit.page.evaluate(
             """async () => {
               const socket = (await import("/static/service.js")).openOnline();

@@ -41,12 +41,32 @@ def test_it_does_not_leave_in_a_link(drawn: Visit) -> None:
     drawn.wait(_MINE)
     drawn.write("heave", seed=3)
     drawn.page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    drawn.press("#write-link")
-    drawn.wait_done("write")
-    link = drawn.page.evaluate("navigator.clipboard.readText()")
-    assert "hand=" not in link
-    assert len(link) < 300
-    assert "stays here" in drawn.text("#write-progress")
+    for forgotten in (False, True):
+        if forgotten:
+            drawn["#write-forget"].click()
+            drawn.wait(_MINE, "detached")
+        drawn.press("#write-link")
+        drawn.wait_done("write")
+        link = drawn.page.evaluate("navigator.clipboard.readText()")
+        assert "hand=" not in link
+        assert len(link) < 300
+        assert "stays here" in drawn.text("#write-progress")
+
+
+def test_one_of_a_model_that_is_not_served_is_told_of_and_can_be_forgotten(drawn: Visit) -> None:
+    other = """() => {
+      const hand = JSON.parse(localStorage.getItem("evenkeel-hand"));
+      localStorage.setItem("evenkeel-hand", JSON.stringify({ ...hand, model: "gone" }));
+    }"""
+    drawn.page.evaluate(other)
+    drawn.go("draw")
+    assert drawn["#draw-use"].get_attribute("aria-disabled") == "true"
+    drawn.go("write")
+    drawn.wait("#write-hands input >> nth=2", "attached")
+    drawn["#write-hands"].evaluate("node => node.closest('details')?.setAttribute('open', '')")
+    assert "of gone, which is not served" in drawn.text("#write-hand")
+    drawn["#write-forget"].click()
+    assert _kept(drawn) is None
 
 
 def test_a_hand_that_is_refused_is_forgotten_with_a_word(drawn: Visit) -> None:
