@@ -44,7 +44,9 @@ def _add_options(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--quick", action="store_true", help="some seconds, on data that needs no download"
     )
-    command.add_argument("--out", type=Path, default=RESULTS, help="folder of the results")
+    command.add_argument(
+        "--out", type=Path, help=f"folder of the results ({RESULTS}; of a part, with the runs)"
+    )
 
 
 def _positive(text: str) -> int:
@@ -75,7 +77,7 @@ def _all(options: argparse.Namespace) -> None:
 
 
 def run_task(
-    name: str, norms: list[str] | None, seeds: int | None, out: Path, *, quick: bool
+    name: str, norms: list[str] | None, seeds: int | None, out: Path | None, *, quick: bool
 ) -> None:
     """Train what is missing, then write results and pictures. Those of `--quick` show nothing and
     stay with its runs, and so do those of a part, unless told."""
@@ -89,11 +91,11 @@ def run_task(
     runs, source = RUNS, None
     plans = read_plans(one, quick=quick)
     if quick:
-        runs, out = quick_places(out)
+        runs, out = quick_places(out or RESULTS)
         forget(one, runs)
     else:
         source = _source(plans[0])
-        out = runs if (norms or seeds) and out == RESULTS else out
+        out = out or (runs if norms or seeds else RESULTS)
     torch.set_num_threads(1)  # more of them would wait for each other
     workers = 1 if quick else min(_MOST_WORKERS, os.cpu_count() or 1)
     found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)

@@ -30,7 +30,7 @@ from service.settings import Settings
 log = logging.getLogger(__name__)
 
 _LOOK_S = 0.05  # between two looks at whether anybody still holds a model
-_LAST_WORDS_S = 1.0  # of sessions, to whoever reads them
+_LAST_WORDS_S = 3.0  # of sessions, to whoever reads them
 S = TypeVar("S", bound=ServedModel)
 State = Literal["ready", "loading", "failed", "unloaded"]
 Look = frozenset[tuple[str, int, int, int, int]]

@@ -1,10 +1,9 @@
 // Where lines of handwriting stand on a page, and how a text is broken into lines, as
 // service/ink/layout.py has it.
 import { Refusal } from "./model.js";
-import { clamp } from "./numbers.js";
 
 const LONGEST_LINE = 44; // characters: lines the pen learned from are hardly longer
-const SHORTEST_LINE = 8; // narrower pages get lines that may cross their right edge
+const SHORTEST_LINE = 2; // characters: one and a hyphen
 const MARGIN = 0.5; // of a line height
 const ABOVE_BASELINE = 0.7; // of a line height; the rest is for descenders
 // Of the width between margins: no hand keeps to its average advance, and what few lines are longer
@@ -24,7 +23,14 @@ export class Layout {
     this.margin = lineHeight * MARGIN;
     const room = (width - 2 * this.margin) * ROOM;
     const characters = Math.floor(room / (advance * this.pxPerUnit));
-    this.charactersPerLine = clamp(characters, SHORTEST_LINE, LONGEST_LINE);
+    if (characters < SHORTEST_LINE) {
+      throw new Refusal(
+        `the margins leave ${(width - 2 * this.margin).toFixed(0)} px beside each other, too few for ` +
+          `two characters of a line of ${lineHeight}`,
+        "line_height",
+      );
+    }
+    this.charactersPerLine = Math.min(characters, LONGEST_LINE);
   }
 
   /** The height of a page of `lines` lines, in px. */

@@ -67,6 +67,12 @@ function handAfter(before, text, ink, state, drawn) {
   };
 }
 
+/** The same with its text written out, wherever the window has got to: its writer says so. */
+const atEnd = (hand) => ({
+  ...hand,
+  state: withKappa(hand.state, (kappa) => clamp(kappa, ...KAPPA_AT_END)),
+});
+
 /** A hand the model will make up. */
 export const fresh = (model, seed) => ({
   state: model.runner.initial(), seed, drawn: 0, context: "", height: 0,
@@ -79,9 +85,7 @@ export async function handThatWrote(model, text, ink) {
   const still = { uniforms: new Float32Array(points).fill(0.5), normals: new Float32Array(2 * points) };
   const row = rowOf(text, start, model.manifest.alphabet, 0);
   const { state } = await model.runner.run({ state: start.state, steps: stepInputs(still, ink), row });
-  const hand = handAfter(start, text, ink, state, 0);
-  // With its text written out, wherever the window has got to: its writer says so.
-  return { ...hand, state: withKappa(hand.state, (kappa) => clamp(kappa, ...KAPPA_AT_END)) };
+  return atEnd(handAfter(start, text, ink, state, 0));
 }
 
 /** When a text is over: past its end, the pen has moved on to the right of all that was written. */
@@ -179,6 +183,8 @@ export class InkLine {
       const noise = this.noise.take(hand.drawn + this.before.points, rest.length / 3);
       ({ state } = await model.runner.run({ state, steps: stepInputs(noise, rest), row: this.row }));
     }
-    return handAfter(hand, this.sight, this.#ink, state, points);
+    const after = handAfter(hand, this.sight, this.#ink, state, points);
+    // The window of a line that was cut off stands before texts that come later.
+    return this.reason === "length" ? atEnd(after) : after;
   }
 }

@@ -21,7 +21,7 @@ export class OnlineInk {
   /** A session in the hand its opening asks for. Throws a `Refusal`. */
   static async of(model, { text = "", bias = 0, style, seed = anySeed(), line_height: height = 64, origin }) {
     const { alphabet } = model.manifest;
-    const line = written(text, alphabet.characters);
+    const line = written(text, `${alphabet.characters}\n`).replaceAll("\n", " "); // of one line alone
     const { hand } = await handIn(model, style, seed);
     const row = rowOf(line, hand, alphabet, bias);
     return new OnlineInk(model, hand, row, height / model.manifest.ink.units_per_line, origin);

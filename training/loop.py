@@ -102,8 +102,8 @@ class Trainer:
                     bar.update()
                     if self._out_of_time():
                         break
-                train_loss = torch.stack(losses).mean().item()
-                self.progress.due = train_loss
+                self.progress.due = math.nan  # until it is known, for which a GPU is waited
+                self.progress.due = train_loss = torch.stack(losses).mean().item()
                 self._validate(train_loss)
                 bar.set_postfix(train=f"{train_loss:.3f}", best=f"{self.progress.best_loss:.4f}")
         finally:

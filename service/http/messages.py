@@ -25,7 +25,8 @@ _BARE: dict[str, Any] = {
 _DESCRIPTION = """\
 Follows what is written, one step at a time. The first message names a model and opens a session;
 every message after it is answered before the next is read. After an error the socket is closed with
-1008; with 1012 when the service stops, with 1001 when no message comes for long."""
+1008; with 1012 when the service stops or the model is replaced, with 1001 when no message comes for
+long."""
 
 
 class Opened(Answer):
@@ -53,8 +54,8 @@ class Standing(Answer):
 
 
 class Closing(Answer):
-    """The service stops, or no message came for long; `state` is where the session stands, if there
-    is one."""
+    """The service stops, the model is replaced, or no message came for long; `state` is where the
+    session stands, if there is one."""
 
     closing: str
     state: str | None = None

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -56,14 +56,17 @@ class Sessions:
         """Every wait for a message raises `TimeoutError`, now and from now on."""
         if not self._ending:
             self._ending = True
-            for wait in self._waits:
-                wait.reschedule(0)
+            self._interrupt(self._waits)
 
     def leave(self, engine: Engine) -> None:
         """The same for those who follow a model that another takes the place of, or none."""
         self._left.add(engine)
-        for wait, followed in self._waits.items():
-            if followed is engine:
+        self._interrupt(wait for wait, followed in self._waits.items() if followed is engine)
+
+    @staticmethod
+    def _interrupt(waits: Iterable[asyncio.Timeout]) -> None:
+        for wait in waits:
+            with suppress(RuntimeError):  # it is over just now
                 wait.reschedule(0)
 
     def why(self, engine: Engine | None) -> tuple[int, str]:
@@ -77,8 +80,9 @@ class Sessions:
     async def message(self, socket: WebSocket, engine: Engine | None = None) -> Any:
         """What comes next to a session that follows the model of this engine: JSON, or bytes.
         Raises `InvalidRequest` for text that is no JSON."""
-        over = self._ending or engine in self._left
-        async with asyncio.timeout(0 if over else self._idle_timeout_s) as wait:
+        if self._ending or engine in self._left:
+            raise TimeoutError  # whatever has come meanwhile
+        async with asyncio.timeout(self._idle_timeout_s) as wait:
             self._waits[wait] = engine
             try:
                 message = await socket.receive()
@@ -114,21 +118,26 @@ async def online(socket: WebSocket) -> None:
         task.cancel()
 
     socket.scope["state"][ON_LOST] = leave
-    with suppress(WebSocketDisconnect):
-        await socket.accept()
-        try:
-            await _follow(socket, sessions)
-        except ValidationError as error:
-            first = error.errors()[0]
-            place = ".".join(map(str, first["loc"])) or "the message"
-            await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
-        except ServiceError as error:
-            await _refuse(socket, error)
-        except asyncio.CancelledError:
-            if not gone:
-                raise
-            while (await socket.receive())["type"] != "websocket.disconnect":
-                pass  # said before it left
+    try:
+        with suppress(WebSocketDisconnect):
+            await socket.accept()
+            await _answer(socket, sessions)
+    except asyncio.CancelledError:
+        if not gone:
+            raise
+        while (await socket.receive())["type"] != "websocket.disconnect":
+            pass  # said before it left
+
+
+async def _answer(socket: WebSocket, sessions: Sessions) -> None:
+    try:
+        await _follow(socket, sessions)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the message"
+        await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
+    except ServiceError as error:
+        await _refuse(socket, error)
 
 
 async def _follow(socket: WebSocket, sessions: Sessions) -> None:

@@ -108,13 +108,16 @@ class Page:
                 self._submit(number)
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
             baseline = Baseline(self.layout, self.moment.seed, number)
+            end = np.zeros((0, 3))
             async with aclosing(self._pieces(number)) as pieces:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
+                    end = points[-1:] if len(points) else end
                     if piece.finish_reason is not None and len(drawn := marks.drawn()):
-                        points[-1:, 2] = 1  # of a line that was cut off the pen may be down
-                        points = np.concatenate([points, drawn])
+                        # Of a line that was cut off the pen is down: it is lifted where it is.
+                        lifted = end[end[:, 2] < 0.5] + (0, 0, 1)
+                        points = np.concatenate([points, lifted, drawn])
                     if self.layout.wander:
                         points[:, 1] += baseline.below_px(points[:, 0])
                     points = points.round(DECIMALS)

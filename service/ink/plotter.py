@@ -67,14 +67,15 @@ def to_plotter_svg(lines: Sequence[Strokes], layout: Layout) -> str:
 
 
 def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
-    """The strokes `(k, 2)` of each sheet in mm, y up."""
+    """The strokes `(k, 2)` of each sheet that has any, in mm, y up."""
     sheets = layout.sheets(len(lines))
     height_px = layout.height_px(len(lines)) / len(sheets)
     size_mm = np.array([layout.width_px, height_px]) * MM_PER_PX
     for number, sheet in enumerate(sheets):
         top = 0, number * height_px
         strokes = [stroke - top for line in sheet for stroke in lines[line]]
-        yield [stroke * (1, -1) + (0, size_mm[1]) for stroke in _within(size_mm, strokes)]
+        if strokes:
+            yield [stroke * (1, -1) + (0, size_mm[1]) for stroke in _within(size_mm, strokes)]
 
 
 def _within(size_mm: NDArray[np.float64], strokes: Strokes) -> Strokes:

@@ -28,7 +28,7 @@ def test_lines_end_where_the_services_do(ask: Ask) -> None:
     for _ in range(_CASES):
         pieces = [_PIECES[i] for i in random.integers(0, len(_PIECES), random.integers(1, 25))]
         glue = random.choice(["", " "])
-        cases.append({"text": glue.join(pieces), "longest": int(random.integers(8, 45))})
+        cases.append({"text": glue.join(pieces), "longest": int(random.integers(2, 45))})
     expected = [break_text(case["text"], case["longest"]) for case in cases]
     assert sum(len(lines) > 3 for lines in expected) > _CASES / 4
     assert ask("layout", cases) == expected

@@ -134,8 +134,10 @@ def test_the_pen_is_lifted_before_the_marks_of_a_line_that_was_cut_off(pen: InkS
     lost = pen.token(kappa=-1000.0)
     plain, marked = (pen.lines(text=text, state=lost)[0] for text in ("ete", "été"))
     assert plain["finish_reason"] == marked["finish_reason"] == "length"
-    assert marked["strokes"][: len(plain["strokes"])] == plain["strokes"]
-    assert len(marked["strokes"]) == len(plain["strokes"]) + 2
+    *begun, cut, first, second = marked["strokes"]
+    assert begun == plain["strokes"][:-1]
+    assert cut in (plain["strokes"][-1], [*plain["strokes"][-1], plain["strokes"][-1][-1]])
+    assert max(map(len, (first, second))) < 5
 
 
 def test_a_file_says_what_is_in_it(ink: InkService) -> None:

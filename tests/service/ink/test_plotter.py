@@ -117,6 +117,7 @@ def test_each_sheet_is_plotted_from_its_own_corner_and_the_machine_waits_between
     lines = [[stroke], [stroke + down], [stroke + 2 * down]]
     hpgl, gcode = to_hpgl(lines, layout), to_gcode(lines, layout)
     assert hpgl.count("PU0,0;\nPG;") == gcode.count("G0 X0 Y0\nM0\n") == 2
+    assert to_gcode([[], *lines[1:2]], layout).count("M0") == 0  # of a sheet without ink
     first, *others = re.findall(r"PU[1-9].*\nPD.*", hpgl)
     assert others == [first, first]
     first, *others = re.findall(r"G0 X[1-9].*\nG1.*\nG1.*", gcode)
