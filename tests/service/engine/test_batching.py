@@ -110,8 +110,8 @@ def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> N
     ):
         assert "text_completion" in next(response.iter_text())
         # Those that nobody has read enough of wait.
-        held = (service.metric(f"requests_{place}") for place in ("running", "waiting"))
-        assert sum(held) == 16
+        places = ("requests_running", "requests_waiting")
+        assert eventually(lambda: sum(map(service.metric, places)) == 16)
     assert eventually(lambda: _idle(service))
 
 
