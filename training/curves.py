@@ -43,7 +43,7 @@ def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str)
     for i, (name, curve) in enumerate(curves.items()):
         # Curves may coincide: the lower ones are wider, so that they can be seen.
         axes.plot(curve, label=name, linewidth=2 * (len(curves) - i) - 1, alpha=0.8)
-    axes.set(xlabel="time step", ylabel="largest |logit - float64|", yscale="log", title=title)
+    axes.set(xlabel="time step", ylabel="largest |output - float64|", yscale="log", title=title)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(image)
