@@ -16,6 +16,7 @@ from service.models import ServedModel
 from tests.artifacts import eight_bits_of
 from tests.service.changing import changing
 from tests.service.serving import Service, contents, eventually, running, settings
+from tests.service.writing import online
 
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "letters": ("/v1/completions", {"prompt": "It ", "max_tokens": 20, "seed": 4}),
@@ -200,3 +201,21 @@ def test_what_goes_on_after_a_cut_goes_on_in_its_precision(both: Path) -> None:
     resumes = [part["resume"] for part in told if "resume" in part]
     assert resumes
     assert {resume["model"] for resume in resumes} == {f"{both.name}-int8"}
+
+
+def test_a_point_that_is_far_away_is_taken_as_training_takes_it(both: Path) -> None:
+    """Of eight bits for one of 256 units, though the graph's digits go on to 263."""
+    if both.name == "letters":
+        pytest.skip("bytes have no distance")
+    px = 64 / 14  # of a unit
+
+    def says(service: Service, model: str, units: float) -> list[Any]:
+        with online(service, model=model, text="ab", seed=4, origin=[0, 0]) as session:
+            told = session.ask(point=[units * px, 0, 0])
+            return [told["pen_up"], [m["weight"] for m in told["mixture"]]]
+
+    with running(settings(both)) as service:
+        model = f"{both.name}-int8"
+        far, edge, near = (says(service, model, units) for units in (1000, 256, 200))
+        assert far == edge != near
+        assert says(service, both.name, 1000) != says(service, both.name, 256)
