@@ -9,6 +9,7 @@ import math
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
 
+import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 MANIFEST = "manifest.json"
@@ -26,7 +27,7 @@ class Strict(BaseModel):
 # Of a file in the folder, and of a model in a path of the service.
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$")]
 _LARGEST_PORT = 1 << 20
-_LARGEST_FLOAT = (2 - 2**-23) * 2.0**127  # of float32
+_LARGEST_FLOAT = float(np.finfo(np.float32).max)
 _MOST_FILES = 32
 _Size = Annotated[int, Field(ge=1, le=_LARGEST_PORT)]
 

@@ -13,7 +13,6 @@ import asyncio
 import logging
 import secrets
 import signal
-import sys
 from pathlib import Path
 
 import ray
@@ -22,17 +21,14 @@ from pydantic import BaseModel, Field, SecretStr
 from ray import serve
 
 from service import logs
-from service.app import create_app
+from service.app import create_app, have_process
 from service.catalogue import Models
 from service.http.guard import is_loopback
-from service.memory import settle
 from service.settings import Settings
 
 _ROOT = Path(__file__).parents[1]
 _LOOK_S = 0.05
 _LAST_WORDS_S = 5
-# As service/server.py has it: how long an engine waits for the event loop, and that for an engine.
-_SWITCH_S = 0.0005
 # The service has a line for each request.
 _LOGS = {"enable_access_log": False}
 
@@ -59,9 +55,8 @@ def application(chosen: Replicas) -> serve.Application:
 
     def build() -> FastAPI:
         logs.set_up(settings)
-        sys.setswitchinterval(_SWITCH_S)
         app = create_app(settings)
-        app.state.models.on_settled = settle
+        have_process(app)
         return app
 
     class Evenkeel:

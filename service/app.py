@@ -1,6 +1,7 @@
 """The FastAPI application: models in its lifespan, the routes of every kind, and the page."""
 
 import asyncio
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -22,11 +23,15 @@ from service.http.keys import Keys
 from service.http.limits import BodyLimit
 from service.http.record import Recorder
 from service.kinds import KINDS
+from service.memory import settle
 from service.metrics import Metrics
 from service.settings import Settings
 from service.watch import Watch
 
 _WEB = Path(__file__).with_name("web")
+# An engine's thread that comes back from a run waits no longer for the interpreter than this, nor
+# does the event loop for an engine; Python's own 5 ms are a quarter of a chunk.
+_SWITCH_S = 0.0005
 _ON_DEVICE = "/static/device"
 _CHOICE = '<nav class="place" id="place" aria-label="Where models compute"'
 
@@ -72,6 +77,12 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.recorder = Recorder(app.build_middleware_stack(), metrics, also)
     app.middleware_stack = app.state.recorder
     return app
+
+
+def have_process(app: FastAPI) -> None:
+    """Set what holds for all of a process, by whoever runs nothing in it but this application."""
+    sys.setswitchinterval(_SWITCH_S)
+    app.state.models.on_settled = settle
 
 
 def _add_routes(app: FastAPI) -> None:

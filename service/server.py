@@ -9,7 +9,6 @@ import asyncio
 import logging
 import signal
 import socket
-import sys
 import time
 from functools import partial
 from types import FrameType
@@ -17,10 +16,10 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
+from service.app import have_process
 from service.catalogue import Models
 from service.http.connections import Gate, HttpConnection, WebSocketConnection, allow_files
 from service.http.online import Sessions
-from service.memory import settle
 from service.settings import Settings
 from service.watch import Watch
 
@@ -28,9 +27,6 @@ log = logging.getLogger(__name__)
 
 # After the drain, for answers that end with an error to go out.
 _LAST_WORDS_S = 3
-# An engine's thread that comes back from a run waits no longer for the interpreter than this, nor
-# does the event loop for an engine; Python's own 5 ms are a quarter of a chunk.
-_SWITCH_S = 0.0005
 
 
 class Server(uvicorn.Server):
@@ -60,7 +56,7 @@ class Server(uvicorn.Server):
             )
         )
         self._models: Models = app.state.models
-        self._models.on_settled = settle
+        have_process(app)
         self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
         self._settings = settings
@@ -69,7 +65,6 @@ class Server(uvicorn.Server):
     def run(self, sockets: list[socket.socket] | None = None) -> None:
         # Sent by whoever expects a reload, and when a terminal closes: no reason to end.
         signal.signal(signal.SIGHUP, lambda *_: self._watch.ask())
-        sys.setswitchinterval(_SWITCH_S)
         super().run(sockets)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -113,7 +113,7 @@ class Page:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
                     marks.follow(piece.offsets, points, piece.characters)
-                    end = points[-1:] if len(points) else end
+                    end = points[-1:].copy() if len(points) else end  # where the pen is
                     if piece.finish_reason is not None and len(drawn := marks.drawn()):
                         # Of a line that was cut off the pen is down: it is lifted where it is.
                         lifted = end[end[:, 2] < 0.5] + (0, 0, 1)

@@ -27,6 +27,7 @@ def from_inkml(document: str) -> list[list[list[float]]]:
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
     traces = [t.text or "" for t in root.iter() if _tag(t) == "trace"]
+    # Before any of them is read: a document has room for many more than are taken.
     if (points := sum(t.count(",") + 1 for t in traces)) > MOST_POINTS:
         raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")
     return [_points(trace, x, y, width) for trace in traces if trace.strip()]

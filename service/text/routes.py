@@ -147,7 +147,7 @@ async def _whole(call: Call) -> Response:
         offsets = map(call.offsets, range(len(texts)))
         listed = await asyncio.to_thread(list, map(_logprobs, logprobs, offsets))
     choices = [_choice(call, i, text, listed[i], ends[i]) for i, text in enumerate(texts)]
-    # A tenth of the time that json.dumps takes, which nobody else runs in.
+    # Nobody else runs meanwhile; json.dumps takes five times as long (41 to 44 ms for 8 to 16).
     content = to_json(call.head() | {"choices": choices, "usage": call.usage()})
     return Response(content, media_type="application/json")
 

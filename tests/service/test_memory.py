@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from service import server
+from service import app
 from service.memory import give_back, settle
 from tests.service.serving import eventually, listening, settings
 
@@ -76,7 +76,7 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[int] = []
-    monkeypatch.setattr(server, "settle", lambda: settled.append(threading.get_ident()))
+    monkeypatch.setattr(app, "settle", lambda: settled.append(threading.get_ident()))
     with listening(settings(artifacts)) as (url, _):
         assert eventually(lambda: len(settled) == 1)
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()

@@ -48,6 +48,14 @@ def test_another_seed_gives_other_weights(corpus: Path, tmp_path: Path) -> None:
     assert not torch.equal(tensors(tmp_path / "0")[name], tensors(tmp_path / "1")[name])
 
 
+def _alike(one: Path, other: Path, *columns: str) -> bool:
+    """Whether two runs have the same weights, bit for bit, and logs alike in these columns."""
+    first, second = tensors(one), tensors(other)
+    logs = [(folder / LOG).read_text().splitlines() for folder in (one, other)]
+    told = [[[row[c] for c in columns] for row in map(json.loads, log)] for log in logs]
+    return told[0] == told[1] and all(torch.equal(first[name], second[name]) for name in first)
+
+
 @pytest.mark.parametrize("updates", [pytest.param(1, marks=pytest.mark.long), 130])
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     corpus: Path, run: Path, tmp_path: Path, updates: int
@@ -57,11 +65,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
         with pytest.raises(Interrupted):
             carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
-    first, second = tensors(run), tensors(tmp_path / "tiny")
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
-    losses = [[json.loads(r)["validation_loss"] for r in log] for log in logs]
-    assert losses[0] == losses[1]
+    assert _alike(run, tmp_path / "tiny", "validation_loss")
 
 
 @pytest.mark.parametrize("which", ["first", "last"])
@@ -74,12 +78,7 @@ def test_so_does_one_that_was_interrupted_while_it_was_validated(
         with pytest.raises(Interrupted):
             carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
-    first, second = tensors(run), tensors(tmp_path / "tiny")
-    assert all(torch.equal(first[name], second[name]) for name in first)
-    logs = [(folder / LOG).read_text().splitlines() for folder in (run, tmp_path / "tiny")]
-    told = [[(r["update"], r["train_loss"], r["validation_loss"]) for r in map(json.loads, log)]
-            for log in logs]  # fmt: skip
-    assert told[0] == told[1]
+    assert _alike(run, tmp_path / "tiny", "update", "train_loss", "validation_loss")
 
 
 def test_what_was_killed_before_its_first_checkpoint_is_not_logged_twice(

@@ -2,6 +2,7 @@
 written is refused by all its names."""
 # ruff: noqa: RUF001
 
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,9 @@ import pytest
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
 from service.ink.letters import BAR, MARKS, apart, bases, fold, written
+from service.ink.line import InkPiece
 from service.ink.marks import _ABOVE, _BELOW, LineMarks
+from service.ink.page import Page
 from tests.service.writing import InkService, online
 
 _ACCENTED = "ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝàáâãäåçèéêëìíîïñòóôõöøùúûüýÿčďěňřšťůžąćęłńśźżőűşğđāēī"
@@ -138,6 +141,25 @@ def test_the_pen_is_lifted_before_the_marks_of_a_line_that_was_cut_off(pen: InkS
     assert begun == plain["strokes"][:-1]
     assert cut in (plain["strokes"][-1], [*plain["strokes"][-1], plain["strokes"][-1][-1]])
     assert max(map(len, (first, second))) < 5
+
+
+def test_the_ink_is_the_same_if_the_last_points_come_before_the_end(
+    pen: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As they do where a state is looked for after the last chunk."""
+    body = {"text": "été", "state": pen.token(kappa=-1000.0), "wander": 0.1}
+    expected = pen.lines(**body)
+    whole = Page._pieces
+
+    async def parted(self: Page, number: int) -> AsyncGenerator[InkPiece]:
+        async for piece in whole(self, number):
+            if piece.finish_reason is not None:
+                yield InkPiece(offsets=piece.offsets, characters=piece.characters)
+                piece.offsets, piece.characters = piece.offsets[:0], piece.characters[:0]
+            yield piece
+
+    monkeypatch.setattr(Page, "_pieces", parted)
+    assert pen.lines(**body) == expected
 
 
 def test_a_file_says_what_is_in_it(ink: InkService) -> None:
