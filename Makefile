@@ -62,7 +62,7 @@ bench-all: peers ## all peers, sizes and loads, some 30 minutes; SECTIONS=http,t
 # What the service is measured beside; nothing else wants it.
 .PHONY: peers
 peers: $(VENV)
-	@.venv/bin/python -c 'from importlib.metadata import version as v; v("bentoml"), v("litserve"), v("openvino")' \
+	@.venv/bin/python -c 'from importlib.metadata import version as v; v("bentoml"), v("litserve"), v("nncf"), v("openvino")' \
 		2>/dev/null || $(RUN) pip install -c constraints.txt '.[peers]'
 
 report: $(VENV) ## write docs/measured.md from docs/results

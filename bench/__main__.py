@@ -32,8 +32,8 @@ SECTIONS: dict[str, Callable[[bool], Iterator[tuple[str, Any] | Goal]]] = {
 }
 # The others alone take as long as all of these.
 QUICK_SECTIONS = ("step", "http", "websocket", "memory")
-_PEERS = ("bentoml", "litserve", "openvino")
-_PACKAGES = ("numpy", "fastapi", "uvicorn", "websockets", "openvino", "litserve", "bentoml")
+_PEERS = ("bentoml", "litserve", "nncf", "openvino")
+_PACKAGES = ("numpy", "fastapi", "uvicorn", "websockets", "openvino", "nncf", "litserve", "bentoml")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

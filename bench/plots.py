@@ -23,9 +23,11 @@ _TITLES = {
     "served": "Evenkeel, served",
     "loop": "onnxruntime, step loop",
     "openvino": "OpenVINO, step loop",
+    "openvino-int8": "OpenVINO, eight bits",
     "compile": "torch.compile",
     "torchscript": "TorchScript",
     "eager": "PyTorch eager",
+    "eager-int8": "PyTorch eager, eight bits",
 }
 # Fewer threads, then more: a light and a dark shade.
 _OURS = ("#7fc4bb", "#0b7a6f")

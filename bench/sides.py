@@ -117,7 +117,7 @@ def loop(task: Task, threads: int) -> Side:
 
 def eager(task: Task, threads: int) -> Side:
     """PyTorch as it is."""
-    return Side(_torch_loop(task, lambda step, example: step))
+    return Side(torch_loop(task, lambda step, example: step))
 
 
 def compiled(task: Task, threads: int) -> Side:
@@ -128,7 +128,7 @@ def compiled(task: Task, threads: int) -> Side:
         compiled_step: Step = torch.compile(step, fullgraph=True, dynamic=False)
         return compiled_step
 
-    return Side(_torch_loop(task, prepare), "default mode, fullgraph, dynamic=False")
+    return Side(torch_loop(task, prepare), "default mode, fullgraph, dynamic=False")
 
 
 def torchscript(task: Task, threads: int) -> Side:
@@ -141,15 +141,21 @@ def torchscript(task: Task, threads: int) -> Side:
             frozen: Step = torch.jit.freeze(torch.jit.trace(step, example))
         return frozen
 
-    return Side(_torch_loop(task, prepare), "traced and frozen")
+    return Side(torch_loop(task, prepare), "traced and frozen")
 
 
 def openvino(task: Task, threads: int) -> Side:
-    """The graph of one step, compiled for batch 1 by OpenVINO, in a Python loop.
+    """OpenVINO as it is."""
+    write = over_openvino(task, threads, lambda model: model)
+    return Side(write, "LATENCY hint, float32, batch 1, sampler in the graph")
+
+
+def over_openvino(task: Task, threads: int, prepare: Callable[[Any], Any]) -> Write:
+    """The graph of one step as it is prepared, compiled for batch 1 by OpenVINO, in a Python loop.
 
     Two requests in turn: what one puts out as its state is, in place, the state the other takes.
     """
-    requests = _openvino_requests(task, threads)
+    requests = _openvino_requests(task, threads, prepare)
     carried = [p.name for p in task.artifact.manifest.ports.state]
     for this, other in (requests, requests[::-1]):
         for name in carried:
@@ -174,10 +180,10 @@ def openvino(task: Task, threads: int) -> Side:
             written[t] = output[0]
         return written
 
-    return Side(write, "LATENCY hint, float32, batch 1, sampler in the graph")
+    return write
 
 
-def _openvino_requests(task: Task, threads: int) -> list[Any]:
+def _openvino_requests(task: Task, threads: int, prepare: Callable[[Any], Any]) -> list[Any]:
     """Two of the same program, the row's options already in them."""
     import openvino as ov
 
@@ -189,7 +195,7 @@ def _openvino_requests(task: Task, threads: int) -> list[Any]:
         "INFERENCE_NUM_THREADS": threads,
         "INFERENCE_PRECISION_HINT": "f32",
     }
-    model = core.read_model(task.artifact.folder / manifest.graphs.step.plain)
+    model = prepare(core.read_model(task.artifact.folder / manifest.graphs.step.plain))
     ports = {p.name: p for p in (*manifest.ports.state, *manifest.ports.step, *manifest.ports.row)}
     names = [i.get_any_name() for i in model.inputs]
     model.reshape({name: [1, *ports[name].shape] for name in names})
@@ -221,14 +227,24 @@ BUILDERS: dict[str, Callable[[Task, int], Side]] = {
 }
 
 
+_NEEDED = {"openvino": ("openvino",), "openvino-int8": ("openvino", "nncf")}
+
+
 def absent(sides: Iterable[str]) -> dict[str, str]:
     """Which of these sides cannot be measured here, each with the reason."""
-    if "openvino" in sides and importlib.util.find_spec("openvino") is None:
-        return {"openvino": "no openvino column: the package is not installed (role `peers`)"}
-    return {}
+    missing = {
+        side: [name for name in _NEEDED.get(side, ()) if importlib.util.find_spec(name) is None]
+        for side in sides
+    }
+    return {
+        side: f"no {side} column: not installed: {', '.join(names)} (role `peers`)"
+        for side, names in missing.items()
+        if names
+    }
 
 
-def _torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], Step]) -> Write:
+def torch_loop(task: Task, prepare: Callable[[nn.Module, tuple[Tensor, ...]], Step]) -> Write:
+    """The module of one step as it is prepared, in a Python loop."""
     manifest = task.artifact.manifest
     model = load_model(task.artifact.folder, manifest).eval()
     step = KINDS[manifest.kind].step(model, filtered=False).eval()

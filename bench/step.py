@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from bench import line
+from bench import eight_bits, line
 from bench.goal import Goal, judge
 from bench.rows import percentiles
 from bench.sides import BUILDERS, Side, Task, absent, served, task_of
@@ -74,6 +74,7 @@ class Plan:
     variants: bool = False
 
 
+_BUILDERS = BUILDERS | eight_bits.BUILDERS
 QUICK = Plan((512,), ("served", "eager", "compile", "openvino", "floor"), rounds=15)
 FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=14, variants=True)
 
@@ -81,15 +82,17 @@ FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=14, variants=True)
 def measure(full: bool, plan: Plan | None = None) -> Iterator[tuple[str, Any] | Goal]:
     """Every model of a plan, alone in its batch, with every number of threads; then a line."""
     plan, rows = plan or (FULL if full else QUICK), list[StepRow]()
-    print(*absent(plan.sides).values(), sep="\n")
+    peers = (*plan.sides, *eight_bits.BUILDERS) if plan.variants else plan.sides
+    print(*absent(peers).values(), sep="\n")
     with tempfile.TemporaryDirectory() as folder:
         models = [random_artifact(Path(folder, f"lstm-{units}"), units) for units in plan.units]
         shipped = [ARTIFACTS / name for name in SHIPPED if (ARTIFACTS / name).exists()]
         for artifact in (*models, *map(load_artifact, shipped)):
             varied = plan.variants and artifact.name in VARIED
             variants = _variants(artifact, Path(folder)) if varied else {}
+            sides = (*plan.sides, *eight_bits.BUILDERS) if varied else plan.sides
             for threads in thread_counts():
-                found = compare_sides(artifact, threads, plan.rounds, plan.sides, variants)
+                found = compare_sides(artifact, threads, plan.rounds, sides, variants)
                 rows += found
                 yield from (("step", row) for row in found)
     if line.ARTIFACT.exists():
@@ -118,6 +121,13 @@ def goals(rows: Sequence[StepRow]) -> Iterator[Goal]:
                 "our time over that of reading the weights of the unfolded model once",
                 "at most", factor, row and row.over_floor_median,
             )  # fmt: skip
+    for side, name in (("eager-int8", "PyTorch eager"), ("openvino-int8", "OpenVINO")):
+        ours, theirs = (measured.get(("lstm-512", 2, s)) for s in ("quantized", side))
+        yield judge(
+            f"step in eight bits, 512 units, 2 threads, against {name}",
+            f"time of {name} over ours, in times of the exact artifact", "at least", 1.0,
+            theirs and theirs.ratio_median, ours and ours.ratio_median,
+        )  # fmt: skip
     gains = [1 / r.ratio_median for r in rows if (r.model, r.side) == ("lstm-1024", "quantized")]
     yield judge(
         "step, 1024 units, quantized against exact",
@@ -144,7 +154,7 @@ def compare_sides(
     task = task_of(artifact)
     missing = absent(sides)
     names = ["served", *(name for name in sides if name != "served" and name not in missing)]
-    built = {name: BUILDERS[name](task, threads) for name in names}
+    built = {name: _BUILDERS[name](task, threads) for name in names}
     for name, variant in variants.items():
         built[name] = replace(served(task_of(variant), threads), check="length")
     return compare(artifact.name, threads, verified(task, built), task.steps, rounds)

@@ -124,6 +124,13 @@ BORDERS: list[tuple[str, Iterable[Goal], Iterable[Goal]]] = [
     for key, suffix in (("served", ""), ("folded", ", folded"))
 ] + [
     (
+        f"step in eight bits, 512 units, 2 threads, against {name}",
+        step.goals([side("quantized", 1.0), side(key, 1.0)]),
+        step.goals([side("quantized", 1.0), side(key, 0.99)]),
+    )
+    for key, name in (("eager-int8", "PyTorch eager"), ("openvino-int8", "OpenVINO"))
+] + [
+    (
         "step, 1024 units, quantized against exact",
         step.goals([side("quantized", 0.625, units=1024)]),
         step.goals([side("quantized", r, units=1024, threads=t) for r, t in ((0.5, 1), (0.63, 2))]),

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 import torch
 from torch import nn
+from torch.profiler import profile
 
-from bench import floor, line, step
+from bench import eight_bits, floor, line, step
 from bench.goal import Goal
 from bench.sides import BUILDERS, STEPS, Side, absent, task_of
 from bench.step import (
@@ -71,6 +72,25 @@ def test_openvino_writes_the_bytes_that_are_served(tiny: Artifact) -> None:
     task = task_of(tiny)
     sides = {name: BUILDERS[name](task, 1) for name in ("served", "openvino")}
     assert "parts from served" not in verified(task, sides)["openvino"].note
+
+
+@pytest.mark.parametrize("name", list(eight_bits.BUILDERS))
+def test_a_peer_in_eight_bits_writes_nearly_what_is_served(tiny: Artifact, name: str) -> None:
+    if reasons := absent([name]):
+        pytest.skip(reasons[name])
+    task = task_of(tiny, steps=60)
+    exact, rounded = BUILDERS["served"](task, 1).run(), eight_bits.BUILDERS[name](task, 1).run()
+    assert agreed_steps(exact, rounded, 0.0) > 5
+
+
+def test_every_product_of_the_eager_peer_is_in_eight_bits(tiny: Artifact) -> None:
+    eager = eight_bits.BUILDERS["eager-int8"](task_of(tiny, steps=2), 1)
+    with profile() as profiler:
+        eager.run()
+    counts = Counter(event.name for event in profiler.events())
+    # W_x x, W_h h and the read-out, in each of two steps.
+    assert counts["quantized::linear_dynamic"] == 6
+    assert not counts["aten::linear"]
 
 
 @pytest.mark.parametrize("name", ["loop", "eager", "torchscript"])
