@@ -10,6 +10,8 @@ URL ?= http://127.0.0.1:8000
 
 # The wheels of onnxruntime report to their maker unless told not to.
 export ORT_DISABLE_TELEMETRY = 1
+# Tests start many processes: none of them should compile what another has.
+export PYTHONDONTWRITEBYTECODE =
 
 RUN := .venv/bin/python -m
 VENV := .venv/.stamp

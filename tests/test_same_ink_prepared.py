@@ -68,7 +68,7 @@ def test_a_line_that_climbs_a_little_is_levelled_as_in_training() -> None:
             assert _trained(climbing).tobytes() == _sent(climbing).tobytes()
 
 
-@pytest.mark.parametrize("scale", [0.25, 4.0])
+@pytest.mark.parametrize("scale", [0.25, pytest.param(4.0, marks=pytest.mark.long)])
 def test_size_on_the_page_is_no_part_of_a_hand(scale: float) -> None:
     for line in _lines()[:40]:
         assert np.array_equal(_sent(line), _sent(line, scale=scale))
@@ -79,7 +79,7 @@ def test_a_word_too_short_to_say_is_not_turned() -> None:
     assert level(word)[0].tolist() == word[0].tolist()
 
 
-@pytest.mark.parametrize("turn", [-8.0, 8.0])
+@pytest.mark.parametrize("turn", [-8.0, pytest.param(8.0, marks=pytest.mark.long)])
 def test_a_turned_line_is_the_level_one(turn: float) -> None:
     """However long it is: a tilted line is higher than it is when level."""
     for line in _lines()[:_TURNED]:
@@ -114,7 +114,13 @@ def _hand(offsets: NDArray[np.float32], text: str) -> NDArray[np.float32]:
     return np.concatenate([state["first_h"], state["h0"]])
 
 
-@pytest.mark.parametrize(("turn", "scale"), [(-8.0, 1.0), (8.0, 1.0), (0.0, 0.3), (0.0, 4.0)])
+@pytest.mark.parametrize(
+    ("turn", "scale"),
+    [
+        pytest.param(-8.0, 1.0, marks=pytest.mark.long), (8.0, 1.0),
+        (0.0, 0.3), pytest.param(0.0, 4.0, marks=pytest.mark.long),
+    ],
+)  # fmt: skip
 def test_a_turned_or_scaled_line_is_the_same_hand(turn: float, scale: float) -> None:
     """Its state is far nearer to the level one's than other hands of the same words are."""
     long = [line for line in _lines() if len(line.text) >= 24][:_SHOWN]

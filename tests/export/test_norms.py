@@ -91,7 +91,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
     assert (kept <= whole.keys()) is (norm == "batch")
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.long), "lstm", "gru"])
 def test_every_cell_is_served_as_pytorch_evaluates_it_past_the_longest_step_too(
     cell: str, norm: str, tmp_path: Path
 ) -> None:

@@ -221,6 +221,7 @@ def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:
     assert curve.gradient[0].item() == pytest.approx(squares.mean().sqrt().item(), rel=1e-4)
 
 
+@pytest.mark.long
 def test_the_command_prints_the_tables_and_writes_figures_and_plots(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -68,7 +68,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     assert _alike(run, tmp_path / "tiny", "validation_loss")
 
 
-@pytest.mark.parametrize("which", ["first", "last"])
+@pytest.mark.parametrize("which", [pytest.param("first", marks=pytest.mark.long), "last"])
 def test_so_does_one_that_was_interrupted_while_it_was_validated(
     corpus: Path, run: Path, tmp_path: Path, which: str
 ) -> None:

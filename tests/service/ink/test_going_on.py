@@ -21,7 +21,10 @@ _BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.fixture(scope="module", params=[(1, 1), (7, 3), (32, 8)], ids=str)
+_PORTIONS = [(1, 1), pytest.param((7, 3), marks=pytest.mark.long), (32, 8)]
+
+
+@pytest.fixture(scope="module", params=_PORTIONS, ids=str)
 def cut(request: pytest.FixtureRequest, inks: Path) -> Iterator[InkService]:
     """A service that writes in portions of some size."""
     chunk, first = request.param

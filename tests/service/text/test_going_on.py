@@ -145,7 +145,7 @@ def _outputs(written: bytes) -> dict[str, Any]:
     return {"next": np.frombuffer(written, np.uint8).astype(np.int64)}
 
 
-_CHUNKS = [(1, 1), (7, 3), (32, 8)]
+_CHUNKS = [(1, 1), pytest.param((7, 3), marks=pytest.mark.long), (32, 8)]
 
 
 @pytest.fixture(scope="module", params=_CHUNKS, ids=str)

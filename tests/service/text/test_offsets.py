@@ -18,7 +18,10 @@ _LONG = "Zoë paid €5 for a café crème 🦉🦊 "  # more bytes than a first
 _BROKEN = [0xE2, 0x82, 0x41, 0xF0, 0x9F, 0xA6, 0xFF, 0x80, 0xC3, 0xA9, 0xC3]
 
 
-@pytest.fixture(scope="module", params=[(1, 1), (3, 2), (32, 8)], ids=str)
+_CHUNKS = [pytest.param((1, 1), marks=pytest.mark.long), (3, 2), (32, 8)]
+
+
+@pytest.fixture(scope="module", params=_CHUNKS, ids=str)
 def chunked(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[Service]:
     """Services that run so many steps at a time, and before the first byte."""
     steps, first = request.param
