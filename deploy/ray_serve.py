@@ -21,7 +21,7 @@ from pydantic import BaseModel, Field, SecretStr
 from ray import serve
 
 from service import logs
-from service.app import create_app, have_process
+from service.app import create_alone
 from service.catalogue import Models
 from service.http.guard import is_loopback
 from service.settings import Settings
@@ -55,9 +55,7 @@ def application(chosen: Replicas) -> serve.Application:
 
     def build() -> FastAPI:
         logs.set_up(settings)
-        app = create_app(settings)
-        have_process(app)
-        return app
+        return create_alone(settings)
 
     class Evenkeel:
         """One replica: its models prove themselves before it is asked anything."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from service import logs
-from service.app import create_app
+from service.app import create_alone
 from service.artifact import ArtifactError
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
@@ -40,7 +40,7 @@ def main() -> int:
         return 2
     logs.set_up(settings)
     try:
-        app = create_app(settings)
+        app = create_alone(settings)
     except (ArtifactError, BadKeys) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

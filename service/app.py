@@ -23,7 +23,7 @@ from service.http.keys import Keys
 from service.http.limits import BodyLimit
 from service.http.record import Recorder
 from service.kinds import KINDS
-from service.memory import settle
+from service.memory import keep_large_apart, settle
 from service.metrics import Metrics
 from service.settings import Settings
 from service.watch import Watch
@@ -79,10 +79,13 @@ def create_app(settings: Settings) -> FastAPI:
     return app
 
 
-def have_process(app: FastAPI) -> None:
-    """Set what holds for all of a process, by whoever runs nothing in it but this application."""
+def create_alone(settings: Settings) -> FastAPI:
+    """The service where nothing else runs in its process: what holds for all of that is set too."""
     sys.setswitchinterval(_SWITCH_S)
+    keep_large_apart()
+    app = create_app(settings)
     app.state.models.on_settled = settle
+    return app
 
 
 def _add_routes(app: FastAPI) -> None:

@@ -3,6 +3,23 @@
 import ctypes
 import gc
 
+_M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8  # of malloc.h
+_LARGE_BYTES = 1024 * 1024
+_ARENAS = 2
+
+
+def keep_large_apart() -> None:
+    """Have glibc map large blocks by themselves, so that they go back to the system when freed.
+
+    Left alone it does so up to the largest such block that was ever freed, which here are weights:
+    whatever is smaller comes to lie among what stays, in as many arenas as there are threads, and
+    how much is held depends on who was first. Other C libraries are left alone.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_THRESHOLD, _LARGE_BYTES)
+        mallopt(_M_ARENA_MAX, _ARENAS)
+
 
 def give_back() -> None:
     """What glibc keeps of it: blocks of any size, once a larger one was freed, wherever something

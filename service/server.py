@@ -16,7 +16,6 @@ from types import FrameType
 import uvicorn
 from fastapi import FastAPI
 
-from service.app import have_process
 from service.catalogue import Models
 from service.http.connections import Gate, HttpConnection, WebSocketConnection, allow_files
 from service.http.online import Sessions
@@ -56,7 +55,6 @@ class Server(uvicorn.Server):
             )
         )
         self._models: Models = app.state.models
-        have_process(app)
         self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
         self._settings = settings

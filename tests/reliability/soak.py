@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-import numpy as np
 import uvloop
 from aiohttp import ClientSession
+from scipy.stats import theilslopes
 
 from bench.goal import Goal, judge
 from bench.rows import OK
@@ -43,7 +43,7 @@ class Sample:
 @dataclass(frozen=True, slots=True)
 class SoakRow:
     """`wrong` answers differ from the one to the same request before; `failed` counts answers that
-    were neither whole nor refused. The slope is of least squares after the warm-up, in which
+    were neither whole nor refused. The slope is Theil's and Sen's after the warm-up, in which
     threads that are kept for reloads are started; no more may come later."""
 
     minutes: float
@@ -154,10 +154,11 @@ def goals(row: SoakRow) -> Iterator[Goal]:
 
 
 def slope_mb_per_h(samples: Sequence[Sample]) -> float:
-    """Of resident memory after the warm-up, by least squares."""
+    """Of resident memory after the warm-up. A reload holds both models for a moment, which least
+    squares would take for a slope where it falls near an end."""
     _, later = _apart(samples)
     hours = [s.minute / 60 for s in later]
-    return float(np.polyfit(hours, [s.resident_mb for s in later], 1)[0])
+    return float(theilslopes([s.resident_mb for s in later], hours).slope)
 
 
 def _apart(samples: Sequence[Sample]) -> tuple[Sequence[Sample], Sequence[Sample]]:

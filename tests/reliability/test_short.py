@@ -75,6 +75,11 @@ def test_a_slope_is_of_what_comes_after_the_warm_up() -> None:
     assert slope_mb_per_h(steep + grown) == pytest.approx(60)
 
 
+def test_a_slope_does_not_ask_what_two_models_held_for_a_moment() -> None:
+    flat = [Sample(minute, 600 if minute in (12, 49) else 500, 1, 1) for minute in range(51)]
+    assert slope_mb_per_h(flat) == 0
+
+
 def test_content_does_not_depend_on_where_events_are_cut() -> None:
     whole = [{"choices": [{"text": "abc"}]}, {"usage": {}}]
     parts = [
