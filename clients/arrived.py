@@ -36,7 +36,8 @@ class Arrived:
         """An event without what had arrived before it. Raises the error it tells of."""
         self._check_model(event.get("system_fingerprint"))
         part = event["choices"][0] if event.get("choices") else event
-        fresh = self._is_new(part)
+        # One that tells of an error has no content, and is not the tail of a page.
+        fresh = "error" not in event and self._is_new(part)
         # Who did not ask for it is told as well when a service stops: of one choice, or one line.
         if "resume" in part and self._body["resume"]:
             self._body |= part["resume"]

@@ -29,6 +29,8 @@ from clients.errors import check, is_temporary
 
 _BACKOFF = wait_random_exponential(multiplier=0.1, max=10)
 _LONGEST_PAUSE_S = 60.0
+# A proxy of the environment has another machine of that name.
+_NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 
 
 class Client:
@@ -46,7 +48,7 @@ class Client:
         self._free_at_s = dict.fromkeys(urls, 0.0)
         self._patience_s = patience_s
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.Client(headers=headers, timeout=timeout_s)
+        self._http = httpx.Client(headers=headers, timeout=timeout_s, mounts=_NO_PROXY)
 
     def __enter__(self) -> Self:
         return self
@@ -71,9 +73,10 @@ class Client:
         return response
 
     def _stream(self, path: str, body: dict[str, Any]) -> Iterator[Event]:
+        asked = {name: value for name, value in body.items() if value is not None}
         # With a seed of ours, a stream that is cut before its first event comes again the same.
-        seed = {} if "state" in body else {"seed": secrets.randbits(53)}
-        arrived = Arrived(seed | body | {"stream": True})
+        seed = {} if "state" in asked else {"seed": secrets.randbits(53)}
+        arrived = Arrived(seed | asked | {"stream": True})
         for attempt, url in self._attempts():
             with attempt:
                 for event in self._events(url + path, arrived.request()):

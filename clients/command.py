@@ -135,7 +135,7 @@ def complete(
     options = {
         "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "seed": seed,
         "logit_bias": None if logit_bias is None else _json("--logit-bias", logit_bias),
-        "stop": stop, "state": None if state_in is None else state_in.read_text(),
+        "stop": stop, "state": None if state_in is None else _kept(state_in),
     }  # fmt: skip
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
@@ -251,8 +251,12 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         raise  # whoever read has read enough
     except httpx.TransportError as error:
         _fail(f"no answer from {url}: {error or type(error).__name__}")
+    except json.JSONDecodeError:
+        _fail(f"what {url} answers is no JSON; is Evenkeel there?")
     except (Refused, OSError) as error:
         _fail(str(error))
+    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
+        _fail(str(error), 2)
 
 
 def _format_of(out: Path) -> str:
@@ -282,9 +286,17 @@ def _piped() -> str:
         raise typer.BadParameter(f"standard input is no UTF-8: {error}") from error
 
 
-def _fail(message: str) -> None:
+def _kept(state: Path) -> str:
+    """A token in a file, as whoever put it there ended the line."""
+    try:
+        return state.read_text().strip()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"--state-in {state} is no token: {error}") from error
+
+
+def _fail(message: str, status: int = 1) -> None:
     typer.echo(f"evenkeel: {message}", err=True)
-    raise typer.Exit(1)
+    raise typer.Exit(status)
 
 
 def _default(client: Client, kind: str) -> str:

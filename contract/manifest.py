@@ -90,10 +90,19 @@ class Runners(Strict):
     step: Graphs
     cuda: Graphs | None = None
 
+    def each(self) -> list[tuple[str, str, str]]:
+        """Runner, options and file of every graph."""
+        runners = {"scan": self.scan, "step": self.step, "cuda": self.cuda}
+        return [
+            (runner, options, file)
+            for runner, graphs in runners.items()
+            if graphs
+            for options, file in graphs.files().items()
+        ]
+
     def files(self) -> list[str]:
         """The names of all graphs."""
-        each = (self.scan, self.step, self.cuda)
-        return [name for graphs in each if graphs for name in graphs.files().values()]
+        return [file for _, _, file in self.each()]
 
 
 class Variant(Strict):

@@ -71,13 +71,13 @@ def _verify(
             print(finding.line())
     for note in report.notes:
         print(f"     {note}")
-    if plot is not None:
-        plot_errors(report.error_curves, plot, f"{artifact.name}: distance to float64")
     manifest = read_artifact(artifact).model_copy(update={"parity": tuple(report.findings)})
     if manifest.doubt is not None:
         print(manifest.doubt)
     if record:
         manifest.write(artifact)
+    if plot is not None:
+        plot_errors(report.error_curves, plot, f"{artifact.name}: distance to float64")
     return 0 if report.holds else 1
 
 

@@ -2,9 +2,11 @@
 manifest that says what everything is.
 """
 
+import math
 import platform
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
@@ -53,33 +55,35 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
     matrices to eight bits, for which they were not trained, and the provenance says so.
 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
-    weights or a variant its model cannot have.
+    weights, a variant its model cannot have, or a place where something else is.
     """
+    if artifact.exists() and not (artifact / MANIFEST).is_file() and any(artifact.iterdir()):
+        raise ValueError(f"{artifact} is there and is no artifact; name the folder of a new one")
     model, facts = read_source(source)
     if quantize:
         model, facts = _in_eight_bits(model, facts)
     artifact.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as name:
-        folder = Path(name)
+        folder = Path(name, "made")
+        folder.mkdir()
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
         if (source / MANIFEST).exists():
             _keep_extras(source, folder)
+        # Files of safetensors are private to their owner; an artifact is for any reader.
+        folder.chmod(0o755)
+        for file in folder.iterdir():
+            file.chmod(0o644)
         if artifact.exists():
-            shutil.rmtree(artifact)
-        shutil.copytree(folder, artifact)
-    # Temporary folders and safetensors are private to their owner; an artifact is for any reader.
-    artifact.chmod(0o755)
-    for file in artifact.iterdir():
-        file.chmod(0o644)
+            artifact.rename(Path(name, "before"))
+        folder.rename(artifact)
 
 
 def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     """The model of a run or of an artifact, and the facts of its training."""
     if (source / MANIFEST).exists():
         manifest = read_artifact(source)
-        for name, expected in manifest.files.items():
-            if name.endswith(".safetensors") and sha256(source / name) != expected:
-                raise ValueError(f"{source / name} is not the file its manifest describes")
+        weights = {n: h for n, h in manifest.files.items() if n.endswith(".safetensors")}
+        require_files(source, weights)
         return load_model(source, manifest), _facts_again(manifest)
     if not (source / CHECKPOINT).exists():
         raise ValueError(f"{source} has neither {CHECKPOINT} nor {MANIFEST}; train it first")
@@ -88,12 +92,16 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     model = kind.model(facts["model"])
     if reason := kind.unfit(model):
         raise ValueError(f"{source} is {reason}")
+    if not math.isfinite(facts["progress"]["best_loss"]):
+        raise ValueError(f"{source} has not been validated yet; train it on")
     model.load_state_dict(checkpoint.group(tensors, "best"))
     return model, facts
 
 
 def _in_eight_bits(model: nn.Module, facts: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
     kind = KINDS[facts["kind"]]
+    if facts["model"].get("precision") == "int8":
+        raise ValueError("its matrices are of eight bits already")
     if "precision" not in {field.name for field in fields(TRAINED[kind.name].config)}:
         raise ValueError(f"a {kind.name} model has no matrices of eight bits")
     facts = facts | {"model": facts["model"] | {"precision": "int8"}, "rounded": _ROUNDED}
@@ -187,6 +195,13 @@ def _keep_extras(source: Path, folder: Path) -> None:
             shutil.copyfile(source / file, folder / file)
             after = read_manifest(folder)
             after.with_file(folder / file, **{field: getattr(before, field)}).write(folder)
+
+
+def require_files(artifact: Path, files: Mapping[str, str]) -> None:
+    """Raise `ValueError` unless the files of an artifact, by name, have these SHA-256."""
+    for name, expected in files.items():
+        if not (artifact / name).is_file() or sha256(artifact / name) != expected:
+            raise ValueError(f"{artifact / name} is not the file its manifest describes")
 
 
 def load_model(artifact: Path, manifest: Manifest) -> Any:

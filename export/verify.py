@@ -6,15 +6,21 @@ onnxruntime on the CPU at batch 1. Bounds stand beside each check; a broken one 
 
 from pathlib import Path
 
-from export.convert import load_model, read_artifact
+from export.convert import load_model, read_artifact, require_files
 from export.kinds import KINDS
+from export.parity.replay import replay
 from export.parity.report import QUICK, Evidence, Extent, Report, Served
 from export.variant import GraphWriter
 
 
 def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> Report:
-    """Compare what training computes with what onnxruntime serves, for one artifact."""
+    """Compare what training computes with what onnxruntime serves, for one artifact. Raises
+    `ValueError` for files that are not those its manifest describes."""
     manifest = read_artifact(artifact)
+    require_files(artifact, manifest.files)
     kind = KINDS[manifest.kind]
     writer = GraphWriter(kind, load_model(artifact, manifest), manifest.variant)
-    return kind.parity(writer, Evidence(manifest, Served(artifact, manifest), extent, data_folder))
+    served = Served(artifact, manifest)
+    report = kind.parity(writer, Evidence(manifest, served, extent, data_folder))
+    report.findings.append(replay(artifact, manifest, served))
+    return report

@@ -79,11 +79,15 @@ def sampling(drawn: Sample, raw: NDArray[Any], points: NDArray[Any]) -> Finding:
 
     Every step starts from the trainer's point, so one difference does not become many.
     """
-    error = np.abs(points - drawn.symbols.numpy()).max(-1)
-    tied = np.zeros(error.shape, bool)
-    for nudge in (-TIE, TIE):
+    trained = drawn.symbols.numpy()
+    error = np.abs(points - trained).max(-1)
+    # Tied is where both are what one and the other side of a border gives, not where one is odd.
+    found, expected = np.zeros((2, *error.shape), bool)
+    for nudge in (-TIE, 0.0, TIE):
         nudged = drawn_from(torch.from_numpy(raw), drawn, nudge).numpy()
-        tied |= np.abs(nudged - points).max(-1) > MAX_POINT_ERROR
+        found |= np.abs(nudged - points).max(-1) <= MAX_POINT_ERROR
+        expected |= np.abs(nudged - trained).max(-1) <= MAX_POINT_ERROR
+    tied = found & expected
     different = ~(error <= MAX_POINT_ERROR)
     same = float(error[~different].max(initial=0))
     ties = int((different & tied).sum())

@@ -121,6 +121,27 @@ def test_an_error_event_with_a_token_is_gone_on_from(
     assert service.requests[1]["seed"] is None
 
 
+@pytest.mark.parametrize("format_", ["json", "svg"])
+def test_the_tail_of_a_page_comes_after_an_error_event(
+    service: Scripted, client_of_many: Client, format_: str
+) -> None:
+    head = {"lines": ["a"] * 3}
+    error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 0}}
+    service.script = [streamed([head, error, "[DONE]"])]
+    *_, tail = client_of_many.write(seed=7, format=format_)
+    assert tail == {"usage": {}}
+
+
+def test_null_is_the_default_of_what_has_one_here(
+    service: Scripted, client_of_many: Client
+) -> None:
+    service.script = [0]
+    texts, _ = _texts(client_of_many.complete(prompt="Once", seed=None, state=None, n=None))
+    seeds = [request["seed"] for request in service.requests]
+    assert seeds == [seeds[0]] * 2
+    assert texts[0] == text_of(seeds[0])
+
+
 _STOPPED = {"message": "the service is stopping", "type": "server_error"}
 
 

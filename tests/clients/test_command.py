@@ -96,6 +96,15 @@ def test_a_text_goes_on_from_a_kept_state(url: str, tmp_path: Path) -> None:
     assert first + second == whole
 
 
+def test_a_line_end_is_no_part_of_a_kept_state(url: str, tmp_path: Path) -> None:
+    state = tmp_path / "state"
+    words = ("complete", "--seed", "3", "--max-tokens", "9")
+    _out(url, *words, "RO", "--state-out", str(state))
+    rest = _out(url, *words, "--state-in", str(state))
+    state.write_bytes(state.read_bytes() + b"\r\n")
+    assert _out(url, *words, "--state-in", str(state)) == rest
+
+
 def test_events_come_a_line_each(url: str) -> None:
     lines = _out(url, "complete", "RO", *_STATE_SPAN, "--json").splitlines()
     texts = [json.loads(line)["choices"][0]["text"] for line in lines]
@@ -254,6 +263,10 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("write", "a", "-o", "a.doc"), 2, "a.doc ends in none of"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
+        (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
+        (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),
+        (("models", "--url", "http://localhost:80x"), 2, "evenkeel: Invalid port"),
+        (("models", "--api-key", "\u00e9"), 2, "evenkeel: .*ascii"),
         (("copmlete",), 2, "copmlete"),
     ],
 )
@@ -270,6 +283,27 @@ def test_what_went_wrong_is_told_in_a_line(
 def test_input_that_is_no_text_is_refused(url: str) -> None:
     result = _evenkeel(url, "complete", "-", given=b"\xff")
     assert (result.exit_code, "no UTF-8" in result.stderr) == (2, True)
+
+
+def test_a_state_that_is_no_text_is_refused(url: str, tmp_path: Path) -> None:
+    (tmp_path / "state").write_bytes(b"\xff\xfe")
+    result = _evenkeel(url, "complete", "--state-in", str(tmp_path / "state"))
+    assert (result.exit_code, "--state-in" in result.stderr) == (2, True)
+
+
+def test_what_is_not_the_service_is_told(service: Scripted) -> None:
+    service.script = [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>"]
+    result = _evenkeel(service.url, "models")
+    assert result.exit_code == 1
+    assert result.stderr == f"evenkeel: what {service.url} answers is no JSON; is Evenkeel there?\n"
+
+
+def test_no_proxy_is_asked_for_what_is_here(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
+    assert "letters" in _out(url, "models")
 
 
 def test_nobody_there_is_a_failure() -> None:

@@ -1,5 +1,7 @@
 """Conversion: which weights of a run become an artifact, and what is said of them."""
 
+import math
+import shutil
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,7 @@ def test_a_conversion_that_fails_leaves_the_old_artifact(
     run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "tiny").mkdir()
-    (tmp_path / "tiny" / "old").write_text("as it was")
+    (tmp_path / "tiny" / "manifest.json").write_text("as it was")
 
     def fails(*_: object) -> None:
         raise ValueError("no space left")
@@ -50,7 +52,29 @@ def test_a_conversion_that_fails_leaves_the_old_artifact(
     with pytest.raises(ValueError, match="no space left"):
         convert(run, tmp_path / "tiny")
     assert [p.name for p in tmp_path.iterdir()] == ["tiny"]
-    assert (tmp_path / "tiny" / "old").read_text() == "as it was"
+    assert (tmp_path / "tiny" / "manifest.json").read_text() == "as it was"
+
+
+def test_what_is_no_artifact_is_not_replaced(run: Path, artifact: Path, tmp_path: Path) -> None:
+    own = tmp_path / "artifacts" / "mine"
+    shutil.copytree(artifact, own)
+    for place in (own.parent, run):
+        with pytest.raises(ValueError, match="is no artifact"):
+            convert(run, place)
+    assert (own / "manifest.json").exists()
+    assert (run / CHECKPOINT).exists()
+    (own / "other").write_text("of the artifact before")
+    convert(run, own)
+    assert not (own / "other").exists()
+    assert [p.name for p in own.parent.iterdir()] == ["mine"]
+
+
+def test_a_run_that_was_never_validated_has_no_weights_yet(run: Path, tmp_path: Path) -> None:
+    content, facts = checkpoint.load(run / CHECKPOINT)
+    facts["progress"] |= {"best_loss": math.inf}
+    checkpoint.save(tmp_path / CHECKPOINT, content, facts)
+    with pytest.raises(ValueError, match="not been validated yet"):
+        convert(tmp_path, tmp_path / "tiny")
 
 
 def test_an_artifact_may_be_read_by_anyone(artifact: Path) -> None:

@@ -179,6 +179,8 @@ def test_matrices_may_be_rounded_without_training_which_the_manifest_says(
     assert verify(tmp_path / "small", corpus.parent, SMALL).holds
     convert(tmp_path / "small", tmp_path / "again")
     assert read_artifact(tmp_path / "again").provenance["rounded"]
+    with pytest.raises(ValueError, match="of eight bits already"):
+        convert(tmp_path / "small", tmp_path / "twice", quantize=True)
     files = [folder / "model.safetensors" for folder in (tmp_path / "small", tmp_path / "again")]
     assert files[0].read_bytes() == files[1].read_bytes()
 

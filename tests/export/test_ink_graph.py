@@ -16,7 +16,7 @@ from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures
-from export.ink.parity import compare, padding
+from export.ink.parity import compare, padding, sampling
 from export.parity.report import Extent
 from export.parity.served import ServedGraph, follow
 from export.verify import verify
@@ -145,7 +145,7 @@ def test_what_was_converted_keeps_every_bound(scrawl: Path) -> None:
     report = verify(scrawl, None, _SMALL)
     assert [f.name for f in report.findings] == [
         "structure", "rounding", "log-density", "sampling", "score, sampled ink", "padding",
-        "bits", "bits, control", "operators", "operators, control",
+        "bits", "bits, control", "operators", "operators, control", "golden",
     ]  # fmt: skip
     assert [f for f in report.findings if not f.holds] == []
 
@@ -162,6 +162,39 @@ def test_one_changed_element_of_what_is_served_breaks_the_report(
         assert held.keys() == {"rounding", "log-density", "sampling", "score, sampled ink"}
         assert held["rounding"] is held["log-density"] is expected, findings
         assert held["sampling"] or not expected, findings
+
+
+def test_no_wrong_draw_passes_for_a_tie(model: HandwritingModel, sample: Sample) -> None:
+    raw = training_mixtures(model, sample).numpy()
+    points = sample.symbols.numpy()
+    assert sampling(sample, raw, points).value == 0
+    assert sampling(sample, raw, points + 1).value == points[..., 0].size
+    louder = replace(sample, noise=sample.noise | {"normal": 2 * sample.noise["normal"]})
+    wrong = drawn_from(torch.from_numpy(raw), louder).numpy()
+    assert sampling(sample, raw, wrong).value > points[..., 0].size / 2
+
+
+def test_a_draw_from_the_other_side_of_a_border_is_a_tie(
+    model: HandwritingModel, sample: Sample
+) -> None:
+    raw = training_mixtures(model, sample).numpy()
+    # Each uniform just below a border: that of its own point, found by halving.
+    other = drawn_from(torch.from_numpy(raw), sample, 0.3)
+    low, high = torch.zeros_like(sample.noise["uniform"]), torch.full((1,), 0.3)
+    high = high.expand_as(low).clone()
+    for _ in range(22):
+        middle = (low + high) / 2
+        moved = replace(sample, noise=sample.noise | {"uniform": sample.noise["uniform"] + middle})
+        same = (drawn_from(torch.from_numpy(raw), moved) - sample.symbols).abs().amax(-1) < 1e-3
+        low, high = torch.where(same, middle, low), torch.where(same, high, middle)
+    below = replace(sample, noise=sample.noise | {"uniform": sample.noise["uniform"] + low})
+    across = drawn_from(torch.from_numpy(raw), below, 2e-6).numpy()
+    moved_at_all = (other - sample.symbols).abs().amax(-1).numpy() > 1e-3
+    crossed = np.abs(across - sample.symbols.numpy()).max(-1) > 1e-3
+    assert (crossed & moved_at_all).sum() > 5
+    found = sampling(below, raw, across)
+    assert found.value == 0, found
+    assert "(0 more are ties)" not in found.detail
 
 
 class SeesPadding:

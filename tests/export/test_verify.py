@@ -3,12 +3,14 @@
 import shutil
 from pathlib import Path
 
+import onnx
 import pytest
 
 from contract.manifest import Finding
 from export.__main__ import main
 from export.convert import load_model, read_artifact
 from export.parity import bits
+from export.parity.replay import replay
 from export.parity.report import Evidence, Extent, Report, Served
 from export.parity.served import ServedGraph, follow
 from export.text.golden import sample
@@ -40,6 +42,7 @@ def test_what_was_converted_keeps_every_bound(report: Report) -> None:
     assert list(named(report)) == [
         "structure", "rounding", "log-probability", "sampling", "score, sampled text",
         "score, validation text", "bits", "bits, control", "operators", "operators, control",
+        "golden",
     ]  # fmt: skip
     assert report.holds, report.findings
     assert report.notes == []
@@ -61,6 +64,45 @@ def test_the_command_prints_the_report_and_records_it_when_asked(
     assert "FAIL" not in printed
     assert read_artifact(folder).parity == tuple(report.findings)
     assert read_artifact(folder).doubt is None
+
+
+def _without_temperature(path: Path) -> None:
+    """Have a graph take 1 for whatever temperature it is given."""
+    model = onnx.load(path, load_external_data=False)
+    (user,) = (n for n in model.graph.node if "inverse_temperature" in n.input)
+    one = onnx.helper.make_node("Div", ["inverse_temperature"] * 2, ["one"])
+    user.input[list(user.input).index("inverse_temperature")] = "one"
+    model.graph.node.insert(0, one)
+    path.write_bytes(model.SerializeToString())
+
+
+def test_an_option_that_every_graph_forgets_breaks_the_report(
+    artifact: Path, tmp_path: Path
+) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(artifact, folder)
+    manifest = read_artifact(folder)
+    assert replay(folder, manifest, Served(folder, manifest)).holds
+    for name in manifest.graphs.files():
+        _without_temperature(folder / name)
+    found = replay(folder, manifest, Served(folder, manifest))
+    assert found.value == len(manifest.graphs.files()), found
+    assert "model.onnx: " in found.detail
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "golden.safetensors", "step.onnx"])
+def test_a_file_that_was_changed_is_not_verified(
+    artifact: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "tiny"
+    shutil.copytree(artifact, folder)
+    content = bytearray((folder / name).read_bytes())
+    content[-5] ^= 1
+    (folder / name).write_bytes(content)
+    assert main(["verify", str(folder), "--record"]) == 1
+    assert f"{name} is not the file its manifest describes" in capsys.readouterr().err
+    (folder / name).unlink()
+    assert main(["verify", str(folder)]) == 1
 
 
 def test_without_the_corpus_a_note_says_that_it_is_not_compared(

@@ -1,0 +1,36 @@
+"""The golden vectors on every graph of an artifact: what each service will ask of it at its start.
+
+The other comparisons draw with neutral options, on one graph of each runner. Golden rows have every
+option, so this is where a graph that forgets one is seen.
+"""
+
+from pathlib import Path
+
+from contract.golden import Golden
+from contract.manifest import GOLDEN, Finding, Manifest
+from export.parity.report import Served
+
+
+def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
+    """How many graphs do not replay them, those for CUDA included, which run on the CPU here."""
+    golden = Golden.load(artifact / GOLDEN)
+    broken: dict[str, str] = {}
+    steps = 0
+    for runner, options, file in manifest.graphs.each():
+        rows = golden.all_rows if options == "filtered" else golden.plain_rows
+        graph = served.graph(runner, options)
+        _, outputs = graph.run(
+            graph.initial_state(len(rows)),
+            {name: array[:, rows] for name, array in golden.steps.items()},
+            {name: array[rows] for name, array in golden.rows.items()},
+        )
+        verdict = golden.judge(outputs, rows)
+        steps += verdict.steps
+        if not verdict.ok:
+            broken[file] = verdict.detail
+    told = "; ".join(f"{file}: {detail}" for file, detail in broken.items())
+    return Finding(
+        name="golden", value=len(broken), bound=0,
+        detail=f"graphs do not replay the golden vectors, {steps:,} row-steps with every option"
+        + (f": {told}" if told else ""),
+    )  # fmt: skip
