@@ -1,5 +1,6 @@
 """Every setting of the service, from the environment: `EVENKEEL_` and the name in capitals."""
 
+import json
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +11,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _LEAST_VARIETY = 8
 
+# From the environment as names between commas, or as a JSON list.
+Names = Annotated[tuple[str, ...], NoDecode]
 Precision = Literal["exact", "int8", "auto"]
 
 
@@ -26,7 +29,7 @@ class Settings(BaseSettings):
         description="folder of the static site; where it is, the page offers to compute on the "
         "device it is seen on",
     )
-    require: Annotated[tuple[str, ...], NoDecode] = Field(
+    require: Names = Field(
         (),
         description="names of models without which the service does not start and is not ready, "
         "separated by commas; none means any one",
@@ -120,16 +123,16 @@ class Settings(BaseSettings):
     open: bool = Field(
         False, description="serve without keys beyond the loopback interface all the same"
     )
-    trusted_proxies: tuple[str, ...] = Field(
-        (), description="addresses whose X-Forwarded-For is believed, as a JSON list"
+    trusted_proxies: Names = Field(
+        (), description="addresses whose X-Forwarded-For is believed, separated by commas"
     )
-    allowed_hosts: tuple[str, ...] = Field(
+    allowed_hosts: Names = Field(
         (),
-        description="host names to answer to, as a JSON list; none means any, or those of the "
+        description="host names to answer to, separated by commas; none means any, or those of the "
         "loopback interface for a service that listens there",
     )
-    allowed_origins: tuple[str, ...] = Field(
-        (), description="origins whose pages may use the service too, as a JSON list"
+    allowed_origins: Names = Field(
+        (), description="origins whose pages may use the service too, separated by commas"
     )
     shutdown_delay_s: float = Field(
         0.0,
@@ -153,11 +156,15 @@ class Settings(BaseSettings):
         "wants the packages of the role traces",
     )
 
-    @field_validator("require", mode="before")
+    @field_validator(
+        "require", "trusted_proxies", "allowed_hosts", "allowed_origins", mode="before"
+    )
     @classmethod
     def _apart(cls, names: object) -> object:
         if not isinstance(names, str):
             return names
+        if names.lstrip().startswith("["):
+            return json.loads(names)
         return [name.strip() for name in names.split(",") if name.strip()]
 
     @field_validator("state_key")

@@ -4,10 +4,11 @@ import { createHash } from "node:crypto";
 import {
   cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
 } from "node:fs";
-import { dirname, join, relative } from "node:path";
+import { join, relative } from "node:path";
+import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
-const root = dirname(import.meta.dirname);
+const root = fileURLToPath(new URL("..", import.meta.url)); // import.meta.dirname is Node 20.11's
 const [drawn, npm, out] = process.argv.slice(2);
 const ORT = join(npm, "node_modules/onnxruntime-web");
 const KINDS = ["handwriting", "language"]; // what the page has tabs for

@@ -13,13 +13,12 @@ from service.engine import terms
 from service.errors import TooManyRequests, Unauthorized
 from service.http import record
 from service.http.errors import refuse
-from service.http.guard import is_loopback
+from service.http.guard import PROBES, is_loopback
 from service.http.keys import Key, Keys
 
 # Browsers cannot give a WebSocket a header; they can offer these subprotocols, which nobody logs.
 SUBPROTOCOL = "evenkeel"
 _KEY_PROTOCOL = "bearer."
-PROBES = ("/livez", "/readyz")
 # What needs no key: probes, the page, and the document's own page; /openapi.json is not of them.
 _OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")

@@ -27,8 +27,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
-from service.http.callers import PROBES, network
+from service.http.callers import network
 from service.http.errors import answer_to
+from service.http.guard import PROBES
 from service.settings import Settings
 
 # Connections beyond the limit, for probes alone: a new one takes the place of the oldest.

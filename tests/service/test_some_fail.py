@@ -94,9 +94,13 @@ def test_a_required_one_that_fails_later_makes_the_service_not_ready(
         assert registry.get_sample_value("evenkeel_ready") == float(status == 200)
 
 
-def test_what_is_required_is_separated_by_commas(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("EVENKEEL_REQUIRE", "letters, noise,")
-    assert Settings().require == ("letters", "noise")
+@pytest.mark.parametrize("name", ["require", "trusted_proxies", "allowed_hosts", "allowed_origins"])
+@pytest.mark.parametrize("value", ["a.example, b,", '["a.example", "b"]'])
+def test_several_are_separated_by_commas_or_a_json_list(
+    name: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", value)
+    assert getattr(Settings(), name) == ("a.example", "b")
 
 
 def _models(folder: Path, **chosen: object) -> Models:

@@ -94,6 +94,7 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_RUNNER", "fast"),
         ("EVENKEEL_STATE_KEY", "short"),
         ("EVENKEEL_ALLOW_UNPROVED", "maybe"),
+        ("EVENKEEL_ALLOWED_HOSTS", '["keel.example"'),
     ],
 )
 def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None:

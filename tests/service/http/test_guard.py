@@ -105,10 +105,16 @@ def test_without_friends_nobody_is_told_that_they_may(scan: Service) -> None:
     ],
 )
 def test_only_its_own_names_are_answered(friendly: Service, host: str, status: int) -> None:
-    answer = friendly.client.get("/livez", headers={"host": host})
+    answer = friendly.client.get("/v1/models", headers={"host": host})
     assert answer.status_code == status
     if status == 403:
         assert answer.json()["error"]["code"] == "forbidden"
+
+
+@pytest.mark.parametrize("path", ["/livez", "/readyz"])
+def test_probes_come_by_address_whatever_the_names_are(friendly: Service, path: str) -> None:
+    answer = friendly.client.get(path, headers={"host": "10.1.2.3:8000"})
+    assert answer.status_code == 200
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.9"])
