@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -55,13 +56,18 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
 
 def train(options: argparse.Namespace) -> None:
     """Carry a recipe out, alone or as one of the processes that `torchrun` started."""
-    settings = [*options.set, *([f"data.source={options.data}"] if options.data else [])]
     folder = options.out or Path("runs", Path(options.recipe).stem)
+    device = options.device
     if "WORLD_SIZE" in os.environ:
-        distributed.init_process_group("nccl" if options.device == "cuda" else "gloo")
+        if device == "cuda":
+            device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
+            torch.cuda.set_device(device)
+        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        recipe = read_recipe(options.recipe, settings)
-        carry_out(recipe, folder, options.device, data_folder(), options.start)
+        recipe = read_recipe(options.recipe, options.set)
+        if options.data:
+            recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+        carry_out(recipe, folder, device, data_folder(), options.start)
     finally:
         # A group that is left to the interpreter's end can abort the process there.
         if distributed.is_initialized():

@@ -7,11 +7,15 @@ Run it through `python -m export train`; under `torchrun` it is data parallel.
 import ctypes
 import json
 import math
+import signal
 import sys
+import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 import torch
@@ -69,6 +73,8 @@ class Trainer:
         self.rank = distributed.get_rank() if self.world > 1 else 0
         if (run / CHECKPOINT).exists():
             self._restore()
+        if self.world > 1:
+            self._require_the_same_update()
         run.mkdir(parents=True, exist_ok=True)
         self._forget_rows_after(self.progress.update - (self.progress.due is not None))
 
@@ -77,7 +83,7 @@ class Trainer:
         self.task.model.train()
         every = max(1, round(self.config.validate_every_epochs * self.task.updates_per_epoch))
         began = time.monotonic() - self.progress.elapsed_s
-        saved = time.monotonic()
+        saved, save_now = time.monotonic(), False
         bar = tqdm(
             total=self.total_updates,
             initial=self.progress.update,
@@ -94,11 +100,17 @@ class Trainer:
                 # Up to the next validation, which a resumed run has at the same updates.
                 left = every - self.progress.update % every
                 for _ in range(min(left, self.total_updates - self.progress.update)):
-                    if time.monotonic() - saved > self.config.save_every_s:
+                    if save_now:
                         self.save()
                         saved = time.monotonic()
-                    losses.append(self._update())
-                    self.progress.elapsed_s = time.monotonic() - began
+                    with _held_back(signal.SIGINT):
+                        losses.append(self._update())
+                        if self.progress.update % every == 0:
+                            self.progress.due = math.nan
+                    now_s = time.monotonic()
+                    save_now, self.progress.elapsed_s = self._agreed(
+                        now_s - saved > self.config.save_every_s, now_s - began
+                    )
                     bar.update()
                     if self._out_of_time():
                         break
@@ -253,6 +265,31 @@ class Trainer:
             * (1 + math.cos(math.pi * self._fraction_done()))
         )
 
+    def _agreed(self, save_now: bool, elapsed_s: float) -> tuple[bool, float]:
+        """What the first process says of it: all save together, and see the same time pass."""
+        if self.world > 1:
+            told = self._device_tensor([float(save_now), elapsed_s])
+            distributed.broadcast(told, 0)
+            save_now, elapsed_s = bool(told[0]), float(told[1])
+        return save_now, elapsed_s
+
+    def _require_the_same_update(self) -> None:
+        """A checkpoint is on the machine of the first process, which others may not share."""
+        mine = self._device_tensor([float(self.progress.update)])
+        first = mine.clone()
+        distributed.broadcast(first, 0)
+        apart = (first != mine).double()
+        distributed.all_reduce(apart)
+        if apart.any():
+            raise ValueError(
+                f"{self.run_dir} stands at update {self.progress.update} here and elsewhere at "
+                "another; every machine needs the checkpoint of the first"
+            )
+
+    def _device_tensor(self, values: Sequence[float]) -> Tensor:
+        device = next(iter(self.parameters.values())).device
+        return torch.tensor(values, dtype=torch.float64, device=device)
+
     def _out_of_time(self) -> bool:
         limit = self.config.time_limit_s
         return limit is not None and self.progress.elapsed_s >= limit
@@ -262,6 +299,22 @@ class Trainer:
         stale = progress.update - progress.best_update
         patience = self.config.patience_epochs * self.task.updates_per_epoch
         return progress.update >= self.total_updates or self._out_of_time() or stale > patience
+
+
+@contextmanager
+def _held_back(number: signal.Signals) -> Iterator[None]:
+    """Have a signal wait: half an update would be done again by whoever goes on from it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(number, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+    if came and callable(before):
+        before(*came[0])
 
 
 def _adamw(parameters: Mapping[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:

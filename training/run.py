@@ -31,6 +31,8 @@ def carry_out(
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
+    if recipe.batch.rows % world:
+        raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
     torch.manual_seed(recipe.training.seed)
     source = folder / recipe.data.source
     name = str(source) if source.exists() else recipe.data.source

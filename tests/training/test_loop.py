@@ -1,8 +1,10 @@
 """Training: exact resumption, reproducibility, data parallel, and what can go wrong on the way."""
 
 import json
+import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -66,6 +68,32 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
             carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     assert _alike(run, tmp_path / "tiny", "validation_loss")
+
+
+@pytest.mark.parametrize(
+    "updates", [pytest.param(17, marks=pytest.mark.long), pytest.param(0, id="before a validation")]
+)
+def test_an_update_that_is_interrupted_is_done_once(
+    corpus: Path, run: Path, tmp_path: Path, updates: int
+) -> None:
+    first = json.loads((run / LOG).read_text().splitlines()[0])["update"]
+    step, left = torch.optim.AdamW.step, [updates or first]
+
+    def interrupted(self: torch.optim.AdamW) -> None:
+        left[0] -= 1
+        if left[0] == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+        step(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.optim.AdamW, "step", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    assert checkpoint.load(tmp_path / "tiny" / CHECKPOINT)[1]["progress"]["update"] == (
+        updates or first
+    )
+    carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    assert _alike(run, tmp_path / "tiny", "update", "validation_loss")
 
 
 @pytest.mark.parametrize("which", [pytest.param("first", marks=pytest.mark.long), "last"])
@@ -171,6 +199,7 @@ def test_two_processes_train_what_one_does(corpus: Path, tmp_path: Path) -> None
         "batch.rows=4",
         "batch.steps=20",
         "training.epochs=0.2",
+        "training.save_every_s=0.02",  # together, whatever either's clock says
     ]
     common = ["train", "quickstart", "--data", str(corpus), "--device", "cpu"]
     for setting in settings:
