@@ -23,6 +23,9 @@ class Dropout(NamedTuple):
     output: float = 0.0
 
 
+_MOST_DROPPED = 0.99
+
+
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, shaped as `like`.
 
@@ -49,6 +52,13 @@ class Stack(nn.Module):
         longest_step: int = LONGEST_STEP,
     ) -> None:
         super().__init__()
+        if cell not in CELLS:
+            raise ValueError(f"model.cell is {cell!r}; it must be one of {', '.join(CELLS)}")
+        if min(units, layers) < 1:
+            raise ValueError(f"{layers} layers of {units} units; each must be 1 or more")
+        for name, rate in dropout._asdict().items():
+            if not 0 <= rate <= _MOST_DROPPED:
+                raise ValueError(f"{name}_dropout is {rate}; it must be from 0 to {_MOST_DROPPED}")
         widths = [inputs] + [units] * (layers - 1)
         self.cells = nn.ModuleList(
             CELLS[cell](width, units, norm, longest_step) for width in widths

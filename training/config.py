@@ -1,5 +1,6 @@
 """What decides a training run, as typed values; `training.recipe` reads them from TOML."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,6 +16,8 @@ class DataConfig:
     marked: float = 0.0
 
     def __post_init__(self) -> None:
+        if not isinstance(self.source, str):
+            raise ValueError(f"data.source is {self.source!r}; it must be a file or folder")
         if not 0 <= self.marked < 1:
             raise ValueError(f"marked is {self.marked}; it must be from 0 and below 1")
         if not 0 < self.validation_fraction < 1:
@@ -33,6 +36,9 @@ class BatchConfig:
     steps: int = 100
     growing: bool = True
 
+    def __post_init__(self) -> None:
+        _require_positive("batch", rows=self.rows, steps=self.steps)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
@@ -50,6 +56,16 @@ class TrainConfig:
     time_limit_s: float | None = None
     save_every_s: float = 45.0
     seed: int = 0
+
+    def __post_init__(self) -> None:
+        _require_positive(
+            "training", epochs=self.epochs, learning_rate=self.learning_rate,
+            clip_norm=self.clip_norm, validate_every_epochs=self.validate_every_epochs,
+        )  # fmt: skip
+        if self.time_limit_s is not None:
+            _require_positive("training", time_limit_s=self.time_limit_s)
+        if not 0 <= self.average_decay < 1:
+            raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,3 +86,9 @@ class Place:
     device: str = "cpu"
     rank: int = 0
     world: int = 1
+
+
+def _require_positive(table: str, **values: float) -> None:
+    for name, value in values.items():
+        if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+            raise ValueError(f"{table}.{name} is {value!r}; it must be a number above 0")

@@ -23,6 +23,9 @@ from models.quantized import integer_matrices
 from training.files import files_below
 from training.text.data import PYTHON_REFERENCE, Corpus, read_corpus, streams
 
+# Of validation text: training's forward holds some 20 KB a byte at 512 units.
+_MOST_BYTES = 2**17
+
 
 def report(writer: GraphWriter, evidence: Evidence) -> Report:
     """Every comparison."""
@@ -86,13 +89,19 @@ def validation_text(evidence: Evidence) -> tuple[Sample | None, list[str]]:
     if corpus is None:
         where = evidence.data_folder or "no data folder"
         return None, [f"not compared: the validation text; {data['name']} is not in {where}"]
-    tokens = streams(corpus.split(data["validation_fraction"])[1], evidence.rows)
+    part = corpus.split(data["validation_fraction"])[1]
+    note = []
+    if len(part) > _MOST_BYTES:
+        note = [f"compared: the first {_MOST_BYTES:,} of {len(part):,} bytes of validation text"]
+    tokens = streams(part[:_MOST_BYTES], evidence.rows)
     steps, batch = tokens.shape
+    if not steps:
+        return None, [f"not compared: the validation text; it is shorter than {batch} rows"]
     return Sample(
         tokens,
         {"uniform": torch.from_numpy(np.full((steps, batch), 0.5, np.float32))},
         options(({},) * batch),
-    ), []
+    ), note
 
 
 def _find(data: dict[str, Any], folder: Path | None) -> Corpus | None:
