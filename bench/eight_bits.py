@@ -4,7 +4,10 @@ They round otherwise and write something else, so only lengths are compared; the
 measurement say from which step on it differs.
 """
 
+import io
+import logging
 import warnings
+from contextlib import redirect_stdout
 from typing import Any
 
 import torch
@@ -69,4 +72,6 @@ def _product(weight: Tensor, bias: Tensor | None = None) -> nn.Module:
 def _compressed(model: Any) -> Any:
     import nncf
 
-    return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)
+    nncf.set_log_level(logging.ERROR)
+    with redirect_stdout(io.StringIO()):  # a bar of progress
+        return nncf.compress_weights(model, mode=nncf.CompressWeightsMode.INT8_SYM)

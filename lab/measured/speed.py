@@ -1,7 +1,8 @@
 """What was measured of speed, beside peers, and which goals were reached."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import median
+from typing import Any
 
 from lab.measured.table import Json, kept, section, source, table, told
 
@@ -12,6 +13,7 @@ _SIDES = {
     "openvino": "OpenVINO",
     "loop": "Python loop over `step.onnx`",
 }
+_IN_EIGHT_BITS = {"eager-int8": "PyTorch, dynamic", "openvino-int8": "OpenVINO, NNCF"}
 _VARIANTS = {"folded": "folded", "quantized": "in 8 bits"}
 SERVERS = {
     "service": "this service",
@@ -27,7 +29,7 @@ def step(content: Json) -> str:
     """A byte or a pen point at batch 1."""
     rows = {(r["model"], r["threads"], r["side"]): r for r in content["rows"]["step"]}
     head = ("model", "threads", "µs", *_SIDES.values(), "over the floor")
-    measured, varied = [], []
+    measured, varied, eight = [], [], []
     for (model, threads, side), row in rows.items():
         name = f"`{model}`", told(threads)
         if side == "served":
@@ -37,6 +39,8 @@ def step(content: Json) -> str:
             measured.append((*name, told(row["us_median"]), *map(told, beside), floor))
         elif side in _VARIANTS:
             varied.append((*name, _VARIANTS[side], *_variant(row)))
+            if side == "quantized":
+                eight.append((*name, told(row["us_median"]), *_beside(row, rows, model, threads)))
     lines = [
         (told(r["characters"]), told(r["points"]), told(r["threads"]), told(r["ms_median"]))
         for r in content["rows"]["line"]
@@ -52,6 +56,9 @@ def step(content: Json) -> str:
         table(head, measured),
         "[Variants](exactness.md#variants-for-speed-when-asked-to) that are made when asked for:",
         table(("model", "threads", "variant", "µs", "over the floor"), varied),
+        "The quantized one beside peers whose weights are bytes too, in times of it. They round "
+        "inputs otherwise, and write something else:",
+        table(("model", "threads", "µs", *_IN_EIGHT_BITS.values()), eight),
         "A line of handwriting in process:",
         table(("characters", "points", "threads", "ms"), lines),
         "![One step at batch 1, every side](results/bench/step.png)",
@@ -60,6 +67,14 @@ def step(content: Json) -> str:
 
 def _variant(row: Json) -> tuple[str, str]:
     return told(row["us_median"]), told(row["over_floor_median"])
+
+
+def _beside(mine: Json, rows: Mapping[Any, Json], model: str, threads: int) -> list[str]:
+    """How many times as long peers in eight bits take: each in times of the exact artifact, in
+    whose rounds they were."""
+    peers = [rows.get((model, threads, side)) for side in _IN_EIGHT_BITS]
+    mine_s = mine["ratio_median"]
+    return [told(None if p is None else round(p["ratio_median"] / mine_s, 2)) for p in peers]
 
 
 def http(content: Json) -> str:

@@ -19,7 +19,7 @@ _VERSIONS = ("1.30", "1.37")
 _NOT_OF_KUBERNETES = {"kustomization.yaml", "prometheus-adapter.yaml"}
 _MANIFESTS = [p for p in sorted(_FOLDER.rglob("*.yaml")) if p.name not in _NOT_OF_KUBERNETES]
 _OURS = {"app.kubernetes.io/name": "evenkeel"}
-_KEEP_ALIVE_S = 5  # beyond delay and drain, for the last answers
+_LAST_S = 7  # beyond delay and drain: sessions are told, then the last answers go out
 _EACH_VERSION = pytest.mark.parametrize("version", _VERSIONS)
 
 Manifest = dict[str, Any]
@@ -153,7 +153,7 @@ def test_settings_are_those_of_the_service_and_leave_time_to_stop(
     readiness = _container(fleet)["readinessProbe"]
     assert delay_s > readiness["periodSeconds"] * readiness["failureThreshold"]
     grace_s = _pod(fleet)["terminationGracePeriodSeconds"]
-    assert grace_s >= delay_s + drain_s + _KEEP_ALIVE_S
+    assert grace_s >= delay_s + drain_s + _LAST_S
     mounts = {mount["mountPath"] for mount in _container(fleet)["volumeMounts"]}
     assert str(Path(environment["EVENKEEL_KEYS"] or "").parent) in mounts
 
