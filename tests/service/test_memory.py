@@ -77,6 +77,7 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
 ) -> None:
     settled: list[int] = []
     monkeypatch.setattr(app, "settle", lambda: settled.append(threading.get_ident()))
+    monkeypatch.setattr("tests.service.serving.create_app", app.create_alone)
     with listening(settings(artifacts)) as (url, _):
         assert eventually(lambda: len(settled) == 1)
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()

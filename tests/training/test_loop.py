@@ -85,10 +85,15 @@ def test_an_update_that_is_interrupted_is_done_once(
             os.kill(os.getpid(), signal.SIGINT)
         step(self)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.optim.AdamW, "step", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    # What is started in the background has it ignored.
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(torch.optim.AdamW, "step", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+    finally:
+        signal.signal(signal.SIGINT, usual)
     assert checkpoint.load(tmp_path / "tiny" / CHECKPOINT)[1]["progress"]["update"] == (
         updates or first
     )

@@ -248,7 +248,7 @@ def test_an_id_that_is_none_is_replaced(scan: Service, given: str | bytes) -> No
 
 def test_a_refusal_before_any_route_has_an_id(artifacts: Path) -> None:
     client = TestClient(create_app(settings(artifacts, allowed_hosts=("here.example",))))
-    answer = client.get("/livez", headers={"X-Request-Id": "mine"})
+    answer = client.get("/v1/models", headers={"X-Request-Id": "mine"})
     assert (answer.status_code, answer.headers["x-request-id"]) == (403, "mine")
 
 
