@@ -3,6 +3,7 @@
 import socket
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
 
 import httpx
@@ -25,9 +26,24 @@ _END = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}
 
 
 @pytest.fixture(scope="module")
-def client_of_many(service: Scripted) -> Client:
+def client_of_many(service: Scripted) -> Iterator[Client]:
     """One with a replica for every cut, so that none is asked twice and nobody has to wait."""
-    return Client([f"{service.url}/{i}" for i in range(_REPLICAS)])
+    with Client([f"{service.url}/{i}" for i in range(_REPLICAS)]) as client:
+        yield client
+
+
+@pytest.fixture(autouse=True)
+def _closed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Closes what a test made: sockets left open are found by whichever test runs later."""
+    with ExitStack() as made:
+        begin = Client.__init__
+
+        def begun(self: Client, *given: Any, **more: Any) -> None:
+            begin(self, *given, **more)
+            made.enter_context(self)
+
+        monkeypatch.setattr(Client, "__init__", begun)
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -33,7 +33,8 @@ def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> No
     ways = 2 * len(aborts.WAYS) * len(aborts.MOMENTS) * len(aborts.ENDS)
     (row,) = _rows(aborts.measure(service, 2 * ways))["aborts"]
     assert row.after.idle
-    assert row.after.threads <= row.before.threads
+    # Of asyncio's pool, which grows to some six with what comes at once; clients are many more.
+    assert row.after.threads <= row.before.threads + 4
     assert row.after.files <= row.before.files
     assert row.aborted > 0
     assert row.wrong_answers == 0
