@@ -52,8 +52,8 @@ def _dynamic(step: nn.Module, example: tuple[Tensor, ...]) -> Step:
             node.replace_all_uses_with(program.graph.call_module(f"product{number}", (given,)))
         program.graph.erase_node(node)
     program.recompile()
-    product: Step = program
-    return product
+    quantised: Step = program
+    return quantised
 
 
 def _product(weight: Tensor, bias: Tensor | None = None) -> nn.Module:

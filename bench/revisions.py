@@ -20,6 +20,7 @@ import onnxruntime as ort
 from bench import floor
 from bench.sides import CHUNK_STEPS, Side
 from bench.step import compare, thread_counts
+from export.parity.served import session_options
 
 _CHUNKS = 6
 _LENGTHS = {"T": CHUNK_STEPS, "B": 1}
@@ -65,10 +66,8 @@ def sides(places: Mapping[str, Path], threads: int) -> dict[str, Side]:
 
 
 def _scan(folder: Path, threads: int) -> Side:
-    options = ort.SessionOptions()
-    options.intra_op_num_threads = threads
-    options.inter_op_num_threads = 1
     path = folder / "model.onnx"
+    options = session_options(threads=threads)
     session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     feeds = {
         given.name: np.zeros([_LENGTHS.get(d, d) for d in given.shape], _TYPES[given.type])

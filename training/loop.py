@@ -98,14 +98,15 @@ class Trainer:
             while not self._finished():
                 losses = []
                 # Up to the next validation, which a resumed run has at the same updates.
-                left = every - self.progress.update % every
-                for _ in range(min(left, self.total_updates - self.progress.update)):
+                due_at = self.progress.update - self.progress.update % every + every
+                due_at = min(due_at, self.total_updates)
+                for _ in range(due_at - self.progress.update):
                     if save_now:
                         self.save()
                         saved = time.monotonic()
                     with _held_back(signal.SIGINT):
                         losses.append(self._update())
-                        if self.progress.update % every == 0:
+                        if self.progress.update == due_at:
                             self.progress.due = math.nan
                     now_s = time.monotonic()
                     save_now, self.progress.elapsed_s = self._agreed(
@@ -270,7 +271,8 @@ class Trainer:
         if self.world > 1:
             told = self._device_tensor([float(save_now), elapsed_s])
             distributed.broadcast(told, 0)
-            save_now, elapsed_s = bool(told[0]), float(told[1])
+            save, elapsed_s = told.tolist()
+            save_now = bool(save)
         return save_now, elapsed_s
 
     def _require_the_same_update(self) -> None:

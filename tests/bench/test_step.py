@@ -238,7 +238,7 @@ def test_a_section_has_rows_and_goals(monkeypatch: pytest.MonkeyPatch, inks: Pat
     name, written = tables[-1]
     assert (name, written.characters) == ("line", 30)
     assert written.ms_median > 0 < written.points
-    assert len(goals) == 8
+    assert len(goals) == 10
 
 
 def test_a_task_is_drawn_freely_with_one_row(tiny: Artifact) -> None:

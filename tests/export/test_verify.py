@@ -125,6 +125,23 @@ def test_without_the_corpus_a_note_says_that_it_is_not_compared(
     assert validation_text(evidence) == (None, [f"{missing} no data folder"])
 
 
+def test_of_a_long_validation_text_the_first_bytes_are_compared(
+    artifact: Path, corpus: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = read_artifact(artifact)
+    evidence = Evidence(manifest, Served(artifact, manifest), SMALL, corpus.parent)
+    whole, note = validation_text(evidence)
+    assert whole is not None
+    assert note == []
+    monkeypatch.setattr("export.text.parity._MOST_BYTES", 10 * evidence.rows + 1)
+    part, note = validation_text(evidence)
+    assert part is not None
+    assert part.symbols.shape == (10, evidence.rows)
+    assert note[0].startswith(f"compared: the first {10 * evidence.rows + 1:,} of ")
+    monkeypatch.setattr("export.text.parity._MOST_BYTES", evidence.rows - 1)
+    assert validation_text(evidence)[0] is None
+
+
 @pytest.fixture(scope="module")
 def single(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One unit, one row in a batch, and a corpus that is a folder in a folder."""

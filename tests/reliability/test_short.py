@@ -13,6 +13,8 @@ from tests.reliability import aborts, chaos, overload, soak
 from tests.reliability.soak import Sample, slope_mb_per_h
 from tests.reliability.work import INK, TEXT, content_of
 
+_TIMES = 3
+
 
 @pytest.fixture(scope="module")
 def service() -> Iterator[Target]:
@@ -31,10 +33,13 @@ def _rows(found: Any) -> dict[str, list[Any]]:
 
 def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> None:
     ways = 2 * len(aborts.WAYS) * len(aborts.MOMENTS) * len(aborts.ENDS)
-    (row,) = _rows(aborts.measure(service, 2 * ways))["aborts"]
+    # A pool of threads may grow the first time so much comes at once; what is left, is each time.
+    for _ in range(_TIMES):
+        (row,) = _rows(aborts.measure(service, 2 * ways))["aborts"]
+        if row.after.threads <= row.before.threads:
+            break
     assert row.after.idle
-    # Of asyncio's pool, which grows to some six with what comes at once; clients are many more.
-    assert row.after.threads <= row.before.threads + 4
+    assert row.after.threads <= row.before.threads
     assert row.after.files <= row.before.files
     assert row.aborted > 0
     assert row.wrong_answers == 0

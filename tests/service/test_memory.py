@@ -2,6 +2,7 @@
 
 import ctypes
 import gc
+import subprocess
 import sys
 import threading
 import weakref
@@ -42,6 +43,44 @@ def test_what_was_freed_behind_something_in_use_is_given_back() -> None:
         assert before - _resident_bytes() > 40 * _MB
     finally:
         libc.free(kept)
+
+
+_LARGE = """
+import ctypes
+from pathlib import Path
+from service.memory import keep_large_apart
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+resident = lambda: int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+def made(size):
+    block = ctypes.c_void_p(libc.malloc(size))
+    ctypes.memset(block, 1, size)
+    return block
+
+{}
+libc.free(made(24 << 20))  # as weights: up to here glibc would map none by itself from now on
+blocks = [made(2 << 20) for _ in range(50)]
+kept = blocks.pop()
+before = resident()
+for block in blocks:
+    libc.free(block)
+print((before - resident()) >> 20)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's alone")
+def test_large_blocks_go_back_when_they_are_freed() -> None:
+    if not hasattr(ctypes.CDLL(None), "mallopt"):
+        pytest.skip("glibc's alone")
+
+    def given_back_mb(first: str) -> int:
+        run = [sys.executable, "-c", _LARGE.format(first)]
+        return int(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+
+    assert given_back_mb("") < 10
+    assert given_back_mb("keep_large_apart()") > 90
 
 
 class _Circle:

@@ -71,13 +71,15 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
 
 
 @pytest.mark.parametrize(
-    "updates", [pytest.param(17, marks=pytest.mark.long), pytest.param(0, id="before a validation")]
+    "place", [pytest.param(17, marks=pytest.mark.long), "before a validation", "the last"]
 )
 def test_an_update_that_is_interrupted_is_done_once(
-    corpus: Path, run: Path, tmp_path: Path, updates: int
+    corpus: Path, run: Path, tmp_path: Path, place: int | str
 ) -> None:
-    first = json.loads((run / LOG).read_text().splitlines()[0])["update"]
-    step, left = torch.optim.AdamW.step, [updates or first]
+    rows = [json.loads(row) for row in (run / LOG).read_text().splitlines()]
+    named = {"before a validation": rows[0]["update"], "the last": rows[-1]["update"]}
+    updates = place if isinstance(place, int) else named[place]
+    step, left = torch.optim.AdamW.step, [updates]
 
     def interrupted(self: torch.optim.AdamW) -> None:
         left[0] -= 1
@@ -94,9 +96,7 @@ def test_an_update_that_is_interrupted_is_done_once(
                 carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     finally:
         signal.signal(signal.SIGINT, usual)
-    assert checkpoint.load(tmp_path / "tiny" / CHECKPOINT)[1]["progress"]["update"] == (
-        updates or first
-    )
+    assert checkpoint.load(tmp_path / "tiny" / CHECKPOINT)[1]["progress"]["update"] == updates
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     assert _alike(run, tmp_path / "tiny", "update", "validation_loss")
 
@@ -203,6 +203,17 @@ def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:
         arguments = ["--data", str(corpus), "--set", "batch.rows=8", "--set", "model.units=24"]
         assert main(["train", "quickstart", *arguments, "--out", str(tmp_path)]) == 130
     assert checkpoint.load(tmp_path / CHECKPOINT)[1]["progress"]["update"] > 0
+
+
+def test_rows_that_processes_cannot_share_are_refused(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("torch.distributed.is_initialized", lambda: True)
+    monkeypatch.setattr("torch.distributed.get_world_size", lambda: 3)
+    monkeypatch.setattr("torch.distributed.get_rank", lambda: 0)
+    rows = tiny_recipe(corpus).batch.rows
+    with pytest.raises(ValueError, match=f"batch.rows is {rows}; 3 processes need a multiple"):
+        carry_out(tiny_recipe(corpus), tmp_path / "run", "cpu", Path())
 
 
 @pytest.mark.long
