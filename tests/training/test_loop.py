@@ -21,6 +21,7 @@ from tests.training.tiny import (
     tiny_recipe,
 )
 from training import checkpoint
+from training.config import Recipe
 from training.loop import CHECKPOINT, LOG
 from training.run import carry_out
 
@@ -70,16 +71,9 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     assert _alike(run, tmp_path / "tiny", "validation_loss")
 
 
-@pytest.mark.parametrize(
-    "place", [pytest.param(17, marks=pytest.mark.long), "before a validation", "the last"]
-)
-def test_an_update_that_is_interrupted_is_done_once(
-    corpus: Path, run: Path, tmp_path: Path, place: int | str
-) -> None:
-    rows = [json.loads(row) for row in (run / LOG).read_text().splitlines()]
-    named = {"before a validation": rows[0]["update"], "the last": rows[-1]["update"]}
-    updates = place if isinstance(place, int) else named[place]
-    step, left = torch.optim.AdamW.step, [updates]
+def _interrupt(recipe: Recipe, folder: Path, update: int) -> None:
+    """Carry a recipe out up to a SIGINT in the middle of this update."""
+    step, left = torch.optim.AdamW.step, [update]
 
     def interrupted(self: torch.optim.AdamW) -> None:
         left[0] -= 1
@@ -93,12 +87,32 @@ def test_an_update_that_is_interrupted_is_done_once(
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(torch.optim.AdamW, "step", interrupted)
             with pytest.raises(KeyboardInterrupt):
-                carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
+                carry_out(recipe, folder, "cpu", Path())
     finally:
         signal.signal(signal.SIGINT, usual)
-    assert checkpoint.load(tmp_path / "tiny" / CHECKPOINT)[1]["progress"]["update"] == updates
+    assert checkpoint.load(folder / CHECKPOINT)[1]["progress"]["update"] == update
+
+
+@pytest.mark.parametrize("first", [pytest.param(False, marks=pytest.mark.long), True])
+def test_an_update_that_is_interrupted_is_done_once(
+    corpus: Path, run: Path, tmp_path: Path, first: bool
+) -> None:
+    """Before the first validation, or just so."""
+    validated = json.loads((run / LOG).read_text().splitlines()[0])["update"]
+    _interrupt(tiny_recipe(corpus), tmp_path / "tiny", validated if first else 17)
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     assert _alike(run, tmp_path / "tiny", "update", "validation_loss")
+
+
+def test_what_is_interrupted_in_its_last_update_is_validated(corpus: Path, tmp_path: Path) -> None:
+    # Which is no multiple of those between two validations.
+    recipe = tiny_recipe(corpus, epochs=0.25, validate_every_epochs=0.1)
+    folders = [tmp_path / "whole", tmp_path / "interrupted"]
+    carry_out(recipe, folders[0], "cpu", Path())
+    last = checkpoint.load(folders[0] / CHECKPOINT)[1]["progress"]["update"]
+    _interrupt(recipe, folders[1], last)
+    carry_out(recipe, folders[1], "cpu", Path())
+    assert _alike(*folders, "update", "validation_loss")
 
 
 @pytest.mark.parametrize("which", [pytest.param("first", marks=pytest.mark.long), "last"])
