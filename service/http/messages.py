@@ -29,6 +29,13 @@ every message after it is answered before the next is read. After an error the s
 long."""
 
 
+class Failed(ErrorBody):
+    """What went wrong with a message; `state` is where the session stood before it, if one was
+    open."""
+
+    state: str | None = None
+
+
 class Opened(Answer):
     """The answer to the first message; `seed` is of what the model writes by itself, and
     `state_runtime` that of the token, if it is another and that was allowed."""
@@ -66,7 +73,7 @@ def describe_messages(kinds: Mapping[str, ServiceKind]) -> dict[str, Any]:
     heard = [model for kind in kinds.values() for model in (kind.opening, kind.said)]
     heard.append(StateAsked)
     answers = [model for kind in kinds.values() for model in kind.answers]
-    told: list[type[BaseModel]] = [Opened, *answers, Standing, Closing, ErrorBody]
+    told: list[type[BaseModel]] = [Opened, *answers, Standing, Closing, Failed]
     listed: list[tuple[type[BaseModel], JsonSchemaMode]] = []
     listed += [(model, "validation") for model in heard]
     listed += [(model, "serialization") for model in told]

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from service.catalogue import Models
 from service.engine import terms
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, ServiceError
+from service.errors import InvalidRequest, NotReady, ServiceError
 from service.frames import packed
 from service.http import record
 from service.http.callers import Account
@@ -31,6 +31,7 @@ _GOING_AWAY = 1001
 _SERVICE_RESTART = 1012
 _DIGITS = 6  # after the point, in JSON
 _ASKS_FOR_STATE = {"state": True}
+_NOWHERE: Mapping[str, str] = {}  # a session that was not open yet
 
 
 class Sessions:
@@ -132,11 +133,7 @@ async def online(socket: WebSocket) -> None:
 async def _answer(socket: WebSocket, sessions: Sessions) -> None:
     try:
         await _follow(socket, sessions)
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the message"
-        await _refuse(socket, InvalidRequest(f"{place}: {first['msg']}", place))
-    except ServiceError as error:
+    except (ValidationError, ServiceError) as error:
         await _refuse(socket, error)
 
 
@@ -153,8 +150,12 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
             if message == _ASKS_FOR_STATE:
                 answer = {"state": session.token(), "step": session.steps}
             else:
-                with _charged(socket, session):
-                    answer = await session.answer(_said(kind, message))
+                before = session.standing()
+                try:
+                    with _charged(socket, session):
+                        answer = await session.answer(_said(kind, message))
+                except (ValidationError, ServiceError) as error:
+                    return await _refuse(socket, error, {"state": before.token()})
                 record.current().steps = session.steps
             if isinstance(message, bytes):
                 await socket.send_bytes(packed(answer))
@@ -206,7 +207,14 @@ def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
         account.charge(session.ran - before)
 
 
-async def _refuse(socket: WebSocket, error: ServiceError) -> None:
+async def _refuse(
+    socket: WebSocket, error: ValidationError | ServiceError, state: Mapping[str, str] = _NOWHERE
+) -> None:
+    """Say what went wrong, and where the session stood before; it ends with that."""
+    if isinstance(error, ValidationError):
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the message"
+        error = InvalidRequest(f"{place}: {first['msg']}", place)
     record.current().fail(error)
-    await socket.send_text(json.dumps(error.body()))
-    await socket.close(_POLICY_VIOLATION)
+    await socket.send_text(json.dumps({**error.body(), **state}))
+    await socket.close(_SERVICE_RESTART if isinstance(error, NotReady) else _POLICY_VIOLATION)

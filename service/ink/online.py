@@ -2,7 +2,8 @@
 
 import math
 import secrets
-from typing import Annotated, Any
+from copy import copy
+from typing import Annotated, Any, Self
 
 import numpy as np
 from pydantic import Field
@@ -137,6 +138,11 @@ class OnlineInk(Online):
         points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
             places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
         return points, self._ended
+
+    def standing(self) -> Self:
+        stands = super().standing()
+        stands._ending = copy(self._ending)
+        return stands
 
     def _mixture(self, raw: np.ndarray) -> dict[str, Any]:
         """Raw outputs `(6M + 1,)` as numbers on the page (Graves 2013, eq. 18-22)."""

@@ -5,7 +5,7 @@ Shapes: n points, N pieces.
 
 import asyncio
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class OnlineReader(Online):
         outputs, _ = await self._run(unused, np.zeros(self._rests, bool))
         self._state, self.steps = kept
         return best_path(outputs["logits"], self._last)
+
+    def standing(self) -> Self:
+        stands = super().standing()
+        stands._tracer = Tracer(self._tracer.at, self._tracer.path)
+        return stands
 
     def _edge(self) -> Edge:
         place = {"px_per_unit": self._px_per_unit, "origin": self._origin}

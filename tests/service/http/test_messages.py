@@ -56,7 +56,7 @@ def test_a_session_is_made_of_described_messages(
             assert _fits(document, expected, session.ask(**message))
         wrong = {"surprise": 1}
         assert not _fits(document, name, wrong)
-        assert _fits(document, "ErrorBody", session.ask(**wrong))
+        assert _fits(document, "Failed", session.ask(**wrong))
 
 
 @pytest.mark.parametrize(

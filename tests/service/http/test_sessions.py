@@ -102,3 +102,31 @@ def test_a_service_that_ends_hands_out_where_sessions_stand(inks: Path, name: st
             assert json.loads(socket.receive_text()).keys() == {"closing"}
             assert Session(socket).closed() == _RESTART
         assert eventually(lambda: len(one.app.state.sessions) == 0)
+
+
+_BREAKS = {"fault": 1008, "stop": _RESTART, "rule": 1008}
+
+
+@pytest.mark.parametrize("how", [*_BREAKS])
+@pytest.mark.parametrize("name", [*_OPENINGS])
+def test_a_message_that_fails_leaves_the_session_where_it_stood(
+    inks: Path, name: str, how: str
+) -> None:
+    opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
+    with running(settings(inks)) as one, running(settings(inks)) as other:
+        first, second = InkService(one.app, one.client), InkService(other.app, other.client)
+        with online(second, **opening) as session:
+            expected = [session.ask(**message) for message in script]
+        with online(first, **opening) as session:
+            answers = [session.ask(**message) for message in script[:4]]
+            engine = one.app.state.models[opening["model"]].engine
+            if how == "stop":
+                engine.tell_to_stop()
+            elif how == "fault":
+                engine._runner.run = None  # not callable: a run raises
+            failed = session.ask(**(script[4] if how != "rule" else {"write": -1}))
+            assert failed.keys() == {"error", "state"}
+            assert session.closed() == _BREAKS[how]
+        with online(second, **_again(opening, failed["state"])) as session:
+            answers += [session.ask(**message) for message in script[4:]]
+        assert answers == expected

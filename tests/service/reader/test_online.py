@@ -3,6 +3,7 @@
 import pytest
 
 from tests.service.reader.lines import MODEL, ReaderService, line, points
+from tests.service.serving import eventually
 from tests.service.writing import online
 
 _INK = line()
@@ -55,6 +56,22 @@ def test_a_session_goes_on_in_another(reader: ReaderService, cut_at: int) -> Non
     settled = [c for c in first["characters"] if c["settled"]]
     read = "".join(c["character"] for c in (*settled, *answer["characters"]))
     assert read == expected["text"]
+
+
+def test_a_message_that_fails_leaves_the_session_where_it_stood(reader: ReaderService) -> None:
+    """Nothing of its points has been traced either."""
+    every = points(_INK)
+    with online(reader, model=MODEL, **_PLACE) as session:
+        session.ask(points=every[:40])
+        expected = session.ask(points=every[40:])
+    with online(reader, model=MODEL, **_PLACE) as session:
+        session.ask(points=every[:40])
+        reader.app.state.models[MODEL].engine._runner.run = None  # not callable: a run raises
+        failed = session.ask(points=every[40:])
+        assert failed.keys() == {"error", "state"}
+    assert eventually(lambda: reader.app.state.models[MODEL].engine.ready)
+    with online(reader, model=MODEL, state=failed["state"]) as session:
+        assert session.ask(points=every[40:])["characters"] == expected["characters"]
 
 
 def test_without_an_origin_the_line_begins_where_the_pen_does(reader: ReaderService) -> None:
