@@ -43,7 +43,9 @@ class BatchConfig:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainConfig:
     """How a task is optimised. `time_limit_s` shortens the schedule, so the rate still ends at 0
-    when it is reached; a run that reaches it is not reproducible, and says so in its facts."""
+    when it is reached; a run that reaches it is not reproducible, and says so in its facts.
+    `keep` is which weights are kept: those of the best validation, or the last, where the loss on
+    what was held out does not say what a model is wanted for, and does not end the run either."""
 
     epochs: float = 16.0
     learning_rate: float = 3e-3
@@ -55,6 +57,7 @@ class TrainConfig:
     validate_every_epochs: float = 1.0
     time_limit_s: float | None = None
     save_every_s: float = 45.0
+    keep: str = "best"
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -66,6 +69,8 @@ class TrainConfig:
             _require_positive("training", time_limit_s=self.time_limit_s)
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
+        if self.keep not in ("best", "last"):
+            raise ValueError(f"training.keep is {self.keep!r}; it must be 'best' or 'last'")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -79,7 +79,7 @@ class Trainer:
         self._forget_rows_after(self.progress.update - (self.progress.due is not None))
 
     def run(self) -> dict[str, Tensor]:
-        """Train; return the averaged weights of the best validation."""
+        """Train; return the averaged weights of the best validation, or of the last."""
         self.task.model.train()
         every = max(1, round(self.config.validate_every_epochs * self.task.updates_per_epoch))
         began = time.monotonic() - self.progress.elapsed_s
@@ -228,7 +228,7 @@ class Trainer:
         finally:
             self._load(live)  # of a run that is interrupted here as well
         progress = self.progress
-        if loss < progress.best_loss:
+        if loss < progress.best_loss or self.config.keep == "last":
             progress.best_loss, progress.best_update = loss, progress.update
             self.best = self._averaged_model()
         if self.rank == 0:

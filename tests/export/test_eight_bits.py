@@ -255,6 +255,8 @@ def write_one(model: OneProduct, path: Path, *, signed: bool) -> None:
         ("handwriting-int8", "handwriting"),
         ("handwriting-marks", "handwriting"),
         ("reader-marks", "reader"),
+        ("handwriting-on", "handwriting"),
+        ("reader-on", "reader"),
     ],
 )
 def test_a_recipe_that_trains_on_differs_in_precision_marks_and_training(

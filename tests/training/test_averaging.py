@@ -123,3 +123,17 @@ def test_the_loss_of_the_best_is_that_of_its_weights(corpus: Path, run: Path) ->
         losses[group] = task.validate()
     assert losses["best"] == pytest.approx(facts["progress"]["best_loss"], abs=1e-6)
     assert abs(losses["model"] - losses["best"]) > 1e-4
+
+
+def test_the_last_weights_are_kept_where_they_are_wanted(corpus: Path, tmp_path: Path) -> None:
+    recipe = tiny_recipe(corpus, epochs=0.5, validate_every_epochs=0.05, keep="last")
+    with pytest.MonkeyPatch.context() as patch:
+        Watched(patch)  # for which the best validation was long before
+        carry_out(recipe, tmp_path / "run", "cpu", Path())
+    saved, progress = (
+        tensors(tmp_path / "run"),
+        checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"],
+    )
+    assert progress["best_update"] == progress["update"] > _BEST
+    assert progress["best_loss"] == 1.0 + progress["update"] - _BEST
+    assert _distance(checkpoint.group(saved, "best"), checkpoint.group(saved, "average")) == 0
