@@ -145,18 +145,13 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
         session, kind, facts = await _open(socket.app.state.models, opening)
         await socket.send_text(json.dumps(facts))
         while True:
-            message = await sessions.message(socket, session.engine)
-            terms.agree(socket.app.state.settings.deadline_s)
-            if message == _ASKS_FOR_STATE:
-                answer = {"state": session.token(), "step": session.steps}
-            else:
-                before = session.standing()
-                try:
-                    with _charged(socket, session):
-                        answer = await session.answer(_said(kind, message))
-                except (ValidationError, ServiceError) as error:
-                    return await _refuse(socket, error, {"state": before.token()})
-                record.current().steps = session.steps
+            before = session.standing()
+            try:
+                message = await sessions.message(socket, session.engine)
+                terms.agree(socket.app.state.settings.deadline_s)
+                answer = await _answer_to(message, socket, session, kind)
+            except (ValidationError, ServiceError) as error:
+                return await _refuse(socket, error, {"state": before.token()})
             if isinstance(message, bytes):
                 await socket.send_bytes(packed(answer))
             else:  # writes 256 numbers in a sixth of the time of json.dumps
@@ -165,6 +160,17 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
     code, why = sessions.why(None if session is None else session.engine)
     await socket.send_text(json.dumps({"closing": why} | state))
     await socket.close(code)
+
+
+async def _answer_to(
+    message: Any, socket: WebSocket, session: Online, kind: ServiceKind
+) -> dict[str, Any]:
+    if message == _ASKS_FOR_STATE:
+        return {"state": session.token(), "step": session.steps}
+    with _charged(socket, session):
+        answer = await session.answer(_said(kind, message))
+    record.current().steps = session.steps
+    return answer
 
 
 def _said(kind: ServiceKind, message: Any) -> Any:
