@@ -19,7 +19,8 @@ Precision = Literal["exact", "int8", "auto"]
 class Settings(BaseSettings):
     """Read once at start and passed in; frozen."""
 
-    model_config = SettingsConfigDict(env_prefix="EVENKEEL_", frozen=True)
+    # A line of a .env file with nothing after it means nothing, not a key of no characters.
+    model_config = SettingsConfigDict(env_prefix="EVENKEEL_", env_ignore_empty=True, frozen=True)
 
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")

@@ -59,10 +59,11 @@ export class Store {
     }
   }
 
-  /** Forget what is kept of other builds: all but these files. */
+  /** Forget what is kept of other builds in this place: all but these files. */
   async tidy(files) {
     const kept = await keptFiles();
     const addresses = new Set(files.map(this.#address));
-    for (const { url } of (await kept?.keys()) ?? []) if (!addresses.has(url)) await kept.delete(url);
+    const here = ((await kept?.keys()) ?? []).filter(({ url }) => url.startsWith(this.#base.href));
+    for (const { url } of here) if (!addresses.has(url)) await kept.delete(url);
   }
 }

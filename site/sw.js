@@ -1,7 +1,9 @@
 // Keeps the page itself, so that it opens without a network; models are kept by store.js. The list
 // and the version are put in by build.mjs.
 const FILES = [];
-const SHELL = "evenkeel-page-VERSION";
+// Other builds may stand elsewhere on the same origin.
+const OURS = `evenkeel-page ${registration.scope} `;
+const SHELL = `${OURS}VERSION`;
 
 addEventListener("install", (event) => {
   // Past the browser's own cache, in which an older build may be.
@@ -11,7 +13,7 @@ addEventListener("install", (event) => {
 });
 
 async function takeOver() {
-  const old = (await caches.keys()).filter((name) => name.startsWith("evenkeel-page-") && name !== SHELL);
+  const old = (await caches.keys()).filter((name) => name.startsWith(OURS) && name !== SHELL);
   await Promise.all(old.map((name) => caches.delete(name)));
   await clients.claim();
 }

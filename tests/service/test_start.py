@@ -10,6 +10,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.settings import Settings
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[2]
@@ -78,8 +79,6 @@ with TestClient(create_app(settings), base_url="http://localhost") as client:
 
 
 def test_help_lists_every_setting() -> None:
-    from service.settings import Settings
-
     out, _ = _start("--help").communicate(timeout=60)
     for name in Settings.model_fields:
         assert f"EVENKEEL_{name.upper()} " in out
@@ -103,6 +102,14 @@ def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None
     assert process.returncode == 2
     assert f"error: {name}" in err
     assert "Traceback" not in err
+
+
+def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a line of a .env file is that nobody has filled in."""
+    without = Settings()
+    for name in Settings.model_fields:
+        monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "")
+    assert Settings() == without
 
 
 def test_a_wrong_key_is_not_printed() -> None:

@@ -30,7 +30,7 @@ class Shelf:
     """A file server that knows nothing of the site, which lies in a folder of it: no header, no
     compression. `sent` is what it was asked for, in bytes by path."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: Path = _BUILD) -> None:
         sent: dict[str, int] = {}
 
         class Handler(SimpleHTTPRequestHandler):
@@ -44,7 +44,7 @@ class Shelf:
                 super().do_GET()
 
         self.sent = sent
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=_BUILD))
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=folder))
         self.origin = f"http://127.0.0.1:{self._server.server_port}"
         threading.Thread(target=self._server.serve_forever, daemon=True).start()
 
@@ -57,9 +57,9 @@ class Shelf:
 class SiteVisit(Visit):
     """A visit to the site at its sub-path."""
 
-    def go(self, tab: str) -> None:
+    def go(self, tab: str, folder: str = _SITE) -> None:
         self.page.goto("about:blank")
-        self.page.goto(f"{self.site}/{_SITE}/{f'#{tab}' if tab else ''}")
+        self.page.goto(f"{self.site}/{folder}/{f'#{tab}' if tab else ''}")
         self.until("() => document.querySelector('#proof-models').children.length > 0")
 
     def proved(self) -> None:

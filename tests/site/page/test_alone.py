@@ -3,6 +3,9 @@
 import socket
 import threading
 from collections.abc import Iterator
+from pathlib import Path
+from re import sub
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -67,6 +70,27 @@ def test_a_second_visit_needs_no_network(opened: OpenSite, shelf: Shelf) -> None
         shelf.close()
         visit.go("write")
         assert _everything(visit) == ink
+
+
+def test_another_build_on_the_same_origin_takes_nothing_away(
+    shelf: Shelf, browser: Any, tmp_path: Path
+) -> None:
+    """It keeps files and the page under names of its own, and forgets its own alone."""
+    for folder in ("site", "other"):
+        copytree(Path("build", "site"), tmp_path / folder)
+    worker = tmp_path / "other" / "sw.js"
+    worker.write_text(sub(r"(const SHELL = .*)`;", r"\1of another build`;", worker.read_text()))
+    both = Shelf(tmp_path)
+    with SiteVisit.begun(browser, both.origin, "write") as visit:
+        ink = _everything(visit)
+        visit.kept()
+        visit.go("write", "other")
+        assert _everything(visit) == ink
+        visit.kept()
+        both.close()
+        for folder in ("site", "other"):
+            visit.go("write", folder)
+            assert _everything(visit) == ink
 
 
 def test_nothing_leaves_the_origin(opened: OpenSite, shelf: Shelf, world: _Proxy) -> None:

@@ -1,0 +1,45 @@
+"""The site is built from what is shipped, whatever onnxruntime-web and previews lie beside it."""
+
+import json
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """A build with a runtime that runs nothing and previews of nothing; skipped without node."""
+    node = shutil.which("node")
+    if node is None:
+        pytest.skip("node is not installed: the site was not built")
+    runtime = tmp_path / "npm" / "node_modules" / "onnxruntime-web"
+    (runtime / "dist").mkdir(parents=True)
+    (runtime / "package.json").write_text(json.dumps({"version": "1", "license": "MIT"}))
+    (runtime / "dist" / "ort-wasm-simd-threaded.wasm").write_bytes(b"\0asm")
+    (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text("export const env = {};\n")
+    drawn = tmp_path / "drawn"
+    (drawn / "previews").mkdir(parents=True)
+    for folder in (ROOT / "artifacts").iterdir():
+        (drawn / f"{folder.name}.json").write_text("{}")
+    command = [node, "site/build.mjs", *(str(tmp_path / n) for n in ("drawn", "npm", "site"))]
+    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+    return tmp_path / "site"
+
+
+def test_what_is_shipped_in_float32_is_in_it_and_the_page_is_kept(built: Path) -> None:
+    index = json.loads((built / "models" / "index.json").read_text())
+    names = {model["manifest"]["name"] for model in index["models"]}
+    assert names >= {"handwriting", "shakespeare"}
+    assert not any(name.endswith("int8") for name in names)
+    for model in index["models"]:
+        for file in model["files"].values():
+            assert (built / file["path"]).stat().st_size == file["bytes"]
+    worker = (built / "sw.js").read_text()
+    kept = json.loads(worker.partition("const FILES = ")[2].partition(";\n")[0])
+    there = {str(p.relative_to(built)) for p in built.rglob("*") if p.is_file()}
+    assert {p for p in there if not p.endswith(".gz")} == {*kept[1:], "index.html", "sw.js"}
+    assert "VERSION" not in worker
