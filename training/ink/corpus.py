@@ -4,10 +4,12 @@ Shapes: T points of the longest row, B rows, U symbols of the longest text, N po
 """
 
 import hashlib
+import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -18,6 +20,8 @@ from contract.alphabets import END, encode
 from models.handwriting import POINT
 from training.ink.line import Tally
 from training.ink.prepare import Ink
+
+_SAVED = ("texts", "offsets", "advances", "writers", "sources")  # of every ink, in a file
 
 
 class PenBatch(NamedTuple):
@@ -79,17 +83,14 @@ def read_pens(source: Path, tally: Tally, marks: bool = False) -> PenCorpus:
 
 
 def _load(path: Path) -> PenCorpus:
-    with np.load(path) as file:
-        content: dict[str, Any] = {name: file[name] for name in file.files}
+    try:
+        with path.open("rb") as opened, np.load(opened) as file:
+            content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
+    except (BadZipFile, KeyError, ValueError, EOFError, zlib.error) as error:
+        raise ValueError(f"{path} is no corpus that was saved whole: {error}") from error
     ends = content["lengths"].cumsum()
-    columns = zip(
-        content["texts"],
-        np.split(content["offsets"], ends[:-1]),
-        content["advances"],
-        content["writers"],
-        content["sources"],
-        strict=True,
-    )
+    content["offsets"] = np.split(content["offsets"], ends[:-1])
+    columns = zip(*(content[name] for name in _SAVED), strict=True)
     inks = [Ink(str(t), o, float(a), str(w), str(s)) for t, o, a, w, s in columns]
     return PenCorpus(str(content["name"]), inks)
 

@@ -147,6 +147,21 @@ def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
     assert PenCorpus(pens.name, changed).sha256 != pens.sha256
 
 
+@pytest.mark.parametrize("how", ["cut", "other", "empty", "altered"])
+def test_a_file_that_is_no_saved_corpus_is_refused(
+    pens: PenCorpus, tmp_path: Path, how: str
+) -> None:
+    path = tmp_path / "pens.npz"
+    pens.save(path)
+    whole = path.read_bytes()
+    middle = len(whole) // 2
+    altered = whole[:middle] + bytes(b ^ 255 for b in whole[middle : middle + 64])
+    content = {"cut": whole[:middle], "other": b"not a zip", "empty": b""}
+    path.write_bytes(content.get(how, altered + whole[middle + 64 :]))
+    with pytest.raises(ValueError, match=r"pens\.npz is no corpus"):
+        read_pens(path, Tally())
+
+
 def test_a_recipe_says_its_kind() -> None:
     shipped = read_recipe("handwriting", ["model.units=12", "model.window=0"])
     assert isinstance(shipped.model, HandwritingConfig)
