@@ -54,8 +54,8 @@ class Online(ABC):
         return self._model.codec.encode(now)
 
     def standing(self) -> Self:
-        """Itself as it stands, whatever is said to it from here on: for every message, where a
-        moment would take ten times as long."""
+        """Itself as it stands, whatever is said to it from here on. It is asked for before every
+        message, so it is no `Moment`, which takes ten times as long to make."""
         return copy(self)
 
     def _edge(self) -> Edge:

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -31,7 +31,6 @@ _GOING_AWAY = 1001
 _SERVICE_RESTART = 1012
 _DIGITS = 6  # after the point, in JSON
 _ASKS_FOR_STATE = {"state": True}
-_NOWHERE: Mapping[str, str] = {}  # a session that was not open yet
 
 
 class Sessions:
@@ -151,14 +150,13 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
                 terms.agree(socket.app.state.settings.deadline_s)
                 answer = await _answer_to(message, socket, session, kind)
             except (ValidationError, ServiceError) as error:
-                return await _refuse(socket, error, {"state": before.token()})
+                return await _refuse(socket, error, before)
             if isinstance(message, bytes):
                 await socket.send_bytes(packed(answer))
             else:  # writes 256 numbers in a sixth of the time of json.dumps
                 await socket.send_text(to_json(answer, fallback=_rounded).decode())
-    state = {} if session is None else {"state": session.token()}
     code, why = sessions.why(None if session is None else session.engine)
-    await socket.send_text(json.dumps({"closing": why} | state))
+    await socket.send_text(json.dumps({"closing": why} | _where(session)))
     await socket.close(code)
 
 
@@ -213,14 +211,18 @@ def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
         account.charge(session.ran - before)
 
 
+def _where(session: Online | None) -> dict[str, str]:
+    return {} if session is None else {"state": session.token()}
+
+
 async def _refuse(
-    socket: WebSocket, error: ValidationError | ServiceError, state: Mapping[str, str] = _NOWHERE
+    socket: WebSocket, error: ValidationError | ServiceError, before: Online | None = None
 ) -> None:
-    """Say what went wrong, and where the session stood before; it ends with that."""
+    """Say what went wrong, and where the session stood before; the socket is closed with that."""
     if isinstance(error, ValidationError):
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the message"
         error = InvalidRequest(f"{place}: {first['msg']}", place)
     record.current().fail(error)
-    await socket.send_text(json.dumps({**error.body(), **state}))
+    await socket.send_text(json.dumps({**error.body(), **_where(before)}))
     await socket.close(_SERVICE_RESTART if isinstance(error, NotReady) else _POLICY_VIOLATION)

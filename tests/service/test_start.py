@@ -106,9 +106,12 @@ def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None
 
 def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a line of a .env file is that nobody has filled in."""
+    names = [f"EVENKEEL_{name.upper()}" for name in Settings.model_fields]
+    for name in names:
+        monkeypatch.delenv(name, raising=False)
     without = Settings()
-    for name in Settings.model_fields:
-        monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "")
+    for name in names:
+        monkeypatch.setenv(name, "")
     assert Settings() == without
 
 

@@ -130,10 +130,8 @@ def test_the_last_weights_are_kept_where_they_are_wanted(corpus: Path, tmp_path:
     with pytest.MonkeyPatch.context() as patch:
         Watched(patch)  # for which the best validation was long before
         carry_out(recipe, tmp_path / "run", "cpu", Path())
-    saved, progress = (
-        tensors(tmp_path / "run"),
-        checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"],
-    )
+    saved = tensors(tmp_path / "run")
+    progress = checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]
     assert progress["best_update"] == progress["update"] > _BEST
     assert progress["best_loss"] == 1.0 + progress["update"] - _BEST
     assert _distance(checkpoint.group(saved, "best"), checkpoint.group(saved, "average")) == 0

@@ -2,6 +2,8 @@
 
 import json
 from codecs import getincrementaldecoder
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -84,16 +86,27 @@ def test_a_session_has_one_hand(ink: InkService) -> None:
         assert session.closed() == 1008
 
 
+@contextmanager
+def _two(inks: Path) -> Iterator[tuple[InkService, InkService]]:
+    """Services of the same models."""
+    with running(settings(inks)) as one, running(settings(inks)) as other:
+        yield InkService(one.app, one.client), InkService(other.app, other.client)
+
+
+def _answers(service: InkService, opening: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    """What a session says that nothing interrupts."""
+    with online(service, **opening) as session:
+        return [session.ask(**message) for message in _script(name)]
+
+
 @pytest.mark.parametrize("name", [*_OPENINGS])
 def test_a_service_that_ends_hands_out_where_sessions_stand(inks: Path, name: str) -> None:
     opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
-    with running(settings(inks)) as one, running(settings(inks)) as other:
-        first, second = InkService(one.app, one.client), InkService(other.app, other.client)
-        with online(second, **opening) as session:
-            expected = [session.ask(**message) for message in script]
+    with _two(inks) as (first, second):
+        expected = _answers(second, opening, name)
         with online(first, **opening) as session:
             answers = [session.ask(**message) for message in script[:3]]
-            one.client.portal.call(one.app.state.sessions.end)
+            first.client.portal.call(first.app.state.sessions.end)
             last = json.loads(session._socket.receive_text())
             assert last.keys() == {"closing", "state"}
             assert session.closed() == _RESTART
@@ -103,7 +116,7 @@ def test_a_service_that_ends_hands_out_where_sessions_stand(inks: Path, name: st
         with first.client.websocket_connect("/v1/online") as socket:  # one that comes too late
             assert json.loads(socket.receive_text()).keys() == {"closing"}
             assert Session(socket).closed() == _RESTART
-        assert eventually(lambda: len(one.app.state.sessions) == 0)
+        assert eventually(lambda: len(first.app.state.sessions) == 0)
 
 
 _BREAKS = {"fault": 1008, "stop": _RESTART, "rule": 1008}
@@ -115,14 +128,12 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(
     inks: Path, name: str, how: str
 ) -> None:
     opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
-    with running(settings(inks)) as one, running(settings(inks)) as other:
-        first, second = InkService(one.app, one.client), InkService(other.app, other.client)
-        with online(second, **opening) as session:
-            expected = [session.ask(**message) for message in script]
+    with _two(inks) as (first, second):
+        expected = _answers(second, opening, name)
         with online(first, **opening) as session:
             answers = [session.ask(**message) for message in script[:3]]
             before = session.ask(state=True)["state"]
-            engine = one.app.state.models[opening["model"]].engine
+            engine = first.app.state.models[opening["model"]].engine
             if how == "stop":
                 engine.tell_to_stop()
             elif how == "fault":
@@ -134,3 +145,27 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(
         with online(second, **_again(opening, failed["state"])) as session:
             answers += [session.ask(**message) for message in script[3:]]
         assert answers == expected
+
+
+@pytest.mark.parametrize("name", [*_OPENINGS])
+def test_so_does_one_that_is_cut_in_the_middle(inks: Path, name: str) -> None:
+    opening, long = _OPENINGS[name] | {"seed": 8}, {"write": 400}
+    with _two(inks) as (first, second):
+        with online(second, **opening) as session:
+            session.ask(write=3)
+            expected = session.ask(**long)
+        with online(first, **opening) as session:
+            session.ask(write=3)
+            engine = first.app.state.models[opening["model"]].engine
+            run = engine._runner.run
+
+            def run_and_stop(*args: Any, **more: Any) -> Any:
+                engine.tell_to_stop()
+                return run(*args, **more)
+
+            engine._runner.run = run_and_stop
+            failed = session.ask(**long)
+            assert failed["error"]["code"] == "not_ready"
+            assert session.closed() == _RESTART
+        with online(second, **_again(opening, failed["state"])) as session:
+            assert session.ask(**long) == expected
