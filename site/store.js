@@ -1,7 +1,4 @@
 // The files of this site: fetched once, kept by the browser, and the very bytes that were built.
-const KEPT = "evenkeel-files";
-
-const keptFiles = () => (globalThis.caches ? caches.open(KEPT).catch(() => null) : null);
 
 async function unpacked(blob) {
   const [a, b] = new Uint8Array(await blob.slice(0, 2).arrayBuffer());
@@ -26,12 +23,15 @@ export class Store {
     [this.#base, this.#told] = [base, told];
   }
 
+  /** What is kept; other builds may stand elsewhere on the same origin. */
+  #kept = () => (globalThis.caches ? caches.open(`evenkeel-files ${this.#base.href}`).catch(() => null) : null);
+
   /** A file's name has its content in it, so that a new build never meets an old file. */
   #address = ({ path, sha256 }) => new URL(`${path}?${sha256.slice(0, 16)}`, this.#base).href;
 
   /** The bytes of a file {path, bytes, sha256}: `bytes` as fetched, the hash of what is packed. */
   async get(file) {
-    const [address, kept] = [this.#address(file), await keptFiles()];
+    const [address, kept] = [this.#address(file), await this.#kept()];
     const found = await kept?.match(address);
     const blob = found ? await found.blob() : await this.#fetch(address, file);
     const bytes = await unpacked(blob).catch(() => new ArrayBuffer());
@@ -61,9 +61,8 @@ export class Store {
 
   /** Forget what is kept of other builds in this place: all but these files. */
   async tidy(files) {
-    const kept = await keptFiles();
+    const kept = await this.#kept();
     const addresses = new Set(files.map(this.#address));
-    const here = ((await kept?.keys()) ?? []).filter(({ url }) => url.startsWith(this.#base.href));
-    for (const { url } of here) if (!addresses.has(url)) await kept.delete(url);
+    for (const { url } of (await kept?.keys()) ?? []) if (!addresses.has(url)) await kept.delete(url);
   }
 }

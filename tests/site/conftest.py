@@ -19,10 +19,17 @@ Ask = Callable[..., list[Any]]
 
 
 @pytest.fixture(scope="session")
-def modules(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The scripts where node takes them for modules, and what asks them; skipped without node."""
-    if shutil.which("node") is None:
+def node() -> str:
+    """Node.js, without which what asks for it is skipped."""
+    found = shutil.which("node")
+    if found is None:
         pytest.skip("node is not installed: the site's scripts were not run")
+    return found
+
+
+@pytest.fixture(scope="session")
+def modules(tmp_path_factory: pytest.TempPathFactory, node: str) -> Path:
+    """The scripts where node takes them for modules, and what asks them."""
     folder = tmp_path_factory.mktemp("scripts")
     for name in _SCRIPTS:
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("lab"))

@@ -1,21 +1,17 @@
 """The site is built from what is shipped, whatever onnxruntime-web and previews lie beside it."""
 
 import json
-import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
+_ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
-def built(tmp_path: Path) -> Path:
-    """A build with a runtime that runs nothing and previews of nothing; skipped without node."""
-    node = shutil.which("node")
-    if node is None:
-        pytest.skip("node is not installed: the site was not built")
+def built(tmp_path: Path, node: str) -> Path:
+    """A build with a runtime that runs nothing and previews of nothing."""
     runtime = tmp_path / "npm" / "node_modules" / "onnxruntime-web"
     (runtime / "dist").mkdir(parents=True)
     (runtime / "package.json").write_text(json.dumps({"version": "1", "license": "MIT"}))
@@ -23,10 +19,10 @@ def built(tmp_path: Path) -> Path:
     (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text("export const env = {};\n")
     drawn = tmp_path / "drawn"
     (drawn / "previews").mkdir(parents=True)
-    for folder in (ROOT / "artifacts").iterdir():
+    for folder in (_ROOT / "artifacts").iterdir():
         (drawn / f"{folder.name}.json").write_text("{}")
     command = [node, "site/build.mjs", *(str(tmp_path / n) for n in ("drawn", "npm", "site"))]
-    subprocess.run(command, cwd=ROOT, check=True, timeout=120)
+    subprocess.run(command, cwd=_ROOT, check=True, timeout=120)
     return tmp_path / "site"
 
 

@@ -15,8 +15,8 @@ from tests.page.visit import Visit
 
 __all__ = ["browser", "pytest_terminal_summary"]
 
-_BUILD = Path(__file__).parents[3] / "build"
-_SITE = "site"
+BUILD = Path(__file__).parents[3] / "build"
+SITE = "site"
 _PROVED = "() => document.querySelector('#verdict').textContent.startsWith('Ready')"
 _KEPT = "async () => Boolean((await navigator.serviceWorker.ready).active)"
 
@@ -30,7 +30,7 @@ class Shelf:
     """A file server that knows nothing of the site, which lies in a folder of it: no header, no
     compression. `sent` is what it was asked for, in bytes by path."""
 
-    def __init__(self, folder: Path = _BUILD) -> None:
+    def __init__(self, folder: Path = BUILD) -> None:
         sent: dict[str, int] = {}
 
         class Handler(SimpleHTTPRequestHandler):
@@ -57,7 +57,7 @@ class Shelf:
 class SiteVisit(Visit):
     """A visit to the site at its sub-path."""
 
-    def go(self, tab: str, folder: str = _SITE) -> None:
+    def go(self, tab: str, folder: str = SITE) -> None:
         self.page.goto("about:blank")
         self.page.goto(f"{self.site}/{folder}/{f'#{tab}' if tab else ''}")
         self.until("() => document.querySelector('#proof-models').children.length > 0")
@@ -77,7 +77,7 @@ OpenSite = Callable[..., AbstractContextManager[SiteVisit]]
 @pytest.fixture
 def shelf(browser: Any) -> Iterator[Shelf]:
     """The server, if the site has been built."""
-    if not (_BUILD / _SITE / "index.html").exists():
+    if not (BUILD / SITE / "index.html").exists():
         pytest.skip("the site is not built; `make site` does that")
     shelf = Shelf()
     yield shelf

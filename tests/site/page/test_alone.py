@@ -3,6 +3,7 @@
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from re import sub
 from shutil import copytree
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.site.page.conftest import OpenSite, Shelf, SiteVisit
+from tests.site.page.conftest import BUILD, SITE, OpenSite, Shelf, SiteVisit
 
 # Chromium asks its maker which fields of a form are of a name or an address.
 _BROWSERS_OWN = b"content-autofill.googleapis.com"
@@ -75,20 +76,23 @@ def test_a_second_visit_needs_no_network(opened: OpenSite, shelf: Shelf) -> None
 def test_another_build_on_the_same_origin_takes_nothing_away(
     shelf: Shelf, browser: Any, tmp_path: Path
 ) -> None:
-    """It keeps files and the page under names of its own, and forgets its own alone."""
-    for folder in ("site", "other"):
-        copytree(Path("build", "site"), tmp_path / folder)
-    worker = tmp_path / "other" / "sw.js"
+    """It keeps files and the page under names of its own, and forgets its own alone, also where one
+    stands within the other."""
+    other = f"{SITE}/other"
+    for folder in (SITE, other):
+        copytree(BUILD / SITE, tmp_path / folder)
+    worker = tmp_path / other / "sw.js"
     worker.write_text(sub(r"(const SHELL = .*)`;", r"\1of another build`;", worker.read_text()))
     both = Shelf(tmp_path)
-    with SiteVisit.begun(browser, both.origin, "write") as visit:
+    with closing(both), SiteVisit.begun(browser, both.origin, "write") as visit:
         ink = _everything(visit)
         visit.kept()
-        visit.go("write", "other")
-        assert _everything(visit) == ink
-        visit.kept()
+        for folder in (other, SITE):
+            visit.go("write", folder)
+            assert _everything(visit) == ink
+            visit.kept()
         both.close()
-        for folder in ("site", "other"):
+        for folder in (SITE, other):
             visit.go("write", folder)
             assert _everything(visit) == ink
 
