@@ -19,7 +19,7 @@ import torch
 
 from export.results import write_json
 from lab.experiment import Experiment, Figures, LabTask, Metric, load
-from lab.plan import Plan
+from lab.plan import LADDER, Plan
 from training import checkpoint
 from training.config import Recipe
 from training.loop import CHECKPOINT, LOG, Trainer, keep_freed_memory, use_fast_float32
@@ -81,14 +81,24 @@ class Laboratory:
 
     def compete(self, norm: str, seeds: int) -> Contender:
         """All runs of a norm, those that are missing."""
-        sweep = {rate: self.run(self.plan.sweep(norm, rate), f"{norm}-sweep-{rate:g}")
-                 for rate in self.plan.budget.rates}  # fmt: skip
+        sweep = self._sweep(norm)
         rate = best_rate(sweep, self.experiment.metrics[0])
         full = [
             self.run(self.plan.full(norm, rate, seed), self.name(norm, seed), keep=True)
             for seed in range(seeds)
         ]
         return Contender(norm, sweep, rate, full)
+
+    def _sweep(self, norm: str) -> dict[float, Run]:
+        """The short runs of a norm by rate, in order: those of the recipe, then one further on
+        while the best of several is at an end."""
+        missing, sweep = list(self.plan.budget.rates), dict[float, Run]()
+        while missing:
+            for rate in missing:
+                sweep[rate] = self.run(self.plan.sweep(norm, rate), f"{norm}-sweep-{rate:g}")
+            sweep = dict(sorted(sweep.items()))
+            missing = beyond(sweep, self.experiment.metrics[0])
+        return sweep
 
     def name(self, norm: str, seed: int) -> str:
         """The folder of a full run."""
@@ -166,6 +176,16 @@ def best_rate(sweep: dict[float, Run], metric: Metric) -> float:
         return min(sweep)
     best = metric.best(list(able.values()))
     return next(rate for rate, value in able.items() if value == best)
+
+
+def beyond(sweep: dict[float, Run], metric: Metric) -> list[float]:
+    """The rate a sweep has yet to try, if any: the next on the ladder past the end that was best.
+    A sweep of one rate is none."""
+    rates, best = list(sweep), best_rate(sweep, metric)
+    if len(rates) == 1 or best not in (rates[0], rates[-1]):
+        return []
+    place = LADDER.index(best) + (1 if best == rates[-1] else -1)
+    return [LADDER[place]] if 0 <= place < len(LADDER) else []
 
 
 def carry_out(

@@ -32,7 +32,7 @@ def page(root: Path) -> str:
 
 
 def summary(results: list[Json]) -> str:
-    """A row for each case of each task."""
+    """A row for each case of each task, and what all of it took."""
     if not results:
         return "\nNothing has been measured yet.\n"
     head = ("task", "paper", "updates layer norm needs", "over the seeds", "best in the end",
@@ -41,7 +41,27 @@ def summary(results: list[Json]) -> str:
         row for content in results for case, found in content["cases"].items()
         if (row := _row(content, case, found))
     ]  # fmt: skip
-    return f"\n{table(head, rows)}\n"
+    return f"\n{table(head, rows)}\n\n{_cost(results)}\n"
+
+
+def _cost(results: list[Json]) -> str:
+    """How long all runs took, and how many sweeps have found a best rate."""
+    cases = [case for content in results for case in content["cases"].values()]
+    sweeps, full = (
+        sum(case["budget"][f"{kind}_seconds"] for case in cases) / 60 for kind in ("sweep", "full")
+    )
+    norms = [norm for case in cases for norm in case["norms"].values()]
+    inside = sum(_inside(norm) for norm in norms)
+    return (
+        f"All runs together took {sweeps + full:.0f} minutes of one core, {sweeps:.0f} of them "
+        f"for the sweeps.\n{inside} of {len(norms)} sweeps have their best rate inside."
+    )
+
+
+def _inside(norm: Json) -> bool:
+    """Whether rates on both sides of the one that was taken were tried."""
+    rates, taken = [float(rate) for rate in norm["rates"]], float(norm["rate"])
+    return min(rates) < taken < max(rates)
 
 
 def _row(content: Json, case: str, found: Json) -> tuple[str, ...]:

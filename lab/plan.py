@@ -16,17 +16,24 @@ from training.recipe import build, recipe_of
 
 # The rates are compared with a seed that is none of the results'.
 SWEEP_SEED = 1000
+# A sweep whose best rate is its highest or its lowest goes on to the next of these.
+LADDER = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 1e-1, 3e-1, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """What every norm gets alike: short runs of `sweep_epochs` at each of `rates`, then full runs
-    of `seeds` seeds. `minutes`: what all of it takes on two cores, as a promise to the reader."""
+    """What every norm gets alike: short runs of `sweep_epochs` at each of `rates`, neighbours on
+    the `LADDER`, and beyond them until the best is inside; then full runs of `seeds` seeds.
+    `minutes`: what all of it takes on two cores, as a promise to the reader."""
 
     rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)
     sweep_epochs: float = 1.0
     seeds: int = 3
     minutes: float = 20.0
+
+    def __post_init__(self) -> None:
+        if strange := [rate for rate in self.rates if rate not in LADDER]:
+            raise ValueError(f"lab.rates has {strange}; rates are of {list(LADDER)}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,8 +45,11 @@ class Plan:
     budget: Budget
 
     def sweep(self, norm: str, rate: float) -> Recipe:
-        """The short run of a norm at a rate."""
-        return self._run(norm, rate, SWEEP_SEED, self.budget.sweep_epochs)
+        """The short run of a norm at a rate, its warm-up as much shorter as it is itself."""
+        short = self._run(norm, rate, SWEEP_SEED, self.budget.sweep_epochs)
+        share = short.training.epochs / self.recipe.training.epochs
+        warmup = max(1, round(share * short.training.warmup_updates))
+        return replace(short, training=replace(short.training, warmup_updates=warmup))
 
     def full(self, norm: str, rate: float, seed: int) -> Recipe:
         """The full run of a norm, at the rate that was best for it."""

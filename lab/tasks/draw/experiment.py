@@ -24,9 +24,6 @@ class DrawExperiment(Experiment[Ink]):
     claim = (
         "layer norm converges almost twice as fast, and ends at 82.09 nats where none ends at 82.36"
     )
-    # The paper's two, one for each core. Under batch norm, with statistics of each step, an
-    # update took 1.5 times as long as under layer norm in a trial.
-    norms = ("layer", "none")
     metrics = METRICS
     config = DrawConfig
 

@@ -9,6 +9,7 @@ from lab.tasks.pen.model import mixtures, reading, step
 from models.handwriting import HandwritingConfig, HandwritingModel, Text
 from training.config import Recipe
 from training.ink.corpus import PenBatch
+from training.ink.rows import Growth
 from training.ink.task import PenTask
 
 _EXPORTED_POINTS = 200
@@ -17,6 +18,7 @@ _EXPORTED_POINTS = 200
 class PenRun(PenTask):
     """Next-point prediction that tells its figures, and has rows that decide nothing."""
 
+    growth = Growth(first=8, last=24, epochs=0.045)
     figures: Figures
 
     def __init__(self, pens: Pens, recipe: Recipe) -> None:

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 from lab import command, compare, experiment, paper
 from lab.__main__ import main
-from lab.compare import Contender, Laboratory, Run, best_rate, carry_out
+from lab.compare import Contender, Laboratory, Run, best_rate, beyond, carry_out
 from lab.curves import plot
 from lab.experiment import Metric
 from lab.outcome import median_curve, outcome, sooner, updates_to_reach, winner
@@ -49,7 +50,7 @@ def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told() ->
     content = json.loads(Path("docs/results/lab/line.json").read_text())
     for case, updates in (("plain", 16), ("longer", 24)):
         found = content["cases"][case]
-        assert found["budget"]["rates"] == [1e-3, 1e-1]
+        assert found["budget"]["rates"] == [3e-2, 1e-1]
         assert (found["budget"]["sweep_updates_each"], found["budget"]["full_updates_each"]) == (
             4,
             updates,
@@ -57,10 +58,11 @@ def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told() ->
         for norm in ("layer", "none"):
             curves = found["norms"][norm]["curves"]["off"]
             assert [curve[-1][0] for curve in curves] == [updates, updates]
-            assert found["norms"][norm]["rate"] == 1e-1
-            assert found["norms"][norm]["rates"].keys() == {"0.001", "0.1"}
-    # 2 cases, 2 norms: 2 rates of 4 updates, 2 seeds
-    assert LineTask.updates_done == 2 * 2 * 2 * 4 + 2 * 2 * (16 + 24)
+            # The best is the highest, twice: the sweep goes on to the end of the ladder.
+            assert found["norms"][norm]["rate"] == 1.0
+            assert list(found["norms"][norm]["rates"]) == ["0.03", "0.1", "0.3", "1"]
+    # 2 cases, 2 norms: 4 rates of 4 updates, 2 seeds
+    assert LineTask.updates_done == 2 * 2 * 4 * 4 + 2 * 2 * (16 + 24)
     assert 0 < Path("docs/results/lab/line.png").stat().st_size < 150_000
 
 
@@ -68,10 +70,10 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     LineTask.fail_at = 10
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 130
     first = LineTask.updates_done
-    assert first == 2 * 4 + 10
+    assert first == 4 * 4 + 10
     LineTask.fail_at = None
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
-    assert LineTask.updates_done - first == (16 - 10) + 2 * 4 + 24
+    assert LineTask.updates_done - first == (16 - 10) + 4 * 4 + 24
     interrupted = json.loads(Path("runs/lab/line.json").read_text())
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
@@ -178,6 +180,37 @@ def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> Non
     assert best_rate({1e-1: sweep[1e-1]}, _LOSS) == 1e-1
 
 
+def test_a_sweep_goes_on_past_the_end_that_was_best_and_no_further() -> None:
+    def after(*losses: float, rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)) -> list[float]:
+        return beyond({rate: _run([loss]) for rate, loss in zip(rates, losses, strict=True)}, _LOSS)
+
+    assert after(3.0, 2.0, 1.0) == [3e-2]
+    assert after(1.0, 2.0, 3.0) == [3e-4]
+    assert after(2.0, 1.0, 3.0) == []
+    assert after(2.0, 1.0, math.nan) == []
+    assert after(math.nan, math.nan, math.nan) == [3e-4]
+    assert after(2.0, 1.0, rates=(3e-1, 1.0)) == []
+    assert after(1.0, 2.0, rates=(1e-5, 3e-5)) == []
+    assert after(1.0, rates=(1e-3,)) == []
+    hits = {rate: _run([rate], name="hits") for rate in (1e-3, 3e-3)}
+    assert beyond(hits, _HITS) == [1e-2]
+
+
+def test_a_sweep_is_the_full_run_in_small() -> None:
+    plan = read_plans(Line())[0]
+    training = replace(plan.recipe.training, warmup_updates=40)
+    plan = replace(plan, recipe=replace(plan.recipe, training=training))
+    sweep, full = plan.sweep("layer", 0.1).training, plan.full("layer", 0.1, 0).training
+    assert sweep.warmup_updates / full.warmup_updates == sweep.epochs / full.epochs == 1 / 4
+
+
+def test_a_rate_is_one_of_the_ladder() -> None:
+    path = experiment.TASKS / "line" / "recipe.toml"
+    path.write_text(RECIPE.replace("3e-2", "2e-2"))
+    with pytest.raises(ValueError, match=r"lab\.rates has \[0\.02\]"):
+        read_plans(Line())
+
+
 def _contender(norm: str, tests: list[float]) -> Contender:
     return Contender(norm, {}, 1e-2, [_run([1.0], test) for test in tests])
 
@@ -207,11 +240,23 @@ def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> 
     assert "old" not in text
     assert "`line`, plain" in text
     assert "`line`, longer" in text
+    assert "All runs together took 0 minutes of one core, 0 of them for the sweeps." in text
+    assert "0 of 4 sweeps have their best rate inside." in text  # the ladder ends there
     paper.write()
     assert paper.page(Path()) == page.read_text()
     page.write_text("no markers")
     with pytest.raises(ValueError, match="markers"):
         paper.page(Path())
+
+
+def test_the_cost_is_the_sum_of_all_runs_and_a_sweep_without_an_end_is_counted() -> None:
+    content = _results()
+    for case in content["cases"].values():
+        case["budget"] |= {"sweep_seconds": 90.0, "full_seconds": 1710.0}
+    content["cases"]["plain"]["norms"]["layer"] |= {"rate": 0.1}
+    text = paper.summary([content])
+    assert "took 60 minutes of one core, 3 of them" in text
+    assert "1 of 4 sweeps" in text
 
 
 def test_a_norm_that_never_gets_there_is_told_so() -> None:

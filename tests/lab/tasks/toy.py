@@ -21,7 +21,7 @@ average_decay = 0.0
 source = "points"
 
 [lab]
-rates = [1e-3, 1e-1]
+rates = [3e-2, 1e-1]
 sweep_epochs = 1.0
 seeds = 2
 minutes = 1
