@@ -1,5 +1,6 @@
 """What several folders of tests share."""
 
+import gc
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -10,6 +11,7 @@ import pytest
 from filelock import FileLock
 
 Write = Callable[[Path], Path]
+gc.disable()  # until all is collected
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -18,6 +20,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for item in items:
             if item.get_closest_marker("long"):
                 item.add_marker(pytest.mark.skip(reason="it takes long: make test-all"))
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end, so no garbage is looked for in it."""
+    gc.collect()
+    gc.freeze()
+    gc.enable()
 
 
 @contextmanager
