@@ -15,6 +15,7 @@ from training.curves import pyplot
 # Norms that one task alone has, in the order it names them.
 _OTHERS = ("#7b4fa3", "#c2185b", "#8d6e36")
 _DPI = 90
+_SMALL_DPI, _MANY_PANELS = 75, 12  # of one with more panels, which the page could not have else
 Numbers = NDArray[np.floating[Any]]
 
 
@@ -29,8 +30,9 @@ def plot(content: Json, image: Path) -> None:
     """A row of panels for each case, one for each plotted metric, from a task's results."""
     metrics = [m for m in content["metrics"] if m["plotted"]]
     cases = content["cases"]
+    dpi = _DPI if len(cases) * len(metrics) <= _MANY_PANELS else _SMALL_DPI
     figure, grid = pyplot.subplots(
-        len(cases), len(metrics), figsize=(4.6 * len(metrics) + 1, 3.3 * len(cases)), dpi=_DPI,
+        len(cases), len(metrics), figsize=(4.6 * len(metrics) + 1, 3.3 * len(cases)), dpi=dpi,
         layout="constrained", squeeze=False,
     )  # fmt: skip
     for row, (case, result) in zip(grid, cases.items(), strict=True):

@@ -51,10 +51,9 @@ _MORE = {
 def publish(root: Path = _ROOT) -> list[Plot]:
     """Copy what there is, remove what is no more, and write the list. Raises `ValueError` for a
     picture too large for a page."""
-    folder = root / SHOWN
+    folder, plots = root / SHOWN, found(root)
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    plots = found(root)
     for plot in plots:
         shutil.copyfile(source(root, plot), folder / plot.file)
     decoder = root / RESULTS / "lab" / DECODER
