@@ -32,8 +32,11 @@ class RequestBody(BaseModel):
     def _null_is_the_default(cls, given: Any) -> Any:
         if not isinstance(given, dict):
             return given
-        defaults = cls.model_fields.keys()  # what is unknown stays an error
-        return {n: value for n, value in given.items() if value is not None or n not in defaults}
+        fields = cls.model_fields
+        known = {n: value for n, value in given.items() if n in fields and value is not None}
+        # What is unknown stays an error, and one is enough: a body has room for 100,000.
+        unknown = next((n for n in given if n not in fields), None)
+        return known if unknown is None else known | {unknown: given[unknown]}
 
     @classmethod
     def __get_pydantic_json_schema__(

@@ -119,6 +119,7 @@ class Page:
                         lifted = end[end[:, 2] < 0.5] + (0, 0, 1)
                         points = np.concatenate([points, lifted, drawn])
                     if self.layout.wander:
+                        points = points.copy()  # marks come of these, which have not wandered
                         points[:, 1] += baseline.below_px(points[:, 0])
                     points = points.round(DECIMALS)
                     line.points.append(points)

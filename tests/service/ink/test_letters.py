@@ -162,6 +162,35 @@ def test_the_ink_is_the_same_if_the_last_points_come_before_the_end(
     assert pen.lines(**body) == expected
 
 
+@pytest.mark.parametrize("cut", [3, 40])
+def test_the_ink_is_the_same_however_a_line_is_cut_into_pieces(
+    pen: InkService, monkeypatch: pytest.MonkeyPatch, cut: int
+) -> None:
+    body = {"text": "été là", "state": pen.token(kappa=-1000.0), "wander": 0.2}
+    whole = Page._pieces
+
+    async def at_once(self: Page, number: int) -> AsyncGenerator[InkPiece]:
+        parts = [piece async for piece in whole(self, number)]
+        last = parts[-1]
+        last.offsets = np.concatenate([part.offsets for part in parts])
+        last.characters = np.concatenate([part.characters for part in parts])
+        yield last
+
+    async def parted(self: Page, number: int) -> AsyncGenerator[InkPiece]:
+        async for piece in at_once(self, number):
+            for at in range(cut, len(piece.offsets), cut):
+                part = slice(at - cut, at)
+                yield InkPiece(offsets=piece.offsets[part], characters=piece.characters[part])
+            rest = (len(piece.offsets) - 1) // cut * cut
+            piece.offsets, piece.characters = piece.offsets[rest:], piece.characters[rest:]
+            yield piece
+
+    monkeypatch.setattr(Page, "_pieces", at_once)
+    expected = pen.lines(**body)
+    monkeypatch.setattr(Page, "_pieces", parted)
+    assert pen.lines(**body) == expected
+
+
 def test_a_file_says_what_is_in_it(ink: InkService) -> None:
     body = {"text": "one\ntwo", "seed": 3, "first_line": 1}
     assert "one" not in ink.post(**body, format="inkml").text

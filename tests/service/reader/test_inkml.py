@@ -1,5 +1,7 @@
 """Strokes out of InkML: the documents of other tools as well as our own."""
 
+import time
+
 import numpy as np
 import pytest
 
@@ -32,6 +34,20 @@ def test_channels_are_found_by_name_and_traces_in_groups() -> None:
 def test_a_format_named_twice_is_one_format() -> None:
     channels = '<traceFormat><channel name="X"/><channel name="Y"/></traceFormat>'
     assert from_inkml(f"<ink>{channels * 2}<trace>1 2</trace></ink>") == [[[1, 2]]]
+
+
+def test_where_the_pen_is_up_and_in_definitions_there_is_no_ink() -> None:
+    hover = '<trace type="penUp">8 8, 9 9</trace><trace type="penDown">1 2</trace>'
+    defined = "<definitions><traceGroup><trace>5 6</trace></traceGroup></definitions>"
+    assert from_inkml(f"<ink>{defined}{hover}</ink>") == [[[1, 2]]]
+
+
+def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
+    channels = "".join(f"<channel name='{i:x}'/>" for i in range(47_000))
+    began_s = time.perf_counter()
+    with pytest.raises(InvalidRequest):
+        from_inkml(f"<ink>{channels}<trace>1 2</trace></ink>")
+    assert time.perf_counter() - began_s < 1  # it took 13 s
 
 
 @pytest.mark.parametrize(
