@@ -48,12 +48,9 @@ def plot(content: Json, image: Path) -> None:
     save(figure, image)
 
 
-def draw_curve(axes: Any, seeds: Any, norm: str, norms: Sequence[str]) -> Numbers:
-    """A metric over updates, from the results' `[[update, value], ...]` of each seed; the median
-    that was drawn."""
-    updates = [update for update, _ in seeds[0]]
-    values = numbers([[value for _, value in seed] for seed in seeds])
-    return draw_seeds(axes, updates, values, norm, norms)
+def draw_curve(axes: Any, found: Json, metric: str, norm: str, norms: Sequence[str]) -> Numbers:
+    """A metric over updates, from what the results have `found` of a norm; the median drawn."""
+    return draw_seeds(axes, found["updates"], numbers(found["curves"][metric]), norm, norms)
 
 
 def draw_seeds(
@@ -74,7 +71,7 @@ def numbers(values: Sequence[Sequence[float | None]]) -> Numbers:
 def _panel(axes: Any, norms: Json, metric: Json) -> None:
     everything = []
     for norm, result in norms.items():
-        everything.append(draw_curve(axes, result["curves"][metric["name"]], norm, list(norms)))
+        everything.append(draw_curve(axes, result, metric["name"], norm, list(norms)))
     axes.set_ylabel(metric["label"])
     axes.set_ylim(*_span(np.concatenate(everything), higher=metric["higher_is_better"]))
     axes.spines[["top", "right"]].set_visible(False)

@@ -54,8 +54,10 @@ def _case(experiment: Experiment[Any], plan: Plan, contenders: Sequence[Contende
                 "seconds": [run.seconds for run in c.runs],
                 "test": _tests(c),
                 "updates_to_best_of_none": sooner(curves, c.norm, first),
+                # Of every run the same: one budget, and nothing stops early.
+                "updates": [update for update, _ in c.runs[0].curve(first)],
                 "curves": {
-                    m.name: [[(u, _told(v)) for u, v in run.curve(m)] for run in c.runs]
+                    m.name: [[_told(value) for _, value in run.curve(m)] for run in c.runs]
                     for m in experiment.metrics
                 },
             }

@@ -84,14 +84,7 @@ class Trainer:
         every = max(1, round(self.config.validate_every_epochs * self.task.updates_per_epoch))
         began = time.monotonic() - self.progress.elapsed_s
         saved, save_now = time.monotonic(), False
-        bar = tqdm(
-            total=self.total_updates,
-            initial=self.progress.update,
-            desc=self.run_dir.name,
-            unit="update",
-            disable=self.rank > 0,
-            mininterval=1.0,
-        )
+        bar = self._bar()
         try:
             if self.progress.due is not None:
                 self._validate(self.progress.due)
@@ -123,13 +116,26 @@ class Trainer:
             bar.close()
             self.save()
         if self.rank == 0 and self.progress.update < self.total_updates and self._out_of_time():
-            print(
-                f"warning: training.time_limit_s ({self.config.time_limit_s:.0f} s) ended the run "
-                f"after {self.progress.update:,} of {self.total_updates:,} updates; with more time "
-                "it would have learned more",
-                file=sys.stderr,
-            )
+            self._warn_of_time()
         return self.best
+
+    def _bar(self) -> "tqdm[Any]":
+        return tqdm(
+            total=self.total_updates,
+            initial=self.progress.update,
+            desc=self.run_dir.name,
+            unit="update",
+            disable=self.rank > 0,
+            mininterval=1.0,
+        )
+
+    def _warn_of_time(self) -> None:
+        print(
+            f"warning: training.time_limit_s ({self.config.time_limit_s:.0f} s) ended the run "
+            f"after {self.progress.update:,} of {self.total_updates:,} updates; with more time "
+            "it would have learned more",
+            file=sys.stderr,
+        )
 
     def save(self) -> None:
         """Write the checkpoint. In data-parallel training every process takes part."""

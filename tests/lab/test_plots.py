@@ -57,7 +57,18 @@ def test_what_is_no_more_is_removed(tmp_path: Path) -> None:
     assert [p.name for p in (tmp_path / plots.SHOWN).iterdir()] == [plots.LIST]
 
 
-def test_a_large_picture_is_refused(tmp_path: Path) -> None:
+def test_a_large_picture_is_refused_and_those_before_stay(tmp_path: Path) -> None:
+    _results(tmp_path, analysis__growth_png=b"growth")
+    plots.publish(tmp_path)
     _results(tmp_path, analysis__growth_png=bytes(plots.MAX_PICTURE_BYTES + 1))
     with pytest.raises(ValueError, match=r"growth\.png has 150001 bytes"):
         plots.publish(tmp_path)
+    assert (tmp_path / plots.SHOWN / "growth.png").read_bytes() == b"growth"
+
+
+def test_no_result_of_a_task_is_large() -> None:
+    files = [
+        p for kind in ("json", "png") for p in (_ROOT / plots.RESULTS / "lab").glob(f"*.{kind}")
+    ]
+    sizes = {p.name: p.stat().st_size for p in files}
+    assert {n: size for n, size in sizes.items() if size > plots.MAX_PICTURE_BYTES} == {}

@@ -24,7 +24,7 @@ def draw(content: Json, image: Path) -> None:
     )
     for axes, name in zip(grid.flat, FIGURES, strict=True):
         for norm, found in result["norms"].items():
-            draw_curve(axes, found["curves"][name], norm, list(result["norms"]))
+            draw_curve(axes, found, name, norm, list(result["norms"]))
         for baseline, figures in result["data"]["probes"].items():
             axes.axhline(figures[name], color="grey", linestyle=_DASHES[baseline], label=baseline)
         axes.set_title(labels[name], fontsize=9)
