@@ -1,5 +1,6 @@
 """Every error as an OpenAI error body: one handler for each way an error can arise."""
 
+import builtins
 import logging
 from http import HTTPStatus
 
@@ -57,10 +58,12 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     """The first broken rule, with the name of its field."""
     assert isinstance(error, RequestValidationError)
     errors = error.errors()
-    # Of the branches of a union the one whose types fit says most.
-    first = next((e for e in errors if not e["type"].endswith("_type")), errors[0])
+    # Of the branches of a union the one whose types fit says most, or fit for longest.
+    about = [e for e in errors if e["loc"][:2] == errors[0]["loc"][:2]]
+    first = max(about, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
     # The body's own name and the branches of a union say nothing to a caller.
-    field = next((str(part) for part in first["loc"][1:] if isinstance(part, str)), None)
+    path = [part for part in first["loc"][1:] if _names_a_field(part)]
+    field = ".".join(path) or None
     given = repr(first["input"])
     given = given if len(given) <= 80 else f"{given[:77]}..."
     match first["type"]:
@@ -82,7 +85,15 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
             message = f"the request body is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
-    return await _service_error(request, InvalidRequest(message, field))
+    return await _service_error(request, InvalidRequest(message, path[0] if field else None))
+
+
+def _names_a_field(part: int | str) -> bool:
+    """Or else a place in a list, or a branch of a union, which has the name of a type: `str`,
+    `list[int]`, `PageSize`."""
+    if not (isinstance(part, str) and part.isidentifier() and part.islower()):
+        return False
+    return not isinstance(getattr(builtins, part, None), type)
 
 
 def _is_json(request: Request) -> bool:

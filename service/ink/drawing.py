@@ -1,9 +1,11 @@
 """A page in the format it was asked for."""
 
 import base64
+import math
 from collections.abc import Callable
 from typing import Any
 
+from service.http import record
 from service.ink import plotter
 from service.ink.inkml import to_inkml
 from service.ink.page import Page
@@ -17,10 +19,18 @@ def _for_plotters(write: Callable[..., str]) -> _Draw:
     return lambda page: write([line.strokes() for line in page.lines], page.layout)
 
 
+def _image(page: Page) -> bytes:
+    width_px, height_px = page.layout.width_px, page.layout.height_px(len(page.lines))
+    record.current().pay(math.ceil(width_px * height_px / _PX_PER_STEP))
+    return to_png(page.svg(), _GROUNDS[page.body.ground])
+
+
+# An image of 14 million pixels takes a core as long as 3,500 points of the pen.
+_PX_PER_STEP = 4000
 _GROUNDS = {"white": "white", "transparent": None}
 _FORMATS: dict[str, tuple[str, _Draw]] = {
     "svg": ("image/svg+xml", Page.svg),
-    "png": ("image/png", lambda page: to_png(page.svg(), _GROUNDS[page.body.ground])),
+    "png": ("image/png", _image),
     "pdf": (
         "application/pdf",
         lambda page: to_pdf([line.strokes() for line in page.lines], page.layout, page.text),

@@ -109,6 +109,8 @@ class OnlineInk(Online):
 
     async def read(self, point: tuple[float, float, float]) -> dict[str, Any]:
         """The mixture of the point after this one, means in px."""
+        if self._ended:  # the network has gone some steps past what was shown
+            raise InvalidRequest("the text has ended; open another session to go on", "point")
         x, y, up = point
         place = np.array([x, y], np.float64)
         offset = np.zeros(2) if self._at is None else (place - self._at) / self._scale

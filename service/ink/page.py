@@ -15,12 +15,13 @@ from service.errors import InvalidRequest
 from service.http.answers import Exchange
 from service.ink import hands
 from service.ink.best import Best, Judge, best_of
-from service.ink.layout import SHORTEST_LINE, Layout, break_text
+from service.ink.layout import MM_PER_PX, SHORTEST_LINE, Layout, break_text
 from service.ink.letters import written
 from service.ink.line import InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
 from service.ink.model import InkModel
 from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.plotter import HPGL_LONGEST_MM
 from service.ink.schemas import HandwritingRequest, StrokesWithText
 from service.ink.svg import to_svg
 from service.ink.wander import Baseline
@@ -260,8 +261,20 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
             f"text has {len(lines)} lines, a page of {area_px:,} px; "
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
+    if body.format == "hpgl":
+        _require_numbers_of_hpgl(layout, len(lines))
     kept = [Written(line) for line in lines]
     return Page(body, model, layout, moment, style, kept, body.first_line, judge)
+
+
+def _require_numbers_of_hpgl(layout: Layout, lines: int) -> None:
+    sheet_px = layout.height_px(lines) / len(layout.sheets(lines))
+    longest_mm = max(layout.width_px, sheet_px) * MM_PER_PX
+    if longest_mm > HPGL_LONGEST_MM:
+        raise InvalidRequest(
+            f"format is hpgl, which has no numbers for a page of {longest_mm:.0f} mm; at most "
+            f"{HPGL_LONGEST_MM:.0f}, or set page for sheets", "format",
+        )  # fmt: skip
 
 
 async def _begin(body: HandwritingRequest, model: InkModel) -> tuple[Moment[InkEdge], str | None]:

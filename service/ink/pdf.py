@@ -4,6 +4,7 @@ Shapes: `k` points of one stroke, x and y.
 """
 
 import io
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -15,6 +16,7 @@ from service.ink.layout import Layout
 from service.ink.nib import runs
 
 PT_PER_PX = 72 / 96
+_LONGEST_SIDE = 14_400  # units that a page may have by what readers take; larger ones have larger
 _ROUND = 1  # caps and joins
 
 Strokes = Sequence[NDArray[np.float64]]
@@ -27,11 +29,12 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
     document.info["Title"] = pydyf.String(title)
     sheets = layout.sheets(len(lines))
     sheet_px = layout.height_px(len(lines)) / len(sheets)
+    unit = math.ceil(max(layout.width_px, sheet_px) * PT_PER_PX / _LONGEST_SIDE)
+    scale = PT_PER_PX / max(unit, 1)
     for page, rules in enumerate(paper.rules(layout, len(lines))):
         content = pydyf.Stream(compress=True)
         # Our px go downward from the top of the first sheet, points upward from the lower left.
-        bottom_pt = (page + 1) * sheet_px * PT_PER_PX
-        content.set_matrix(PT_PER_PX, 0, 0, -PT_PER_PX, 0, bottom_pt)
+        content.set_matrix(scale, 0, 0, -scale, 0, (page + 1) * sheet_px * scale)
         content.set_line_cap(_ROUND)
         content.set_line_join(_ROUND)
         _look(content, paper.COLOR, paper.WIDTH_PX)
@@ -44,12 +47,13 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
             for stroke in lines[number]:
                 _draw(content, stroke, layout)
         document.add_object(content)
-        size = [0, 0, layout.width_px * PT_PER_PX, sheet_px * PT_PER_PX]
+        size = [0, 0, layout.width_px * scale, sheet_px * scale]
         document.add_page(pydyf.Dictionary({
             "Type": "/Page",
             "Parent": document.pages.reference,
             "MediaBox": pydyf.Array([round(length, 3) for length in size]),
             "Contents": content.reference,
+            **({"UserUnit": unit} if unit > 1 else {}),
         }))  # fmt: skip
     written = io.BytesIO()
     document.write(written)

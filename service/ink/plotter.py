@@ -16,6 +16,8 @@ from service.ink.layout import MM_PER_PX, Layout
 
 # HP-GL counts in fortieths of a mm.
 HPGL_UNITS_PER_MM = 40
+_LARGEST_HPGL = 32_767  # of its numbers
+HPGL_LONGEST_MM = _LARGEST_HPGL / HPGL_UNITS_PER_MM
 # Where a pen is off the paper and on it, and how fast it writes; G-code is meant to be edited.
 UP_MM, DOWN_MM = 5, 0
 FEED_MM_PER_MINUTE = 1500

@@ -1,9 +1,38 @@
-"""An SVG drawing as a PNG image."""
+"""An SVG drawing as a PNG image, made by a process of its own: the library holds the interpreter
+while it draws, a second for the largest page, and nobody else would be served meanwhile.
+"""
+
+import os
+import subprocess
+import sys
 
 import resvg_py
 
+_NICENESS = 10  # a picture waits for streams
+_LONGEST_S = 60.0
+
 
 def to_png(svg: str, ground: str | None = "white") -> bytes:
-    """The drawing on a ground of some colour, or on none, as large as it says it is."""
+    """The drawing on a ground of some colour, or on none, as large as it says it is.
+
+    Raises `RuntimeError` for what cannot be drawn.
+    """
+    # Nothing of this folder may stand in the place of a module of Python's own.
+    command = [sys.executable, "-P", __file__, *([] if ground is None else [ground])]
+    drawn = subprocess.run(command, input=svg.encode(), capture_output=True, timeout=_LONGEST_S)
+    if drawn.returncode:
+        said = drawn.stderr.decode(errors="replace").strip().rpartition("\n")[2]
+        raise RuntimeError(f"no image came of the drawing ({drawn.returncode}): {said}")
+    return drawn.stdout
+
+
+def _draw(ground: str | None) -> None:
+    os.nice(_NICENESS)
+    svg = sys.stdin.buffer.read().decode()
     # Ink has no text, and the image the service runs in no fonts to look for.
-    return resvg_py.svg_to_bytes(svg_string=svg, background=ground, skip_system_fonts=True)
+    png = resvg_py.svg_to_bytes(svg_string=svg, background=ground, skip_system_fonts=True)
+    sys.stdout.buffer.write(png)
+
+
+if __name__ == "__main__":
+    _draw(sys.argv[1] if len(sys.argv) > 1 else None)

@@ -113,8 +113,8 @@ def _facts(looks: Measures) -> dict[str, float]:
 
 
 def _model_of(models: Models, style: str) -> InkModel:
-    for model in models.of(InkModel):
-        if style in model.styles:
-            return model
+    able = [model for model in models.of(InkModel) if style in model.styles]
+    if able:
+        return next((model for model in able if model.engine.ready), able[0])
     known = ", ".join(s for m in models.of(InkModel) for s in m.styles) or "none"
     raise UnknownStyle(f"style is {style!r}; this service has: {known}", "style")

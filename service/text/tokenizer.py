@@ -9,6 +9,7 @@ from pydantic import Field
 
 from contract.alphabets import START_TOKEN
 from service.errors import InvalidRequest
+from service.http import record
 from service.http.described import Responses, fails
 from service.http.fields import RequestBody, Text
 from service.text.described import Detokenized, TokenizerInfo, Tokens
@@ -45,10 +46,12 @@ async def tokenizer_info() -> dict[str, Any]:
 async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
     """The UTF-8 bytes of a text."""
     tokens = list(body.prompt.encode())
+    record.current().pay(len(tokens))
     return {"count": len(tokens), "tokens": tokens}
 
 
 @router.post("/detokenize", responses={200: {"model": Detokenized}, **fails(InvalidRequest)})
 async def detokenize(body: DetokenizeRequest) -> dict[str, str]:
     """The text of bytes; what is not UTF-8 becomes U+FFFD."""
+    record.current().pay(len(body.tokens))
     return {"prompt": bytes(body.tokens).decode("utf-8", "replace")}

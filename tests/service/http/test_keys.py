@@ -239,6 +239,8 @@ def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path
         "/v1/handwriting": {"text": "a", "style": {"strokes": line, "text": "ab"}, "first_line": 9},
         "/v1/read": {"strokes": line},
         "/v1/models/letters/attest": {},
+        "/tokenize": {"prompt": "a" * 20},
+        "/detokenize": {"tokens": [97] * 20},
     }
     for path, body in free.items():
         with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
@@ -248,6 +250,19 @@ def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path
             ]
         assert told[0] in (200, 400), path
         assert told[-1] == 429, path
+
+
+def test_a_large_image_costs_what_it_takes(tmp_path: Path, inks: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
+    body = {"text": "a", "seed": 1, "width": 4096, "line_height": 400}
+    with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
+        told = [
+            service.client.post(
+                "/v1/handwriting", json=body | {"format": name}, headers=_bearing(key)
+            ).status_code
+            for name in ("svg", "png", "svg")
+        ]
+    assert told == [200, 200, 429]
 
 
 def test_a_new_key_and_one_that_is_gone_are_noticed(ring: _Ring, artifacts: Path) -> None:

@@ -48,8 +48,10 @@ def test_a_text_that_has_ended_stays_so(ink: InkService) -> None:
     with online(ink, **opening) as session:
         assert session.ask(write=400)["ended"]
         token = session.ask(state=True)["state"]
-    with online(ink, **_again(opening, token)) as session:
-        assert "has ended" in session.ask(write=1)["error"]["message"]
+    # What a point is read after would be some steps past what was shown.
+    for message in ({"write": 1}, {"point": [0, 0, 1]}):
+        with online(ink, **_again(opening, token)) as session:
+            assert "has ended" in session.ask(**message)["error"]["message"]
 
 
 def test_a_session_goes_on_as_a_completion_and_the_other_way_round(pen: InkService) -> None:

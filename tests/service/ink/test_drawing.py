@@ -2,6 +2,8 @@
 
 import io
 import re
+import threading
+import time
 from itertools import pairwise
 from xml.etree import ElementTree
 
@@ -181,6 +183,33 @@ def test_no_ink_is_a_white_page(lines: int) -> None:
     assert image.shape == (sheet().height_px(lines), 400)
     assert image.min() == 255
     assert to_png(svg).startswith(b"\x89PNG\r\n\x1a\n")
+
+
+def test_others_go_on_while_a_large_image_is_drawn() -> None:
+    """The library that draws holds the interpreter, for as long as it takes."""
+    moments_s, done = [time.perf_counter()], threading.Event()
+
+    def others() -> None:
+        while not done.wait(0.002):
+            moments_s.append(time.perf_counter())
+
+    svg = '<svg xmlns="http://www.w3.org/2000/svg" width="4000" height="3000"/>'
+    beside = threading.Thread(target=others)
+    beside.start()
+    try:
+        began_s = time.perf_counter()
+        to_png(svg)
+        took_s = time.perf_counter() - began_s
+    finally:
+        done.set()
+        beside.join()
+    waits_s = [after - before for before, after in pairwise(moments_s)]
+    assert max(waits_s) < took_s / 2
+
+
+def test_what_cannot_be_drawn_is_an_error_that_says_so() -> None:
+    with pytest.raises(RuntimeError, match="root node"):
+        to_png("<svg")
 
 
 def test_an_ink_file_gives_the_coordinates_back() -> None:

@@ -1,6 +1,7 @@
 """Whatever cannot be written by hand gets a 4xx with OpenAI's error body and a clear reason."""
 
 import json
+import re
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -162,6 +163,24 @@ def test_a_missing_text_is_named(ink: InkService) -> None:
     assert (error["param"], error["message"]) == ("text", "text is missing")
 
 
+@pytest.mark.parametrize(
+    ("body", "told"),
+    [
+        ({"style": {"strokes": [_LINE]}}, "style.text is missing"),
+        ({"page": {"width": 200}}, "page.height is missing"),
+        ({"page": {"width": 5, "height": 200}}, "page.width is 5: "),
+        ({"style": {"strokes": [[[1, "2"]]], "text": "a"}}, "style.strokes is '2': "),
+        ({"bias": "1"}, "bias is '1': "),
+    ],
+)
+def test_a_field_within_a_field_is_named_in_full(
+    ink: InkService, body: dict[str, Any], told: str
+) -> None:
+    error = _error(ink.client.post(_URL, json={"text": "a"} | body))
+    assert error["message"].startswith(told)
+    assert error["param"] == told.split()[0].partition(".")[0]
+
+
 def test_an_unknown_model_is_a_404_that_lists_those_there_are(ink: InkService) -> None:
     error = _error(ink.post(text="a", model="gpt"), 404)
     assert error["code"] == "model_not_found"
@@ -281,6 +300,26 @@ def test_a_page_too_large_to_draw_is_refused_before_it_is_written(ink: InkServic
     response = ink.post(text=text, width=4096, line_height=400, format="png")
     assert response.status_code == 400
     assert "1001 lines" in response.json()["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        {"width": 3097},
+        {"text": "a" + "\n" * 60 + "b"},
+        {"page": {"width": 820, "height": 90}},
+    ],
+)
+def test_a_page_that_hpgl_has_no_numbers_for_is_refused(ink: InkService, page: Any) -> None:
+    error = ink.post(**{"text": "wide"} | page, format="hpgl").json()["error"]
+    assert error["param"] == "format"
+    assert "at most 819" in error["message"]
+
+
+@pytest.mark.parametrize("page", [{"width": 3096}, {"page": {"width": 819, "height": 819}}])
+def test_the_largest_page_of_hpgl_has_its_numbers(ink: InkService, page: Any) -> None:
+    numbers = re.findall(r"\d+", ink.post(text="wide", **page, format="hpgl").text)
+    assert max(map(int, numbers)) <= 32_767
 
 
 def test_unknown_characters_are_named_all_at_once(ink: InkService) -> None:

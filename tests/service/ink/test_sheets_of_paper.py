@@ -85,6 +85,21 @@ def test_a_pdf_without_sheets_is_one_page_as_high_as_its_lines(ink: InkService) 
     assert ink.events(**body, format="pdf")[-1]["drawing"]
 
 
+def test_a_page_too_large_for_a_reader_of_pdf_has_larger_units() -> None:
+    """Those of PDF take 14,400 of them for a side at most."""
+    layout = PageOptions(width=400, line_height=100).layout(14.0, 2.0)
+    lines = [[np.array([[200.0, 70 + 100 * number]])] for number in range(400)]
+    pdf = to_pdf(lines, layout)
+    (box,) = re.findall(rb"/MediaBox \[([^\]]+)\]", pdf)
+    (unit,) = re.findall(rb"/UserUnit (\d+)", pdf)
+    wide, high = (float(length) for length in box.split()[2:])
+    assert (wide * int(unit), high * int(unit)) == pytest.approx((300, 40_100 * 0.75), abs=0.01)
+    assert 10_000 < high <= 14_400
+    scale, *_ = map(float, _NUMBER.findall(content := zlib.decompress(_STREAM.findall(pdf)[0])))
+    assert scale * int(unit) == pytest.approx(0.75)
+    assert len(re.findall(rb"(\S+) (\S+) m\n", content)) == 400
+
+
 def test_a_dot_and_a_short_colour_are_drawn() -> None:
     layout = PageOptions(color="#f00").layout(14.0, 2.0)
     pdf = to_pdf([[np.array([[10.0, 20.0]])]], layout)

@@ -1,12 +1,14 @@
 """Hands to write in: those that are stored, those made of strokes, and what is no hand at all."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
+from service.catalogue import Models
 from service.ink import hands
 from service.ink.line import InkEdge
 from service.ink.schemas import StrokesWithText
@@ -98,6 +100,18 @@ def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
     if "%2F" not in style:
         assert error["code"] == "style_not_found"
         assert error["message"].endswith("this service has: upright, hasty")
+
+
+def test_a_preview_is_by_a_model_that_is_ready(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Stopped:
+        styles, engine = {"upright": None}, SimpleNamespace(ready=False)
+
+    of = Models.of
+    monkeypatch.setattr(Models, "of", lambda self, kind: [Stopped(), *of(self, kind)])
+    answer = ink.client.get("/v1/styles/upright/preview.svg")
+    assert answer.status_code == 200
 
 
 def test_each_hand_writes_its_own_ink(pen: InkService) -> None:
