@@ -3,12 +3,14 @@
 import gc
 import os
 import shutil
+import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 
 import pytest
-from filelock import FileLock
+from filelock import FileLock, Timeout
 
 Write = Callable[[Path], Path]
 
@@ -28,15 +30,28 @@ def pytest_collection() -> Generator[None, object, object]:
     try:
         return (yield)
     finally:
-        gc.collect()
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _operators_once() -> Iterator[None]:
+    """PyTorch's exporter makes its table of ONNX operators for every graph: a fifth of its time."""
+    if "export.graph" not in sys.modules:  # it is slow to import and most tests do without
+        yield
+        return
+    from torch.onnx._internal.exporter._registration import ONNXRegistry
+
+    with pytest.MonkeyPatch.context() as patch:
+        once = staticmethod(cache(ONNXRegistry.from_torchlib))
+        patch.setattr(ONNXRegistry, "from_torchlib", once)
+        yield
 
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Models this small only lose by waiting for a second thread."""
-    import torch  # here, because it is slow to import and most tests do without
+    import torch  # here, because it is slow as well
 
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -52,8 +67,8 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
     root = tmp_path_factory.getbasetemp()
     root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
 
-    def made(name: str) -> Path:
-        with FileLock(root / f"{name}.lock"):
+    def made(name: str, timeout_s: float = -1) -> Path:
+        with FileLock(root / f"{name}.lock", timeout_s):
             folder = root / "made" / name
             if not folder.exists():
                 (root / f"making-{name}").mkdir()
@@ -69,18 +84,30 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
 
 @pytest.fixture(scope="session")
-def artifacts(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the artifacts `letters` and `noise`; nobody may change it."""
-    folder = tmp_path_factory.mktemp("artifacts")
-    for name in ("letters", "noise"):
-        shutil.copytree(made_once(name), folder / name)
+def folder_of(
+    made_once: Callable[..., Path], tmp_path_factory: pytest.TempPathFactory
+) -> Callable[..., Path]:
+    """A folder with copies of several. What another worker is making is waited for at the end."""
+
+    def folder(*names: str) -> Path:
+        for name in names:
+            with suppress(Timeout):
+                made_once(name, 0)
+        path = tmp_path_factory.mktemp("-".join(names))
+        for name in names:
+            shutil.copytree(made_once(name), path / name)
+        return path
+
     return folder
 
 
 @pytest.fixture(scope="session")
-def inks(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def artifacts(folder_of: Callable[..., Path]) -> Path:
+    """A folder with the artifacts `letters` and `noise`; nobody may change it."""
+    return folder_of("letters", "noise")
+
+
+@pytest.fixture(scope="session")
+def inks(folder_of: Callable[..., Path]) -> Path:
     """A folder with the artifacts `letters`, `scrawl` and `squint`; nobody may change it."""
-    folder = tmp_path_factory.mktemp("inks")
-    for name in ("letters", "scrawl", "squint"):
-        shutil.copytree(made_once(name), folder / name)
-    return folder
+    return folder_of("letters", "scrawl", "squint")

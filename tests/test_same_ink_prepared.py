@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from contract.alphabets import WINDOW_SYMBOLS, encode
 from contract.golden import Arrays
 from contract.strokes import level
-from service.artifact import load_artifact
+from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runtime, ScanRunner
 from service.ink.hands import offsets_of
 from training.ink.line import Line, Tally
@@ -29,10 +29,10 @@ _SHOWN = 5  # of which the hand is read by the network
 
 
 @cache
-def _lines() -> list[Line]:
+def _lines(count: int) -> list[Line]:
     """Lines of invented writers, each prepared alone without a complaint."""
     able = (line for line in synthetic_lines(2 * _LINES, 5) if len(prepare([line], Tally())) == 1)
-    return list(islice(able, _LINES))
+    return list(islice(able, count))
 
 
 def _sent(line: Line, turn: float = 0.0, scale: float = 1.0) -> NDArray[np.float32]:
@@ -50,16 +50,16 @@ def _trained(line: Line) -> NDArray[np.float32]:
 
 @pytest.mark.long
 def test_two_hundred_lines_are_the_same_offsets_for_training_and_from_a_caller() -> None:
-    assert len(_lines()) == _LINES
+    assert len(_lines(_LINES)) == _LINES
     different = [
-        line.text for line in _lines() if _trained(line).tobytes() != _sent(line).tobytes()
+        line.text for line in _lines(_LINES) if _trained(line).tobytes() != _sent(line).tobytes()
     ]
     assert different == []
 
 
 @pytest.mark.long
 def test_a_line_that_climbs_a_little_is_levelled_as_in_training() -> None:
-    for line in _lines()[:40]:
+    for line in _lines(_TURNED)[:40]:
         turned = np.radians(3)
         matrix = np.array([[np.cos(turned), np.sin(turned)], [-np.sin(turned), np.cos(turned)]])
         strokes = tuple((s.astype(np.float64) @ matrix).astype(np.float32) for s in line.strokes)
@@ -70,7 +70,7 @@ def test_a_line_that_climbs_a_little_is_levelled_as_in_training() -> None:
 
 @pytest.mark.parametrize("scale", [0.25, pytest.param(4.0, marks=pytest.mark.long)])
 def test_size_on_the_page_is_no_part_of_a_hand(scale: float) -> None:
-    for line in _lines()[:40]:
+    for line in _lines(_TURNED)[:40]:
         assert np.array_equal(_sent(line), _sent(line, scale=scale))
 
 
@@ -82,7 +82,7 @@ def test_a_word_too_short_to_say_is_not_turned() -> None:
 @pytest.mark.parametrize("turn", [-8.0, pytest.param(8.0, marks=pytest.mark.long)])
 def test_a_turned_line_is_the_level_one(turn: float) -> None:
     """However long it is: a tilted line is higher than it is when level."""
-    for line in _lines()[:_TURNED]:
+    for line in _lines(_TURNED):
         level_one, turned = _sent(line), _sent(line, turn)
         if np.ptp(level_one[:, 0].cumsum()) < 6 * np.ptp(level_one[:, 1].cumsum()):
             continue  # too short to say how it climbs
@@ -92,13 +92,14 @@ def test_a_turned_line_is_the_level_one(turn: float) -> None:
 
 
 @cache
-def _runner() -> ScanRunner:
-    return ScanRunner(load_artifact(_PEN), Runtime("cpu", "scan", 1, slots=1))
+def _pen() -> tuple[Artifact, ScanRunner]:
+    artifact = load_artifact(_PEN)
+    return artifact, ScanRunner(artifact, Runtime("cpu", "scan", 1, slots=1))
 
 
 def _hand(offsets: NDArray[np.float32], text: str) -> NDArray[np.float32]:
     """The recurrent state after reading the ink, the hidden units alone, `(H,)`."""
-    runner, artifact = _runner(), load_artifact(_PEN)
+    artifact, runner = _pen()
     runner.load(0, artifact.initial_state())
     symbols = np.zeros((1, WINDOW_SYMBOLS), np.int64)
     symbols[0, : len(text)] = encode(text)
@@ -123,7 +124,7 @@ def _hand(offsets: NDArray[np.float32], text: str) -> NDArray[np.float32]:
 )  # fmt: skip
 def test_a_turned_or_scaled_line_is_the_same_hand(turn: float, scale: float) -> None:
     """Its state is far nearer to the level one's than other hands of the same words are."""
-    long = [line for line in _lines() if len(line.text) >= 24][:_SHOWN]
+    long = [line for line in _lines(_TURNED) if len(line.text) >= 24][:_SHOWN]
     moved, apart = [], []
     for line in long:
         mine = _hand(_sent(line), line.text)

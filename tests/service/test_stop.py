@@ -19,7 +19,7 @@ _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
 
 def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
-    with started(artifacts, shutdown_delay_s=3) as service:
+    with started(artifacts, shutdown_delay_s=1.5) as service:
         service.tell(signal.SIGTERM)
         assert eventually(lambda: service.status("/readyz") == 503)
         assert service.status("/livez") == 200
