@@ -1,9 +1,15 @@
 """What lies below a folder of data, through symbolic links too: large data is kept elsewhere."""
 
 import os
+import zlib
 from collections.abc import Iterator
+from contextlib import contextmanager
 from fnmatch import fnmatch
+from gzip import BadGzipFile
+from lzma import LZMAError
 from pathlib import Path
+from tarfile import TarError
+from zipfile import BadZipFile
 
 
 def files_below(folder: Path, pattern: str = "*") -> list[Path]:
@@ -17,6 +23,15 @@ def folders_below(folder: Path, pattern: str) -> list[Path]:
     return sorted(
         path / n for path, names, _ in _walk(folder) for n in names if fnmatch(n, pattern)
     )
+
+
+@contextmanager
+def unpacking(path: Path) -> Iterator[None]:
+    """Raises `ValueError` for a packed file that is not whole, or packed otherwise."""
+    try:
+        yield
+    except (BadGzipFile, BadZipFile, EOFError, LZMAError, TarError, zlib.error) as error:
+        raise ValueError(f"{path} cannot be unpacked: {error}") from error
 
 
 def _walk(folder: Path) -> Iterator[tuple[Path, list[str], list[str]]]:

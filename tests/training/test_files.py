@@ -2,19 +2,74 @@
 that ran out of time says so.
 """
 
+import gzip
+import io
+import re
 import shutil
+import tarfile
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from lab.tasks.digits.data import FILES as DIGITS
+from lab.tasks.digits.data import read_digits
+from lab.tasks.ranking.data import PICTURES, TABLE, read_captioned
+from lab.tasks.reader.data import ARCHIVE as STORIES
+from lab.tasks.reader.data import read_stories
 from tests.training.tiny import tiny_recipe, write_corpus
 from training.files import files_below, folders_below
+from training.ink.corpus import read_pens
 from training.ink.line import Tally
 from training.ink.sources import read_lines
 from training.run import carry_out
 from training.text.data import read_corpus
 
 _FIXTURES = Path(__file__).parent / "ink" / "fixtures"
+
+
+def _as_tar(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:xz") as tar:
+        member = tarfile.TarInfo("data/7/words.dat")
+        member.size = len(content)
+        tar.addfile(member, io.BytesIO(content))
+    return packed.getvalue()
+
+
+def _as_arrays(content: bytes) -> bytes:
+    packed = io.BytesIO()
+    np.savez_compressed(packed, images=np.frombuffer(content, np.uint8))
+    return packed.getvalue()
+
+
+@pytest.mark.parametrize("cut", [0.1, 0.5, 0.9])
+@pytest.mark.parametrize(
+    ("name", "pack", "read"),
+    [
+        ("unipen.tar.xz", _as_tar, lambda folder: read_lines(folder, Tally())),
+        ("saved.npz", _as_arrays, lambda folder: read_pens(folder / "saved.npz", Tally())),
+        (DIGITS[0] + "-ubyte.gz", gzip.compress, lambda folder: read_digits(folder, 0.1)),
+        (STORIES, _as_tar, lambda folder: read_stories(folder, 0.1, 60)),
+        (PICTURES, _as_arrays, lambda folder: read_captioned(folder, "en", 0.1)),
+    ],
+    ids=["pens", "corpus", "digits", "stories", "pictures"],
+)
+def test_a_packed_file_that_is_cut_short_is_named(
+    tmp_path: Path,
+    name: str,
+    pack: Callable[[bytes], bytes],
+    read: Callable[[Path], object],
+    cut: float,
+) -> None:
+    for other in DIGITS[1:]:
+        (tmp_path / f"{other}-ubyte.gz").write_bytes(gzip.compress(b""))
+    (tmp_path / TABLE).write_text("skin\n")
+    packed = pack(np.random.default_rng(0).bytes(50_000))
+    (tmp_path / name).write_bytes(packed[: round(cut * len(packed))])
+    with pytest.raises(ValueError, match=re.escape(name)):
+        read(tmp_path)
 
 
 def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) -> None:

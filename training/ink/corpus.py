@@ -4,12 +4,10 @@ Shapes: T points of the longest row, B rows, U symbols of the longest text, N po
 """
 
 import hashlib
-import zlib
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
-from zipfile import BadZipFile
 
 import numpy as np
 import torch
@@ -18,6 +16,7 @@ from torch import Tensor
 
 from contract.alphabets import END, encode
 from models.handwriting import POINT
+from training.files import unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink
 
@@ -84,9 +83,9 @@ def read_pens(source: Path, tally: Tally, marks: bool = False) -> PenCorpus:
 
 def _load(path: Path) -> PenCorpus:
     try:
-        with path.open("rb") as opened, np.load(opened) as file:
+        with unpacking(path), path.open("rb") as opened, np.load(opened) as file:
             content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
-    except (BadZipFile, KeyError, ValueError, EOFError, zlib.error) as error:
+    except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is no corpus that was saved whole: {error}") from error
     ends = content["lengths"].cumsum()
     content["offsets"] = np.split(content["offsets"], ends[:-1])

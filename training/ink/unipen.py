@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from training.files import files_below
+from training.files import files_below, unpacking
 from training.ink.line import Line, Stroke, Tally
 
 _KEYWORD = re.compile(r"^\.([A-Z_]+)[ \t]*", re.MULTILINE)
@@ -59,7 +59,7 @@ class UnipenFolder:
         self._members: dict[str, bytes] = {}
         if not (folder / "data").is_dir():
             for archive in sorted(folder.glob("*.tar*")):
-                with tarfile.open(archive) as tar:
+                with unpacking(archive), tarfile.open(archive) as tar:
                     for member in tar:
                         if member.isfile() and (file := tar.extractfile(member)):
                             self._members[member.name.removeprefix("./")] = file.read()

@@ -15,6 +15,7 @@ from torch import Tensor
 
 from lab.classify import Divided, Examples
 from lab.source import required
+from training.files import unpacking
 
 FILES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
 _PICTURES, _LABELS = 2051, 2049  # how the files begin
@@ -43,13 +44,17 @@ def read_digits(folder: Path | None, validation_fraction: float) -> Digits:
     missing or no IDX file."""
     if folder is None:
         return _drawn(validation_fraction)
-    packed = (required(folder / f"{name}-ubyte.gz") for name in FILES)
-    contents = [gzip.decompress(path.read_bytes()) for path in packed]
+    contents = [_unpacked(required(folder / f"{name}-ubyte.gz")) for name in FILES]
     pictures, labels, test_pictures, test_labels = contents
     train = Examples(parse_pictures(pictures), parse_labels(labels))
     test = Examples(parse_pictures(test_pictures), parse_labels(test_labels))
     digest = hashlib.sha256(b"".join(contents)).hexdigest()
     return _split("mnist", digest, train, test, validation_fraction)
+
+
+def _unpacked(path: Path) -> bytes:
+    with unpacking(path):
+        return gzip.decompress(path.read_bytes())
 
 
 def parse_pictures(content: bytes) -> Tensor:

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from lab.source import required
 from lab.vocabulary import Vocabulary, words_of
+from training.files import unpacking
 
 TABLE, PICTURES = "emoji.tsv", "emoji32_rgb.npz"
 FLAGS = "Flags"
@@ -67,9 +68,10 @@ def read_captioned(folder: Path | None, language: str, fraction: float) -> Capti
     of the bases is to validate and as much to test. Raises `ValueError` for a missing file."""
     if folder is None:
         return _divided("drawn shapes", *_drawn(), fraction)
-    with required(folder / TABLE).open(encoding="utf-8", newline="") as file:
-        rows = list(csv.DictReader(file, delimiter="\t", quoting=csv.QUOTE_NONE))
-    with np.load(required(folder / PICTURES)) as arrays:
+    with required(folder / TABLE).open(encoding="utf-8", newline="") as table:
+        rows = list(csv.DictReader(table, delimiter="\t", quoting=csv.QUOTE_NONE))
+    pictures = required(folder / PICTURES)
+    with unpacking(pictures), pictures.open("rb") as file, np.load(file) as arrays:
         images: NDArray[np.uint8] = arrays["images"]
     return _divided(f"Twemoji, {language}", *distinct(rows, images, language), fraction)
 

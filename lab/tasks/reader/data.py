@@ -18,6 +18,7 @@ from lab.classify import Divided, Examples
 from lab.sequences import padded_rows
 from lab.source import required
 from lab.tasks.reader.drawn import drawn_stories
+from training.files import unpacking
 
 ARCHIVE = "babi_v1-2_en10k.tar.xz"
 QUESTION_WORDS = 12  # the longest of the 20 tasks has 11
@@ -63,7 +64,7 @@ def read_stories(folder: Path | None, validation_fraction: float, longest: int) 
         digest = hashlib.sha256(repr((train, test)).encode()).hexdigest()
         return _stories("drawn stories", digest, train, test, validation_fraction, longest)
     archive = required(folder / ARCHIVE)
-    with tarfile.open(archive) as files:
+    with unpacking(archive), tarfile.open(archive) as files:
         contents = {m.name: files.extractfile(m) for m in files if m.isfile()}
         texts = {n: f.read().decode("ascii") for n, f in contents.items() if f is not None}
     train = {task: _text(texts, task, "train") for task in _TASKS}
