@@ -12,6 +12,8 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from contract.files import write_whole
+
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
 DERIVED = "derived.safetensors"
@@ -202,7 +204,7 @@ class Manifest(Strict):
 
     def write(self, folder: Path) -> None:
         """Indented JSON with a newline at its end."""
-        (folder / MANIFEST).write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n")
+        write_whole(folder / MANIFEST, self.model_dump_json(indent=2, exclude_none=True) + "\n")
 
     def with_file(self, path: Path, **changes: Any) -> Self:
         """The same with a file added or replaced, and other changes."""

@@ -9,10 +9,12 @@ from typing import Any
 
 import onnxruntime
 
+from contract.files import write_whole
+
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     """Indented JSON with a newline at its end; a list without objects in it is on one line."""
-    path.write_text(_indented(content) + "\n")
+    write_whole(path, _indented(content) + "\n")
 
 
 def _indented(content: Any, margin: str = "") -> str:

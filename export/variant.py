@@ -33,8 +33,9 @@ class GraphWriter:
     kind: ExportKind[Any]
     model: Any
     variant: Variant = EXACT
-    _written: dict[Path, list[Path]] = field(default_factory=dict)
-    _traced: dict[bool, ir.Model] = field(default_factory=dict)
+    # Made anew by `dataclasses.replace`: traces are of one model.
+    _written: dict[Path, list[Path]] = field(init=False, default_factory=dict)
+    _traced: dict[bool, ir.Model] = field(init=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not self.variant.exact and not self.kind.variants:

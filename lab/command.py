@@ -13,6 +13,7 @@ from lab.paper import RESULTS
 from lab.plan import Plan, read_plans
 
 _MOST_WORKERS = 2  # what budgets are told for
+QUICK = Path("runs", "lab-quick")  # runs and, unless told, results of `--quick`
 
 
 def add_verbs(commands: Any) -> None:
@@ -91,7 +92,7 @@ def run_task(
     runs, source = RUNS, None
     plans = read_plans(one, quick=quick)
     if quick:
-        runs, out = quick_places(out or RESULTS)
+        runs, out = QUICK, out or QUICK  # what `forget` removes is never where someone points
         forget(one, runs)
     else:
         source = _source(plans[0])
@@ -110,12 +111,6 @@ def run_task(
         one.picture(laboratory.trained(contenders[0].norm, 0), out)
     print_outcome(content)
     print(f"written to {out / name}.json and .png")
-
-
-def quick_places(out: Path) -> tuple[Path, Path]:
-    """Where the runs and the results of `--quick` go; results beside the runs, unless told."""
-    runs = Path("runs", "lab-quick")
-    return (runs, runs) if out == RESULTS else (out, out)
 
 
 def print_outcome(content: dict[str, Any]) -> None:
@@ -155,7 +150,7 @@ def _export(options: argparse.Namespace) -> int:
     if case not in plans:
         raise ValueError(f"--case is {case!r}; {one.name} has {', '.join(plans)}")
     source = None if options.quick else _source(plans[case])
-    runs = quick_places(RESULTS)[0] if options.quick else RUNS
+    runs = QUICK if options.quick else RUNS
     laboratory = Laboratory(one, plans[case], source, runs)
     norm = options.norm or one.norms[0]
     out = options.out or Path("runs", "lab-exported", f"{one.name}-{norm}")

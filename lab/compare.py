@@ -7,6 +7,7 @@ finished has a `result.json` and is not repeated, one that was interrupted goes 
 import json
 import math
 import multiprocessing
+import os
 import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -112,7 +113,7 @@ class Laboratory:
         folder = self.folder / name
         if not (folder / RESULT).exists():
             self._train(recipe, folder, keep=keep)
-        found = json.loads((folder / RESULT).read_text())
+        found = _read(folder / RESULT)
         of_then = {"recipe": found.pop("recipe"), "data": found["data"]}
         of_now = {"recipe": _plain(asdict(recipe)), "data": _plain(self.facts)}
         if other := [what for what in of_now if of_then[what] != of_now[what]]:
@@ -129,7 +130,7 @@ class Laboratory:
         folder = self.folder / self.name(norm, seed)
         if not (folder / WEIGHTS).exists():
             raise ValueError(f"{folder} has no {WEIGHTS}; run `python -m lab` with the task first")
-        rate = json.loads((folder / RESULT).read_text())["recipe"]["training"]["learning_rate"]
+        rate = _read(folder / RESULT)["recipe"]["training"]["learning_rate"]
         task = self._task(self.plan.full(norm, rate, seed))
         task.model.load_state_dict(checkpoint.load(folder / WEIGHTS)[0])
         return task
@@ -151,6 +152,8 @@ class Laboratory:
         task.model.load_state_dict(best)
         with torch.no_grad():
             test = task.test()
+        if not math.isfinite(trainer.progress.best_loss):
+            test = dict.fromkeys(test, math.nan)  # of weights that no validation found able
         if keep:
             checkpoint.save(folder / WEIGHTS, best, {})
         rows = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
@@ -213,7 +216,11 @@ def carry_out(
     else:
         # Not forked: PyTorch's threads do not survive that.
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            found = list(pool.map(_compete, *zip(*jobs, strict=True)))
+            try:
+                found = list(pool.map(_compete, *zip(*jobs, strict=True)))
+            except BaseException:
+                pool.shutdown(cancel_futures=True)  # what waits is not begun after Ctrl-C
+                raise
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
 
@@ -224,7 +231,12 @@ def _compete(
     torch.set_num_threads(1)
     use_fast_float32()
     keep_freed_memory()
-    return _laboratory(task, plan, source, runs).compete(norm, seeds)
+    try:
+        return _laboratory(task, plan, source, runs).compete(norm, seeds)
+    except KeyboardInterrupt:
+        if multiprocessing.parent_process() is not None:
+            os._exit(130)  # a pool gives who is interrupted the next job in its queue
+        raise
 
 
 @lru_cache(maxsize=1)  # the jobs of a case follow each other, and reading data can take minutes
@@ -249,6 +261,13 @@ def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:
         "sweep_seconds": round(sum(run.seconds for run in sweeps), 1),
         "full_seconds": round(sum(run.seconds for run in full), 1),
     }
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        return dict(json.loads(path.read_text()))
+    except ValueError as error:
+        raise ValueError(f"{path} is cut short or no JSON; remove it to run this again") from error
 
 
 def _plain(content: Any) -> Any:

@@ -7,7 +7,9 @@ batch norm, training mode is not what is served, and the report is red: that is 
 """
 
 import copy
+import json
 import shutil
+import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -40,9 +42,36 @@ def export(
 ) -> list[Finding]:
     """Write the graphs of a trained task, its weights, golden vectors and a manifest; the report.
 
-    Raises `ConversionError` when a graph breaks a promise.
+    All of it or nothing. Raises `ConversionError` when a graph breaks a promise, `ValueError` for
+    a place where something else is.
     """
-    shutil.rmtree(folder, ignore_errors=True)
+    require_place(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".exporting-") as name:
+        made = Path(name, "made")
+        report = _write(experiment, task, recipe, made)
+        if folder.exists():
+            folder.rename(Path(name, "before"))
+        made.rename(folder)
+    return report
+
+
+def require_place(folder: Path) -> None:
+    """Raises `ValueError` where anything but an export of a task would be replaced."""
+    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
+        return
+    try:
+        before = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError):
+        before = None
+    if not isinstance(before, dict) or "task" not in before:
+        raise ValueError(f"{folder} is there and is no export of a task; name a new folder")
+
+
+def _write(
+    experiment: Experiment[Any], task: LabTask, recipe: Recipe, folder: Path
+) -> list[Finding]:
+    folder.mkdir()
     model = fold(task.model)
     parts = experiment.parts(task)
     graphs = [PartGraph(part, model, folder) for part in parts]
@@ -89,7 +118,8 @@ def structure(part: Part, model: nn.Module, truth: Arrays, folder: Path) -> Find
         served = PartGraph(part, wide, folder).alone(in_precision(part.inputs, torch.float64))
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    error = max(float(np.abs(served[name] - truth[name]).max()) for name in truth)
+    # Not Python's max, which passes over what is not a number.
+    error = float(np.max([np.abs(served[name] - truth[name]).max() for name in truth]))
     return Finding(
         name=f"{part.name}, structure", value=error, bound=MAX_STRUCTURE_ERROR,
         detail="max |difference|, float64 graph at batch 1 and float64 training mode",

@@ -28,7 +28,10 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print("\ninterrupted; the same command resumes where it stopped", file=sys.stderr)
+        print(
+            "\ninterrupted; a training goes on where it stopped with the same command",
+            file=sys.stderr,
+        )
         return 130
 
 

@@ -22,6 +22,7 @@ import torch
 from torch import Tensor, distributed
 from tqdm import tqdm
 
+from contract.files import write_whole
 from models.cells import State
 from training import checkpoint
 from training.config import TrainConfig
@@ -63,6 +64,7 @@ class Trainer:
         self.facts = facts | {"training": asdict(config)}
         self.progress = Progress()
         self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
+        self._every = max(1, round(config.validate_every_epochs * task.updates_per_epoch))
         self.state = task.initial_state()
         self.parameters = dict(task.model.named_parameters())
         self.buffers = dict(task.model.named_buffers())
@@ -81,7 +83,6 @@ class Trainer:
     def run(self) -> dict[str, Tensor]:
         """Train; return the averaged weights of the best validation, or of the last."""
         self.task.model.train()
-        every = max(1, round(self.config.validate_every_epochs * self.task.updates_per_epoch))
         began = time.monotonic() - self.progress.elapsed_s
         saved, save_now = time.monotonic(), False
         bar = self._bar()
@@ -91,7 +92,7 @@ class Trainer:
             while not self._finished():
                 losses = []
                 # Up to the next validation, which a resumed run has at the same updates.
-                due_at = self.progress.update - self.progress.update % every + every
+                due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
                 for _ in range(due_at - self.progress.update):
                     if save_now:
@@ -189,8 +190,9 @@ class Trainer:
         not logged twice."""
         log = self.run_dir / LOG
         if log.exists() and self.rank == 0:
-            rows = log.read_text().splitlines(keepends=True)
-            log.write_text("".join(r for r in rows if json.loads(r)["update"] <= update))
+            # A last line without its end was cut by a full disk or a lost machine.
+            rows = [r for r in log.read_text().splitlines(keepends=True) if r.endswith("\n")]
+            write_whole(log, "".join(r for r in rows if json.loads(r)["update"] <= update))
 
     def _update(self) -> Tensor:
         update = self.progress.update
@@ -304,7 +306,10 @@ class Trainer:
 
     def _finished(self) -> bool:
         progress = self.progress
-        stale = progress.update - progress.best_update
+        # As of the last validation: a resumed run, which may stand between two, ends where one
+        # that was never interrupted does.
+        validated = progress.update - progress.update % self._every
+        stale = validated - progress.best_update
         patience = self.config.patience_epochs * self.task.updates_per_epoch
         return progress.update >= self.total_updates or self._out_of_time() or stale > patience
 

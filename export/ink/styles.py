@@ -58,7 +58,12 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     tensors: Arrays = {}
     entries: list[StyleEntry] = []
     for choice in choices:
-        ink = fitting_lines(corpus, choice.writer)[choice.line]
+        lines = fitting_lines(corpus, choice.writer)
+        if not 0 <= choice.line < len(lines):
+            raise ValueError(
+                f"{choice.writer} wrote {len(lines)} fitting lines; none is {choice.line}"
+            )
+        ink = lines[choice.line]
         state = read_ink(graph, ink)
         for name, value in state.items():
             tensors[f"{choice.id}.{name}"] = np.ascontiguousarray(value)

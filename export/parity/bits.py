@@ -169,6 +169,14 @@ def control(unpacked: ServedGraph, work: Work, *, integers: bool = False) -> Fin
     return Finding(name="bits, control", value=float(powerless), bound=0, detail=detail)
 
 
+def _thread_counts() -> list[int]:
+    """One to four, then each power of two, then all cores this process may use: every one has a
+    session of its own, which a machine of a hundred cores has no memory for."""
+    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    some = {1, 2, 3, 4, *(2**power for power in range(3, most.bit_length())), most}
+    return sorted(n for n in some if n <= most)
+
+
 def findings(
     served: Served, work: Work, extent: Extent, seed: int, *, integers: bool = False
 ) -> list[Finding]:
@@ -177,9 +185,7 @@ def findings(
     most = served.variants[-1]  # the graph with every option
     alone = served.graph("scan", most)
     others = [served.graph("step", options) for options in served.variants]
-    others += [
-        served.graph("scan", "plain", threads=n) for n in range(1, (os.cpu_count() or 1) + 1)
-    ]
+    others += [served.graph("scan", "plain", threads=n) for n in _thread_counts()]
     comparison = compare_everything(alone, others, work, seed)
     unpacked = served.graph("scan", most, prepacking=False)
     found = [bits(comparison), control(unpacked, work, integers=integers)]

@@ -89,6 +89,8 @@ def run(options: argparse.Namespace) -> int:
     people = held_out.corpus_if_any(options.pens)
     pen = Pen(options.artifact)
     hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
+    if not hands:
+        raise ValueError(f"{options.artifact} has no stored hands to write pages in")
     begin = [hands[page % len(hands)] for page in range(PAGES)]
     chained = write_pages(pen, begin, CHAINED_LINES, chained=True)
     anchored = write_pages(pen, begin, LINES, chained=False)

@@ -46,7 +46,8 @@ class Pen:
 
     def __init__(self, artifact: Path) -> None:
         manifest = read_artifact(artifact)
-        assert isinstance(manifest, InkManifest), f"{artifact} is no pen"
+        if not isinstance(manifest, InkManifest):
+            raise ValueError(f"{artifact} is of kind {manifest.kind}; only a pen writes ink")
         self.manifest = manifest
         path = artifact / manifest.graphs.scan.plain
         self._graph = ServedGraph(path, manifest.ports, scan=True, threads=1)

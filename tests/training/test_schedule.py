@@ -181,3 +181,38 @@ def test_every_epoch_cuts_the_text_at_other_places() -> None:
 def test_settings_of_another_run_are_told_apart(tmp_path: Path) -> None:
     trainer = _trainer(tmp_path, learning_rate=0.1)
     assert trainer.facts["training"] == asdict(trainer.config)
+
+
+def test_a_resumed_run_ends_where_one_that_was_never_interrupted_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Patience of less than an interval is asked at validations, also by who begins between two."""
+    usual: dict[str, Any] = {"epochs": 3, "patience_epochs": 0.3}
+    whole = _trainer(tmp_path / "whole", **usual)
+    whole.run()
+    assert whole.progress.update == 30, "best at 10, stale for 20 of 12 allowed at 30"
+    again = _trainer(tmp_path / "again", **usual)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 24)
+        with pytest.raises(Interrupted):
+            again.run()
+    again = _trainer(tmp_path / "again", Slope(), **usual)
+    again.task.losses = iter(range(2, 10**6))  # type: ignore[attr-defined]
+    again.run()
+    assert again.progress.update == 30
+
+
+def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trainer = _trainer(tmp_path)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 25)
+        with pytest.raises(Interrupted):
+            trainer.run()
+    with (tmp_path / LOG).open("a") as log:
+        log.write('{"update": 2')
+    again = _trainer(tmp_path)
+    again.run()
+    rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    assert [row["update"] for row in rows] == [10, 20, 30, 40]

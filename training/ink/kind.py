@@ -10,6 +10,7 @@ from models.handwriting import HandwritingConfig, HandwritingModel
 from training.config import Place, Recipe
 from training.ink.corpus import read_pens
 from training.ink.line import Tally
+from training.ink.marks import is_mark
 from training.ink.rows import RowTask
 from training.ink.task import PenTask
 from training.task import Task
@@ -39,6 +40,10 @@ def on_pens(
     tally = Tally()
     marked = recipe.data.marked
     corpus = read_pens(Path(source), tally, marked > 0)
+    if marked and not any(is_mark(ink) for ink in corpus.inks):
+        marked = 0.0  # and the provenance does not say otherwise
+        if place.rank == 0:
+            print(f"{source} has no single marks; data.marked has nothing to set")
     if place.rank == 0:
         print(tally.report())
     parts = corpus.split(recipe.data.validation_fraction)

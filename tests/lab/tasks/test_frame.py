@@ -119,6 +119,41 @@ def test_quick_is_short_and_overwrites_no_results() -> None:
     assert updates == [8, 12]
 
 
+def test_quick_runs_leave_the_runs_of_a_folder_named_as_it_is(tmp_path: Path) -> None:
+    kept = tmp_path / "line" / "plain" / "layer-seed-0" / "result.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}")
+    assert main(["line", "--quick", "--out", str(tmp_path)]) == 0
+    assert kept.read_text() == "{}"
+    assert (tmp_path / "line.json").exists()
+
+
+def test_an_export_replaces_nothing_but_an_export(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["line", "--quick"]) == 0
+    mine = tmp_path / "notes" / "thesis.txt"
+    mine.parent.mkdir()
+    mine.write_text("years of work")
+    command = ["export", "line", "--quick", "--out"]
+    assert main([*command, str(mine.parent)]) == 1
+    assert "is no export of a task" in capsys.readouterr().err
+    assert mine.read_text() == "years of work"
+    assert main([*command, str(tmp_path / "made")]) == 0
+    assert main([*command, str(tmp_path / "made")]) == 0, "one of before is replaced"
+    assert not list(tmp_path.glob(".exporting-*"))
+
+
+def test_a_result_that_was_cut_short_is_named() -> None:
+    one = Line()
+    first, _ = read_plans(one)
+    folder = Path("cut", "line", first.case, "a")
+    folder.mkdir(parents=True)
+    (folder / "result.json").write_text('{"recipe": ')
+    with pytest.raises(ValueError, match=r"result\.json is cut short"):
+        Laboratory(one, first, None, Path("cut")).run(first.full("layer", 0.1, 0), "a")
+
+
 def test_list_and_all_know_every_task(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["list"]) == 0
     assert "all: 2 min" in capsys.readouterr().out
