@@ -68,6 +68,9 @@ def build(kind: type[T], content: dict[str, Any], table: str) -> T:
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
     if unknown := sorted(content.keys() - known.keys()):
         raise ValueError(f"[{table}]: unknown key {', '.join(unknown)}")
+    required = {n for n, f in known.items() if f.default is f.default_factory is MISSING}
+    if missing := sorted(required - content.keys()):
+        raise ValueError(f"[{table}]: {', '.join(missing)} is missing")
     for name, value in content.items():
         default = known[name].default
         if default is MISSING or default is None:

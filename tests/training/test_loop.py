@@ -23,6 +23,7 @@ from tests.training.tiny import (
 from training import checkpoint
 from training.config import Recipe
 from training.loop import CHECKPOINT, LOG
+from training.recipe import read_recipe
 from training.run import carry_out
 
 ROOT = Path(__file__).parents[2]
@@ -256,3 +257,10 @@ def test_two_processes_train_what_one_does(corpus: Path, tmp_path: Path) -> None
     assert one.keys() == two.keys()
     for name in one:
         assert torch.allclose(one[name], two[name], rtol=1e-3, atol=1e-4), name
+
+
+def test_a_recipe_that_names_no_data_is_refused_in_words(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("[training]\nepochs = 1\n")
+    with pytest.raises(ValueError, match=r"\[data\]: source is missing"):
+        read_recipe(str(recipe))
