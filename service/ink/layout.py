@@ -74,6 +74,10 @@ class Layout:
             return math.ceil(2 * self.margin_px + lines * self.line_height_px)
         return len(self.sheets(lines)) * self.page_height_px
 
+    def sheet_px(self, lines: int) -> float:
+        """The height of one sheet of those that `lines` lines take."""
+        return self.height_px(lines) / len(self.sheets(lines))
+
     def origin_px(self, line: int) -> tuple[float, float]:
         """The left end of the baseline of line number `line`, from 0; y points down."""
         top_px = self.margin_px

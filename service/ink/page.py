@@ -268,8 +268,7 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
 
 
 def _require_numbers_of_hpgl(layout: Layout, lines: int) -> None:
-    sheet_px = layout.height_px(lines) / len(layout.sheets(lines))
-    longest_mm = max(layout.width_px, sheet_px) * MM_PER_PX
+    longest_mm = max(layout.width_px, layout.sheet_px(lines)) * MM_PER_PX
     if longest_mm > HPGL_LONGEST_MM:
         raise InvalidRequest(
             f"format is hpgl, which has no numbers for a page of {longest_mm:.0f} mm; at most "

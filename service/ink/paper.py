@@ -16,7 +16,7 @@ def rules(layout: Layout, lines: int) -> list[NDArray[np.float64]]:
     sheets = layout.sheets(lines)
     if layout.paper == "plain":
         return [np.zeros((0, 4))] * len(sheets)
-    width_px, sheet_px = layout.width_px, layout.height_px(lines) / len(sheets)
+    width_px, sheet_px = layout.width_px, layout.sheet_px(lines)
     found = []
     for page, numbers in enumerate(sheets):
         top_px, (left_px, base_px) = page * sheet_px, layout.origin_px(numbers.start)

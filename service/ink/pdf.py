@@ -28,7 +28,7 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
     document = pydyf.PDF()
     document.info["Title"] = pydyf.String(title)
     sheets = layout.sheets(len(lines))
-    sheet_px = layout.height_px(len(lines)) / len(sheets)
+    sheet_px = layout.sheet_px(len(lines))
     unit = math.ceil(max(layout.width_px, sheet_px) * PT_PER_PX / _LONGEST_SIDE)
     scale = PT_PER_PX / max(unit, 1)
     for page, rules in enumerate(paper.rules(layout, len(lines))):
