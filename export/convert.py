@@ -5,7 +5,6 @@ manifest that says what everything is.
 import math
 import platform
 import shutil
-import tempfile
 from collections.abc import Mapping
 from dataclasses import fields
 from importlib.metadata import version
@@ -28,6 +27,7 @@ from contract.manifest import (
     sha256,
 )
 from contract.manifests import MANIFESTS, read_manifest
+from export.folders import made_whole
 from export.graph import OPSET, layer_normalizations
 from export.kinds import KINDS
 from export.variant import GraphWriter
@@ -57,25 +57,13 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
     weights, a variant its model cannot have, or a place where something else is.
     """
-    if artifact.exists() and not (artifact / MANIFEST).is_file() and any(artifact.iterdir()):
-        raise ValueError(f"{artifact} is there and is no artifact; name the folder of a new one")
-    model, facts = read_source(source)
-    if quantize:
-        model, facts = _in_eight_bits(model, facts)
-    artifact.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=artifact.parent, prefix=".converting-") as name:
-        folder = Path(name, "made")
-        folder.mkdir()
+    with made_whole(artifact, lambda place: (place / MANIFEST).is_file(), "artifact") as folder:
+        model, facts = read_source(source)
+        if quantize:
+            model, facts = _in_eight_bits(model, facts)
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
         if (source / MANIFEST).exists():
             _keep_extras(source, folder)
-        # Files of safetensors are private to their owner; an artifact is for any reader.
-        folder.chmod(0o755)
-        for file in folder.iterdir():
-            file.chmod(0o644)
-        if artifact.exists():
-            artifact.rename(Path(name, "before"))
-        folder.rename(artifact)
 
 
 def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:

@@ -9,7 +9,6 @@ batch norm, training mode is not what is served, and the report is red: that is 
 import copy
 import json
 import shutil
-import tempfile
 from collections.abc import Sequence
 from dataclasses import asdict
 from importlib.metadata import version
@@ -25,6 +24,7 @@ from torch import nn
 
 from contract.golden import Arrays
 from contract.manifest import GOLDEN, MANIFEST, Finding, sha256
+from export.folders import made_whole
 from export.graph import OPSET, layer_normalizations
 from export.parity.numbers import MAX_ROUNDING_RATIO, MAX_STRUCTURE_ERROR
 from export.parity.served import differing_bytes
@@ -45,33 +45,20 @@ def export(
     All of it or nothing. Raises `ConversionError` when a graph breaks a promise, `ValueError` for
     a place where something else is.
     """
-    require_place(folder)
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".exporting-") as name:
-        made = Path(name, "made")
-        report = _write(experiment, task, recipe, made)
-        if folder.exists():
-            folder.rename(Path(name, "before"))
-        made.rename(folder)
-    return report
+    with made_whole(folder, _is_export, "export of a task") as made:
+        return _write(experiment, task, recipe, made)
 
 
-def require_place(folder: Path) -> None:
-    """Raises `ValueError` where anything but an export of a task would be replaced."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
+def _is_export(folder: Path) -> bool:
     try:
-        before = json.loads((folder / MANIFEST).read_text())
-    except (OSError, ValueError):
-        before = None
-    if not isinstance(before, dict) or "task" not in before:
-        raise ValueError(f"{folder} is there and is no export of a task; name a new folder")
+        return "task" in json.loads((folder / MANIFEST).read_text())
+    except (OSError, TypeError, ValueError):
+        return False
 
 
 def _write(
     experiment: Experiment[Any], task: LabTask, recipe: Recipe, folder: Path
 ) -> list[Finding]:
-    folder.mkdir()
     model = fold(task.model)
     parts = experiment.parts(task)
     graphs = [PartGraph(part, model, folder) for part in parts]

@@ -1,8 +1,6 @@
 """Checkpoints as one safetensors file each: tensors, and JSON in its header. Nothing is pickled."""
 
-import contextlib
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +8,8 @@ from typing import Any
 from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+
+from contract.files import replacing
 
 _KEY = "evenkeel"
 
@@ -19,14 +19,11 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 
     Raises `OSError` naming the file when it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
-        save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
-        os.replace(temporary, path)
+        with replacing(path) as temporary:
+            save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
     except Exception as error:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
         raise OSError(f"could not write {path}: {error}") from error
 
 

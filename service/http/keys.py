@@ -12,7 +12,6 @@
 
 import hmac
 import logging
-import os
 import re
 import secrets
 import time
@@ -24,6 +23,8 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
+
+from contract.files import replacing
 
 log = logging.getLogger(__name__)
 
@@ -91,13 +92,9 @@ def new_key(
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
     before = path.read_text().rstrip() + "\n\n" if path.exists() else ""
     # A service that reads the file at this moment finds the old one or the new one.
-    whole = path.with_name(f"{path.name}.new")
-    try:
+    with replacing(path) as whole:
         whole.write_text(before + "\n".join(lines) + "\n")
         read_keys(whole)
-        os.replace(whole, path)
-    finally:
-        whole.unlink(missing_ok=True)
     return key
 
 

@@ -1,0 +1,28 @@
+"""Folders written whole: all of one or nothing, and in no other's place."""
+
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
+    """An empty folder to fill, which takes the place of `folder` when all went well.
+
+    Raises `ValueError` where something is that is not `ours` to replace; an empty folder is.
+    """
+    if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as name:
+        made = Path(name, "made")
+        made.mkdir()
+        yield made
+        # Files of safetensors are private to their owner; what is exported is for any reader.
+        made.chmod(0o755)
+        for file in made.iterdir():
+            file.chmod(0o644)
+        if folder.exists():
+            folder.rename(Path(name, "before"))
+        made.rename(folder)
