@@ -216,11 +216,7 @@ def carry_out(
     else:
         # Not forked: PyTorch's threads do not survive that.
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            try:
-                found = list(pool.map(_compete, *zip(*jobs, strict=True)))
-            except BaseException:
-                pool.shutdown(cancel_futures=True)  # what waits is not begun after Ctrl-C
-                raise
+            found = list(pool.map(_compete, *zip(*jobs, strict=True)))
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
 
@@ -265,9 +261,10 @@ def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return dict(json.loads(path.read_text()))
+        found: dict[str, Any] = json.loads(path.read_text())
     except ValueError as error:
         raise ValueError(f"{path} is cut short or no JSON; remove it to run this again") from error
+    return found
 
 
 def _plain(content: Any) -> Any:

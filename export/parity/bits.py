@@ -3,8 +3,10 @@
 Not on its neighbours, its place among them, the chunks, the threads, or the graph that serves it.
 """
 
+import itertools
 import os
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -84,7 +86,7 @@ class BitComparison:
 
 
 def compare_everything(
-    alone: ServedGraph, others: list[ServedGraph], work: Work, seed: int
+    alone: ServedGraph, others: Iterable[ServedGraph], work: Work, seed: int
 ) -> BitComparison:
     """Truth is each row alone on the graph that has every option; then batches of 2 to 65, every
     place in the largest batch, random chunks, and every other graph and thread count."""
@@ -169,14 +171,6 @@ def control(unpacked: ServedGraph, work: Work, *, integers: bool = False) -> Fin
     return Finding(name="bits, control", value=float(powerless), bound=0, detail=detail)
 
 
-def _thread_counts() -> list[int]:
-    """One to four, then each power of two, then all cores this process may use: every one has a
-    session of its own, which a machine of a hundred cores has no memory for."""
-    most = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    some = {1, 2, 3, 4, *(2**power for power in range(3, most.bit_length())), most}
-    return sorted(n for n in some if n <= most)
-
-
 def findings(
     served: Served, work: Work, extent: Extent, seed: int, *, integers: bool = False
 ) -> list[Finding]:
@@ -184,8 +178,12 @@ def findings(
     that all matrix products are of such."""
     most = served.variants[-1]  # the graph with every option
     alone = served.graph("scan", most)
-    others = [served.graph("step", options) for options in served.variants]
-    others += [served.graph("scan", "plain", threads=n) for n in _thread_counts()]
+    counts = range(1, (os.cpu_count() or 1) + 1)
+    others = itertools.chain(
+        [served.graph("step", options) for options in served.variants],
+        # Each is made when its turn comes: a machine of many cores has no memory for all.
+        (served.graph("scan", "plain", threads=n) for n in counts),
+    )
     comparison = compare_everything(alone, others, work, seed)
     unpacked = served.graph("scan", most, prepacking=False)
     found = [bits(comparison), control(unpacked, work, integers=integers)]

@@ -17,16 +17,18 @@ from export.golden import Sample
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures
 from export.ink.parity import compare, padding, sampling
+from export.ink.styles import StyleChoice, add_styles
 from export.parity.report import Extent
 from export.parity.served import ServedGraph, follow
 from export.verify import verify
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel
 from service.artifact import load_artifact
-from tests.artifacts import HANDS, SCRAWL
+from tests.artifacts import HANDS, SCRAWL, invented_ink
 from tests.export.changed import with_served_weight_changed
 from tests.export.graphs import check_nodes, check_weights, graph_file, served_graph
 from training import checkpoint
+from training.ink.corpus import PenCorpus
 from training.loop import CHECKPOINT
 
 _SMALL = Extent(sampled_steps=160, structure_steps=40, bit_steps=8, timed=False)
@@ -242,3 +244,11 @@ def test_a_pen_has_no_table(scrawl: Path, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="cannot be folded"):
         convert(scrawl, tmp_path / "never", fold=True)
     assert not list(tmp_path.iterdir())
+
+
+def test_a_hand_of_a_line_that_nobody_wrote_is_refused(inks: Path, tmp_path: Path) -> None:
+    scrawl = shutil.copytree(inks / "scrawl", tmp_path / "scrawl")
+    corpus = PenCorpus("invented", [invented_ink("upright", 0)])
+    choice = StyleChoice(id="late", description="invented", writer="upright", line=1)
+    with pytest.raises(ValueError, match="upright wrote 1 fitting lines"):
+        add_styles(scrawl, corpus, [choice])

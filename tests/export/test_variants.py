@@ -1,6 +1,7 @@
 """The folded variant, of float32 and of eight bits: its own tensors and counts, its own report."""
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import onnx
@@ -11,8 +12,11 @@ from contract.manifest import EXACT
 from export.convert import convert, read_artifact
 from export.graph import tensor_offsets
 from export.hoist import hoist
+from export.kinds import KINDS
 from export.parity.report import Extent
+from export.variant import GraphWriter
 from export.verify import verify
+from models.language import LanguageConfig, LanguageModel
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runtime, ScanRunner, SlotRunner
@@ -106,3 +110,16 @@ def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
     assert again["converted_with"] == trained["versions"]
     added = {"converted_with", "rounded"}
     assert {n: v for n, v in again.items() if n not in added} == trained
+
+
+def test_a_writer_of_another_model_traces_that_one(tmp_path: Path) -> None:
+    shallow, deep = (LanguageModel(LanguageConfig(units=4, layers=n)) for n in (1, 2))
+    writer = GraphWriter(KINDS["language"], shallow)
+    other = tmp_path / "other"
+    other.mkdir()
+    writer.write(tmp_path / "model.onnx", scan=True, filtered=False)
+    replace(writer, model=deep).write(other / "model.onnx", scan=True, filtered=False)
+    norms = [
+        operators(folder / "model.onnx").count("LayerNormalization") for folder in (tmp_path, other)
+    ]
+    assert norms[0] < norms[1]

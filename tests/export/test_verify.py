@@ -1,7 +1,9 @@
 """The parity report: it holds for what was converted, and breaks when something else is served."""
 
 import shutil
+import weakref
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -207,6 +209,29 @@ def test_a_row_that_depends_on_its_place_turns_the_bits_red(artifact: Path) -> N
     unpacked = served.graph("scan", "filtered", prepacking=False)
     comparison = bits.compare_everything(alone, [unpacked], work, 1)
     assert not bits.bits(comparison).holds
+
+
+def test_a_machine_of_many_cores_has_each_count_of_threads_and_few_sessions_at_once(
+    artifact: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    manifest = read_artifact(artifact)
+    served, model = Served(artifact, manifest), load_model(artifact, manifest)
+    counts, most, alive = [], 0, weakref.WeakSet[ServedGraph]()
+    made = served.graph
+
+    def graph(runner: str, options: str, **settings: Any) -> ServedGraph:
+        nonlocal most
+        one = made(runner, options, **settings)
+        alive.add(one)
+        counts.append(settings.get("threads"))
+        most = max(most, len(alive))
+        return one
+
+    monkeypatch.setattr(bits.os, "cpu_count", lambda: 12)
+    monkeypatch.setattr(served, "graph", graph)
+    bits.findings(served, make_work(sample(model, 2, bits.LARGEST_BATCH, 1), 1), SMALL, 1)
+    assert [n for n in counts if n] == list(range(1, 13))
+    assert most <= 5
 
 
 def attested(folder: Path) -> bool:

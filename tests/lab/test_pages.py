@@ -1,6 +1,7 @@
 """Pages of the laboratory: what is chained is, what is counted as a lost stroke was one, and the
 decay is that of the last lines beside the first."""
 
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import cast
@@ -8,6 +9,8 @@ from typing import cast
 import numpy as np
 import pytest
 
+from export.convert import read_artifact
+from lab.__main__ import main
 from lab.legibility import pages
 from lab.legibility.page_sheet import plot_pages
 from lab.legibility.reading import Errors
@@ -103,3 +106,13 @@ def test_a_page_is_drawn_beside_another(tmp_path: Path) -> None:
     png = (tmp_path / "pages.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20]) == 2 * 470
+
+
+def test_pages_of_a_pen_without_hands_are_refused(
+    inks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nameless = shutil.copytree(inks / "scrawl", tmp_path / "nameless")
+    read_artifact(nameless).model_copy(update={"styles": ()}).write(nameless)
+    monkeypatch.setattr(pages, "tesseract_version", lambda: "none")
+    assert main(["pages", "--artifact", str(nameless)]) == 1
+    assert "nameless has no stored hands" in capsys.readouterr().err

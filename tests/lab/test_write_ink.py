@@ -39,3 +39,8 @@ def test_every_point_has_the_place_in_its_own_text_where_the_window_was() -> Non
 def test_a_text_that_does_not_fit_the_window_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="1 to 63 fit"):
         write(_SHIPPED, [text], bias=1.0, seed=1)
+
+
+def test_a_reader_is_no_pen(inks: Path) -> None:
+    with pytest.raises(ValueError, match="squint is of kind reader"):
+        Pen(inks / "squint")

@@ -57,6 +57,13 @@ def _trainer(folder: Path, task: Slope | None = None, **settings: Any) -> Traine
     return Trainer(task or Slope(), TrainConfig(**usual | settings), folder, {})
 
 
+def _run_until(update: int, trainer: Trainer, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        stop_after(patch, update)
+        with pytest.raises(Interrupted):
+            trainer.run()
+
+
 def _rates(trainer: Trainer) -> list[float]:
     rates: list[float] = []
     step = trainer.optimizer.step
@@ -150,11 +157,7 @@ def test_a_run_ends_when_it_has_learned_nothing_for_as_long_as_its_patience(
 def test_what_is_done_again_after_an_interruption_is_logged_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = _trainer(tmp_path)
-    with monkeypatch.context() as patch:
-        stop_after(patch, 15)
-        with pytest.raises(Interrupted):
-            trainer.run()
+    _run_until(15, _trainer(tmp_path), monkeypatch)
     log = tmp_path / LOG
     ahead = log.read_text() + json.dumps({"update": 20, "validation_loss": -1.0}) + "\n"
     log.write_text(ahead)  # as if the run had gone on after its last checkpoint
@@ -191,12 +194,8 @@ def test_a_resumed_run_ends_where_one_that_was_never_interrupted_does(
     whole = _trainer(tmp_path / "whole", **usual)
     whole.run()
     assert whole.progress.update == 30, "best at 10, stale for 20 of 12 allowed at 30"
+    _run_until(24, _trainer(tmp_path / "again", **usual), monkeypatch)
     again = _trainer(tmp_path / "again", **usual)
-    with monkeypatch.context() as patch:
-        stop_after(patch, 24)
-        with pytest.raises(Interrupted):
-            again.run()
-    again = _trainer(tmp_path / "again", Slope(), **usual)
     again.task.losses = iter(range(2, 10**6))  # type: ignore[attr-defined]
     again.run()
     assert again.progress.update == 30
@@ -205,14 +204,9 @@ def test_a_resumed_run_ends_where_one_that_was_never_interrupted_does(
 def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    trainer = _trainer(tmp_path)
-    with monkeypatch.context() as patch:
-        stop_after(patch, 25)
-        with pytest.raises(Interrupted):
-            trainer.run()
+    _run_until(25, _trainer(tmp_path), monkeypatch)
     with (tmp_path / LOG).open("a") as log:
         log.write('{"update": 2')
-    again = _trainer(tmp_path)
-    again.run()
+    _trainer(tmp_path).run()
     rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     assert [row["update"] for row in rows] == [10, 20, 30, 40]

@@ -2,22 +2,53 @@
 
 import json
 import math
+import os
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import pytest
+import torch
 
-from lab import command, compare, experiment, paper
+from lab import command, compare, experiment, export, paper
 from lab.__main__ import main
 from lab.compare import Contender, Laboratory, Run, best_rate, beyond, carry_out
 from lab.curves import plot
-from lab.experiment import Metric
+from lab.experiment import Metric, Part
 from lab.outcome import median_curve, outcome, sooner, updates_to_reach, winner
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask
+from tests.service.serving import eventually
 
+_ROOT = Path(__file__).parents[3]
+# Six jobs for two workers, each of which notes in a file that it began.
+_JOBS = """
+import sys, time
+from pathlib import Path
+from lab import compare
+from tests.lab.tasks.toy import Line
+
+class Slow:
+    def compete(self, norm, seeds):
+        with Path(sys.argv[1], "begun").open("a") as log:
+            log.write("x")
+        time.sleep(60)
+
+compare._laboratory = lambda *_: Slow()
+if __name__ == "__main__":
+    plans = Path(sys.argv[1], "tasks")
+    from lab import experiment
+    experiment.TASKS = plans
+    from lab.plan import read_plans
+    first, _ = read_plans(Line())
+    compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
+"""
 _LOSS = Metric(name="loss", label="loss")
 _HITS = Metric(name="hits", label="hits", higher_is_better=True)
 
@@ -152,6 +183,54 @@ def test_a_result_that_was_cut_short_is_named() -> None:
     (folder / "result.json").write_text('{"recipe": ')
     with pytest.raises(ValueError, match=r"result\.json is cut short"):
         Laboratory(one, first, None, Path("cut")).run(first.full("layer", 0.1, 0), "a")
+
+
+def test_a_seed_that_diverged_before_it_was_validated_has_no_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(LineTask, "validate", lambda self: math.nan)
+    monkeypatch.setattr(LineTask, "test", lambda self: {"off": 3.0, "near": -3.0})
+    one = Line()
+    first, _ = read_plans(one)
+    found = Laboratory(one, first, None, Path("runs")).run(first.full("layer", 0.1, 0), "a")
+    assert math.isnan(found.test["off"])
+    assert math.isnan(found.test["near"])
+
+
+def test_ctrl_c_ends_the_jobs_there_are_and_begins_no_others(tmp_path: Path) -> None:
+    script = tmp_path / "jobs.py"
+    script.write_text(_JOBS)
+    log = tmp_path / "begun"
+    log.touch()
+    command = [sys.executable, str(script), str(tmp_path)]
+    jobs = subprocess.Popen(
+        command,
+        cwd=_ROOT,
+        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: len(log.read_text()) == 2)
+        os.killpg(jobs.pid, signal.SIGINT)
+        assert jobs.wait(30) != 0
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(jobs.pid, signal.SIGKILL)
+    assert len(log.read_text()) == 2, "of six"
+
+
+def test_what_is_not_a_number_is_a_broken_structure(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Served:
+        def __init__(self, *_: Any) -> None: ...
+
+        def alone(self, _: Any) -> Any:
+            return {"good": np.zeros(2), "bad": np.full(2, np.nan)}
+
+    monkeypatch.setattr(export, "PartGraph", Served)
+    part = Part(name="p", step=cast("Any", None), trained=lambda _, n: n, inputs={})
+    truth = {"good": np.zeros(2), "bad": np.zeros(2)}
+    assert not export.structure(part, torch.nn.Linear(1, 1), truth, Path("wide")).holds
 
 
 def test_list_and_all_know_every_task(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,17 +1,21 @@
 """Isolated marks: what is taken of a collection, in which size, and where a row has them."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tests.training.pens import pen_recipe
+from training.config import Place
 from training.ink.compose import Rows
 from training.ink.corpus import PenCorpus
 from training.ink.line import Tally
 from training.ink.marks import is_mark, read_marks
 from training.ink.prepare import Ink
 from training.ink.unipen import UnipenFolder
+from training.kinds import KINDS
 
 _UNPLACED = 1.5  # units; more than the unevenness of a height
 
@@ -143,3 +147,15 @@ def test_without_a_share_rows_are_as_if_there_were_no_marks(pens: PenCorpus) -> 
 def test_lines_are_no_marks(pens: PenCorpus) -> None:
     assert not any(map(is_mark, pens.inks))
     assert is_mark(_mark("~"))
+
+
+@pytest.mark.parametrize(("inks", "told"), [([], None), ([_mark("%")], 0.3)])
+def test_the_facts_tell_of_marks_where_there_are_some(
+    pens: PenCorpus, tmp_path: Path, inks: list[Ink], told: float | None
+) -> None:
+    path = tmp_path / "few.npz"
+    PenCorpus("few", [*pens.inks[:60], *inks]).save(path)
+    recipe = pen_recipe(path)
+    recipe = replace(recipe, data=replace(recipe.data, marked=0.3))
+    _, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
+    assert facts.get("marked") == told
