@@ -29,10 +29,13 @@ from tests.service.serving import eventually
 _ROOT = Path(__file__).parents[3]
 # Six jobs for two workers, each of which notes in a file that it began.
 _JOBS = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
-from lab import compare
+from lab import compare, experiment
+from lab.plan import read_plans
 from tests.lab.tasks.toy import Line
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is in the background ignores it
 
 class Slow:
     def compete(self, norm, seeds):
@@ -42,10 +45,7 @@ class Slow:
 
 compare._laboratory = lambda *_: Slow()
 if __name__ == "__main__":
-    plans = Path(sys.argv[1], "tasks")
-    from lab import experiment
-    experiment.TASKS = plans
-    from lab.plan import read_plans
+    experiment.TASKS = Path(sys.argv[1], "tasks")
     first, _ = read_plans(Line())
     compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
 """
@@ -217,6 +217,7 @@ def test_ctrl_c_ends_the_jobs_there_are_and_begins_no_others(tmp_path: Path) -> 
     finally:
         with suppress(ProcessLookupError):
             os.killpg(jobs.pid, signal.SIGKILL)
+        jobs.wait()
     assert len(log.read_text()) == 2, "of six"
 
 
