@@ -2,11 +2,12 @@
 
 import argparse
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
-from export.convert import convert, read_artifact
+from export.convert import convert, read_artifact, require_artifact, require_servable
 from export.kinds import KINDS
-from training.command import add_training_options, train
+from training.command import add_training_options, recipe_of, train
 from training.command import run as run_command
 from training.run import data_folder
 
@@ -85,6 +86,11 @@ def _build(options: argparse.Namespace) -> int:
     name = Path(options.recipe).stem
     options.out = options.out or Path("runs", name)
     artifact = options.artifact or Path("artifacts", name)
+    # Hours of training would not have told.
+    require_artifact(artifact)
+    recipe = recipe_of(options)
+    kind = KINDS[recipe.kind]
+    require_servable(kind, kind.model(asdict(recipe.model)), f"recipe {name}")
     train(options)
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)

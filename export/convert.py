@@ -4,6 +4,7 @@ manifest that says what everything is.
 
 import math
 import platform
+import re
 import shutil
 from collections.abc import Mapping
 from dataclasses import fields
@@ -19,6 +20,7 @@ from contract.manifest import (
     EXACT,
     GOLDEN,
     MANIFEST,
+    NAME,
     WEIGHTS,
     Graphs,
     Manifest,
@@ -27,8 +29,9 @@ from contract.manifest import (
     sha256,
 )
 from contract.manifests import MANIFESTS, read_manifest
-from export.folders import made_whole
+from export.folders import made_whole, require_place
 from export.graph import OPSET, layer_normalizations
+from export.kind import ExportKind
 from export.kinds import KINDS
 from export.variant import GraphWriter
 from models.norms import fold as fold_weights
@@ -39,7 +42,7 @@ from training.loop import CHECKPOINT
 
 # What only some models have behind them: the artifact they were trained on from, and a rounding.
 _HISTORY = ("from", "rounded")
-_ROUNDED = "after training, which was in float32"
+_ROUNDED = "after training, which was in float32, as the validation loss is"
 
 # File by runner and by whether options that leave symbols out are in the graph.
 GRAPHS = {
@@ -57,13 +60,34 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
     weights, a variant its model cannot have, or a place where something else is.
     """
-    with made_whole(artifact, lambda place: (place / MANIFEST).is_file(), "artifact") as folder:
+    require_artifact(artifact)
+    with made_whole(artifact, _is_artifact, "artifact") as folder:
         model, facts = read_source(source)
         if quantize:
             model, facts = _in_eight_bits(model, facts)
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
         if (source / MANIFEST).exists():
             _keep_extras(source, folder)
+
+
+def require_artifact(artifact: Path) -> None:
+    """Raise `ValueError` unless an artifact can be written there, under the name of its folder."""
+    if not re.fullmatch(NAME, artifact.name):
+        raise ValueError(
+            f"{artifact.name!r} is no name of an artifact; it may have letters, digits, _ . - "
+            "and begins with none of the last two"
+        )
+    require_place(artifact, _is_artifact, "artifact")
+
+
+def require_servable(kind: ExportKind[Any], model: nn.Module, source: object) -> None:
+    """Raise `ValueError` for a model that its kind cannot serve, which came of `source`."""
+    if reason := kind.unfit(model):
+        raise ValueError(f"{source} is {reason}")
+
+
+def _is_artifact(folder: Path) -> bool:
+    return (folder / MANIFEST).is_file()
 
 
 def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
@@ -76,10 +100,11 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     if not (source / CHECKPOINT).exists():
         raise ValueError(f"{source} has neither {CHECKPOINT} nor {MANIFEST}; train it first")
     tensors, facts = checkpoint.load(source / CHECKPOINT)
+    if "kind" not in facts:
+        raise ValueError(f"{source} is a run of the laboratory; `python -m lab export` exports it")
     kind = KINDS[facts["kind"]]
     model = kind.model(facts["model"])
-    if reason := kind.unfit(model):
-        raise ValueError(f"{source} is {reason}")
+    require_servable(kind, model, source)
     if not math.isfinite(facts["progress"]["best_loss"]):
         raise ValueError(f"{source} has not been validated yet; train it on")
     model.load_state_dict(checkpoint.group(tensors, "best"))

@@ -6,14 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 
 
+def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
+    """Raise `ValueError` where something is that is not `ours` to replace; an empty folder is."""
+    if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
+
+
 @contextmanager
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of `folder` when all went well.
 
-    Raises `ValueError` where something is that is not `ours` to replace; an empty folder is.
+    Raises `ValueError` as `require_place` does.
     """
-    if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
-        raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
+    require_place(folder, ours, what)
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as name:
         made = Path(name, "made")

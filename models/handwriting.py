@@ -18,7 +18,7 @@ from contract.mixture import outputs_of
 from models.cells import CELLS, CellKind, State
 from models.norms import NormKind
 from models.quantized import Precision, check_precision, round_matrices
-from models.stack import Dropout, Stack
+from models.stack import Dropout, Stack, require_from
 from models.window import SoftWindow
 
 POINT = 3  # dx, dy, and 1 where the pen leaves the paper after the point
@@ -42,9 +42,9 @@ class HandwritingConfig:
         check_precision(self.precision, self.norm)
         if self.norm == "batch":
             raise ValueError("model.norm is 'batch'; a pen has no batch: 'layer', 'weight', 'none'")
-        least = 2 if self.window else 1
-        if self.layers < least:
-            raise ValueError(f"model.layers is {self.layers}; it must be {least} or more")
+        require_from(0, window=self.window)
+        require_from(1, units=self.units, mixtures=self.mixtures, embedding=self.embedding)
+        require_from(2 if self.window else 1, layers=self.layers)
 
 
 class Text(NamedTuple):

@@ -11,7 +11,7 @@ from contract.alphabets import VOCABULARY
 from models.cells import CellKind, State
 from models.norms import LONGEST_STEP, NormKind
 from models.quantized import Precision, check_precision, round_matrices
-from models.stack import Dropout, Stack
+from models.stack import Dropout, Stack, require_from
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +35,7 @@ class LanguageConfig:
 
     def __post_init__(self) -> None:
         check_precision(self.precision, self.norm)
+        require_from(1, embedding=self.embedding, longest_step=self.longest_step)
 
 
 class LanguageModel(nn.Module):

@@ -15,7 +15,7 @@ from models.bidirectional import Bidirectional
 from models.cells import CellKind, State
 from models.generation import Port, Step, Tensors, recurrent_ports
 from models.norms import NormKind
-from models.stack import Dropout, Stack
+from models.stack import Dropout, Stack, require_from
 
 _INPUTS = PIECE + 1
 
@@ -39,8 +39,7 @@ class ReaderConfig:
             raise ValueError(
                 "model.norm is 'batch'; a line has no batch: 'layer', 'weight', 'none'"
             )
-        if self.layers < 1:
-            raise ValueError(f"model.layers is {self.layers}; it must be 1 or more")
+        require_from(1, layers=self.layers, units=self.units)
 
 
 class ReaderModel(nn.Module):

@@ -26,6 +26,13 @@ class Dropout(NamedTuple):
 _MOST_DROPPED = 0.99
 
 
+def require_from(least: int, **sizes: int) -> None:
+    """Raise `ValueError` for a size of a model's configuration, by its name, below `least`."""
+    for name, size in sizes.items():
+        if size < least:
+            raise ValueError(f"model.{name} is {size}; it must be {least} or more")
+
+
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, shaped as `like`.
 
@@ -54,8 +61,7 @@ class Stack(nn.Module):
         super().__init__()
         if cell not in CELLS:
             raise ValueError(f"model.cell is {cell!r}; it must be one of {', '.join(CELLS)}")
-        if min(units, layers) < 1:
-            raise ValueError(f"{layers} layers of {units} units; each must be 1 or more")
+        require_from(1, units=units, layers=layers)
         for name, rate in dropout._asdict().items():
             if not 0 <= rate <= _MOST_DROPPED:
                 raise ValueError(f"{name}_dropout is {rate}; it must be from 0 to {_MOST_DROPPED}")

@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 
+from training.config import Recipe
 from training.loop import keep_freed_memory, use_fast_float32
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
@@ -60,6 +61,7 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
 def train(options: argparse.Namespace) -> None:
     """Carry a recipe out, alone or as one of the processes that `torchrun` started."""
     folder = options.out or Path("runs", Path(options.recipe).stem)
+    recipe = recipe_of(options)
     device = options.device
     if "WORLD_SIZE" in os.environ:
         if device == "cuda":
@@ -67,11 +69,25 @@ def train(options: argparse.Namespace) -> None:
             torch.cuda.set_device(device)
         distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        recipe = read_recipe(options.recipe, options.set)
-        if options.data:
-            recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+        _require_device(device)
         carry_out(recipe, folder, device, data_folder(), options.start)
     finally:
         # A group that is left to the interpreter's end can abort the process there.
         if distributed.is_initialized():
             distributed.destroy_process_group()
+
+
+def recipe_of(options: argparse.Namespace) -> Recipe:
+    """The recipe that the options of `train` name, with what they change."""
+    recipe = read_recipe(options.recipe, options.set)
+    if options.data:
+        recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+    return recipe
+
+
+def _require_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (AssertionError, RuntimeError) as error:
+        reason = str(error).splitlines()[0]
+        raise ValueError(f"--device is {device!r}, which PyTorch has not: {reason}") from error

@@ -71,6 +71,9 @@ class TrainConfig:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
         if self.keep not in ("best", "last"):
             raise ValueError(f"training.keep is {self.keep!r}; it must be 'best' or 'last'")
+        for name in ("warmup_updates", "weight_decay", "patience_epochs", "save_every_s"):
+            if not 0 <= (value := getattr(self, name)) < math.inf:
+                raise ValueError(f"training.{name} is {value!r}; it must be a number from 0")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

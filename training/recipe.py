@@ -30,8 +30,11 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
         table, dot, key = place.partition(".")
         if not (equals and dot):
             raise ValueError(f"--set is {setting!r}; it must look like model.units=512")
-        tables.setdefault(table, {})[key] = _value(value)
-    kind = tables.pop("kind", KINDS.default)
+        values = tables.setdefault(table, {})
+        if not isinstance(values, dict):
+            raise ValueError(f"--set is {setting!r}; {table} is no table")
+        values[key] = _value(value)
+    kind = str(tables.pop("kind", KINDS.default))
     try:
         model = KINDS[kind].config
     except ValueError as error:
@@ -52,6 +55,8 @@ def recipe_of(tables: dict[str, Any], kind: str, model: type, name: str) -> Reci
     }
     if unknown := sorted(tables.keys() - kinds.keys()):
         raise ValueError(f"{name}: unknown table {', '.join(unknown)}")
+    if no_tables := sorted(t for t, content in tables.items() if not isinstance(content, dict)):
+        raise ValueError(f"{name}: no table, but a value: {', '.join(no_tables)}")
     built: dict[str, Any] = {t: build(kinds[t], tables.get(t, {}), t) for t in kinds}
     return Recipe(kind=kind, **built)
 

@@ -25,11 +25,12 @@ def _pens(options: argparse.Namespace) -> int:
     from training.ink.corpus import read_pens
     from training.ink.line import Tally
 
-    if options.out is None:
-        return show(options.folder, options.plot)
-    tally = Tally()
-    read_pens(options.folder, tally).save(options.out)
-    print(tally.report())
+    if (options.out is None or options.plot) and show(options.folder, options.plot):
+        return 1
+    if options.out is not None:
+        tally = Tally()
+        read_pens(options.folder, tally).save(options.out)
+        print(tally.report())
     return 0
 
 

@@ -77,6 +77,14 @@ def test_a_run_that_was_never_validated_has_no_weights_yet(run: Path, tmp_path: 
         convert(tmp_path, tmp_path / "tiny")
 
 
+def test_a_run_of_the_laboratory_is_not_taken_for_a_models(run: Path, tmp_path: Path) -> None:
+    content, facts = checkpoint.load(run / CHECKPOINT)
+    facts = {"recipe": {}, "data": facts["data"], "progress": facts["progress"]}
+    checkpoint.save(tmp_path / CHECKPOINT, content, facts)
+    with pytest.raises(ValueError, match="is a run of the laboratory"):
+        convert(tmp_path, tmp_path / "out")
+
+
 def test_an_artifact_may_be_read_by_anyone(artifact: Path) -> None:
     assert artifact.stat().st_mode & 0o777 == 0o755
     assert {p.stat().st_mode & 0o777 for p in artifact.iterdir()} == {0o644}

@@ -187,7 +187,18 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
         (["train", "quickstart", "--set", "model.units=wide"], "model.units is 'wide'"),
         (["train", "quickstart", "--set", "model.cell=LSTM"], "model.cell is 'LSTM'"),
-        (["train", "quickstart", "--set", "model.layers=0"], "0 layers of"),
+        (["train", "quickstart", "--set", "model.layers=0"], "model.layers is 0"),
+        (["train", "quickstart", "--set", "model.embedding=-1"], "model.embedding is -1"),
+        (["train", "handwriting", "--set", "model.mixtures=0"], "model.mixtures is 0"),
+        (["train", "handwriting", "--set", "model.window=-1"], "model.window is -1"),
+        (["train", "handwriting", "--set", "model.layers=1"], "model.layers is 1"),
+        (["train", "reader", "--set", "model.units=0"], "model.units is 0"),
+        (["train", "quickstart", "--device", "gpu"], "--device is 'gpu'"),
+        (["train", "quickstart", "--device", "cuda:77"], "--device is 'cuda:77'"),
+        (["train", "quickstart", "--set", "kind.x=1"], "kind is \"{'x': 1}\""),
+        (["train", "handwriting", "--set", "kind.x=1"], "kind is no table"),
+        (["train", "quickstart", "--set", "training.patience_epochs=-1"], "patience_epochs is -1"),
+        (["train", "quickstart", "--set", "training.weight_decay=nan"], "weight_decay is nan"),
         (["train", "quickstart", "--set", "model.output_dropout=1.0"], "output_dropout is 1.0"),
         (["train", "quickstart", "--set", "model.input_dropout=-0.1"], "input_dropout is -0.1"),
         (["train", "quickstart", "--set", "batch.rows=0"], "batch.rows is 0"),
@@ -198,16 +209,21 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "units=3"], "must look like"),
         (["train", "quickstart", "--set", "extra.units=3"], "unknown table extra"),
         (["convert", "/nowhere", "/tmp/never"], "train it first"),
+        (["convert", "/nowhere", "/tmp/no name"], "'no name' is no name of an artifact"),
         (["verify", "/nowhere"], "not an artifact"),
+        (["build", "quickstart", "--artifact", "/tmp/.hidden"], "is no name of an artifact"),
+        (["build", "quickstart", "--artifact", "/usr"], "/usr is there and is no artifact"),
+        (["build", "reader-twin"], "recipe reader-twin is a twin that reads both ways"),
     ],
 )
 def test_bad_arguments_are_refused_in_words(
     arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if arguments[0] == "train":
+    if arguments[0] in ("train", "build"):
         arguments = [*arguments, "--out", str(tmp_path)]
     assert main(arguments) == 1
     assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
 
 
 def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from export.__main__ import main
 from training.ink.command import show
+from training.ink.corpus import read_pens
 from training.ink.iam import IamFolder
 from training.ink.line import Line, Tally
 from training.ink.sources import SYNTHETIC, read_lines
@@ -216,6 +218,13 @@ def test_show_prints_what_was_read_and_draws_it(
     assert "1 marked BAD by its collector: data/7/inv/words.dat#4" in printed
     (row,) = (row.split() for row in printed.splitlines() if row.startswith("inv "))
     assert row == ["inv", "4", "1", "27", "0.6"]
+    assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+def test_data_is_kept_and_drawn_by_one_command(tmp_path: Path) -> None:
+    kept, sheet = tmp_path / "kept.npz", tmp_path / "sheet.png"
+    assert main(["pens", str(_UNIPEN), "--out", str(kept), "--plot", str(sheet)]) == 0
+    assert len(read_pens(kept, Tally()).inks) == 3  # one is too wide for its text
     assert sheet.read_bytes().startswith(b"\x89PNG")
 
 
