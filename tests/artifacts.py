@@ -20,6 +20,7 @@ from export.ink.styles import StyleChoice, add_styles
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from models.reader import ReaderConfig, ReaderModel
+from tests.training.pens import invented
 from tests.training.tiny import write_corpus, write_run
 from training.ink.corpus import PenCorpus
 from training.ink.prepare import Ink
@@ -110,6 +111,14 @@ def write_tiny(folder: Path) -> Path:
     path = folder / "tiny"
     (path / "data").mkdir(parents=True)
     convert(write_run(write_corpus(path / "data"), path / "run"), path / "artifact" / "tiny")
+    return path
+
+
+def write_pens(folder: Path) -> Path:
+    """The folder `pens` with lines to learn from, which take seconds to invent and prepare."""
+    path = folder / "pens"
+    path.mkdir()
+    invented().save(path / "invented.npz")
     return path
 
 

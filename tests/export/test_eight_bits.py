@@ -29,15 +29,17 @@ from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runtime import Runtime, ScanRunner, SlotRunner
 from tests.artifacts import SCRAWL
-from tests.training.pens import invented, pen_recipe
+from tests.training.pens import pen_recipe
 from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
 from training.config import Recipe
-from training.ink.corpus import PenCorpus
+from training.ink.corpus import PenCorpus, read_pens
+from training.ink.line import Tally
 from training.loop import LOG
 from training.recipe import FOLDER, read_recipe
 from training.run import carry_out
 
 SMALL = Extent(sampled_steps=240, structure_steps=60, bit_steps=6, timed=False)
+LEAST = replace(SMALL, sampled_steps=40, structure_steps=5)
 
 
 def of_text(corpus: Path) -> Recipe:
@@ -45,8 +47,9 @@ def of_text(corpus: Path) -> Recipe:
     return replace(recipe, model=replace(recipe.model, precision="int8"))
 
 
-def of_ink(folder: Path) -> Recipe:
-    PenCorpus("few", invented().inks[:60]).save(folder / "few.npz")
+def of_ink(pens: Path, folder: Path) -> Recipe:
+    lines = read_pens(pens / "invented.npz", Tally()).inks
+    PenCorpus("few", lines[:60]).save(folder / "few.npz")
     recipe = pen_recipe(folder / "few.npz")
     often = {"epochs": 0.4, "validate_every_epochs": 0.1}
     training = replace(recipe.training, **often)
@@ -65,7 +68,8 @@ def made(
         start, recipe = (request.getfixturevalue(name) for name in ("artifact", "corpus"))
         recipe = of_text(recipe)
     else:
-        start, recipe = request.getfixturevalue("inks") / "scrawl", of_ink(folder)
+        made_once = request.getfixturevalue("made_once")
+        start, recipe = made_once("scrawl"), of_ink(made_once("pens"), folder)
     carry_out(recipe, folder / "run", "cpu", Path(), start)
     convert(folder / "run", folder / "small")
     return start, folder / "run", folder / "small"
@@ -80,7 +84,7 @@ def test_the_report_has_the_lines_and_bounds_of_the_exact_model_and_holds(
     made: tuple[Path, Path, Path], report: Report, corpus: Path
 ) -> None:
     assert report.holds, [finding.line() for finding in report.findings]
-    exact = verify(made[0], corpus.parent, replace(SMALL, sampled_steps=40, structure_steps=5))
+    exact = verify(made[0], corpus.parent, LEAST)
     lines = {(f.name, f.bound) for f in exact.findings}
     assert {(f.name, f.bound) for f in report.findings} == lines
 
@@ -176,7 +180,7 @@ def test_matrices_may_be_rounded_without_training_which_the_manifest_says(
     manifest = read_artifact(tmp_path / "small")
     assert manifest.precision == "int8"
     assert manifest.provenance["rounded"].startswith("after training")
-    assert verify(tmp_path / "small", corpus.parent, SMALL).holds
+    assert verify(tmp_path / "small", corpus.parent, LEAST).holds
     convert(tmp_path / "small", tmp_path / "again")
     assert read_artifact(tmp_path / "again").provenance["rounded"]
     with pytest.raises(ValueError, match="of eight bits already"):

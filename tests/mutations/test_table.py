@@ -1,31 +1,37 @@
 """The table of planted defects is true: each can be planted, and the tests it names are there."""
 
 import ast
+from itertools import groupby
 
 import pytest
 
 from tests.mutations.table import ROOT, Defect, Edit, StaleDefect, read_table
 
 _TABLE = read_table()
-_EACH = pytest.mark.parametrize("defect", _TABLE, ids=lambda defect: defect.id)
+_FILES = groupby(sorted(_TABLE, key=lambda d: d.file), key=lambda d: d.file)
+_EACH_FILE = pytest.mark.parametrize(
+    "defects", [pytest.param(list(defects), id=file) for file, defects in _FILES]
+)
 
 
-@_EACH
-def test_a_defect_can_be_planted_once_and_is_python(defect: Defect) -> None:
-    source = (ROOT / defect.file).read_text()
-    planted = defect.planted(source)
-    assert ast.dump(ast.parse(planted)) != ast.dump(ast.parse(source))
+@_EACH_FILE
+def test_a_defect_can_be_planted_once_and_is_python(defects: list[Defect]) -> None:
+    source = (ROOT / defects[0].file).read_text()
+    as_it_is = ast.dump(ast.parse(source))
+    for defect in defects:
+        assert ast.dump(ast.parse(defect.planted(source))) != as_it_is, defect.id
 
 
-@_EACH
-def test_its_tests_exist_and_it_says_what_it_is(defect: Defect) -> None:
-    assert defect.tests
-    for test in defect.tests:
-        path, _, name = test.partition("::")
-        assert not name or f"def {name}(" in (ROOT / path).read_text()
-        assert (ROOT / path).is_file()
-    assert defect.what
-    assert not defect.what.endswith(".")
+@_EACH_FILE
+def test_its_tests_exist_and_it_says_what_it_is(defects: list[Defect]) -> None:
+    for defect in defects:
+        assert defect.tests, defect.id
+        for test in defect.tests:
+            path, _, name = test.partition("::")
+            assert not name or f"def {name}(" in (ROOT / path).read_text(), (defect.id, test)
+            assert (ROOT / path).is_file(), (defect.id, test)
+        assert defect.what, defect.id
+        assert not defect.what.endswith("."), defect.id
 
 
 def test_no_two_defects_have_one_name_or_one_text() -> None:

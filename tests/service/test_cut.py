@@ -16,7 +16,7 @@ from tests.service.processes import Process, Stream, started
 from tests.service.serving import contents, eventually
 
 _TEXT = {"model": "letters", "prompt": "Zoë", "n": 2, "seed": 7, "stop": ["never said"]}
-_INK = {"model": "scrawl", "text": "a word in a line of many\n" * 75, "seed": 7, "width": 300}
+_INK = {"model": "scrawl", "text": "a word in a line of many\n" * 50, "seed": 7, "width": 300}
 _MORE = 60  # bytes that are written elsewhere
 _SOCKETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"model": "letters", "seed": 2}, {"bytes": [73, 116]}),

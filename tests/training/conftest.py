@@ -1,13 +1,14 @@
 """A run of the tiny recipe and invented ink, made once."""
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 import torch
 
-from tests.training.pens import invented
 from tests.training.tiny import write_corpus, write_run
-from training.ink.corpus import PenCorpus
+from training.ink.corpus import PenCorpus, read_pens
+from training.ink.line import Tally
 
 # Two threads that wait for each other at every tiny operation are slower than one.
 torch.set_num_threads(1)
@@ -25,9 +26,9 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def pens() -> PenCorpus:
+def pens(made_once: Callable[[str], Path]) -> PenCorpus:
     """Lines of invented ink; nobody may change them."""
-    return invented()
+    return read_pens(made_once("pens") / "invented.npz", Tally())
 
 
 @pytest.fixture(scope="session")

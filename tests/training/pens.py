@@ -23,7 +23,7 @@ Make = Callable[..., RowTask]
 
 
 def invented() -> PenCorpus:
-    """Synthetic lines, five to a writer, so that rows are put together."""
+    """Synthetic lines, five to a writer, so that rows are put together; made anew each time."""
     inks = prepare(synthetic_lines(150, 4), Tally())
     assert len(inks) > 100
     return PenCorpus(

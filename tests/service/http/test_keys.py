@@ -265,7 +265,10 @@ def test_a_large_image_costs_what_it_takes(tmp_path: Path, inks: Path) -> None:
     assert told == [200, 200, 429]
 
 
-def test_a_new_key_and_one_that_is_gone_are_noticed(ring: _Ring, artifacts: Path) -> None:
+def test_a_new_key_and_one_that_is_gone_are_noticed(
+    ring: _Ring, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.1)
     file = ring.file.with_name("changing.toml")
     first = new_key(file, "first")
     keys = Keys(file)
@@ -274,7 +277,7 @@ def test_a_new_key_and_one_that_is_gone_are_noticed(ring: _Ring, artifacts: Path
     assert keys.find(second) == ("second", read_keys(file)["second"])
     file.write_text("[broken")
     os.utime(file, (1, 1))
-    assert not eventually_in(1.5, lambda: keys.find(first) is None)  # a bad file changes nothing
+    assert not eventually_in(0.5, lambda: keys.find(first) is None)  # a bad file changes nothing
     file.write_text("")
     assert eventually(lambda: keys.find(first) is None)
 

@@ -21,7 +21,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 }
 
 
-_PORTIONS = [(1, 1), pytest.param((7, 3), marks=pytest.mark.long), (32, 8)]
+_PORTIONS = [pytest.param((1, 1), marks=pytest.mark.long), (7, 3), (32, 8)]
 
 
 @pytest.fixture(scope="module", params=_PORTIONS, ids=str)
