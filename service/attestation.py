@@ -4,7 +4,7 @@ Every graph that can serve replays every golden row it can run. What it draws mu
 its outputs within the bound of what float64 training mode computed.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -33,12 +33,21 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
     return worst(verdicts)
 
 
-async def attest_in_queue(artifact: Artifact, engine: Engine) -> Verdict:
-    """The same as jobs of the engine, beside whatever else it does. Raises what `submit` raises."""
+async def attest_in_queue(
+    artifact: Artifact, engine: Engine, pay: Callable[[int], None] = lambda steps: None
+) -> Verdict:
+    """The same as jobs of the engine, beside whatever else it does. Raises what `submit` raises.
+
+    `pay` is told the steps that were run, however it ends.
+    """
     verdicts = []
     for filtered, rows in _replays(artifact):
         jobs = [golden_job(artifact, row, filtered=filtered) for row in rows]
-        await run_steps(engine, jobs)
+        wanted = sum(job.steps_wanted() for job in jobs)
+        try:
+            await run_steps(engine, jobs)
+        finally:
+            pay(wanted - sum(job.steps_wanted() for job in jobs))
         outputs = [job.outputs for job in jobs]
         joined = {n: np.stack([o[n] for o in outputs], axis=1) for n in outputs[0]}
         verdicts.append(artifact.golden.judge(joined, rows))

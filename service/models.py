@@ -1,6 +1,7 @@
 """One model being served: an artifact, an engine, a codec for its state, and a verdict."""
 
 import logging
+from collections.abc import Callable
 from typing import Any
 
 from contract.golden import Verdict, worst
@@ -55,12 +56,13 @@ class ServedModel:
         self._keep(worst([attest(self.artifact, part) for part in runner.parts]))
         return self._may_serve()
 
-    async def attest_now(self) -> Verdict:
-        """Replay the golden vectors in the queue, beside whatever else is being served.
+    async def attest_now(self, pay: Callable[[int], None]) -> Verdict:
+        """Replay the golden vectors in the queue, beside whatever else is being served, and `pay`
+        for the steps of it.
 
         A model that no longer agrees stops being ready. Raises what `submit` raises.
         """
-        verdict = await attest_in_queue(self.artifact, self.engine)
+        verdict = await attest_in_queue(self.artifact, self.engine, pay)
         self._keep(verdict)
         self.engine.ready = self.engine.ready and self._may_serve()
         return verdict

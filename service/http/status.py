@@ -9,8 +9,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from service.catalogue import Models
 from service.errors import NotReady, UnknownModel
 from service.http import record
+from service.http.answers import unless_gone
 from service.http.cards import Attestation, Card, Cards, Health
 from service.http.described import BUSY, RETRY_AFTER, TEXT, Responses, fails
+from service.models import ServedModel
 
 router = APIRouter(tags=["service"])
 
@@ -91,12 +93,14 @@ async def list_models(request: Request) -> dict[str, Any]:
     response_model=Attestation,
     responses=fails(UnknownModel, *BUSY),
 )
-async def attest(request: Request, name: str) -> dict[str, Any]:
+async def attest(request: Request, name: str) -> Response:
     """Replay the golden vectors now, in the queue like any request, and return the verdict."""
-    verdict = await request.app.state.models[name].attest_now()
-    record.current().pay(verdict.steps)
-    description: dict[str, Any] = verdict.describe()
-    return description
+    return await unless_gone(request, _attested(request.app.state.models[name]))
+
+
+async def _attested(model: ServedModel) -> Response:
+    verdict = await model.attest_now(record.current().pay)
+    return JSONResponse(verdict.describe())
 
 
 @router.get("/v1/models/{name}", response_model=Card, responses=fails(UnknownModel))

@@ -13,7 +13,7 @@ from service.engine import terms
 from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
 from service.http.answers import EventStream, unless_gone
 from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
-from service.ink.best import judge_of
+from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
 from service.ink.drawing import draw, in_event
 from service.ink.model import InkModel
@@ -73,11 +73,18 @@ async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
     terms.shorten(body.deadline_s)
     judge = None if body.best_of == 1 else judge_of(request.app.state.models, body.judge)
+    return await unless_gone(request, _answer(body, model, judge))
+
+
+async def _answer(body: HandwritingRequest, model: InkModel, judge: Judge | None) -> Response:
     page = await make_page(body, model, judge)
     page.begin()
     if body.stream:
         return EventStream(_stream(page), page.leave)
-    return await unless_gone(request, _whole(page), page.leave)
+    try:
+        return await _whole(page)
+    finally:
+        page.leave()
 
 
 async def _whole(page: Page) -> Response:

@@ -187,6 +187,37 @@ def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
         assert service.metric("steps_total") < 3000
 
 
+_OWN = {"strokes": [[[5 * i, 20 * (i % 2)] for i in range(600)]], "text": 5 * "keel "}
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/models/letters/attest", {}),
+        ("/v1/styles", _OWN),
+        ("/v1/handwriting", {"text": "a", "style": _OWN}),
+        ("/v1/handwriting", {"text": "a", "style": _OWN, "stream": True}),
+        ("/v1/read", {"strokes": _OWN["strokes"]}),
+    ],
+    ids=["attest", "styles", "page", "streamed page", "read"],
+)
+def test_what_runs_before_an_answer_ends_with_its_client(
+    inks: Path, path: str, body: dict[str, Any]
+) -> None:
+    models = {"/v1/models/letters/attest": "letters", "/v1/read": "squint"}
+    model = models.get(path, "scrawl")
+    chosen = settings(inks, chunk_steps=1, first_chunk_steps=1)
+    with listening(chosen) as (url, app):
+        service = Service(app, client=None)
+        with _slow(service, model, run_s=0.05):
+            before = service.metric("steps_total", model=model)
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(url + path, json=body, timeout=httpx.Timeout(20, read=0.3))
+            assert eventually(lambda: service.metric("requests_running", model=model) == 0)
+            rows = 8 if path.endswith("attest") else 1  # side by side, at most
+            assert 0 < service.metric("steps_total", model=model) - before < 20 * rows
+
+
 def test_the_time_of_a_session_begins_with_its_first_message(inks: Path) -> None:
     stroke = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
     opening = {"model": "scrawl", "text": "a", "style": {"strokes": stroke, "text": "ab"}}
