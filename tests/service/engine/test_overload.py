@@ -33,12 +33,6 @@ def _slow(runner: object) -> Pace:
     return Pace((_STEP_S, 0.0), (_STEP_S, 0.0))
 
 
-@pytest.fixture(autouse=True)
-def _nobody() -> None:
-    """Terms agreed on by one test are not those of the next."""
-    terms.agree(1e9, "")
-
-
 class _Gate:
     """Lets an engine do so many runs, then holds it."""
 
