@@ -54,7 +54,8 @@ def measure(strokes: Sequence[NDArray[np.floating]], text: str) -> Measured | No
         return None
     wide = level(wide)
     every = np.concatenate(wide)
-    wide = [stroke - (every[:, 0].min(), _baseline(wide)) for stroke in wide]
+    origin = every[:, 0].min(), _baseline(wide)
+    wide = [stroke - origin for stroke in wide]
     size = float(np.abs(every[:, 1] - np.median(every[:, 1])).mean())
     width = float(np.ptp(every[:, 0]))
     if size < _FLAT * width:

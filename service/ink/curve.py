@@ -3,6 +3,8 @@
 Shapes: `k` points of one stroke, `m` of them left when repeated ones are dropped.
 """
 
+from itertools import compress
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,7 +16,10 @@ def beziers(stroke: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[n
     each cubic Bézier through its points `(m - 1, 6)`; none if it stays at one point."""
     points = stroke.round(DECIMALS)
     moved = (points[1:] != points[:-1]).any(axis=1)
-    points = points[np.concatenate([[True], moved])]  # (m, 2)
+    if not moved.all():
+        # Not by an index. For one numpy lets go of the interpreter, too shortly for anybody else to
+        # take it: stroke after stroke, others waited for 200 ms.
+        points = np.array([points[0].tolist(), *compress(points[1:].tolist(), moved.tolist())])
     if len(points) == 1:
         return points[0], np.zeros((0, 6))
     return points[0], np.concatenate([*_handles(points), points[1:]], axis=1)

@@ -1,5 +1,7 @@
 """Strokes of a pen as ink: level, at one rate, in one size, whoever calls."""
 
+import time
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -60,6 +62,18 @@ def test_a_measured_line_tells_its_rate_size_and_advance() -> None:
     assert line.points_per_character == 24  # nine arches say nine letters
     assert line.size == pytest.approx(np.abs(every[:, 1] - np.median(every[:, 1])).mean())
     assert line.advance == pytest.approx(np.ptp(every[:, 0]) / len(_TEXT))
+
+
+def test_a_line_of_many_strokes_takes_no_longer_than_one_of_as_many_points() -> None:
+    """Its baseline is looked for once, not again for every stroke."""
+    dots = [np.array([[3.0 * i, i % 7]]) for i in range(1500)]
+
+    def took_s(strokes: list[Points]) -> float:
+        began_s = time.perf_counter()
+        _measured(strokes)
+        return time.perf_counter() - began_s
+
+    assert min(took_s(dots) for _ in range(3)) < 1.0
 
 
 def test_every_hand_gets_the_rate_and_size_of_the_model() -> None:
