@@ -26,6 +26,7 @@ _PREVIEW_TEXT = "an even keel"
 _PREVIEW_SEED, _PREVIEW_DRAWS = 1, 4
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
+_WIDER = 1.1
 _MEASURED_AT_ONCE = 4
 _LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
 _DRAWING: Responses = {200: {"content": {"image/svg+xml": TEXT}}, **fails(UnknownStyle, *BUSY)}
@@ -73,6 +74,9 @@ async def _drawn(model: InkModel, style: str, judge: Judge | None) -> str:
         best_of=1 if judge is None else _PREVIEW_DRAWS,
     )
     page = await make_page(body, model, judge)
+    while len(page.lines) > 1:  # in a hand that wide; a preview is a line
+        body = body.model_copy(update={"width": round(_WIDER * body.width)})
+        page = await make_page(body, model, judge)
     async with aclosing(page.write()) as portions:
         async for _ in portions:
             pass

@@ -65,11 +65,29 @@ def test_a_preview_is_always_the_same_drawing(ink: InkService) -> None:
 def test_a_preview_is_the_most_legible_of_four_draws(ink: InkService) -> None:
     first = 0
     for style in ink.client.get("/v1/styles").json()["data"]:
-        asked = {"text": "an even keel", "style": style["id"], "seed": 1, "width": 330}
+        preview = ink.client.get(style["preview"]).text
+        width = float(ElementTree.fromstring(preview).get("width", 0))
+        asked = {"text": "an even keel", "style": style["id"], "seed": 1, "width": width}
         best = ink.post(**asked, line_height=56, best_of=4).text
-        assert ink.client.get(style["preview"]).text == best
+        assert preview == best
         first += best == ink.post(**asked, line_height=56).text
     assert first < len(HANDS)  # else nothing was chosen
+
+
+def test_a_preview_is_one_line_however_wide_the_hand(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def drawn() -> ElementTree.Element:
+        return ElementTree.fromstring(ink.client.get("/v1/styles/upright/preview.svg").content)
+
+    model = ink.app.state.models["scrawl"]
+    usual = drawn()
+    upright = model.styles["upright"]
+    wide = upright.edge.model_copy(update={"advance": 3 * model.manifest.ink.units_per_character})
+    monkeypatch.setitem(model.styles, "upright", replace(upright, edge=wide))
+    monkeypatch.setattr(model, "previews", {})
+    assert drawn().get("height") == usual.get("height")
+    assert float(drawn().get("width", 0)) > float(usual.get("width", 0))
 
 
 def test_a_preview_is_drawn_once_for_everybody_and_again_when_its_judge_is_another(
