@@ -11,6 +11,12 @@ from tests.page.visit import Strokes, Visit
 _SIZES = {1280: 860, 390: 844, 360: 740}
 _NOT_PICTURED = {360}
 
+# Of the images that are on the screen.
+_ALL_DRAWN = """() => [...document.images].every(image => {
+    const { top, height } = image.getBoundingClientRect();
+    return !image.offsetParent || top > innerHeight || top + height < 0 || image.complete;
+})"""
+
 Look = Callable[[Visit, str], None]
 
 
@@ -28,6 +34,7 @@ def look(window: dict[str, int], screens: Path | None) -> Look:
         assert visit.too_wide_by() == 0
         width = window["width"]
         if screens and width not in _NOT_PICTURED:
+            visit.page.wait_for_function(_ALL_DRAWN)
             name = f"page-{tab}.png" if width == max(_SIZES) else f"page-{tab}-{width}.png"
             visit.page.screenshot(path=screens / name)
 
