@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,14 +35,21 @@ UNREADABLE = -2.0
 _PLACES = 4
 
 
+class Judgement(NamedTuple):
+    """The logarithm of the probability that ink says its text, -inf where it cannot; and the same
+    of a reader that is less sure of itself, by which draws are compared."""
+
+    log_likelihood: float
+    rank: float
+
+
 class Judge(ServedModel, ABC):
     """A model that reads ink, and so can tell how legible it is."""
 
     @abstractmethod
-    async def log_likelihood(self, text: str, line: Strokes) -> float:
-        """The logarithm of the probability that a line of strokes `(k, 2)` says the text; -inf
-        where it cannot. Points are in line heights from the left end of the baseline, y up.
-        Raises what `Engine.submit` raises."""
+    async def judge(self, text: str, line: Strokes) -> Judgement:
+        """What it makes of a line of strokes `(k, 2)` that is to say the text. Points are in line
+        heights from the left end of the baseline, y up. Raises what `Engine.submit` raises."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,9 +120,9 @@ async def best_of(
     exchange: Exchange[InkPiece], text: str, layout: Layout, line: int, judge: Judge
 ) -> Best:
     """Wait for all draws of line number `line`, and keep the one whose ink, as the page shows it,
-    is likeliest to say the text. Raises the error of a draw, and what `log_likelihood` raises."""
+    ranks highest. Raises the error of a draw, and what `judge` raises."""
     draws = [_Draw() for _ in exchange.jobs]
-    scores: dict[int, asyncio.Task[float]] = {}
+    scores: dict[int, asyncio.Task[Judgement]] = {}
     try:
         async with asyncio.TaskGroup() as judging, aclosing(exchange.pieces()) as pieces:
             async for number, piece in pieces:
@@ -122,12 +130,12 @@ async def best_of(
                 if piece.last:  # one is read while others are being drawn
                     ink = _in_line_heights(draws[number].whole(), layout, line)
                     # Marks of letters are composed, and a reader may not know them.
-                    scored = judge.log_likelihood(bases(text), ink)
+                    scored = judge.judge(bases(text), ink)
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
-    best = max(range(len(draws)), key=lambda number: (scores[number].result(), -number))
-    legibility = max(scores[best].result() / len(text), LEAST_LEGIBLE)
+    best = max(range(len(draws)), key=lambda number: (scores[number].result().rank, -number))
+    legibility = max(scores[best].result().log_likelihood / len(text), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
 
 

@@ -11,11 +11,15 @@ from contract.pieces import PIECE, cut
 from contract.reader import BLANK, ReaderManifest
 from service.engine.jobs import GivenSteps, run_steps
 from service.http import record
-from service.ink.best import Judge, Strokes
+from service.ink.best import Judge, Judgement, Strokes
 from service.online import MOST_STEPS
 from service.reader.likelihood import log_likelihood
 from service.reader.tracer import Point
 from service.state import Edge, Moment
+
+# A reader is surer than it is right, as networks are (Guo et al. 2017, "On calibration"): one
+# hopeless mark outweighs a line. Its logits are divided by so much where draws are compared.
+_SOFTENED = 3.0
 
 
 class ReaderEdge(Edge):
@@ -48,12 +52,12 @@ class ServedReader(Judge):
         edge = ReaderEdge(px_per_unit=px_per_unit, origin=left)
         return Moment(self.artifact.initial_state(), 0, 0, 0, edge)
 
-    async def log_likelihood(self, text: str, line: Strokes) -> float:
+    async def judge(self, text: str, line: Strokes) -> Judgement:
         """See `Judge`; ink is read as that of `/v1/read` on a ruled line is."""
         units, rests = self.manifest.pieces.units_per_line, 1 + self.manifest.pieces.rests
         pieces = cut([stroke * units for stroke in line]) if line else np.zeros((0, PIECE))
         if not 0 < len(pieces) <= MOST_STEPS:
-            return -math.inf
+            return Judgement(-math.inf, -math.inf)
         forced = np.concatenate([pieces, np.zeros((rests, PIECE), np.float32)])
         steps = {"forced": forced, "force": np.arange(len(forced)) < len(pieces)}
         job = GivenSteps(self.artifact.initial_state(), {}, steps)
@@ -61,7 +65,9 @@ class ServedReader(Judge):
         await run_steps(self.engine, [job], going_on=True)
         symbols = encode(text, self.manifest.alphabet.characters)
         # The sum takes as long as some steps of a model, and others are being served meanwhile.
-        return await asyncio.to_thread(log_likelihood, job.outputs["logits"], symbols)
+        logits = job.outputs["logits"]
+        both = np.stack([logits, logits / _SOFTENED])
+        return Judgement(*(await asyncio.to_thread(log_likelihood, both, symbols)).tolist())
 
     def describe(self) -> dict[str, Any]:
         return super().describe() | {"pieces": self.manifest.pieces.model_dump()}

@@ -2,18 +2,25 @@
 
 import itertools
 import math
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 
 from contract.reader import BLANK, log_probabilities
-from service.reader.likelihood import log_likelihood
+from service.reader import likelihood
 
 _SYMBOLS = 3  # and the blank
 
 
 def _logits(steps: int, seed: int = 0) -> np.ndarray:
     return np.random.default_rng(seed).normal(0, 2, (steps, _SYMBOLS + 1)).astype(np.float32)
+
+
+def log_likelihood(logits: np.ndarray, symbols: Sequence[int]) -> float:
+    """Of one set of outputs."""
+    (found,) = likelihood.log_likelihood(logits[None], symbols).tolist()
+    return float(found)
 
 
 def _said_by(path: tuple[int, ...]) -> list[int]:
@@ -40,6 +47,12 @@ def test_it_is_the_sum_over_every_path(symbols: list[int], steps: int) -> None:
     logits = _logits(steps, seed=steps)
     expected = _by_all_paths(logits, symbols)
     assert log_likelihood(logits, symbols) == pytest.approx(expected, rel=1e-12)
+
+
+def test_several_outputs_are_judged_as_each_is_alone() -> None:
+    logits = np.stack([_logits(6, seed) for seed in range(3)])
+    alone = [log_likelihood(one, [1, 2, 1]) for one in logits]
+    assert likelihood.log_likelihood(logits, [1, 2, 1]).tolist() == alone
 
 
 def test_all_that_can_be_said_is_certain_together() -> None:
