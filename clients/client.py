@@ -20,7 +20,7 @@ from tenacity import (
     Retrying,
     retry_if_exception,
     stop_after_attempt,
-    stop_after_delay,
+    stop_before_delay,
     wait_random_exponential,
 )
 
@@ -106,7 +106,8 @@ class Client:
             self._free_at_s[url] = now_s + min(alone_s, _LONGEST_PAUSE_S)
             return max(0, min(self._free_at_s.values()) - now_s)
 
-        over = stop_after_delay(self._patience_s) & stop_after_attempt(len(self._free_at_s) + 1)
+        # A pause that would outlast the patience is not begun.
+        over = stop_before_delay(self._patience_s) & stop_after_attempt(len(self._free_at_s))
         again = retry_if_exception(is_temporary)
         for attempt in Retrying(retry=again, stop=over, wait=pause_s, reraise=True):
             url = min(self._free_at_s, key=lambda one: self._free_at_s[one])

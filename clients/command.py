@@ -130,6 +130,7 @@ def complete(
     patience: Patience = 10,
 ) -> None:
     """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
+    _require_place(state_out)
     if prompt == "-" or (prompt is None and state_in is None and not sys.stdin.isatty()):
         prompt = _piped()
     options = {
@@ -259,8 +260,15 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(str(error), 2)
 
 
+def _require_place(file: Path | None) -> None:
+    """What is written there comes at the end, and would be lost."""
+    if file is not None and not file.parent.is_dir():
+        raise typer.BadParameter(f"{file} cannot be written: there is no folder {file.parent}")
+
+
 def _format_of(out: Path) -> str:
     """The format that the longest ending of a file's name stands for."""
+    _require_place(out)
     endings = [ending for ending in _FORMATS if out.name.lower().endswith(ending)]
     if not endings:
         raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
@@ -311,7 +319,7 @@ def _default(client: Client, kind: str) -> str:
 def _told(verdict: dict[str, Any] | None) -> str:
     if verdict is None:
         return "not attested yet"
-    error = (
-        f"error {verdict['max_error']:.1e} of {verdict['bound']:.1e} in {verdict['steps']} steps"
-    )
-    return f"ok, {error}" if verdict["ok"] else f"failed: {verdict['detail']}"
+    if not verdict["ok"]:  # there may be no error to tell, as of outputs that are no numbers
+        return f"failed: {verdict['detail']}"
+    error, bound = verdict["max_error"], verdict["bound"]
+    return f"ok, error {error:.1e} of {bound:.1e} in {verdict['steps']} steps"

@@ -72,8 +72,12 @@ function putBack(before) {
   const { paths, ...page } = fromSvg(before.svg);
   blank(at.sheet, { ...page, label: `Handwriting: ${before.lines.join(" ")}` });
   at.sheet.append(...paths);
-  fill(before.request);
   sheet = before;
+  // What the form says of a hand is not known before those of its model are listed.
+  fill(before.request).then(() => {
+    before.form = JSON.stringify({ ...JSON.parse(before.form), style: asked().style });
+    desk.changed();
+  });
   sheet.form = formSays();
   showLines(sheet.lines);
   at.progress.textContent = sheet.said;

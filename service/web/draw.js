@@ -30,7 +30,7 @@ let expectation = null;
 let idle = 0;
 let typed = false; // what was written, by the person, who knows better than a reader
 let pause = 0;
-let going = null; // {text, strokes}: what the sheet below goes on with, and after how many strokes
+let going = null; // what the paper and the form said when the sheet below was asked for
 let reading = null; // of the ink as it is now, if there is one to wait for
 
 export const model = () => named(at.model.value);
@@ -50,13 +50,14 @@ export async function start() {
     forget();
     const strokes = structuredClone(pad.strokes);
     const body = request(strokes);
+    const asked = said();
     const response = await handwrite(body, work.signal);
     const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
       signal: work.signal,
       pace: () => 1,
       lineHeight: body.line_height,
       begun: (head) => {
-        going = { text: body.text, strokes: strokes.length };
+        going = asked;
         markStale();
         offerMine({ token: head.style, strokes, model: body.model });
         at.sheet.scrollIntoView({ block: "nearest" });
@@ -153,12 +154,15 @@ async function read(latest) {
   if (typed || reading !== latest) return;
   at.text.value = text.trim().slice(0, LONGEST_WORDS);
   lookAtTexts();
+  markStale();
   forget(); // what comes next is expected after these words
 }
 
+const said = () => JSON.stringify([pad.strokes, ...[at.text, at.next, at.model, at.bias].map(({ value }) => value)]);
+
 /** The sheet below is of the ink above and the text beside it, or it is marked. */
 function markStale() {
-  const other = going && (going.text !== at.next.value || going.strokes !== pad.strokes.length);
+  const other = going && going !== said();
   at.stale.hidden = !other;
   at.sheet.classList.toggle("stale", Boolean(other));
 }
@@ -219,7 +223,7 @@ at.form.addEventListener("submit", (event) => {
   start();
 });
 at.text.addEventListener("input", () => (typed = at.text.value.trim() !== ""));
-at.next.addEventListener("input", markStale);
+for (const event of ["input", "change"]) at.form.addEventListener(event, markStale);
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
 at.model.addEventListener("change", lookAtTexts);

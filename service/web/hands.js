@@ -12,6 +12,7 @@ const MADE_UP = "made-up";
 
 let listed = ""; // the model whose hands are shown
 let ids = new Set(); // of all stored hands
+let fetching = Promise.resolve(); // pictures, one after another
 let wanted = ""; // the value of the hand to be chosen as soon as it is there
 
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
@@ -55,11 +56,18 @@ function storedCard({ id, description, preview }) {
   return card(id, id[0].toUpperCase() + id.slice(1), description, picture);
 }
 
-/** An image by itself sends no key. */
-async function fetchInto(image, path) {
-  const blob = await (await ask(path)).blob();
-  image.onload = () => URL.revokeObjectURL(image.src);
-  image.src = URL.createObjectURL(blob);
+/** An image by itself sends no key. One at a time, as a key may have few requests under way. */
+function fetchInto(image, path) {
+  const model = listed;
+  const fetched = async () => {
+    if (listed !== model) return;
+    const blob = await (await ask(path)).blob();
+    image.onload = () => URL.revokeObjectURL(image.src);
+    image.src = URL.createObjectURL(blob);
+  };
+  // Once more, later, if something else was under way just then.
+  const again = () => new Promise((resolve) => setTimeout(resolve, AGAIN_MS)).then(fetched);
+  fetching = fetching.then(fetched).catch(again).catch(() => {});
 }
 
 /** Whether a style is one of those everybody has, and no token of somebody's hand. */

@@ -36,7 +36,9 @@ export class Letters {
   }
 
   clear() {
+    const lines = new Set(this.#spans.map((span) => span.parentNode));
     for (const span of this.#spans) span.remove();
+    for (const line of lines) if (!line.hasChildNodes()) line.remove();
     [this.#spans, this.#chances, this.#sum, this.bytes] = [[], [], 0, 0];
   }
 

@@ -51,12 +51,14 @@ export class Pad {
   }
 
   undo() {
+    this.#lift();
     this.strokes.pop();
     [...this.#svg.querySelectorAll("path")].at(-1)?.remove();
     this.heard.changed();
   }
 
   clear() {
+    this.#lift();
     this.strokes = [];
     for (const path of this.#svg.querySelectorAll("path")) path.remove();
     this.heard.changed();
@@ -98,9 +100,14 @@ export class Pad {
     this.heard.point(place, false);
   }
 
+  /** The stroke being drawn, if one is, goes on no more. */
+  #lift() {
+    this.#pointer = this.#path = null;
+  }
+
   #up(event) {
     if (event.pointerId !== this.#pointer) return;
-    this.#pointer = null;
+    this.#lift();
     this.heard.point(this.strokes.at(-1).at(-1), true);
     this.heard.changed();
   }

@@ -29,16 +29,16 @@ export const asked = () => ({
   color: at.color.value,
 });
 
-/** Fill in the fields that a request has. */
-export function fill(request) {
+/** Fill in the fields that a request has; settled when its hand can be chosen, of whatever model. */
+export async function fill(request) {
   for (const [name, field] of Object.entries(FIELDS)) {
     if (!(name in request)) continue;
     field.value = request[name];
     field.dispatchEvent(new Event("input", { bubbles: true }));
   }
-  if (request.model !== at.model.value && named(request.model)) {
-    at.model.value = request.model;
-    listHands(request.model);
-  }
+  const other = request.model !== at.model.value && named(request.model);
+  if (other) at.model.value = request.model;
+  const hands = other && listHands(request.model);
   chooseHand(request.style);
+  await hands;
 }

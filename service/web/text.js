@@ -18,10 +18,10 @@ const bytesIn = (text) => new TextEncoder().encode(text).length;
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
 
-/** Stream one completion to the end of the paper; `begun` runs once the service has accepted it. */
+/** Stream one completion, of the model that `part` names, to the end of the paper; `begun` runs once
+ *  the service has accepted it. */
 async function run(part, begun = () => {}) {
   const body = {
-    model: at.model.value,
     max_tokens: at.length.valueAsNumber,
     temperature: at.temperature.valueAsNumber,
     logprobs: 1,
@@ -51,8 +51,8 @@ async function run(part, begun = () => {}) {
     const seconds = (performance.now() - began) / 1000;
     at.progress.textContent = summary(letters, seconds, bytes === null, head);
     // Another model or runtime than the page knows: the service was started anew.
-    const known = model().system_fingerprint;
-    if (head.system_fingerprint && head.system_fingerprint !== known) follow(at.model.value);
+    const known = named(body.model)?.system_fingerprint;
+    if (head.system_fingerprint && head.system_fingerprint !== known) follow(body.model);
   }
   return at.progress.textContent;
 }
@@ -65,8 +65,8 @@ function summary(letters, seconds, cut, head) {
   return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
 }
 
-function begun(prompt) {
-  passage = { model: at.model.value, state: null, cut: null };
+function begun(model, prompt) {
+  passage = { model, state: null, cut: null };
   at.passage.replaceChildren();
   if (prompt) {
     const letters = new Letters(at.passage);
@@ -79,9 +79,9 @@ function begun(prompt) {
 export const start = () =>
   model() &&
   work.run(() => {
-    const prompt = at.prompt.value;
+    const [model, prompt] = [at.model.value, at.prompt.value]; // another may be chosen meanwhile
     const seed = at.seed.value === "" ? undefined : at.seed.valueAsNumber;
-    return run({ prompt, seed }, () => begun(prompt));
+    return run({ model, prompt, seed }, () => begun(model, prompt));
   });
 
 const canGoOn = () =>
@@ -90,7 +90,7 @@ const canGoOn = () =>
 const goOn = () =>
   work.run(async () => {
     if (passage.cut) await catchUp();
-    return run({ prompt: "", state: passage.state });
+    return run({ model: passage.model, prompt: "", state: passage.state });
   });
 
 /**

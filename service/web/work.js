@@ -31,6 +31,12 @@ export class Work {
     this.#controller?.abort();
   }
 
+  /** Stop, and wait until it has. */
+  async ended() {
+    this.stop();
+    await this.#over;
+  }
+
   /**
    * Run `task` and show what it returns, a string, as its progress. One that gives way is stopped for
    * the next, and nobody is told that it failed; one that does not ask needs no form that is right.
@@ -39,8 +45,7 @@ export class Work {
     if (this.busy || (asks && !this.#at.form.reportValidity())) return;
     if (this.running) {
       this.#givesWay = false; // from here on this task is waited for
-      this.stop();
-      await this.#over;
+      await this.ended();
     }
     this.#controller = new AbortController();
     this.#givesWay = givesWay;

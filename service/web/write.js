@@ -148,7 +148,12 @@ for (const event of ["input", "change"]) at.form.addEventListener(event, markSta
 at.model.addEventListener("change", () => (listHands(at.model.value), lookAtText()));
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 at.thinning.addEventListener("input", () => (at.thin.value = at.thinning.valueAsNumber.toFixed(1)));
-addEventListener("hashchange", () => fromLink() && model() && !work.busy && (fill(fromLink()), start()));
+addEventListener("hashchange", async () => {
+  if (!fromLink() || !model()) return;
+  await work.ended();
+  await fill(fromLink());
+  start();
+});
 onPress(at.again, again);
 onPress(at.stop, stop);
 for (const format of FILES) onPress(at[format], () => download(format));

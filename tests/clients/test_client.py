@@ -241,6 +241,15 @@ def test_patience_ends(service: Scripted) -> None:
         list(Client([service.url], patience_s=0).complete())
 
 
+def test_a_pause_that_would_outlast_the_patience_is_not_begun(service: Scripted) -> None:
+    service.script = [refusal(503, "30")] * 4
+    began_s = time.monotonic()
+    with pytest.raises(Refused, match="told 503"):
+        list(Client([service.url, f"{service.url}/other"], patience_s=2).complete())
+    assert time.monotonic() - began_s < 2
+    assert len(service.requests) == 2  # each replica was asked
+
+
 def test_patience_begins_again_with_all_that_is_new(service: Scripted) -> None:
     part = [{"choices": [{"index": 0, "text": c, "resume": resume_text(i + 1)}]}
             for i, c in enumerate(text_of(7))]  # fmt: skip

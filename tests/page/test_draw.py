@@ -51,6 +51,37 @@ def test_strokes_are_taken_back(handwriting: str, opened: Open) -> None:
         assert visit["#draw-undo"].get_attribute("aria-disabled") == "true"
 
 
+def test_what_is_cleared_while_it_is_drawn_goes_on_no_more(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-live"].uncheck()
+        visit.scribble([[(60, 60), (80, 120)]])
+        box, mouse = visit["#draw-pad"].bounding_box(), visit.page.mouse
+        for button, left in (("undo", 1), ("clear", 0)):
+            mouse.move(box["x"] + 100, box["y"] + 60)
+            mouse.down()
+            mouse.move(box["x"] + 110, box["y"] + 90)
+            visit[f"#draw-{button}"].focus()
+            visit.page.keyboard.press("Enter")
+            mouse.move(box["x"] + 120, box["y"] + 60)
+            mouse.up()
+            assert len(visit.ink("#draw-pad")) == left
+
+
+def test_a_sheet_of_other_ink_or_words_is_marked(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.go_on_from(strokes, DRAWN, "we sail")
+        assert visit["#draw-stale"].is_hidden()
+        visit["#draw-text"].fill(f"{DRAWN}s")
+        assert visit["#draw-stale"].is_visible()
+        visit["#draw-text"].fill(DRAWN)
+        assert visit["#draw-stale"].is_hidden()
+        visit.press("#draw-undo")
+        visit.scribble([[(300, 60), (330, 120)]])  # as many strokes as before
+        assert visit["#draw-stale"].is_visible()
+
+
 def test_an_empty_line_is_not_sent(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw") as visit:
         visit["#draw-text"].fill("nothing")

@@ -12,10 +12,13 @@ from tests.service.serving import listening, settings
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 
 
-def test_a_key_is_asked_for_kept_and_sent(browser: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("concurrency", [None, 3])
+def test_a_key_is_asked_for_kept_and_sent(
+    browser: Any, tmp_path: Path, concurrency: int | None
+) -> None:
     if not (_ARTIFACTS / HANDWRITING).exists():
         pytest.skip(f"artifacts/{HANDWRITING} is not there")
-    key = new_key(tmp_path / "keys.toml", "visitor")
+    key = new_key(tmp_path / "keys.toml", "visitor", concurrency=concurrency)
     with listening(settings(_ARTIFACTS, keys=tmp_path / "keys.toml")) as (url, _):
         visit = Visit(browser.new_page(), url)
         visit.page.goto(url)

@@ -121,3 +121,16 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         assert visit["#write-seed"].input_value() == "13"
         assert visit["#write-hands input:checked"].get_attribute("value") == "cleo"
         assert visit["#write-stale"].is_hidden()
+
+
+def test_a_link_is_taken_up_while_the_pen_writes(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.begin_writing("this is never written to its end " * 20, speed="1", seed=1)
+        visit.wait("#write-sheet path", "attached")
+        visit.page.evaluate("location.hash = 'write?text=Second&seed=2&hand=cleo'")
+        visit.until(
+            "() => document.querySelector('#write-progress').textContent.includes('seed 2')"
+        )
+        visit.wait_done("write")
+        assert visit["#write-text"].input_value() == "Second"
+        assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Second"

@@ -2,12 +2,13 @@
 
 import json
 import re
+from typing import Any
 from urllib.request import Request, urlopen
 
 from tests.page.conftest import Open
 from tests.page.visit import Visit
 
-_MODEL = "shakespeare"
+_MODEL, _OTHER = "shakespeare", "shakespeare-int8"
 
 
 def _complete(visit: Visit, prompt: str, length: int, seed: int | None = 4) -> None:
@@ -83,3 +84,24 @@ def test_what_was_stopped_can_be_gone_on_with(site: str, opened: Open) -> None:
         assert len(went_on) == len(stopped) + 40
         expected = _completion(site, prompt="", max_tokens=len(went_on), seed=9)["text"]
         assert went_on == expected
+        # Nothing is left of the lines that were there before.
+        lines = visit["#text-passage .line"].all_text_contents()
+        assert lines == expected.splitlines(keepends=True)
+
+
+def test_a_passage_is_of_the_model_that_wrote_it(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        held: list[Any] = []
+        visit.page.route("**/v1/completions", lambda route: held.append(route), times=1)
+        visit["#text-model"].select_option(_MODEL)
+        visit["#text-prompt"].fill("KING")
+        visit["#text-length"].fill("20")
+        visit.press("#text-start")
+        visit.wait("#text-passage[aria-busy=true]", "attached")
+        visit["#text-model"].select_option(_OTHER)
+        held[0].continue_()
+        visit.wait_done("text")
+        assert visit["#text-goon"].get_attribute("aria-disabled") == "true"
+        visit["#text-model"].select_option(_MODEL)
+        visit.press("#text-goon")
+        visit.wait_done("text")
