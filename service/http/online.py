@@ -144,6 +144,8 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
         session, kind, facts = await _open(socket.app.state.models, opening)
         await socket.send_text(json.dumps(facts))
         while True:
+            # Messages that have come together are had without a wait, and so may their answers be.
+            await asyncio.sleep(0)
             before = session.standing()
             try:
                 message = await sessions.message(socket, session.engine)

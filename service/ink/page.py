@@ -2,6 +2,7 @@
 what comes of them.
 """
 
+import asyncio
 import secrets
 import time
 from collections.abc import AsyncGenerator, Iterator
@@ -104,6 +105,7 @@ class Page:
                 line.finish_reason = "stop"
                 self.next_line = number + 1
                 yield Portion(number, np.zeros((0, 3)), InkPiece(finish_reason="stop"))
+                await asyncio.sleep(0)  # a page may have two thousand of them
                 continue
             if self._writing is None:
                 self._submit(number)
