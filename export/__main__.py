@@ -7,7 +7,7 @@ from pathlib import Path
 
 from export.convert import convert, read_artifact, require_artifact, require_servable
 from export.kinds import KINDS
-from training.command import add_training_options, recipe_of, train
+from training.command import add_training_options, asked_recipe, train, train_by
 from training.command import run as run_command
 from training.run import data_folder
 
@@ -88,10 +88,10 @@ def _build(options: argparse.Namespace) -> int:
     artifact = options.artifact or Path("artifacts", name)
     # Hours of training would not have told.
     require_artifact(artifact)
-    recipe = recipe_of(options)
+    recipe = asked_recipe(options)
     kind = KINDS[recipe.kind]
     require_servable(kind, kind.model(asdict(recipe.model)), f"recipe {name}")
-    train(options)
+    train_by(recipe, options)
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
     return _verify(artifact, full=False, record=True, brief=True)

@@ -60,24 +60,29 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
     weights, a variant its model cannot have, or a place where something else is.
     """
-    require_artifact(artifact)
+    _require_name(artifact)
     with made_whole(artifact, _is_artifact, "artifact") as folder:
         model, facts = read_source(source)
         if quantize:
             model, facts = _in_eight_bits(model, facts)
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
-        if (source / MANIFEST).exists():
+        if _is_artifact(source):
             _keep_extras(source, folder)
 
 
 def require_artifact(artifact: Path) -> None:
     """Raise `ValueError` unless an artifact can be written there, under the name of its folder."""
+    _require_name(artifact)
+    require_place(artifact, _is_artifact, "artifact")
+
+
+def _require_name(artifact: Path) -> None:
+    """Raise `ValueError` unless an artifact can have the name of this folder."""
     if not re.fullmatch(NAME, artifact.name):
         raise ValueError(
-            f"{artifact.name!r} is no name of an artifact; it may have letters, digits, _ . - "
-            "and begins with none of the last two"
+            f"{artifact.name!r} is no name of an artifact; it may have up to 100 letters, digits, "
+            "_ . and -, and begins with neither of the last two"
         )
-    require_place(artifact, _is_artifact, "artifact")
 
 
 def require_servable(kind: ExportKind[Any], model: nn.Module, source: object) -> None:
@@ -92,7 +97,7 @@ def _is_artifact(folder: Path) -> bool:
 
 def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     """The model of a run or of an artifact, and the facts of its training."""
-    if (source / MANIFEST).exists():
+    if _is_artifact(source):
         manifest = read_artifact(source)
         weights = {n: h for n, h in manifest.files.items() if n.endswith(".safetensors")}
         require_files(source, weights)
@@ -226,6 +231,6 @@ def load_model(artifact: Path, manifest: Manifest) -> Any:
 
 def read_artifact(artifact: Path) -> Manifest:
     """The manifest of an artifact folder. Raises `ValueError` when there is none that is valid."""
-    if not (artifact / MANIFEST).is_file():
+    if not _is_artifact(artifact):
         raise ValueError(f"{artifact} is not an artifact: it has no {MANIFEST}")
     return read_manifest(artifact)

@@ -59,9 +59,13 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
 
 
 def train(options: argparse.Namespace) -> None:
+    """Carry out the recipe of the options."""
+    train_by(asked_recipe(options), options)
+
+
+def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
     """Carry a recipe out, alone or as one of the processes that `torchrun` started."""
     folder = options.out or Path("runs", Path(options.recipe).stem)
-    recipe = recipe_of(options)
     device = options.device
     if "WORLD_SIZE" in os.environ:
         if device == "cuda":
@@ -77,7 +81,7 @@ def train(options: argparse.Namespace) -> None:
             distributed.destroy_process_group()
 
 
-def recipe_of(options: argparse.Namespace) -> Recipe:
+def asked_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe that the options of `train` name, with what they change."""
     recipe = read_recipe(options.recipe, options.set)
     if options.data:
