@@ -22,16 +22,16 @@ def add_commands(commands: Any) -> None:
 
 def _pens(options: argparse.Namespace) -> int:
     from training.ink.command import show
-    from training.ink.corpus import read_pens
+    from training.ink.corpus import PenCorpus
     from training.ink.line import Tally
+    from training.ink.prepare import prepare
 
-    if (options.out is None or options.plot) and show(options.folder, options.plot):
-        return 1
-    if options.out is not None:
+    lines = show(options.folder, options.plot)
+    if lines and options.out is not None:
         tally = Tally()
-        read_pens(options.folder, tally).save(options.out)
+        PenCorpus(options.folder.name, prepare(lines, tally)).save(options.out)
         print(tally.report())
-    return 0
+    return 0 if lines else 1
 
 
 def _styles(options: argparse.Namespace) -> None:

@@ -13,14 +13,14 @@ _ROW = "{:<12}{:>9}{:>9}{:>12}{:>18}"
 _HEAD = _ROW.format("source", "lines", "writers", "characters", "points/character")
 
 
-def show(folder: Path, plot: Path | None) -> int:
-    """Print what was read, what was not and why, and draw some lines; 1 if there are none."""
+def show(folder: Path, plot: Path | None) -> list[Line]:
+    """Print what was read, what was not and why, and draw some lines; all of them."""
     tally = Tally()
     lines = read_lines(folder, tally)
     tally.kept = len(lines)
     print(tally.report())
     if not lines:
-        return 1
+        return lines
     print()
     print(_HEAD)
     by_source = defaultdict(list)
@@ -31,7 +31,7 @@ def show(folder: Path, plot: Path | None) -> int:
     if plot is not None:
         plot_sheet(lines, plot, title=f"{folder}: {len(lines):,} lines")
         print(f"\nwrote {plot}")
-    return 0
+    return lines
 
 
 def _row(source: str, lines: Sequence[Line]) -> str:

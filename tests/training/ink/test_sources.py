@@ -212,7 +212,7 @@ def test_show_prints_what_was_read_and_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sheet = tmp_path / "sheet.png"
-    assert show(_UNIPEN, sheet) == 0
+    assert len(show(_UNIPEN, sheet)) == 4
     printed = capsys.readouterr().out
     assert "4 lines kept" in printed
     assert "1 marked BAD by its collector: data/7/inv/words.dat#4" in printed
