@@ -10,7 +10,6 @@ import logging
 import signal
 import socket
 import time
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from types import FrameType
 
@@ -97,9 +96,7 @@ class Server(uvicorn.Server):
 
     async def _end_jobs(self) -> None:
         await asyncio.sleep(self._settings.drain_timeout_s)
-        # In a thread of its own: those that are shared may have a backlog of drawings.
-        loop, own = asyncio.get_running_loop(), ThreadPoolExecutor(1)
-        await loop.run_in_executor(own, self._models.stop)
+        await asyncio.to_thread(self._models.stop)
 
 
 def _without_query(line: logging.LogRecord) -> bool:

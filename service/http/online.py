@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -30,6 +31,7 @@ _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
 _SERVICE_RESTART = 1012
 _DIGITS = 6  # after the point, in JSON
+_ALONE_S = 0.005  # that a session may take of the event loop before others have their turn
 _ASKS_FOR_STATE = {"state": True}
 
 
@@ -143,9 +145,12 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
         terms.agree(socket.app.state.settings.deadline_s)
         session, kind, facts = await _open(socket.app.state.models, opening)
         await socket.send_text(json.dumps(facts))
+        others_s = 0.0
         while True:
             # Messages that have come together are had without a wait, and so may their answers be.
-            await asyncio.sleep(0)
+            if time.monotonic() > others_s:
+                await asyncio.sleep(0)
+                others_s = time.monotonic() + _ALONE_S
             before = session.standing()
             try:
                 message = await sessions.message(socket, session.engine)

@@ -1,9 +1,9 @@
 """`POST /v1/handwriting`: text in, ink out, whole or point by point while it is being written."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -15,7 +15,7 @@ from service.http.answers import EventStream, unless_gone
 from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
 from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
-from service.ink.drawing import draw, in_event
+from service.ink.drawing import draw, in_event, off_the_loop
 from service.ink.model import InkModel
 from service.ink.page import Page, Portion, make_page
 from service.ink.schemas import HandwritingRequest
@@ -92,7 +92,7 @@ async def _whole(page: Page) -> Response:
         async for _ in portions:
             pass
     # Drawing a large page takes a while, and others are being served meanwhile.
-    return await asyncio.to_thread(_rendered, page)
+    return await off_the_loop(partial(_rendered, page))
 
 
 def _rendered(page: Page) -> Response:
@@ -138,7 +138,7 @@ async def _stream(page: Page) -> AsyncGenerator[str]:
     except ServiceError as error:
         yield json.dumps(error.body() | page.resume())
     else:
-        yield json.dumps(page.tail() | await asyncio.to_thread(in_event, page))
+        yield json.dumps(page.tail() | await off_the_loop(partial(in_event, page)))
 
 
 def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:

@@ -1,0 +1,105 @@
+"""What one caller has the service do leaves the event loop, and its threads, to others."""
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.service.serving import Service, eventually, listening, running, settings
+
+_SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": []}
+_BLANK = {"text": "\n" * 1500 + "a", "stream": True, "resume": True}
+_LOOK = {"width": 160, "line_height": 16, "margin": 0}
+
+
+@pytest.fixture(scope="module")
+def service(inks: Path) -> Iterator[Service]:
+    with running(settings(inks)) as started:
+        yield started
+
+
+def _waits(service: Service, scope: dict[str, Any], messages: list[dict[str, Any]]) -> list[float]:
+    """Seconds between the turns of others while the application is told messages that have all
+    come, by a client that takes all answers at once."""
+
+    async def measured() -> list[float]:
+        left, sent, done = iter(messages), list[dict[str, Any]](), False
+        turns_s = [time.perf_counter()]
+
+        async def receive() -> dict[str, Any]:
+            message = next(left, None)
+            return message if message is not None else await asyncio.Event().wait()  # type: ignore[return-value]
+
+        async def send(message: dict[str, Any]) -> None:
+            sent.append(message)
+
+        async def others() -> None:
+            while not done:
+                await asyncio.sleep(0)
+                turns_s.append(time.perf_counter())
+
+        beside = asyncio.create_task(others())
+        await service.app(_SCOPE | scope, receive, send)
+        done = True
+        await beside
+        assert len(sent) > 1000
+        return [after - before for before, after in pairwise(turns_s)]
+
+    found: list[float] = service.client.portal.call(measured)
+    return found
+
+
+def test_a_burst_of_messages_to_a_session(service: Service) -> None:
+    texts = [json.dumps({"model": "letters"}), *['{"state": true}'] * 3000]
+    messages = [{"type": "websocket.receive", "text": text} for text in texts]
+    told = [
+        {"type": "websocket.connect"},
+        *messages,
+        {"type": "websocket.disconnect", "code": 1000},
+    ]
+    waits_s = _waits(service, {"type": "websocket", "path": "/v1/online", "subprotocols": []}, told)
+    assert max(waits_s) < sum(waits_s) / 4
+
+
+def test_a_page_of_blank_lines_with_tokens(service: Service) -> None:
+    body = json.dumps({"model": "scrawl"} | _BLANK | _LOOK).encode()
+    scope = {"type": "http", "method": "POST", "path": "/v1/handwriting"}
+    scope |= {"headers": [(b"content-type", b"application/json")]}
+    waits_s = _waits(service, scope, [{"type": "http.request", "body": body, "more_body": False}])
+    assert max(waits_s) < sum(waits_s) / 4
+
+
+def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hold, drawing = threading.Event(), threading.Semaphore(0)
+
+    def held(*_: object) -> tuple[str, str]:
+        drawing.release()
+        assert hold.wait(30)
+        return "image/svg+xml", "<svg/>"
+
+    monkeypatch.setattr("service.ink.routes.draw", held)
+    with listening(settings(inks)) as (url, _), ThreadPoolExecutor(40) as pool:
+
+        def ask(path: str, **body: Any) -> httpx.Response:
+            return httpx.post(url + path, json=body, timeout=40)
+
+        pages = [pool.submit(ask, "/v1/handwriting", text="a") for _ in range(36)]
+        try:
+            assert drawing.acquire(timeout=30)
+            late = ask("/v1/handwriting", text="a", deadline_s=2)
+            stroke = [[5 * i, 20 * (i % 2)] for i in range(40)]
+            read = pool.submit(ask, "/v1/read", strokes=[stroke])
+            assert eventually(read.done)
+            assert read.result().status_code == 200
+            assert (late.status_code, late.json()["error"]["code"]) == (504, "deadline_exceeded")
+        finally:
+            hold.set()
+        assert {page.result().status_code for page in pages} == {200}
