@@ -1,5 +1,6 @@
 """The hand a person drew: this browser keeps it, and forgets one that is refused."""
 
+import time
 from typing import Any
 
 import pytest
@@ -34,6 +35,22 @@ def test_the_hand_is_there_after_a_reload(drawn: Visit, strokes: Strokes) -> Non
     token = drawn[f"{_MINE} input"].get_attribute("value")
     assert asked.value.post_data_json["style"] == token
     assert drawn.ink("#write-sheet")
+
+
+def test_a_sheet_of_it_put_back_is_what_the_form_asks_for(drawn: Visit) -> None:
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    drawn.write("one")
+    drawn["#write-model"].select_option("handwriting-int8")
+    drawn.wait(_MINE, "detached")
+    drawn.write("two")
+    drawn.page.route("**/v1/styles", lambda route: (time.sleep(0.3), route.continue_()))
+    drawn["#write-sheets button"].last.click()
+    drawn.wait(_MINE)
+    assert drawn["#write-text"].input_value() == "one"
+    for text, is_other in (("one more", True), ("one", False)):
+        drawn["#write-text"].fill(text)
+        assert drawn["#write-stale"].is_visible() == is_other
 
 
 def test_it_does_not_leave_in_a_link(drawn: Visit) -> None:
