@@ -15,6 +15,7 @@ from fastapi.staticfiles import StaticFiles
 from service.catalogue import Models
 from service.gauges import ModelGauges
 from service.http import admin, document, messages, online, status
+from service.http.aside import Aside
 from service.http.callers import Callers
 from service.http.door import Door
 from service.http.errors import handle_errors
@@ -57,6 +58,7 @@ def create_app(settings: Settings) -> FastAPI:
         yield
         for task in working:
             task.cancel()
+        aside.end()
         models.stop()
         if traces is not None:
             await asyncio.to_thread(traces.close)
@@ -67,6 +69,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.models = models
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
+    aside = app.state.aside = Aside()
     sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
     models.on_leaving = sessions.leave
     _add_routes(app)
@@ -125,7 +128,8 @@ def _add_guards(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
 
 
-_ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page
+# An old script must not meet a new page, and `Guard` leaves no range to look at.
+_ASK_AGAIN = {"Cache-Control": "no-cache", "Accept-Ranges": "none"}
 
 
 class _Fresh(StaticFiles):

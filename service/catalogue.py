@@ -41,7 +41,7 @@ class Place:
     """A folder, the model it gave, and why what it holds now is not served, if it is not.
 
     `name` is that of the model, or of the folder as long as it gave none. `seen` is what the folder
-    looked like when it was read last.
+    looked like when it was read last, `rivalled` the name that its model could not have.
     """
 
     folder: Path
@@ -49,6 +49,7 @@ class Place:
     seen: Look = frozenset()
     model: ServedModel | None = None
     refused: str | None = None
+    rivalled: str | None = None
     unloaded: bool = False
 
     @property
@@ -217,7 +218,11 @@ class Models:
             for folder, seen in found.items():
                 place = self._places.setdefault(folder, Place(folder, folder.name))
                 changed = seen != place.seen or (again and place.state == "failed")
-                if changed and not place.unloaded and not self.stopping:
+                if (
+                    (changed or self._rival_gone(place))
+                    and not place.unloaded
+                    and not self.stopping
+                ):
                     await self._swap(place, seen)
 
     async def load(self, name: str, *, again: bool) -> ServedModel:
@@ -265,7 +270,7 @@ class Models:
 
     async def _swap(self, place: Place, seen: Look, *, again: bool = False) -> None:
         """Let what is in a folder take the place of the model it gave before, if it can serve."""
-        place.seen = seen
+        place.seen, place.rivalled = seen, None
         try:
             model = await asyncio.to_thread(self._read, place, again=again)
             if model is not place.model:
@@ -293,9 +298,15 @@ class Models:
             return old
         return self._loader.make(self._unique(place, artifact), old.runtime)
 
+    def _rival_gone(self, place: Place) -> bool:
+        """Whether the name it could not have is free, as that of a model unloaded is not."""
+        names = {other.name for other in self.places if other is not place}
+        return place.rivalled is not None and place.rivalled not in names
+
     def _unique(self, place: Place, artifact: Artifact) -> Artifact:
         others = (model for model in self if model is not place.model)
         if any(model.name == artifact.name for model in others):
+            place.rivalled = artifact.name
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
         return artifact
 

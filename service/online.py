@@ -30,7 +30,7 @@ class Online(ABC):
         self.steps = moment.drawn
         self.ran = 0  # steps, whether or not it has come further by them
         self.seed = moment.seed
-        self.told = moment.told()
+        self.told: dict[str, Any] = dict(moment.told())
         self._begun = moment
         self._model = model
         self._state = moment.state

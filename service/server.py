@@ -17,6 +17,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from service.catalogue import Models
+from service.http.aside import Aside
 from service.http.connections import Gate, HttpConnection, WebSocketConnection, allow_files
 from service.http.online import Sessions
 from service.settings import Settings
@@ -57,6 +58,7 @@ class Server(uvicorn.Server):
         self._models: Models = app.state.models
         self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
+        self._aside: Aside = app.state.aside
         self._settings = settings
         self._told_s: float | None = None
 
@@ -96,6 +98,7 @@ class Server(uvicorn.Server):
 
     async def _end_jobs(self) -> None:
         await asyncio.sleep(self._settings.drain_timeout_s)
+        self._aside.end()
         await asyncio.to_thread(self._models.stop)
 
 

@@ -121,22 +121,27 @@ class Schedule:
 
     def work_before(self, caller: str, steps: int) -> int:
         """Steps of those who wait that would run before another job of `caller` had done `steps`:
-        of each caller as many jobs as this one has by then."""
+        of each caller as many jobs as this one has by then. Who will have a free slot at the next
+        look at the queue is not waited for, no more than those in slots are."""
         mine = sum(ticket.caller == caller for ticket in self.waiting)
         seen: Counter[str] = Counter()
         total = 0
-        for ticket in self.waiting:
+        for ticket in self.waiting[self._free :]:
             other = ticket.caller
             if seen[other] <= mine and not ticket.job.paused:
                 seen[other] += 1
                 total += min(steps, ticket.job.steps_expected())
         return total
 
+    @property
+    def _free(self) -> int:
+        """Slots that those who came first will take."""
+        return self._width - len(self.slots)
+
     def has_room(self, caller: str, count: int, size: int) -> bool:
         """Whether so many more may wait in a queue of `size`, of which each caller has a share.
         Those that free slots take at once do not wait."""
-        free = self._width - len(self.slots)
-        if len(self.waiting) + count <= size + free:
+        if len(self.waiting) + count <= size + self._free:
             return True
         waiting = Counter(ticket.caller for ticket in self.waiting)
         return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))

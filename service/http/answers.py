@@ -21,6 +21,7 @@ from service.engine.engine import Engine
 from service.engine.jobs import Generation, Piece
 from service.errors import ServiceError
 from service.http import record
+from service.http.errors import unexpected
 
 P = TypeVar("P", bound=Piece)
 _MOST_UNREAD = 64  # pieces of a job, some 2,000 steps
@@ -183,9 +184,10 @@ async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
     try:
         async for content in contents:
             yield event(content)
-    except ServiceError as error:
-        record.current().fail(error)
-        yield event(json.dumps(error.body()))
+    except Exception as error:  # the status is out: only an event can tell
+        told = error if isinstance(error, ServiceError) else unexpected(error)
+        record.current().fail(told)
+        yield event(json.dumps(told.body()))
     finally:
         await contents.aclose()
     yield event("[DONE]")

@@ -2,7 +2,9 @@
 
 import builtins
 import logging
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -55,26 +57,33 @@ def answer_to(error: ServiceError) -> JSONResponse:
 
 
 async def _validation_error(request: Request, error: Exception) -> JSONResponse:
-    """The first broken rule, with the name of its field."""
     assert isinstance(error, RequestValidationError)
-    errors = error.errors()
+    errors = [e | {"loc": e["loc"][1:]} for e in error.errors()]  # the first is the body's own name
+    if not _is_json(request):
+        told = InvalidRequest("the body is not JSON: set content-type: application/json")
+    elif errors[0]["type"] == "json_invalid":
+        told = InvalidRequest(f"the request body is not JSON: {errors[0]['ctx']['error']}")
+    elif errors[0]["type"] == "missing" and not errors[0]["loc"]:
+        told = InvalidRequest("the request body is empty; it must be a JSON object")
+    else:
+        told = broken_rule(errors, "the request body")
+    return await _service_error(request, told)
+
+
+def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidRequest:
+    """The first broken rule among pydantic's errors, with the name of its field; `whole` is what
+    the fields are of."""
     # Of the branches of a union the one whose types fit says most, or fit for longest.
-    about = [e for e in errors if e["loc"][:2] == errors[0]["loc"][:2]]
+    about = [e for e in errors if e["loc"][:1] == errors[0]["loc"][:1]]
     first = max(about, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
-    # The body's own name and the branches of a union say nothing to a caller.
-    path = [part for part in first["loc"][1:] if _names_a_field(part)]
+    # The branches of a union say nothing to a caller; what comes first is a field, even `bytes`.
+    path = [*first["loc"][:1], *filter(_names_a_field, first["loc"][1:])]
     field = ".".join(path) or None
     given = repr(first["input"])
     given = given if len(given) <= 80 else f"{given[:77]}..."
     match first["type"]:
-        case _ if not _is_json(request):
-            field, message = None, "the body is not JSON: set content-type: application/json"
-        case "missing" if field is None:
-            message = "the request body is empty; it must be a JSON object"
-        case "json_invalid":
-            field, message = None, f"the request body is not JSON: {first['ctx']['error']}"
         case "extra_forbidden":
-            message = f"unknown field: {'.'.join(map(str, first['loc'][1:]))[:80]}"
+            message = f"unknown field: {'.'.join(map(str, first['loc']))[:80]}"
         case "literal_error":
             message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
         case "missing":
@@ -82,10 +91,10 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
         case "value_error" if field is None:  # a rule about several fields
             message = str(first["ctx"]["error"])
         case _ if field is None:
-            message = f"the request body is {given}; it must be a JSON object"
+            message = f"{whole} is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
-    return await _service_error(request, InvalidRequest(message, path[0] if field else None))
+    return InvalidRequest(message, path[0] if field else None)
 
 
 def _names_a_field(part: int | str) -> bool:
@@ -123,5 +132,10 @@ def _allowed(request: Request, error: HTTPException) -> list[str]:
 
 
 async def _unexpected_error(request: Request, error: Exception) -> JSONResponse:
-    log.error("unexpected error at %s", request.url.path, exc_info=error)
-    return JSONResponse(ServiceError("internal error; the log has the details").body(), 500)
+    return JSONResponse(unexpected(error).body(), 500)
+
+
+def unexpected(error: Exception) -> ServiceError:
+    """What to tell of an error that nobody thought of; the log has the rest."""
+    log.error("unexpected error in %s", record.current().id, exc_info=error)
+    return ServiceError("internal error; the log has the details")

@@ -37,14 +37,16 @@ class Failed(ErrorBody):
 
 
 class Opened(Answer):
-    """The answer to the first message; `seed` is of what the model writes by itself, and
-    `state_runtime` that of the token, if it is another and that was allowed."""
+    """The answer to the first message; `seed` is of what the model writes by itself,
+    `state_runtime` that of the token, if it is another and that was allowed, and `undecided` are
+    bytes that the answer with the token held back; the session has read them."""
 
     model: str
     kind: str
     seed: int
     system_fingerprint: str
     state_runtime: str | None = None
+    undecided: list[int] | None = None
 
 
 class StateAsked(RequestBody):

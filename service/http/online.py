@@ -21,6 +21,7 @@ from service.frames import packed
 from service.http import record
 from service.http.callers import Account
 from service.http.connections import ON_LOST
+from service.http.errors import broken_rule
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
@@ -227,9 +228,7 @@ async def _refuse(
 ) -> None:
     """Say what went wrong, and where the session stood before; the socket is closed with that."""
     if isinstance(error, ValidationError):
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the message"
-        error = InvalidRequest(f"{place}: {first['msg']}", place)
+        error = broken_rule(error.errors(), "the message")
     record.current().fail(error)
     await socket.send_text(json.dumps({**error.body(), **_where(before)}))
     await socket.close(_SERVICE_RESTART if isinstance(error, NotReady) else _POLICY_VIOLATION)

@@ -1,15 +1,10 @@
 """A page in the format it was asked for."""
 
-import asyncio
 import base64
 import math
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from contextvars import copy_context
-from typing import Any, TypeVar
+from typing import Any
 
-from service.engine import terms
-from service.errors import DeadlineExceeded
 from service.http import record
 from service.ink import plotter
 from service.ink.inkml import to_inkml
@@ -17,7 +12,6 @@ from service.ink.page import Page
 from service.ink.pdf import to_pdf
 from service.ink.png import to_png
 
-T = TypeVar("T")
 _Draw = Callable[[Page], str | bytes]
 
 
@@ -34,7 +28,6 @@ def _image(page: Page) -> bytes:
 # An image of 14 million pixels takes a core as long as 3,500 points of the pen.
 _PX_PER_STEP = 4000
 _GROUNDS = {"white": "white", "transparent": None}
-_DRAWERS = ThreadPoolExecutor(2, thread_name_prefix="draw")
 _FORMATS: dict[str, tuple[str, _Draw]] = {
     "svg": ("image/svg+xml", Page.svg),
     "png": ("image/png", _image),
@@ -47,17 +40,6 @@ _FORMATS: dict[str, tuple[str, _Draw]] = {
     "gcode": ("text/x.gcode", _for_plotters(plotter.to_gcode)),
     "plotter-svg": ("image/svg+xml", _for_plotters(plotter.to_plotter_svg)),
 }
-
-
-async def off_the_loop(drawing: Callable[[], T]) -> T:
-    """What a drawing gives, made in one of few threads that do nothing else: a backlog of large
-    pages is not what a reader, or a stop, waits for. Raises `DeadlineExceeded`."""
-    drawn = asyncio.get_running_loop().run_in_executor(_DRAWERS, copy_context().run, drawing)
-    try:
-        async with asyncio.timeout_at(terms.current().deadline_s):
-            return await drawn
-    except TimeoutError as error:
-        raise DeadlineExceeded("it could not be drawn within its deadline") from error
 
 
 def draw(page: Page) -> tuple[str, str | bytes]:

@@ -15,7 +15,7 @@ from contract.integers import LARGEST_INPUT
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
-from service.http.fields import FLOAT32, RequestBody, Seed
+from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed
 from service.ink import hands
 from service.ink.letters import written
 from service.ink.line import SPACE_UNITS, InkEdge, row_of
@@ -45,7 +45,7 @@ class InkSaid(RequestBody):
     """Any message after it: a pen point, or how many steps to write."""
 
     point: PenPoint | None = None
-    write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+    write: Annotated[int, Field(ge=1, le=MOST_STEPS), WHOLE] | None = None
 
 
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":

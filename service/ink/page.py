@@ -264,17 +264,17 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
     if body.format == "hpgl":
-        _require_numbers_of_hpgl(layout, len(lines))
+        _require_numbers_of_hpgl(layout, len(lines), on_sheets=body.page is not None)
     kept = [Written(line) for line in lines]
     return Page(body, model, layout, moment, style, kept, body.first_line, judge)
 
 
-def _require_numbers_of_hpgl(layout: Layout, lines: int) -> None:
+def _require_numbers_of_hpgl(layout: Layout, lines: int, *, on_sheets: bool) -> None:
     longest_mm = max(layout.width_px, layout.sheet_px(lines)) * MM_PER_PX
     if longest_mm > HPGL_LONGEST_MM:
         raise InvalidRequest(
             f"format is hpgl, which has no numbers for a page of {longest_mm:.0f} mm; at most "
-            f"{HPGL_LONGEST_MM:.0f}, or set page for sheets", "format",
+            f"{HPGL_LONGEST_MM:.0f}{'' if on_sheets else ', or set page for sheets'}", "format",
         )  # fmt: skip
 
 

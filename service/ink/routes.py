@@ -12,10 +12,11 @@ from fastapi.responses import JSONResponse, Response
 from service.engine import terms
 from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
 from service.http.answers import EventStream, unless_gone
+from service.http.aside import Aside
 from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
 from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
-from service.ink.drawing import draw, in_event, off_the_loop
+from service.ink.drawing import draw, in_event
 from service.ink.model import InkModel
 from service.ink.page import Page, Portion, make_page
 from service.ink.schemas import HandwritingRequest
@@ -73,26 +74,29 @@ async def handwriting(body: HandwritingRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
     terms.shorten(body.deadline_s)
     judge = None if body.best_of == 1 else judge_of(request.app.state.models, body.judge)
-    return await unless_gone(request, _answer(body, model, judge))
+    answer = _answer(body, model, judge, request.app.state.aside)
+    return await unless_gone(request, answer)
 
 
-async def _answer(body: HandwritingRequest, model: InkModel, judge: Judge | None) -> Response:
+async def _answer(
+    body: HandwritingRequest, model: InkModel, judge: Judge | None, aside: Aside
+) -> Response:
     page = await make_page(body, model, judge)
     page.begin()
     if body.stream:
-        return EventStream(_stream(page), page.leave)
+        return EventStream(_stream(page, aside), page.leave)
     try:
-        return await _whole(page)
+        return await _whole(page, aside)
     finally:
         page.leave()
 
 
-async def _whole(page: Page) -> Response:
+async def _whole(page: Page, aside: Aside) -> Response:
     async with aclosing(page.write()) as portions:
         async for _ in portions:
             pass
     # Drawing a large page takes a while, and others are being served meanwhile.
-    return await off_the_loop(partial(_rendered, page))
+    return await aside.do(partial(_rendered, page))
 
 
 def _rendered(page: Page) -> Response:
@@ -120,7 +124,7 @@ def _rendered(page: Page) -> Response:
     return Response(content, 200, headers, media_type)
 
 
-async def _stream(page: Page) -> AsyncGenerator[str]:
+async def _stream(page: Page, aside: Aside) -> AsyncGenerator[str]:
     """Server-sent events: the page, portions of ink, the end of each line, the usage."""
     layout = page.layout
     look = {
@@ -138,7 +142,7 @@ async def _stream(page: Page) -> AsyncGenerator[str]:
     except ServiceError as error:
         yield json.dumps(error.body() | page.resume())
     else:
-        yield json.dumps(page.tail() | await off_the_loop(partial(in_event, page)))
+        yield json.dumps(page.tail() | await aside.do(partial(in_event, page)))
 
 
 def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:

@@ -48,6 +48,8 @@ def _points(trace: str, x: int, y: int, width: int) -> list[list[float]]:
     points = []
     for written in trace.strip().strip(",").split(","):
         try:
+            if "_" in written or not written.isascii():  # Python's own ways to write a number
+                raise ValueError(written)
             numbers = [float(number) for number in written.split()]
         except ValueError as error:
             raise InvalidRequest(f"inkml has a point {written[:20]!r}", "inkml") from error

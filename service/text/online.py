@@ -8,7 +8,7 @@ from pydantic import Field
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.errors import InvalidRequest
-from service.http.fields import RequestBody, Seed
+from service.http.fields import WHOLE, RequestBody, Seed
 from service.online import MOST_STEPS, Online
 from service.state import Edge, Moment, StatePolicy
 from service.text.completion import Sampling, TextEdge
@@ -32,7 +32,7 @@ class TextSaid(RequestBody):
     bytes: (
         Annotated[list[_Byte], Field(min_length=1, max_length=MOST_STEPS, fail_fast=True)] | None
     ) = None
-    write: Annotated[int, Field(ge=1, le=MOST_STEPS)] | None = None
+    write: Annotated[int, Field(ge=1, le=MOST_STEPS), WHOLE] | None = None
 
 
 async def follow(model: TextModel, opening: TextOpening) -> "OnlineText":
@@ -47,6 +47,9 @@ class OnlineText(Online):
     def __init__(self, model: TextModel, moment: Moment[TextEdge]) -> None:
         super().__init__(model, moment, Sampling().row())
         self._uniforms = UniformStream(moment.seed, moment.choice)
+        if moment.edge.undecided and not moment.edge.ahead:
+            # Read already, and in no text that the caller has; what is ahead is shown when written.
+            self.told |= {"undecided": list(moment.edge.undecided)}
 
     async def answer(self, message: Any) -> dict[str, Any]:
         match TextSaid.model_validate(message):

@@ -69,6 +69,17 @@ const open = () =>
     { givesWay: true, asks: false },
   );
 
+/** Write what a link says, unless another model or hand would have to. */
+function follow({ model: name, style }) {
+  const missing = [
+    name && !named(name) && `the model ${name}`,
+    style && chosenHand() !== style && `the hand ${style}`,
+  ].filter(Boolean);
+  if (!missing.length) return start();
+  const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;
+  return work.run(() => Promise.reject(new Error(why)), { asks: false });
+}
+
 async function begun() {
   const linked = fromLink();
   const untouched = at.text.value === at.text.defaultValue;
@@ -80,7 +91,7 @@ async function begun() {
   await Promise.all([ready(at.model.value), linked && hands]);
   // Whoever has begun to type will say when it is to be written.
   if (work.running || shown() || at.text.value !== value) return;
-  if (linked) start();
+  if (linked) follow(linked);
   else if (untouched && shownTab() === "write") open();
 }
 
@@ -151,8 +162,9 @@ at.thinning.addEventListener("input", () => (at.thin.value = at.thinning.valueAs
 addEventListener("hashchange", async () => {
   if (!fromLink() || !model()) return;
   await work.ended();
-  await fill(fromLink());
-  start();
+  const linked = fromLink();
+  await fill(linked);
+  follow(linked);
 });
 onPress(at.again, again);
 onPress(at.stop, stop);

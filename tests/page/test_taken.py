@@ -123,6 +123,23 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         assert visit["#write-stale"].is_hidden()
 
 
+def test_a_link_to_what_is_not_here_is_not_written_by_another(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "proof") as visit:
+        for asked in ("model=cursive", "hand=zeno"):
+            visit.page.goto("about:blank")
+            visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&{asked}")
+            visit.wait("#write-error")
+            name = asked.partition("=")[2]
+            assert f"{name}, not to be had here" in visit["#write-error"].inner_text()
+            assert visit["#write-text"].input_value() == "Hello"
+            assert not visit.ink("#write-sheet")
+        visit.press("#write-start")
+        visit.wait_done("write")
+        assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"
+
+
 def test_a_link_is_taken_up_while_the_pen_writes(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write") as visit:
         visit.begin_writing("this is never written to its end " * 20, speed="1", seed=1)

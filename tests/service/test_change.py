@@ -245,13 +245,6 @@ def test_a_manifest_that_changes_alone_is_a_change(serving: Changing, folder: Pa
     assert serving.client.get("/v1/models/letters").json()["provenance"]["told"] == "now"
 
 
-def test_a_second_folder_of_a_name_is_refused(serving: Changing, folder: Path) -> None:
-    shutil.copytree(folder / "letters", folder / "more")
-    serving.look()
-    assert "another folder has a model 'letters'" in serving.standing("more")["failed"]
-    assert serving.standing("letters")["ready"]
-
-
 def test_an_unloaded_model_stays_so_until_it_is_loaded(serving: Changing) -> None:
     before = serving.text()
     assert serving.tell("unload").json() == {"id": "letters", "unloaded": True}

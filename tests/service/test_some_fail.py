@@ -1,5 +1,6 @@
 """One bad artifact keeps no other from being served, unless it is required."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from service.kinds import KINDS
 from service.metrics import Metrics
 from service.settings import Settings
 from tests.service.altered import copy_of, edit_manifest, perturb
+from tests.service.changing import changing
 from tests.service.serving import eventually, running, settings
 
 
@@ -67,6 +69,23 @@ def test_of_two_artifacts_of_one_name_the_second_is_refused(
     first, other = _models(tmp_path).places
     assert (first.name, first.problem) == ("letters", None)
     assert other.problem == f"{second}: another folder has a model 'letters'"
+
+
+def test_the_second_is_served_when_the_name_is_free(artifacts: Path, tmp_path: Path) -> None:
+    first = copy_of(artifacts / "letters", tmp_path)
+    with changing(tmp_path) as service:
+        before = service.text()
+        for name in ("more", "most"):
+            shutil.copytree(first, tmp_path / name)
+        service.look()
+        assert service.standing()["ready"]
+        service.tell("unload")
+        service.look()  # the name is still that of the model unloaded
+        assert "another folder has a model 'letters'" in service.standing("more")["failed"]
+        shutil.rmtree(first)
+        service.look()
+        assert service.text() == before
+        assert "another folder has a model 'letters'" in service.standing("most")["failed"]
 
 
 def test_an_error_that_nobody_thought_of_is_one_like_others(

@@ -61,6 +61,23 @@ def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:
         assert service.ended() == 0
 
 
+def test_pictures_that_nobody_has_begun_to_draw_end_with_an_error(inks: Path) -> None:
+    with started(inks, drain_timeout_s=1) as service, ThreadPoolExecutor(24) as pool:
+        large = {"text": "a\n" * 40, "format": "png", "width": 3000, "line_height": 100}
+
+        def draw(_: int) -> httpx.Response:
+            return httpx.post(f"{service.url}/v1/handwriting", json=large, timeout=60)
+
+        asked = [pool.submit(draw, number) for number in range(24)]
+        assert eventually(lambda: any(one.done() for one in asked))
+        service.tell(signal.SIGTERM)
+        answers = [one.result() for one in asked]
+        assert service.ended() == 0
+    told = {answer.json()["error"]["code"] for answer in answers if answer.status_code != 200}
+    assert {answer.status_code for answer in answers} == {200, 503}
+    assert told == {"not_ready"}
+
+
 def test_a_second_signal_ends_it_at_once(artifacts: Path) -> None:
     with started(artifacts, shutdown_delay_s=60) as service:
         service.tell(signal.SIGTERM)

@@ -101,6 +101,16 @@ def test_what_would_start_too_late_is_refused_with_the_time_to_come_back() -> No
         gate.allow(1_000)
 
 
+def test_an_idle_engine_takes_as_many_at_once_as_it_has_slots() -> None:
+    some = limits(max_wait_s=0.5, queue_size=100)
+    idle = made_engine(ScriptedRunner(_SCRIPT, 4), limits=some, measure=_slow)
+    idle.ready, idle._pace = True, _slow(None)  # its thread has not looked at the queue yet
+    for _ in range(5):
+        idle.submit([Call(max_tokens=400).job])
+    with pytest.raises(Overloaded):
+        idle.submit([Call(max_tokens=400).job])
+
+
 def _job_of(call: Call) -> None:
     call.job.urgent = False
 

@@ -192,13 +192,15 @@ def test_a_request_waits_for_no_more_of_the_others_than_it_wants_itself(
     steps: int, work: int
 ) -> None:
     line = _Line(width=1)
-    line.add("", _Work(20), _Work(30), _Work(100))
+    line.add("", _Work(1_000), _Work(20), _Work(30), _Work(100))
+    line.fill()
     assert line.schedule.work_before("", steps) == work
 
 
 def test_a_request_waits_for_as_many_of_others_as_it_has_itself() -> None:
     line = _Line(width=1)
-    line.add("many", *[_Work(50) for _ in range(200)])
+    line.add("many", *[_Work(50) for _ in range(201)])
+    line.fill()
     assert line.schedule.work_before("one", 1_000) == 50
     assert line.schedule.work_before("many", 1_000) == 200 * 50
 
@@ -220,3 +222,13 @@ def test_those_that_free_slots_take_do_not_wait() -> None:
     line.fill()
     assert line.schedule.has_room("one", 5, 2)
     assert not line.schedule.has_room("one", 6, 2)
+
+
+def test_those_whom_free_slots_will_take_hold_nobody_up() -> None:
+    line = _Line(width=4)
+    line.add("", *[_Work(3_000) for _ in range(4)])
+    assert line.schedule.work_before("", 3_000) == 0
+    line.add("", _Work(3_000))
+    assert line.schedule.work_before("", 3_000) == 3_000
+    line.fill()
+    assert line.schedule.work_before("", 3_000) == 3_000

@@ -51,6 +51,7 @@ def _crowded(
         engine = service.app.state.models[name].engine
         call = Call()
         call.job.state = service.app.state.models[name].artifact.initial_state()
+        engine._schedule.add([call.job] * engine._runner.width, terms.Terms("first of all"))
         for caller in callers:
             engine._schedule.add([call.job], terms.Terms(caller))
         yield service

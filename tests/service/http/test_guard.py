@@ -32,6 +32,13 @@ def _origin(url: httpx.URL) -> str:
     return str(url).rstrip("/")
 
 
+@pytest.mark.parametrize("path", ["/", "/docs", "/static/page.js"])
+@pytest.mark.parametrize("wanted", ["bytes=0-3", "bytes=3-1", "lines=1-2", "bytes=x", ""])
+def test_files_are_answered_whole(scan: Service, path: str, wanted: str) -> None:
+    answer = scan.client.get(path, headers={"range": wanted})
+    assert (answer.status_code, answer.content) == (200, scan.client.get(path).content)
+
+
 @pytest.mark.parametrize("path", _PATHS)
 def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
     headers = scan.client.get(path).headers

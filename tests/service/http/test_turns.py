@@ -13,6 +13,9 @@ from typing import Any
 import httpx
 import pytest
 
+from service.engine import terms
+from service.errors import NotReady
+from service.http.aside import Aside
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": []}
@@ -103,3 +106,69 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
         finally:
             hold.set()
         assert {page.result().status_code for page in pages} == {200}
+
+
+def test_drawings_of_one_caller_do_not_hold_up_another_s() -> None:
+    began: list[str] = []
+    hold = threading.Event()
+
+    def work(caller: str) -> None:
+        began.append(caller)
+        assert hold.wait(30)
+
+    async def ask() -> None:
+        aside = Aside()
+
+        async def ask_for(caller: str) -> None:
+            terms.agree(60, caller)
+            await aside.do(lambda: work(caller))
+
+        greedy = [asyncio.create_task(ask_for("greedy")) for _ in range(20)]
+        while len(began) < 2:
+            await asyncio.sleep(0.01)
+        one = asyncio.create_task(ask_for("one"))
+        await asyncio.sleep(0)
+        hold.set()
+        await asyncio.gather(one, *greedy)
+        aside.end()
+
+    asyncio.run(ask())
+    assert "one" in began[:4]
+    assert began.count("greedy") == 20
+
+
+def test_what_nobody_waits_for_is_not_drawn() -> None:
+    done: list[str] = []
+    hold = threading.Event()
+
+    async def ask() -> None:
+        aside = Aside()
+        held = [asyncio.create_task(aside.do(lambda: hold.wait(30))) for _ in range(2)]
+        left = asyncio.create_task(aside.do(lambda: done.append("left")))
+        kept = asyncio.create_task(aside.do(lambda: done.append("kept")))
+        await asyncio.sleep(0.05)
+        left.cancel()
+        await asyncio.sleep(0)
+        hold.set()
+        await asyncio.gather(kept, *held)
+        late = asyncio.create_task(aside.do(lambda: hold.wait(30)))
+        aside.end()
+        with pytest.raises(NotReady):
+            await late
+
+    asyncio.run(ask())
+    assert done == ["kept"]
+
+
+def test_a_stream_whose_drawing_fails_says_so(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> dict[str, str]:
+        raise RuntimeError("no image came of the drawing (-9): ")
+
+    monkeypatch.setattr("service.ink.routes.in_event", fail)
+    body = {"text": "a", "stream": True, "format": "png"}
+    answer = service.client.post("/v1/handwriting", json=body)
+    *_, last, done = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
+    assert done == "[DONE]"
+    assert json.loads(last)["error"]["message"] == "internal error; the log has the details"

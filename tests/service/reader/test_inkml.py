@@ -60,6 +60,8 @@ def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
         "<ink><channel name='X'/><channel name='T'/><channel name='X'/><channel name='Y'/>"
         "<trace>1 2</trace></ink>",
         "<ink><channel name='X'/><channel name='X'/><channel name='Y'/><trace>1 2</trace></ink>",
+        "<ink><trace>1_0 2</trace></ink>",
+        "<ink><trace>1 \N{ARABIC-INDIC DIGIT TWO}</trace></ink>",
         "<ink><trace>" + "0 0," * 20_000 + "0 0</trace></ink>",
     ],
     ids=lambda document: document[:40],

@@ -61,3 +61,18 @@ def test_what_is_written_need_not_be_what_comes(pen: InkService) -> None:
         after = session.ask(bytes=[120])
     with online(pen, model="letters", seed=2) as session:
         assert session.ask(bytes=[*b"It ", *wrote, 120]) == after
+
+
+def test_bytes_that_a_completion_held_back_are_told_at_the_opening(pen: InkService) -> None:
+    cut = {"logit_bias": {"226": 100}, "max_tokens": 1, "seed": 4, "temperature": 1}
+    begun = _completion(pen, list(b"It "), **cut, return_state=True)
+    assert begun["text"] == ""
+    going_on = _completion(pen, [], state=begun["state"], max_tokens=6)["text"]
+    with online(pen) as session:
+        held = session.ask(model="letters", state=begun["state"])["undecided"]
+        wrote = session.ask(write=6.0)["bytes"]
+        again = session.ask(state=True)["state"]
+    assert held == [226]
+    assert bytes(held + wrote).decode(errors="replace") == going_on
+    with online(pen) as session:  # a byte of its own it shows when it writes
+        assert "undecided" not in session.ask(model="letters", state=again)
