@@ -152,8 +152,10 @@ def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:
         for character, points in portion.by_character()
     ]
     if portion.piece.finish_reason is not None:
-        end = {"line": portion.line} | page.lines[portion.line].end()
-        contents.append(end | _resume(page))
+        line = page.lines[portion.line]
+        # A line without a text moves no state, and a page may have two thousand of them.
+        resume = _resume(page) if line.text else {}
+        contents.append({"line": portion.line} | line.end() | resume)
     return contents
 
 

@@ -30,19 +30,19 @@ def service(inks: Path) -> Iterator[Service]:
 
 
 def _waits(service: Service, scope: dict[str, Any], messages: list[dict[str, Any]]) -> list[float]:
-    """Seconds between the turns of others while the application is told messages that have all
-    come, by a client that takes all answers at once."""
+    """Seconds between the turns of others while the application answers messages that have all
+    come, to a client that takes all answers at once."""
 
     async def measured() -> list[float]:
-        left, sent, done = iter(messages), list[dict[str, Any]](), False
-        turns_s = [time.perf_counter()]
+        left, done = iter(messages), False
+        sent_s, turns_s = list[float](), list[float]()
 
         async def receive() -> dict[str, Any]:
             message = next(left, None)
             return message if message is not None else await asyncio.Event().wait()  # type: ignore[return-value]
 
         async def send(message: dict[str, Any]) -> None:
-            sent.append(message)
+            sent_s.append(time.perf_counter())
 
         async def others() -> None:
             while not done:
@@ -53,8 +53,9 @@ def _waits(service: Service, scope: dict[str, Any], messages: list[dict[str, Any
         await service.app(_SCOPE | scope, receive, send)
         done = True
         await beside
-        assert len(sent) > 1000
-        return [after - before for before, after in pairwise(turns_s)]
+        assert len(sent_s) > 1000
+        between = [sent_s[0], *(s for s in turns_s if sent_s[0] < s < sent_s[-1]), sent_s[-1]]
+        return [after - before for before, after in pairwise(between)]
 
     found: list[float] = service.client.portal.call(measured)
     return found
