@@ -27,7 +27,8 @@ from export.parity.served import differing_bytes, follow, read
 from export.results import machine, write_json
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner, stack_rows
+from service.engine.runners import Runner, make_runner, stack_rows
+from service.engine.runtime import Runtime, choose_runtime
 from service.settings import Settings
 
 STEPS = 100

@@ -25,7 +25,8 @@ from export.kinds import KINDS
 from export.results import machine, write_json
 from models.generation import Step
 from service.artifact import Artifact
-from service.engine.runtime import Runtime, SlotRunner
+from service.engine.runners import SlotRunner
+from service.engine.runtime import Runtime
 
 SIZES = ((1, 512), (1, 1024), (3, 400), (1, 2048))  # layers and units
 SLOTS = (1, 32)

@@ -10,7 +10,8 @@ import numpy as np
 from bench.peers.batch import Request, inputs, portions
 from bench.target import ARTIFACTS, BYTES, MODEL, PROMPT
 from service.artifact import Arrays, load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.settings import Settings
 
 ROWS = 32

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from bench.sides import CHUNK_STEPS
 from bench.target import ARTIFACTS
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner, stack_rows
+from service.engine.runners import ScanRunner, stack_rows
+from service.engine.runtime import Runtime
 from service.ink.line import InkEdge, InkLine
 from service.state import Moment
 

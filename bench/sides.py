@@ -21,7 +21,8 @@ from bench import floor
 from export.convert import load_model
 from export.kinds import KINDS
 from service.artifact import Arrays, Artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.settings import Settings
 
 CHUNK_STEPS: int = Settings.model_fields["chunk_steps"].default

@@ -24,7 +24,8 @@ from models.cells import State
 from models.language import LanguageConfig, LanguageModel
 from models.stack import Stack
 from training.config import TrainConfig
-from training.loop import Trainer, keep_freed_memory, use_fast_float32
+from training.loop import Trainer
+from training.machine import keep_freed_memory, use_fast_float32
 from training.text.task import LanguageTask
 
 # Updates of each side per size, so that each size takes about half a minute on one core.

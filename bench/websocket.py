@@ -16,7 +16,8 @@ from bench.rows import SAMPLES_FOR_P999, percentiles
 from bench.sides import task_of
 from bench.target import ARTIFACTS, MODEL, SERVICE
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.settings import Settings
 
 _PER_TURN = 100

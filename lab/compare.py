@@ -23,7 +23,8 @@ from lab.experiment import Experiment, Figures, LabTask, Metric, load
 from lab.plan import LADDER, Plan
 from training import checkpoint
 from training.config import Recipe
-from training.loop import CHECKPOINT, LOG, Trainer, keep_freed_memory, use_fast_float32
+from training.loop import CHECKPOINT, LOG, Trainer
+from training.machine import keep_freed_memory, use_fast_float32
 
 RUNS = Path("runs", "lab")
 RESULT, WEIGHTS = "result.json", "weights.safetensors"

@@ -11,8 +11,8 @@ import numpy as np
 from contract.golden import Verdict, worst
 from service.artifact import Artifact
 from service.engine.engine import Engine
-from service.engine.jobs import GivenSteps, run_steps
-from service.engine.runtime import Runner, stack_rows
+from service.engine.given import GivenSteps, run_steps
+from service.engine.runners import Runner, stack_rows
 
 
 def attest(artifact: Artifact, runner: Runner) -> Verdict:

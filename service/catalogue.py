@@ -7,69 +7,27 @@ it still does. One thing changes at a time, and on the event loop alone.
 
 import asyncio
 import logging
-import os
-import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel
 from service.kind import ServiceKind
+from service.leaving import Leaving
 from service.loading import Loader
-from service.memory import give_back
 from service.metrics import Metrics
 from service.models import ServedModel
+from service.places import Look, Place, look_at
 from service.precision import choose, compare, pairs
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
 
-_LOOK_S = 0.05  # between two looks at whether anybody still holds a model
-_LAST_WORDS_S = 3.0  # of sessions, to whoever reads them
+_LOOK_S = 0.05  # between two looks at whether all models have been attested
 S = TypeVar("S", bound=ServedModel)
-State = Literal["ready", "loading", "failed", "unloaded"]
-Look = frozenset[tuple[str, int, int, int, int]]
-
-
-@dataclass(slots=True)
-class Place:
-    """A folder, the model it gave, and why what it holds now is not served, if it is not.
-
-    `name` is that of the model, or of the folder as long as it gave none. `seen` is what the folder
-    looked like when it was read last, `rivalled` the name that its model could not have.
-    """
-
-    folder: Path
-    name: str
-    seen: Look = frozenset()
-    model: ServedModel | None = None
-    refused: str | None = None
-    rivalled: str | None = None
-    unloaded: bool = False
-
-    @property
-    def problem(self) -> str | None:
-        """Why it is not served, or not as the folder has it now."""
-        return self.refused or (self.model.problem if self.model else None)
-
-    @property
-    def state(self) -> State:
-        """`loading` until it has proved itself for the first time."""
-        if self.model is not None and self.model.engine.ready:
-            return "ready"
-        if self.unloaded:
-            return "unloaded"
-        return "failed" if self.problem else "loading"
-
-    def health(self) -> dict[str, Any]:
-        """The entry of `/health`."""
-        facts = {"ready": self.state == "ready", "state": self.state, "failed": self.problem}
-        return facts | ({} if self.model is None else self.model.health())
 
 
 class Models:
@@ -90,11 +48,10 @@ class Models:
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
         self._places: dict[Path, Place] = {}
-        self._leaving: list[Engine] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._leaving = Leaving(settings.drain_timeout_s, self._tell_leaving, self._tell_settled)
         self._changing = asyncio.Lock()
         for folder in artifact_folders(settings.artifacts):
-            place = self._places[folder] = Place(folder, folder.name, _look_at(folder))
+            place = self._places[folder] = Place(folder, folder.name, look_at(folder))
             try:
                 place.model = self._read(place)
                 place.name = place.model.name
@@ -257,13 +214,13 @@ class Models:
         return min(named, key=lambda place: place.model is None)
 
     def _engines(self) -> list[Engine]:
-        return [*(model.engine for model in self), *self._leaving]
+        return [*(model.engine for model in self), *self._leaving.engines]
 
     def _look_around(self) -> dict[Path, Look]:
         """What every folder with an artifact looks like."""
         try:
             return {
-                folder: _look_at(folder) for folder in artifact_folders(self._settings.artifacts)
+                folder: look_at(folder) for folder in artifact_folders(self._settings.artifacts)
             }
         except ArtifactError:
             return {}
@@ -310,6 +267,12 @@ class Models:
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
         return artifact
 
+    def _tell_leaving(self, engine: Engine) -> None:
+        self.on_leaving(engine)
+
+    def _tell_settled(self) -> None:
+        self.on_settled()
+
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""
         told = isinstance(error, ArtifactError)
@@ -324,35 +287,4 @@ class Models:
             return
         engine, held = place.model.engine, weakref.ref(place.model)
         place.model = None
-        self._leaving.append(engine)
-        task = asyncio.create_task(self._end(engine, held))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _end(self, engine: Engine, held: "weakref.ref[ServedModel]") -> None:
-        async def let_go(within_s: float) -> None:
-            until_s = time.monotonic() + within_s
-            while held() is not None and time.monotonic() < until_s:
-                await asyncio.sleep(_LOOK_S)
-
-        await let_go(self._settings.drain_timeout_s)
-        self.on_leaving(engine)
-        await let_go(_LAST_WORDS_S)
-        await asyncio.to_thread(engine.stop)
-        while engine.stalled_s:  # one that is stuck stays among those that leave, for `/livez`
-            await asyncio.sleep(_LOOK_S)
-        self._leaving.remove(engine)
-        del engine  # the last that holds its sessions
-        self.on_settled()
-        await asyncio.to_thread(give_back)
-
-
-def _look_at(folder: Path) -> Look:
-    """What changes when a file does, even if its size and time do not."""
-    files = set()
-    with suppress(OSError):  # something has just gone: the next look tells
-        for entry in os.scandir(folder):
-            facts = entry.stat()
-            times = facts.st_mtime_ns, facts.st_ctime_ns
-            files.add((entry.name, facts.st_ino, facts.st_size, *times))
-    return frozenset(files)
+        self._leaving.add(engine, held)

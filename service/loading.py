@@ -11,7 +11,8 @@ from service.engine.crowd import Crowd, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import measure_pace
-from service.engine.runtime import Runner, Runtime, choose_runtime
+from service.engine.runners import Runner
+from service.engine.runtime import Runtime, choose_runtime
 from service.engine.threads import fastest_runners, usable_cores
 from service.kind import ServiceKind
 from service.metrics import Metrics

@@ -8,7 +8,8 @@ from contract.golden import Verdict, worst
 from service.artifact import Artifact
 from service.attestation import attest, attest_in_queue
 from service.engine.engine import Engine
-from service.engine.runtime import Runner, Runtime
+from service.engine.runners import Runner
+from service.engine.runtime import Runtime
 from service.state import StateCodec
 
 log = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ import numpy as np
 
 from contract.golden import Arrays
 from service.engine.engine import Engine
-from service.engine.jobs import GivenSteps, run_steps
+from service.engine.given import GivenSteps, run_steps
 from service.models import ServedModel
 from service.state import Edge, Moment
 

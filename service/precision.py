@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from service.artifact import Artifact
-from service.engine.jobs import GivenSteps, run_steps
+from service.engine.given import GivenSteps, run_steps
 from service.models import ServedModel
 from service.settings import Precision
 

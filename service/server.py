@@ -18,7 +18,8 @@ from fastapi import FastAPI
 
 from service.catalogue import Models
 from service.http.aside import Aside
-from service.http.connections import Gate, HttpConnection, WebSocketConnection, allow_files
+from service.http.connections import HttpConnection, WebSocketConnection
+from service.http.gate import Gate, allow_files
 from service.http.online import Sessions
 from service.settings import Settings
 from service.watch import Watch

@@ -16,7 +16,8 @@ from contract.alphabets import WINDOW_SYMBOLS, encode
 from contract.golden import Arrays
 from contract.strokes import level
 from service.artifact import Artifact, load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.ink.hands import offsets_of
 from training.ink.line import Line, Tally
 from training.ink.prepare import prepare

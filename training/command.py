@@ -13,7 +13,7 @@ import torch
 from torch import distributed
 
 from training.config import Recipe
-from training.loop import keep_freed_memory, use_fast_float32
+from training.machine import keep_freed_memory, use_fast_float32
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
 

@@ -4,14 +4,13 @@ back-propagation with carried state, weight averaging, early stopping, exact res
 Run it through `python -m export train`; under `torchrun` it is data parallel.
 """
 
-import ctypes
 import json
 import math
 import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,18 +18,17 @@ from types import FrameType
 from typing import Any
 
 import torch
-from torch import Tensor, distributed
+from torch import Tensor
 from tqdm import tqdm
 
 from contract.files import write_whole
-from models.cells import State
 from training import checkpoint
 from training.config import TrainConfig
+from training.group import Group
 from training.task import Task
 
 CHECKPOINT = "checkpoint.safetensors"
 LOG = "log.jsonl"
-_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 
 
 @dataclass(slots=True)
@@ -71,12 +69,10 @@ class Trainer:
         self.average = {n: p.detach().clone() for n, p in self.parameters.items()}
         self.best = self._averaged_model()
         self.optimizer = _adamw(self.parameters, config)
-        self.world = distributed.get_world_size() if distributed.is_initialized() else 1
-        self.rank = distributed.get_rank() if self.world > 1 else 0
+        self.group = Group(next(iter(self.parameters.values())).device)
         if (run / CHECKPOINT).exists():
             self._restore()
-        if self.world > 1:
-            self._require_the_same_update()
+        self._require_the_same_update()
         run.mkdir(parents=True, exist_ok=True)
         self._forget_rows_after(self.progress.update - (self.progress.due is not None))
 
@@ -103,7 +99,8 @@ class Trainer:
                         if self.progress.update == due_at:
                             self.progress.due = math.nan
                     now_s = time.monotonic()
-                    save_now, self.progress.elapsed_s = self._agreed(
+                    # All save together, and see the same time pass.
+                    save_now, self.progress.elapsed_s = self.group.first_says(
                         now_s - saved > self.config.save_every_s, now_s - began
                     )
                     bar.update()
@@ -116,7 +113,11 @@ class Trainer:
         finally:
             bar.close()
             self.save()
-        if self.rank == 0 and self.progress.update < self.total_updates and self._out_of_time():
+        if (
+            self.group.rank == 0
+            and self.progress.update < self.total_updates
+            and self._out_of_time()
+        ):
             self._warn_of_time()
         return self.best
 
@@ -126,7 +127,7 @@ class Trainer:
             initial=self.progress.update,
             desc=self.run_dir.name,
             unit="update",
-            disable=self.rank > 0,
+            disable=self.group.rank > 0,
             mininterval=1.0,
         )
 
@@ -140,8 +141,8 @@ class Trainer:
 
     def save(self) -> None:
         """Write the checkpoint. In data-parallel training every process takes part."""
-        state = _gather(self.state, self.world)
-        if self.rank > 0:
+        state = self.group.gather(self.state)
+        if self.group.rank > 0:
             return
         moments = {}
         for name, parameter in self.parameters.items():
@@ -178,7 +179,7 @@ class Trainer:
         self.average = {name: average[name] for name in self.parameters}
         self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")
-        self.state = tuple(states[str(i)][self.rank :: self.world] for i in range(len(states)))
+        self.state = self.group.part([states[str(i)] for i in range(len(states))])
         for name, parameter in self.parameters.items():
             moments = checkpoint.group(tensors, f"moments.{name}")
             if moments:
@@ -189,7 +190,7 @@ class Trainer:
         """The log may be ahead of the checkpoint, or there is none yet; what will be done again is
         not logged twice."""
         log = self.run_dir / LOG
-        if log.exists() and self.rank == 0:
+        if log.exists() and self.group.rank == 0:
             # A last line without its end was cut by a full disk or a lost machine.
             rows = [r for r in log.read_text().splitlines(keepends=True) if r.endswith("\n")]
             write_whole(log, "".join(r for r in rows if json.loads(r)["update"] <= update))
@@ -197,7 +198,7 @@ class Trainer:
     def _update(self) -> Tensor:
         update = self.progress.update
         # Dropout is a function of seed, update and process, so resuming needs no generator state.
-        torch.manual_seed(hash((self.config.seed, update, self.rank)) & 0x7FFFFFFF)
+        torch.manual_seed(hash((self.config.seed, update, self.group.rank)) & 0x7FFFFFFF)
         for group in self.optimizer.param_groups:
             group["lr"] = self._learning_rate()
         batch, anew = self.task.batch(update)
@@ -208,10 +209,7 @@ class Trainer:
         loss.backward()
         self.state = tuple(s.detach() for s in state)
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        if self.world > 1:
-            for tensor in (*gradients, *self.buffers.values()):
-                distributed.all_reduce(tensor)
-                tensor /= self.world
+        self.group.average((*gradients, *self.buffers.values()))
         torch.nn.utils.clip_grads_with_norm_(
             self.parameters.values(),
             self.config.clip_norm,
@@ -239,7 +237,7 @@ class Trainer:
         if loss < progress.best_loss or self.config.keep == "last":
             progress.best_loss, progress.best_update = loss, progress.update
             self.best = self._averaged_model()
-        if self.rank == 0:
+        if self.group.rank == 0:
             row = {
                 "update": progress.update,
                 "epoch": round(progress.update / self.task.updates_per_epoch, 3),
@@ -274,31 +272,13 @@ class Trainer:
             * (1 + math.cos(math.pi * self._fraction_done()))
         )
 
-    def _agreed(self, save_now: bool, elapsed_s: float) -> tuple[bool, float]:
-        """What the first process says of it: all save together, and see the same time pass."""
-        if self.world > 1:
-            told = self._device_tensor([float(save_now), elapsed_s])
-            distributed.broadcast(told, 0)
-            save, elapsed_s = told.tolist()
-            save_now = bool(save)
-        return save_now, elapsed_s
-
     def _require_the_same_update(self) -> None:
         """A checkpoint is on the machine of the first process, which others may not share."""
-        mine = self._device_tensor([float(self.progress.update)])
-        first = mine.clone()
-        distributed.broadcast(first, 0)
-        apart = (first != mine).double()
-        distributed.all_reduce(apart)
-        if apart.any():
+        if not self.group.agrees(self.progress.update):
             raise ValueError(
                 f"{self.run_dir} stands at update {self.progress.update} here and elsewhere at "
                 "another; every machine needs the checkpoint of the first"
             )
-
-    def _device_tensor(self, values: Sequence[float]) -> Tensor:
-        device = next(iter(self.parameters.values())).device
-        return torch.tensor(values, dtype=torch.float64, device=device)
 
     def _out_of_time(self) -> bool:
         limit = self.config.time_limit_s
@@ -340,37 +320,3 @@ def _adamw(parameters: Mapping[str, Tensor], config: TrainConfig) -> torch.optim
         {"params": [p for p in parameters.values() if p.dim() <= 1], "weight_decay": 0.0},
     ]
     return torch.optim.AdamW(groups, lr=config.learning_rate, betas=(0.9, 0.99), foreach=True)
-
-
-def _gather(state: State, world: int) -> State:
-    """The rows of all processes, each having taken `rank::world`."""
-    if world == 1:
-        return state
-    gathered = []
-    for s in state:
-        parts = [torch.empty_like(s) for _ in range(world)]
-        distributed.all_gather(parts, s.contiguous())
-        gathered.append(torch.stack(parts, dim=1).flatten(0, 1))
-    return tuple(gathered)
-
-
-def use_fast_float32() -> None:
-    """Let CPU matrix products take oneDNN's float32 kernels: 2.3 times MKL's speed on an AMD CPU.
-
-    PyTorch reaches them only under a setting that allows bfloat16. Where the CPU has AMX that
-    would really mean bfloat16, so there the default stays.
-    """
-    if not torch.cpu.get_capabilities().get("amx_tile", False):
-        torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep the memory of freed tensors for the next ones.
-
-    An update allocates the same blocks of tens of megabytes each time; mapped anew they are zeroed
-    page by page by the kernel. Does nothing where the library is not glibc.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(_M_MMAP_MAX, 0)
-        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)

@@ -11,7 +11,8 @@ from dataclasses import replace
 
 from contract.golden import Arrays
 from service.artifact import Artifact
-from service.engine.runtime import Runner, Runtime, ScanRunner, make_runner
+from service.engine.runners import Runner, ScanRunner, make_runner
+from service.engine.runtime import Runtime
 
 
 class Crowd:

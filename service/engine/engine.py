@@ -13,13 +13,15 @@ from collections.abc import Callable, Sequence
 from contract.golden import Arrays
 from service.engine import terms
 from service.engine.crowd import Crowd, Seat
-from service.engine.jobs import GivenSteps, Job, Replay, length
+from service.engine.given import GivenSteps, Replay
+from service.engine.jobs import Job, length
 from service.engine.limits import Limits
 from service.engine.pace import Pace
-from service.engine.runtime import Runner, require_numbers, stack_rows
-from service.engine.schedule import Schedule, Ticket
+from service.engine.runners import Runner, require_numbers, stack_rows
+from service.engine.schedule import Ticket
+from service.engine.slots import Slots, late
 from service.engine.terms import Terms
-from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded, ServiceError
+from service.errors import EngineFault, NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
 
 log = logging.getLogger(__name__)
@@ -51,15 +53,13 @@ class Engine:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
         `seat` is where others see that it is at work."""
         self.name = name
-        self._runner = runner
+        self._slots = Slots(runner, metrics, limits.slice_s)
         self._another = another
         self._seat = seat or Crowd(cores=1).seat(threads=1)
         self._metrics = metrics
         self._limits = limits
         self._attest = attest
         self._measure = measure
-        self._schedule = Schedule(runner.width, limits.slice_s)
-        self._rows: dict[tuple[int, ...], Arrays] = {}  # row inputs of slots, until jobs change
         self._wake = threading.Condition()
         self._stopping = False
         self._failures = 0  # runs that failed since the last that did not
@@ -113,11 +113,12 @@ class Engine:
             asked = terms.current()
             if not going_on:
                 if asked.deadline_s <= time.monotonic():
-                    raise _late()
+                    raise late()
                 if error := self._overload(len(jobs), jobs[0].steps_expected(), asked):
                     raise error
-            self._schedule.add(jobs, asked)
-            self._metrics.waiting.set(len(self._schedule.waiting))
+            schedule = self._slots.schedule
+            schedule.add(jobs, asked)
+            self._metrics.waiting.set(len(schedule.waiting))
             self._wake.notify()
 
     def refusal(self, steps: int) -> Overloaded | None:
@@ -154,7 +155,8 @@ class Engine:
     def _may_run_now(self, job: GivenSteps, now_s: float) -> bool:
         if not (self.ready and self._idle) or self._stopping or self._failed is not None:
             return False
-        if self._schedule.waiting or not self._now_again_s <= now_s < terms.current().deadline_s:
+        due = self._now_again_s <= now_s < terms.current().deadline_s
+        if self._slots.schedule.waiting or not due:
             return False
         steps = job.steps_wanted()
         step_s = self._pace.step_s(1, filtered=job.filtered)
@@ -162,15 +164,15 @@ class Engine:
 
     def _overload(self, count: int, steps: int, asked: Terms) -> Overloaded | None:
         most_s = min(self._limits.max_wait_s, asked.deadline_s - time.monotonic())
-        step_s = self._pace.wait_s(self._runner.width)
-        size = self._limits.queue_size
-        return self._schedule.overload(asked.caller, count, steps, size, step_s, most_s)
+        step_s = self._pace.wait_s(self._slots.runner.width)
+        size, schedule = self._limits.queue_size, self._slots.schedule
+        return schedule.overload(asked.caller, count, steps, size, step_s, most_s)
 
     def _loop(self) -> None:
         try:
             self._working_since_s = time.monotonic()
-            agrees = self._attest(self._runner)
-            self._pace = self._measure(self._runner)
+            agrees = self._attest(self._slots.runner)
+            self._pace = self._measure(self._slots.runner)
             self.ready = agrees
             self.attested.set()
             while self._admit():
@@ -186,7 +188,7 @@ class Engine:
 
     def _admit(self) -> bool:
         """Fill the slots from the queue; wait if there is nothing to do. False to stop."""
-        schedule = self._schedule
+        schedule = self._slots.schedule
         with self._wake:
             # An engine that ran ahead would leave the event loop too little to refuse anybody with.
             began_s = time.perf_counter()
@@ -197,11 +199,7 @@ class Engine:
                 if self._failed is not None:
                     self._working_since_s = now_s
                     return True
-                self._clear(now_s)
-                while (following := schedule.next(now_s)) is not None:
-                    self._place(*following, now_s)
-                self._metrics.waiting.set(len(schedule.waiting))
-                self._metrics.running.set(len(schedule.slots))
+                self._slots.tend(now_s)
                 if schedule.slots:
                     self._working_since_s = now_s
                     self._seat.take()
@@ -218,35 +216,22 @@ class Engine:
             self._taken = True
             self._wake.notify()
 
-    def _clear(self, now_s: float) -> None:
-        """Let go of jobs that nobody wants or whose time is up, and of slots nobody reads from."""
-        for slot, ticket in list(self._schedule.slots.items()):
-            if ticket.job.cancelled:
-                self._retire(slot)
-            elif ticket.job.paused or now_s > ticket.deadline_s:
-                self._park(slot)
-        for ticket in list(self._schedule.waiting):
-            if ticket.job.cancelled:
-                self._schedule.waiting.remove(ticket)
-            elif now_s > ticket.deadline_s:
-                self._schedule.waiting.remove(ticket)
-                ticket.end(_late())
-
     def _run_chunk(self) -> None:
         """One chunk of every row. Filtered rows have a run of their own where that is faster."""
         if self._failed is not None:
             error, self._failed = self._failed, None
             self._recover([], error)
             return
-        slots = sorted(self._schedule.slots)
-        filtered = [slot for slot in slots if self._schedule.slots[slot].job.filtered]
+        tickets = self._slots.schedule.slots
+        slots = sorted(tickets)
+        filtered = [slot for slot in slots if tickets[slot].job.filtered]
         plain = [slot for slot in slots if slot not in filtered]
         groups = [(slots, bool(filtered))]
-        divided = plain and filtered and self._runner.divides
+        divided = plain and filtered and self._slots.runner.divides
         if divided and self._pace.parts(len(plain), len(filtered)):
             groups = [(plain, False), (filtered, True)]
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
-        jobs = [self._schedule.slots[slot].job for slot in slots]
+        jobs = [tickets[slot].job for slot in slots]
         steps = self._chunk_length(jobs, step_s)
         began_s, run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
@@ -279,35 +264,32 @@ class Engine:
         self._metrics.faults.inc()
         fault = _fault(error)
         for slot in slots:
-            ticket = self._schedule.slots.get(slot)
+            ticket = self._slots.schedule.slots.get(slot)
             if ticket is not None:  # it may have ended before another of its run failed
-                self._retire(slot)
+                self._slots.retire(slot)
                 ticket.job.fail(fault)
                 ticket.job.publish()
         if self._failures >= MOST_FAILURES:
             raise error
         if self._another is None:
             return
-        for slot in list(self._schedule.slots):  # their states are in the runner that goes
-            self._park(slot)
-        self._runner = self._another()
-        self.ready = self._attest(self._runner)
+        self._slots.move_to(self._another())
+        self.ready = self._attest(self._slots.runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error
 
     def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> float:
         """Move these on and hand out what comes; the seconds that the runner took."""
-        tickets = [self._schedule.slots[slot] for slot in slots]
+        placed, runner = self._slots.schedule.slots, self._slots.runner
+        tickets = [placed[slot] for slot in slots]
         jobs = [ticket.job for ticket in tickets]
         for slot, job in zip(slots, jobs, strict=True):
             if job.overshoots and job.wants_state:
-                job.anchor(self._runner.read(slot))
-        row = self._rows.get(tuple(slots))
-        if row is None:
-            row = self._rows[tuple(slots)] = stack_rows([job.row for job in jobs], axis=0)
+                job.anchor(runner.read(slot))
+        row = self._slots.row(slots)
         outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
         for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
-            if self._schedule.slots.get(slot) is not ticket:
+            if placed.get(slot) is not ticket:
                 continue  # the run was stuck, and the service has ended it meanwhile
             ticket.ran = ticket.served = True
             self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
@@ -315,11 +297,12 @@ class Engine:
 
     def _run_alone(self, job: GivenSteps) -> None:
         """All of its steps in a slot that is free."""
-        self._runner.load(0, job.state)
+        runner = self._slots.runner
+        runner.load(0, job.state)
         row, steps = stack_rows([job.row], axis=0), job.steps_wanted()
         outputs, _ = self._compute([0], [job], row, steps, filtered=job.filtered)
         job.accept({name: array[:, 0] for name, array in outputs.items()})
-        job.finish(self._runner.read(0) if job.wants_state else None)
+        job.finish(runner.read(0) if job.wants_state else None)
 
     def _compute(
         self, slots: Sequence[int], jobs: Sequence[Job], row: Arrays, steps: int, *, filtered: bool
@@ -327,7 +310,7 @@ class Engine:
         """Their next steps: what comes out of them, and the seconds that the runner took."""
         steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
         began_s = time.perf_counter()
-        outputs = self._runner.run(slots, steps_in, row, filtered=filtered)
+        outputs = self._slots.runner.run(slots, steps_in, row, filtered=filtered)
         run_s = time.perf_counter() - began_s
         self._pace.follow(len(slots), run_s / steps, filtered=filtered)
         require_numbers(outputs)
@@ -339,61 +322,26 @@ class Engine:
         job = ticket.job
         if not job.accept(outputs):
             if job.wants_checkpoint():
-                job.checkpoint(self._runner.read(slot))
+                job.checkpoint(self._slots.runner.read(slot))
             job.publish()
         elif not job.wants_state:
             self._finish(slot, job, None)
         elif (again := job.replay()) is None:
-            self._finish(slot, job, self._runner.read(slot))
+            self._finish(slot, job, self._slots.runner.read(slot))
         elif length(again[1]) == 0:
             self._finish(slot, job, again[0])
         else:
-            ticket.job = Replay(job, *again)
-            self._rows.clear()
-            self._runner.load(slot, ticket.job.state)
+            self._slots.put(slot, Replay(job, *again))
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
-        self._retire(slot)
+        self._slots.retire(slot)
         job.finish(state)
         job.publish()
-
-    def _place(self, slot: int, ticket: Ticket, now_s: float) -> None:
-        if slot in self._schedule.slots:
-            self._park(slot)
-        self._schedule.place(slot, ticket, now_s)
-        self._runner.load(slot, ticket.job.state)
-
-    def _park(self, slot: int) -> None:
-        """Its state is a value: the job keeps it until it is placed again."""
-        ticket = self._schedule.slots[slot]
-        ticket.job.state = self._runner.read(slot)
-        self._schedule.waiting.append(ticket)
-        self._retire(slot)
-
-    def _retire(self, slot: int) -> None:
-        del self._schedule.slots[slot]
-        self._rows.clear()
-        self._metrics.running.set(len(self._schedule.slots))
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:
             self._stopping = True
-            for slot, ticket in list(self._schedule.slots.items()):
-                if states_known:
-                    self._park(slot)
-                else:
-                    ticket.job.fail(error)
-                    ticket.job.publish()
-            for ticket in self._schedule.waiting:
-                ticket.end(error)
-            self._schedule.slots.clear()
-            self._schedule.waiting.clear()
-            self._metrics.running.set(0)
-            self._metrics.waiting.set(0)
-
-
-def _late() -> DeadlineExceeded:
-    return DeadlineExceeded("it could not be finished within its deadline")
+            self._slots.end_all(error, states_known=states_known)
 
 
 def _fault(error: Exception) -> EngineFault:

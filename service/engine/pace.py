@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.artifact import Artifact
-from service.engine.runtime import Runner, stack_rows
+from service.engine.runners import Runner, stack_rows
 
 _STEPS = 8  # of a run, as short as the first of a request
 _WARM_UP_RUNS = 2

@@ -11,7 +11,8 @@ from pathlib import Path
 
 from service.artifact import Artifact
 from service.engine.pace import median_step_s
-from service.engine.runtime import Runner, Runtime, make_runner
+from service.engine.runners import Runner, make_runner
+from service.engine.runtime import Runtime
 
 log = logging.getLogger(__name__)
 

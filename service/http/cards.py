@@ -4,8 +4,8 @@ from typing import Any
 
 from pydantic import ConfigDict
 
-from service.catalogue import State
 from service.http.described import Answer
+from service.places import State
 
 
 class Attestation(Answer):

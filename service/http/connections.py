@@ -1,5 +1,4 @@
-"""What a connection may hold: a head of limited size in limited time, answers that are read, and
-not every place there is.
+"""What a connection may send: a head of limited size in limited time.
 
 uvicorn reads whatever is sent and waits for as long as it takes. Its protocols are the place to
 bound that: nothing has been parsed, kept or run yet.
@@ -7,10 +6,7 @@ bound that: nothing has been parsed, kept or run yet.
 
 import asyncio
 import math
-import resource
 import socket
-from collections import Counter
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -27,122 +23,18 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
-from service.http.callers import network
 from service.http.errors import answer_to
+from service.http.gate import Gate, Watched
 from service.http.guard import PROBES
-from service.settings import Settings
 
-# Connections beyond the limit, for probes alone: a new one takes the place of the oldest.
-_RESERVE = 16
-# Listening socket, event loop, log, artifacts: some 30 while serving, more while models change.
-_OTHER_FILES = 64
-_LOOK_EVERY_S = 0.1
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
 _LINGER_S = 1.0
-# Of what waits to be read, as much has to leave in `request_timeout_s`.
-_LEAST_READ_BYTES = 32 * 1024
 _UNSENT_BYTES = 128 * 1024
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
 
-class Gate:
-    """Lets connections in and shows them out; one for a server.
-
-    `refused` hears the errors of what the application never gets to see.
-    """
-
-    def __init__(self, settings: Settings, refused: Callable[[ServiceError], None]) -> None:
-        self.max_header_bytes = settings.max_header_bytes
-        self.timeout_s = settings.request_timeout_s
-        self.refused = refused
-        self._proxies = frozenset(settings.trusted_proxies)
-        self._places = min(settings.max_connections, _files() - _OTHER_FILES - _RESERVE)
-        self._taken: dict[_Watched, str] = {}
-        self._by_network: Counter[str] = Counter()
-        self._reserve: dict[_Watched, None] = {}
-
-    def enter(self, connection: "_Watched", host: str) -> bool:
-        """Whether a new connection may ask for anything, not only for probes. Nobody gets more
-        than half of the places, unless it is a proxy."""
-        home = network(host)
-        crowded = self._by_network[home] >= max(1, self._places // 2)
-        if len(self._taken) < self._places and (host in self._proxies or not crowded):
-            self._taken[connection] = home
-            self._by_network[home] += 1
-            return True
-        if len(self._reserve) >= _RESERVE:
-            oldest = next(iter(self._reserve))
-            self.leave(oldest)
-            oldest.transport.abort()
-        self._reserve[connection] = None
-        return False
-
-    def leave(self, connection: "_Watched") -> None:
-        """Frees its place, if it has one."""
-        self._reserve.pop(connection, None)
-        home = self._taken.pop(connection, None)
-        if home is not None:
-            self._by_network[home] -= 1
-            if not self._by_network[home]:
-                del self._by_network[home]
-
-    async def watch(self) -> None:
-        """Show out, for ever, whoever is too slow."""
-        loop = asyncio.get_running_loop()
-        while True:
-            await asyncio.sleep(_LOOK_EVERY_S)
-            for connection in (*self._taken, *self._reserve):
-                connection.look(loop.time())
-
-
-def allow_files(connections: int) -> None:
-    """Raise this process's limit of open files to what so many connections need, if it may."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = connections + _RESERVE + _OTHER_FILES
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
-
-
-def _files() -> float:
-    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return math.inf if soft == resource.RLIM_INFINITY else soft
-
-
-class _Watched(asyncio.Protocol):
-    """A connection that is ended when nobody reads what was written to it."""
-
-    gate: Gate
-    transport: asyncio.Transport
-    _blocked = False
-    _unsent_bytes: float = math.inf
-    _unread_due_s = math.inf
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self._blocked = True
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        self._blocked, self._unsent_bytes = False, math.inf
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        self.gate.leave(self)
-        super().connection_lost(exc)
-
-    def look(self, now_s: float) -> None:
-        """End it if it is due."""
-        if not (self._blocked or self.transport.is_closing()):
-            return
-        unsent = self.transport.get_write_buffer_size()
-        if unsent <= self._unsent_bytes - _LEAST_READ_BYTES:
-            self._unsent_bytes, self._unread_due_s = unsent, now_s + self.gate.timeout_s
-        elif now_s > self._unread_due_s:
-            self.transport.abort()
-
-
-class HttpConnection(_Watched, HttpToolsProtocol):
+class HttpConnection(Watched, HttpToolsProtocol):
     """Refuses heads and trailers over the limit, and whoever takes too long to send them.
 
     A request is due from its first byte to its last, the first one from the connection's opening.
@@ -264,7 +156,7 @@ class HttpConnection(_Watched, HttpToolsProtocol):
         self._due_s = self.loop.time() + _LINGER_S
 
 
-class WebSocketConnection(_Watched, WebSocketsSansIOProtocol):
+class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
     """A WebSocket whose answers have to be read."""
 
     def __init__(self, *args: Any, gate: Gate, **kwargs: Any) -> None:

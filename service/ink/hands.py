@@ -11,7 +11,7 @@ import numpy as np
 
 from contract.strokes import LONGEST_OFFSET, offsets
 from contract.strokes import measure as measure_strokes
-from service.engine.jobs import GivenSteps, run_steps
+from service.engine.given import GivenSteps, run_steps
 from service.errors import InvalidRequest, StateMismatch
 from service.http import record
 from service.http.answers import Exchange

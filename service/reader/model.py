@@ -9,7 +9,7 @@ import numpy as np
 from contract.alphabets import encode
 from contract.pieces import PIECE, cut
 from contract.reader import BLANK, ReaderManifest
-from service.engine.jobs import GivenSteps, run_steps
+from service.engine.given import GivenSteps, run_steps
 from service.http import record
 from service.ink.best import Judge, Judgement, Strokes
 from service.online import MOST_STEPS

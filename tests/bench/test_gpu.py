@@ -12,7 +12,8 @@ from bench.step import random_artifact
 from contract.golden import Arrays
 from contract.manifest import Finding
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, SlotRunner
+from service.engine.runners import SlotRunner
+from service.engine.runtime import Runtime
 
 _RUNTIME = Runtime("cpu", "slots", threads=1, slots=3)
 

@@ -27,7 +27,8 @@ from export.verify import verify
 from models.quantized import EightBits, settle
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runtime, ScanRunner, SlotRunner
+from service.engine.runners import ScanRunner, SlotRunner
+from service.engine.runtime import Runtime
 from tests.artifacts import SCRAWL
 from tests.training.pens import pen_recipe
 from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe

@@ -20,7 +20,8 @@ from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runtime, make_runner
+from service.engine.runners import make_runner
+from service.engine.runtime import Runtime
 from tests.training.tiny import Interrupted, stop_after, tiny_recipe
 from training import checkpoint
 from training.config import Recipe, TrainConfig

@@ -19,7 +19,8 @@ from export.verify import verify
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runtime, ScanRunner, SlotRunner
+from service.engine.runners import ScanRunner, SlotRunner
+from service.engine.runtime import Runtime
 
 SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
 VARIANTS = {"folded": {"fold": True}, "both": {"fold": True, "quantize": True}}

@@ -20,7 +20,8 @@ from export.text.parity import compare, make_work, validation_text
 from export.verify import verify
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
 from tests.export.single import write_single
 from tests.training.tiny import TEXT

@@ -17,8 +17,9 @@ from export.convert import convert, load_model, read_artifact
 from export.kinds import KINDS as EXPORTED
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.jobs import GivenSteps, run_steps
-from service.engine.runtime import Runtime, make_runner, stack_rows
+from service.engine.given import GivenSteps, run_steps
+from service.engine.runners import make_runner, stack_rows
+from service.engine.runtime import Runtime
 from service.errors import InvalidRequest, StateMismatch
 from service.kinds import KINDS as SERVED
 from service.state import Moment

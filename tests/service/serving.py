@@ -16,7 +16,8 @@ from contract.golden import Verdict
 from service.app import create_app
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.runtime import choose_runtime, make_runner
+from service.engine.runners import make_runner
+from service.engine.runtime import choose_runtime
 from service.server import Server
 from service.settings import Settings
 from service.state import StateCodec

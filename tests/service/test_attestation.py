@@ -10,7 +10,8 @@ import pytest
 from contract.golden import Verdict
 from service.artifact import load_artifact
 from service.attestation import attest, attest_in_queue
-from service.engine.runtime import choose_runtime, make_runner
+from service.engine.runners import make_runner
+from service.engine.runtime import choose_runtime
 from tests.service.altered import copy_of, edit_golden, perturb, perturb_graph
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import Service, attested, eventually, running, settings

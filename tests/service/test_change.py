@@ -85,7 +85,7 @@ def test_a_stream_that_began_on_the_old_model_ends_on_it(
     read += events
     assert "".join(text for text, _ in read) == alone[0]
     assert {fingerprint for _, fingerprint in read} == {alone[1]} != {new}
-    assert eventually(lambda: not serving.models._leaving)
+    assert eventually(lambda: not serving.models._leaving.engines)
 
 
 def test_every_line_of_a_page_is_of_the_model_that_began_it(inks: Path, tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ def test_every_line_of_a_page_is_of_the_model_that_began_it(inks: Path, tmp_path
             events = [json.loads(next(told))]
             if reload:
                 assert service.tell("reload", "scrawl").status_code == 200
-                assert service.models._leaving
+                assert service.models._leaving.engines
             events += map(json.loads, told)
         assert not any("error" in event for event in events)
         return [point for event in events for point in event.get("points", ())]
@@ -291,7 +291,7 @@ def test_a_dead_engine_is_revived_by_a_reload(serving: Changing) -> None:
     before = serving.text()
     engine = serving.models["letters"].engine
     engine._another = None
-    engine._runner.run = None  # not callable: every run raises
+    engine._slots.runner.run = None  # not callable: every run raises
     body = {"model": "letters", "max_tokens": 3}
     for _ in range(3):
         assert serving.client.post("/v1/completions", json=body).status_code == 500
@@ -308,7 +308,7 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
 ) -> None:
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
     with changing(folder, stall_timeout_s=0.5, drain_timeout_s=0) as service:
-        hold, runner = threading.Event(), service.models["letters"].engine._runner
+        hold, runner = threading.Event(), service.models["letters"].engine._slots.runner
         run = runner.run
         runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
         body = {"model": "letters", "max_tokens": 2}
@@ -322,11 +322,11 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
             service.text()
             thread.join()  # it is told that the model is stuck
             assert service.client.get("/livez").text == "stuck: letters"
-            assert service.models._leaving
+            assert service.models._leaving.engines
         finally:
             hold.set()
         assert eventually(lambda: service.client.get("/livez").status_code == 200)
-        assert eventually(lambda: not service.models._leaving)  # nor are its sessions held
+        assert eventually(lambda: not service.models._leaving.engines)  # nor are its sessions held
 
 
 def test_only_an_administrator_changes_models(artifacts: Path) -> None:
@@ -378,7 +378,7 @@ def test_a_session_is_told_that_its_model_goes_and_goes_on_with_the_next(folder:
             again.send(json.dumps({"model": "letters", "state": last["state"]}))
             again.recv(timeout=20)
             assert _ask(again, second) == whole
-        assert eventually(lambda: not service.models._leaving)
+        assert eventually(lambda: not service.models._leaving.engines)
 
 
 def _ask(socket: ClientConnection, message: dict[str, int]) -> dict[str, Any]:

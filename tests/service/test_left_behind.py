@@ -8,7 +8,7 @@ from weakref import ReferenceType, ref
 
 import pytest
 
-from service import catalogue
+from service import leaving
 from tests.service.altered import copy_of
 from tests.service.changing import changing, process
 from tests.service.serving import eventually
@@ -33,9 +33,9 @@ def test_what_was_replaced_is_forgotten(folder: Path, monkeypatch: pytest.Monkey
 
         def parts() -> list[ReferenceType[Any]]:
             engine = service.models["letters"].engine
-            return [ref(engine), ref(engine._runner), ref(engine._runner._plain)]
+            return [ref(engine), ref(engine._slots.runner), ref(engine._slots.runner._plain)]
 
-        monkeypatch.setattr(catalogue, "give_back", lambda: left.append(any(p() for p in old)))
+        monkeypatch.setattr(leaving, "give_back", lambda: left.append(any(p() for p in old)))
         gc.collect()
         gc.disable()
         try:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from contract.golden import Arrays
-from service.engine.runtime import Runner
+from service.engine.runners import Runner
 from service.models import ServedModel
 from tests.artifacts import eight_bits_of
 from tests.service.changing import changing
@@ -127,7 +127,7 @@ def test_what_is_faster_is_said_and_logged(
         models = service.app.state.models
         eight: ServedModel = models[f"{both.name}-int8"]
         engine = models[both.name + slow].engine
-        engine._runner = Slow(engine._runner, pause_s=0.04)
+        engine._slots.runner = Slow(engine._slots.runner, pause_s=0.04)
         eight.speedup = None
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="service.precision"):
@@ -142,7 +142,7 @@ def test_measuring_takes_no_longer_than_it_may(both: Path) -> None:
     with measured(both) as service:
         models = service.app.state.models
         for model in models:
-            model.engine._runner = Slow(model.engine._runner, pause_s=0.2)
+            model.engine._slots.runner = Slow(model.engine._slots.runner, pause_s=0.2)
             model.speedup = None
         began_s = time.monotonic()
         service.client.portal.call(models.compare)

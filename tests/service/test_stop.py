@@ -104,7 +104,7 @@ def test_one_that_is_stuck_keeps_none_of_the_others_from_their_last_words(inks: 
     with running(settings(inks)) as service, ThreadPoolExecutor(1) as pool:
         models = service.app.state.models
         stuck, other = (models[name].engine for name in ("letters", "scrawl"))
-        hold, runner = threading.Event(), stuck._runner
+        hold, runner = threading.Event(), stuck._slots.runner
         runner.run = lambda *_, **__: hold.wait(20) and {}
         asked = pool.submit(service.post, max_tokens=5)
         assert eventually(lambda: stuck.stalled_s > 0.05)

@@ -124,7 +124,7 @@ def test_dropout_is_another_in_every_update_run_and_process(tmp_path: Path) -> N
         for rank in (0, 1):
             task = Slope()
             trainer = _trainer(tmp_path / f"{seed}{rank}", task, seed=seed)
-            trainer.rank = rank
+            trainer.group.rank = rank
             for _ in range(20):
                 trainer._update()
             seen |= set(task.random)

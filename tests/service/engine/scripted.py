@@ -17,7 +17,7 @@ from contract.noise import UniformStream
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import Pace
-from service.engine.runtime import Runner
+from service.engine.runners import Runner
 from service.metrics import Metrics
 from service.state import Moment
 from service.text.completion import Completion, CompletionSpec, Sampling, TextEdge, TextPiece

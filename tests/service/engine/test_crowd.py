@@ -11,7 +11,8 @@ from contract.golden import Arrays
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.crowd import Crowd, SharingRunner, sharing
-from service.engine.runtime import Runner, Runtime, ScanRunner, SlotRunner, stack_rows
+from service.engine.runners import Runner, ScanRunner, SlotRunner, stack_rows
+from service.engine.runtime import Runtime
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 from tests.service.serving import eventually, running, settings
 

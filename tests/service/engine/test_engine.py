@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from service.engine.runtime import Runner
+from service.engine.runners import Runner
 from service.errors import NotReady, Overloaded
 from service.text.completion import Sampling
 from tests.service.engine.scripted import Call, Run, ScriptedRunner, engine, made_engine

@@ -9,7 +9,7 @@ import pytest
 
 from contract.golden import Arrays
 from service.engine.engine import MOST_FAILURES, Engine
-from service.engine.runtime import Runner
+from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
 from tests.service.engine.scripted import Call, ScriptedRunner, made_engine
@@ -157,7 +157,7 @@ def hung(artifacts: Path) -> Iterator[Service]:
 def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
     model = hung.app.state.models["letters"]
     assert hung.client.get("/livez").status_code == 200
-    hold, runner = threading.Event(), model.engine._runner
+    hold, runner = threading.Event(), model.engine._slots.runner
     run = runner.run
     runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
     try:
@@ -175,7 +175,7 @@ def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
 def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path) -> None:
     with running(settings(artifacts)) as service:
         engine = service.app.state.models["letters"].engine
-        engine._runner.run = None  # not callable: the next run raises
+        engine._slots.runner.run = None  # not callable: the next run raises
         answer = service.post(max_tokens=5)
         assert answer.status_code == 500
         assert answer.json()["error"]["code"] == "engine_fault"

@@ -16,7 +16,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.engine import terms
-from service.engine.jobs import GivenSteps
+from service.engine.given import GivenSteps
 from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded
 from service.text.completion import Sampling
 from tests.service.engine.scripted import (

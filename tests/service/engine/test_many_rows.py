@@ -14,8 +14,9 @@ from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, load_artifact
 from service.engine.engine import Engine
-from service.engine.jobs import GivenSteps, run_steps
-from service.engine.runtime import Runner, choose_runtime, make_runner
+from service.engine.given import GivenSteps, run_steps
+from service.engine.runners import Runner, make_runner
+from service.engine.runtime import choose_runtime
 from service.text.completion import Sampling
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import eventually, settings

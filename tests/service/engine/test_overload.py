@@ -9,7 +9,7 @@ import pytest
 
 from service.engine import terms
 from service.engine.engine import Engine
-from service.engine.jobs import GivenSteps
+from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, Overloaded
 from service.state import Moment

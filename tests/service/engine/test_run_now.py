@@ -12,7 +12,7 @@ from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.engine import terms
 from service.engine.engine import MOST_FAILURES, Engine
-from service.engine.jobs import GivenSteps
+from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, EngineFault
 from service.metrics import Metrics

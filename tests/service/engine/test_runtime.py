@@ -10,7 +10,8 @@ import pytest
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
-from service.engine.runtime import Runner, Runtime, choose_runtime, make_runner
+from service.engine.runners import Runner, make_runner
+from service.engine.runtime import Runtime, choose_runtime
 from service.text.completion import Sampling
 from tests.service.serving import settings
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from service.artifact import Artifact, load_artifact
-from service.engine.runtime import Runner, Runtime
+from service.engine.runners import Runner
+from service.engine.runtime import Runtime
 from service.engine.threads import fastest_runners, usable_cores
 from tests.service.serving import running, settings
 

@@ -51,9 +51,10 @@ def _crowded(
         engine = service.app.state.models[name].engine
         call = Call()
         call.job.state = service.app.state.models[name].artifact.initial_state()
-        engine._schedule.add([call.job] * engine._runner.width, terms.Terms("first of all"))
+        schedule, width = engine._slots.schedule, engine._slots.runner.width
+        schedule.add([call.job] * width, terms.Terms("first of all"))
         for caller in callers:
-            engine._schedule.add([call.job], terms.Terms(caller))
+            schedule.add([call.job], terms.Terms(caller))
         yield service
 
 
@@ -121,8 +122,8 @@ def test_one_caller_s_two_hundred_do_not_refuse_another(
     with running(settings(artifacts, queue_size=500)) as service:
         engine = service.app.state.models["letters"].engine
         jobs = [Call(max_tokens=200).job for _ in range(200)]
-        engine._schedule.add(jobs, terms.Terms("greedy"))
-        one_s = 200 * engine._pace.wait_s(engine._runner.width)
+        engine._slots.schedule.add(jobs, terms.Terms("greedy"))
+        one_s = 200 * engine._pace.wait_s(engine._slots.runner.width)
         engine._limits = replace(engine._limits, max_wait_s=5 * one_s)
         _unreachable(monkeypatch)
         assert service.post(**_WANTED).status_code == 500  # let through to the route
@@ -210,9 +211,9 @@ def test_the_door_refuses_nobody_whom_the_queue_would_take(
     some = limits(queue_size=queue, max_wait_s=0.1)
     slow = Pace((0.01, 0.0), (0.01, 0.0))
     engine = made_engine(ScriptedRunner(b"x"), limits=some, measure=lambda runner: slow)
-    engine.ready, engine._pace = True, engine._measure(engine._runner)
+    engine.ready, engine._pace = True, engine._measure(engine._slots.runner)
     for other, wanted in waiting:
-        engine._schedule.add([Call(max_tokens=wanted).job], terms.Terms(other))
+        engine._slots.schedule.add([Call(max_tokens=wanted).job], terms.Terms(other))
     token = terms._terms.set(terms.Terms(caller))
     try:
         refused = engine.refusal(steps)

@@ -23,7 +23,7 @@ _LONG = {"model": "letters", "max_tokens": 60_000, "seed": 1}
 @contextmanager
 def _slow(service: Service, model: str = "letters", run_s: float = 0.01) -> Iterator[None]:
     """Every run of the model takes so long."""
-    runner = service.app.state.models[model].engine._runner
+    runner = service.app.state.models[model].engine._slots.runner
     fast = runner.run
 
     def run(*args: Any, **kwargs: Any) -> Any:
@@ -107,7 +107,7 @@ def test_one_request_is_answered_while_another_caller_has_a_hundred(artifacts: P
 
         with ThreadPoolExecutor(20) as pool:
             many = [pool.submit(ask, "127.0.0.2", max_tokens=2_000, n=5) for _ in range(20)]
-            assert eventually(lambda: len(engine._schedule.waiting) > 60)
+            assert eventually(lambda: len(engine._slots.schedule.waiting) > 60)
             one_s = ask("127.0.0.1", max_tokens=100)
             waited_s = [other.result() for other in many]
         assert one_s < max(waited_s) / 5
@@ -123,12 +123,13 @@ def test_a_stream_nobody_reads_pauses_and_others_go_on(artifacts: Path) -> None:
         with httpx.Client(timeout=60) as client:
             with client.stream("POST", f"{url}/v1/completions", json=body) as unread:
                 assert unread.status_code == 200
-                assert eventually(lambda: any(t.job.paused for t in engine._schedule.waiting))
-                written = engine._schedule.waiting[0].job.written
+                assert eventually(lambda: any(t.job.paused for t in engine._slots.schedule.waiting))
+                written = engine._slots.schedule.waiting[0].job.written
                 assert written < 500_000
                 quick = httpx.post(f"{url}/v1/completions", json={"model": "letters"}, timeout=60)
                 assert quick.status_code == 200
-            assert eventually(lambda: not engine._schedule.waiting and not engine._schedule.slots)
+            schedule = engine._slots.schedule
+            assert eventually(lambda: not schedule.waiting and not schedule.slots)
 
 
 def test_who_reads_slowly_misses_nothing(artifacts: Path) -> None:

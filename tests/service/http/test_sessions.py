@@ -139,7 +139,7 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(
             if how == "stop":
                 engine.tell_to_stop()
             elif how == "fault":
-                engine._runner.run = None  # not callable: a run raises
+                engine._slots.runner.run = None  # not callable: a run raises
             failed = session.ask(**(script[3] if how != "rule" else {"write": -1}))
             assert failed.keys() == {"error", "state"}
             assert failed["state"] == before
@@ -159,13 +159,13 @@ def test_so_does_one_that_is_cut_in_the_middle(inks: Path, name: str) -> None:
         with online(first, **opening) as session:
             session.ask(write=3)
             engine = first.app.state.models[opening["model"]].engine
-            run = engine._runner.run
+            run = engine._slots.runner.run
 
             def run_and_stop(*args: Any, **more: Any) -> Any:
                 engine.tell_to_stop()
                 return run(*args, **more)
 
-            engine._runner.run = run_and_stop
+            engine._slots.runner.run = run_and_stop
             failed = session.ask(**long)
             assert failed["error"]["code"] == "not_ready"
             assert session.closed() == _RESTART

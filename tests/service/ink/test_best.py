@@ -17,7 +17,8 @@ from contract.alphabets import encode
 from contract.pieces import RESTS, cut
 from contract.strokes import UNITS_PER_LINE
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.http.keys import new_key
 from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best
 from service.ink.line import InkPiece

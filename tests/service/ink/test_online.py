@@ -8,7 +8,8 @@ import pytest
 from contract.golden import Arrays
 from contract.noise import InkNoise
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from tests.service.writing import InkService, online
 
 _PX_PER_UNIT = 64 / 14

@@ -12,7 +12,8 @@ from contract.golden import Arrays
 from contract.ink import InkManifest
 from contract.noise import InkNoise
 from service.artifact import Artifact, load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import PageOptions
 from tests.service.serving import running, settings

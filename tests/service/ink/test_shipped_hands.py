@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.ink.line import InkEdge, InkLine, InkPiece
 from service.ink.measure import measure
 from service.ink.model import InkModel

@@ -66,7 +66,7 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(reader: ReaderSe
         expected = session.ask(points=every[40:])
     with online(reader, model=MODEL, **_PLACE) as session:
         session.ask(points=every[:40])
-        reader.app.state.models[MODEL].engine._runner.run = None  # not callable: a run raises
+        reader.app.state.models[MODEL].engine._slots.runner.run = None  # not callable: a run raises
         failed = session.ask(points=every[40:])
         assert failed.keys() == {"error", "state"}
     assert eventually(lambda: reader.app.state.models[MODEL].engine.ready)

@@ -10,7 +10,8 @@ import pytest
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import best_path
 from service.artifact import load_artifact
-from service.engine.runtime import Runtime, ScanRunner
+from service.engine.runners import ScanRunner
+from service.engine.runtime import Runtime
 from service.ink.inkml import to_inkml
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 

@@ -1,0 +1,59 @@
+"""The folders of the artifacts folder, and what each of them gave."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from service.models import ServedModel
+
+State = Literal["ready", "loading", "failed", "unloaded"]
+Look = frozenset[tuple[str, int, int, int, int]]
+
+
+@dataclass(slots=True)
+class Place:
+    """A folder, the model it gave, and why what it holds now is not served, if it is not.
+
+    `name` is that of the model, or of the folder as long as it gave none. `seen` is what the folder
+    looked like when it was read last, `rivalled` the name that its model could not have.
+    """
+
+    folder: Path
+    name: str
+    seen: Look = frozenset()
+    model: ServedModel | None = None
+    refused: str | None = None
+    rivalled: str | None = None
+    unloaded: bool = False
+
+    @property
+    def problem(self) -> str | None:
+        """Why it is not served, or not as the folder has it now."""
+        return self.refused or (self.model.problem if self.model else None)
+
+    @property
+    def state(self) -> State:
+        """`loading` until it has proved itself for the first time."""
+        if self.model is not None and self.model.engine.ready:
+            return "ready"
+        if self.unloaded:
+            return "unloaded"
+        return "failed" if self.problem else "loading"
+
+    def health(self) -> dict[str, Any]:
+        """The entry of `/health`."""
+        facts = {"ready": self.state == "ready", "state": self.state, "failed": self.problem}
+        return facts | ({} if self.model is None else self.model.health())
+
+
+def look_at(folder: Path) -> Look:
+    """What changes when a file does, even if its size and time do not."""
+    files = set()
+    with suppress(OSError):  # something has just gone: the next look tells
+        for entry in os.scandir(folder):
+            facts = entry.stat()
+            times = facts.st_mtime_ns, facts.st_ctime_ns
+            files.add((entry.name, facts.st_ino, facts.st_size, *times))
+    return frozenset(files)

@@ -1,0 +1,29 @@
+"""How training uses the machine it runs on."""
+
+import ctypes
+
+import torch
+
+_M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
+
+
+def use_fast_float32() -> None:
+    """Let CPU matrix products take oneDNN's float32 kernels: 2.3 times MKL's speed on an AMD CPU.
+
+    PyTorch reaches them only under a setting that allows bfloat16. Where the CPU has AMX that
+    would really mean bfloat16, so there the default stays.
+    """
+    if not torch.cpu.get_capabilities().get("amx_tile", False):
+        torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of freed tensors for the next ones.
+
+    An update allocates the same blocks of tens of megabytes each time; mapped anew they are zeroed
+    page by page by the kernel. Does nothing where the library is not glibc.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_M_MMAP_MAX, 0)
+        mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
