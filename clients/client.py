@@ -29,6 +29,8 @@ from clients.errors import check, is_temporary
 
 _BACKOFF = wait_random_exponential(multiplier=0.1, max=10)
 _LONGEST_PAUSE_S = 60.0
+# The service closes a connection after 5 s without a request, whatever is on its way just then.
+_KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
 # A proxy of the environment has another machine of that name.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 
@@ -48,7 +50,9 @@ class Client:
         self._free_at_s = dict.fromkeys(urls, 0.0)
         self._patience_s = patience_s
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
-        self._http = httpx.Client(headers=headers, timeout=timeout_s, mounts=_NO_PROXY)
+        self._http = httpx.Client(
+            headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
+        )
 
     def __enter__(self) -> Self:
         return self

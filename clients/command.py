@@ -18,6 +18,27 @@ from rich.progress import Progress
 
 from clients.client import Client
 from clients.errors import Refused
+from clients.options import (
+    FILE,
+    FORMATS,
+    HERE,
+    BestOf,
+    Key,
+    Model,
+    Patience,
+    Seed,
+    Sheet,
+    Style,
+    Thinning,
+    Transparent,
+    Url,
+    Wander,
+    format_of,
+    kept,
+    parsed,
+    piped,
+    require_place,
+)
 from clients.page import Page
 from clients.watch import Watch
 
@@ -26,79 +47,6 @@ main = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-
-def _json(option: str, text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError as error:
-        raise typer.BadParameter(f"{option} is no JSON: {error}") from error
-
-
-def _sheet(page: str) -> str | dict[str, float]:
-    """A size by its name, or as it is asked for in mm."""
-    if "x" not in page:
-        return page
-    try:
-        width, height = map(float, page.split("x"))
-    except ValueError as error:
-        raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
-    return {"width": width, "height": height}
-
-
-def _hand(style: str) -> Any:
-    """A hand by its name or token, or the strokes and their text that are in a file."""
-    try:
-        content = Path(style).read_text()
-    except (OSError, ValueError):  # none, or its name is too long for one, as that of a token
-        return style
-    return _json("--style", content)
-
-
-Url = Annotated[
-    str,
-    typer.Option(envvar="EVENKEEL_URL", help="where it is; several replicas are parted by commas"),
-]
-Key = Annotated[
-    str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", show_envvar=True, help="a key")
-]
-Patience = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
-]
-Model = Annotated[
-    str | None, typer.Option("--model", "-m", help="its name; the first that can do it if left out")
-]
-Seed = Annotated[int | None, typer.Option(help="the same seed gives the same answer")]
-Style = Annotated[
-    Any,
-    typer.Option(
-        parser=_hand,
-        metavar="TEXT",
-        help="a stored hand, or a JSON file with strokes and their text",
-    ),
-]
-BestOf = Annotated[
-    int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
-]
-Thinning = Annotated[
-    float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
-]
-Wander = Annotated[float | None, typer.Option(help="of the baseline, in line heights, 0 to 0.2")]
-Sheet = Annotated[
-    Any,
-    typer.Option(
-        parser=_sheet, metavar="TEXT", help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm"
-    ),
-]
-Transparent = Annotated[bool, typer.Option("--transparent", help="a PNG without ground")]
-_File = {"exists": True, "dir_okay": False}
-_HERE = "http://127.0.0.1:8000"
-# The longest ending that fits is the format.
-_FORMATS = {
-    ".svg": "svg", ".png": "png", ".pdf": "pdf", ".inkml": "inkml", ".json": "json",
-    ".plotter.svg": "plotter-svg", ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode",
-    ".nc": "gcode",
-}  # fmt: skip
 
 
 @main.command()
@@ -119,24 +67,24 @@ def complete(
     seed: Seed = None,
     echo: Annotated[bool, typer.Option("--echo", help="begin with the prompt")] = False,
     state_in: Annotated[
-        Path | None, typer.Option(help="go on from the moment in a file", **_File)
+        Path | None, typer.Option(help="go on from the moment in a file", **FILE)
     ] = None,
     state_out: Annotated[
         Path | None, typer.Option(help="keep the moment it ends at", dir_okay=False)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="write the events, one a line")] = False,
-    url: Url = _HERE,
+    url: Url = HERE,
     api_key: Key = None,
     patience: Patience = 10,
 ) -> None:
     """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
-    _require_place(state_out)
+    require_place(state_out)
     if prompt == "-" or (prompt is None and state_in is None and not sys.stdin.isatty()):
-        prompt = _piped()
+        prompt = piped()
     options = {
         "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "seed": seed,
-        "logit_bias": None if logit_bias is None else _json("--logit-bias", logit_bias),
-        "stop": stop, "state": None if state_in is None else _kept(state_in),
+        "logit_bias": None if logit_bias is None else parsed("--logit-bias", logit_bias),
+        "stop": stop, "state": None if state_in is None else kept(state_in),
     }  # fmt: skip
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
@@ -157,7 +105,7 @@ def write(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(_FORMATS)}"),
+        typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(FORMATS)}"),
     ],
     text: Annotated[str, typer.Argument(help="what to write; - reads standard input")] = "-",
     model: Model = None,
@@ -175,7 +123,7 @@ def write(
     paper: Annotated[str | None, typer.Option(help="plain, ruled or squared")] = None,
     transparent: Transparent = False,
     color: Annotated[str | None, typer.Option(help="#rgb or #rrggbb")] = None,
-    url: Url = _HERE,
+    url: Url = HERE,
     api_key: Key = None,
     patience: Patience = 10,
 ) -> None:
@@ -183,7 +131,7 @@ def write(
     # All other options are fields of the request, by their names.
     own = {"out", "text", "transparent", "url", "api_key", "patience"}
     asked = {n: v for n, v in context.params.items() if n not in own and v is not None}
-    asked |= {"text": _piped() if text == "-" else text, "format": _format_of(out)}
+    asked |= {"text": piped() if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}
     with _asking(url, api_key, patience) as client:
         ink = _written(client, asked)
@@ -196,7 +144,7 @@ def write(
 @main.command()
 def models(
     as_json: Annotated[bool, typer.Option("--json", help="all that is known of them")] = False,
-    url: Url = _HERE,
+    url: Url = HERE,
     api_key: Key = None,
 ) -> None:
     """List the models, and whether they have proved themselves there."""
@@ -213,7 +161,7 @@ def models(
 @main.command()
 def attest(
     names: Annotated[list[str] | None, typer.Argument(help="all models if left out")] = None,
-    url: Url = _HERE,
+    url: Url = HERE,
     api_key: Key = None,
 ) -> None:
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
@@ -232,7 +180,7 @@ def watch(
         int | None, typer.Option(min=1, help="rounds of probes; else on and on")
     ] = None,
     every: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="between rounds")] = 1,
-    url: Url = _HERE,
+    url: Url = HERE,
     api_key: Key = None,
 ) -> None:
     """Watch latency live, by probing each model; Ctrl-C ends. Exits 1 if the last probes failed."""
@@ -260,21 +208,6 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(str(error), 2)
 
 
-def _require_place(file: Path | None) -> None:
-    """What is written there comes at the end, and would be lost."""
-    if file is not None and not file.parent.is_dir():
-        raise typer.BadParameter(f"{file} cannot be written: there is no folder {file.parent}")
-
-
-def _format_of(out: Path) -> str:
-    """The format that the longest ending of a file's name stands for."""
-    _require_place(out)
-    endings = [ending for ending in _FORMATS if out.name.lower().endswith(ending)]
-    if not endings:
-        raise typer.BadParameter(f"{out.name} ends in none of {', '.join(_FORMATS)}")
-    return _FORMATS[max(endings, key=len)]
-
-
 def _written(client: Client, asked: dict[str, Any]) -> Page:
     """The page that was asked for, once all of it has come; how far it is is shown meanwhile."""
     console, ink = Console(stderr=True), Page(asked["format"])
@@ -284,22 +217,6 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
             ink.add(event)
             bar.update(task, total=ink.characters, completed=ink.written)
     return ink
-
-
-def _piped() -> str:
-    """Standard input as it is, line ends too."""
-    try:
-        return sys.stdin.buffer.read().decode()
-    except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"standard input is no UTF-8: {error}") from error
-
-
-def _kept(state: Path) -> str:
-    """A token in a file, as whoever put it there ended the line."""
-    try:
-        return state.read_text().strip()
-    except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"--state-in {state} is no token: {error}") from error
 
 
 def _fail(message: str, status: int = 1) -> None:

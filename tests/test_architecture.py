@@ -38,7 +38,6 @@ _KINDS = {"text": "language", "ink": "handwriting", "reader": "reader"}
 _BUILT_ON = {"reader": "ink"}
 _REGISTRIES = {"kinds.py", "manifests.py"}
 _OF_NO_KIND = {"cells", "norms", "stack", "quantized", "recurrence", "generation"}
-_LONGEST_FILE = 400
 _TEXT_SUFFIXES = {".py", ".md", ".toml", ".txt", ".yml", ".yaml", ".html", ".js", ".css", ".sh", ""}
 _NOT_OURS = {".git", ".venv", "runs", "data", "artifacts", "build", "dist", "__pycache__"}
 
@@ -148,7 +147,8 @@ def test_a_kind_may_name_itself() -> None:
 
 def test_no_file_is_too_long() -> None:
     lines = {_name(p): len(p.read_text().splitlines()) for p in _python_files(*_HOUSE, "tests")}
-    assert {name: count for name, count in lines.items() if count > _LONGEST_FILE} == {}
+    most = {name: 400 if name.startswith("tests") else 350 for name in lines}
+    assert {name: count for name, count in lines.items() if count > most[name]} == {}
 
 
 def test_every_file_opens_by_saying_what_it_is() -> None:

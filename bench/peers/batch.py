@@ -20,7 +20,7 @@ from contract.noise import UniformStream
 from export.convert import read_artifact
 from export.parity.served import ServedGraph
 from service.settings import Settings
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 
 # Where `bench.peers.launch` wants a peer, and of which artifact.
 PORT = int(os.environ.get("PEER_PORT", "8001"))

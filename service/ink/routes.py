@@ -17,8 +17,9 @@ from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
 from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
 from service.ink.drawing import draw, in_event
+from service.ink.making import make_page
 from service.ink.model import InkModel
-from service.ink.page import Page, Portion, make_page
+from service.ink.page import Page, Portion
 from service.ink.schemas import HandwritingRequest
 
 router = APIRouter(tags=["handwriting"])

@@ -15,9 +15,9 @@ from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
 from service.ink.best import Judge, only_judge
 from service.ink.described import Made, StoredList
+from service.ink.making import make_page
 from service.ink.measure import Measures
 from service.ink.model import InkModel
-from service.ink.page import make_page
 from service.ink.schemas import HandwritingRequest, StyleRequest
 
 router = APIRouter(tags=["handwriting"])

@@ -11,8 +11,9 @@ from service.errors import InvalidRequest
 from service.http.fields import WHOLE, RequestBody, Seed
 from service.online import MOST_STEPS, Online
 from service.state import Edge, Moment, StatePolicy
-from service.text.completion import Sampling, TextEdge
+from service.text.completion import TextEdge
 from service.text.model import TextModel, start
+from service.text.sampling import Sampling
 
 _Byte = Annotated[int, Field(ge=0, le=255)]
 

@@ -14,7 +14,7 @@ from service.http.fields import (
     at_most,
     check_unicode,
 )
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 
 Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MAX_TOKENS = 16  # where a request does not say

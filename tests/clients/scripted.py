@@ -10,7 +10,10 @@ from typing import Any
 
 _SAID = "naïve 🦉"
 _LINES, _POINTS = 3, 5
-_HEAD = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
+_HEAD = (
+    "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n"
+    "transfer-encoding: chunked\r\n\r\n"
+)
 
 
 class Scripted:
@@ -100,7 +103,7 @@ def streamed(events: list[Any]) -> bytes:
 def refusal(status: int, retry_after: str = "", kind: str = "server_error") -> bytes:
     """An error with OpenAI's body."""
     content = json.dumps({"error": {"message": f"told {status}", "type": kind}})
-    head = f"HTTP/1.1 {status} No\r\ncontent-length: {len(content)}\r\n"
+    head = f"HTTP/1.1 {status} No\r\nconnection: close\r\ncontent-length: {len(content)}\r\n"
     head += f"retry-after: {retry_after}\r\n" if retry_after else ""
     return f"{head}\r\n{content}".encode()
 

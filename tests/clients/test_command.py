@@ -231,7 +231,8 @@ def test_a_model_that_does_not_agree_is_a_failure(service: Scripted) -> None:
 
 def _json(content: Any) -> bytes:
     body = json.dumps(content).encode()
-    return b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n%b" % (len(body), body)
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    return head % len(body) + body
 
 
 def test_latency_is_watched(url: str) -> None:

@@ -20,7 +20,8 @@ from service.engine.pace import Pace
 from service.engine.runners import Runner
 from service.metrics import Metrics
 from service.state import Moment
-from service.text.completion import Completion, CompletionSpec, Sampling, TextEdge, TextPiece
+from service.text.completion import Completion, CompletionSpec, TextEdge, TextPiece
+from service.text.sampling import Sampling
 
 SEED = 11
 _PATIENCE_S = 20.0

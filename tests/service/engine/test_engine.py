@@ -6,7 +6,7 @@ import pytest
 
 from service.engine.runners import Runner
 from service.errors import NotReady, Overloaded
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, Run, ScriptedRunner, engine, made_engine
 from tests.service.serving import eventually
 

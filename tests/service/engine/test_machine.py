@@ -18,7 +18,7 @@ from contract.noise import UniformStream
 from service.engine import terms
 from service.engine.given import GivenSteps
 from service.errors import DeadlineExceeded, EngineFault, NotReady, Overloaded
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import (
     SEED,
     Call,

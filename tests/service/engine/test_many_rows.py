@@ -17,7 +17,7 @@ from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import Runner, make_runner
 from service.engine.runtime import choose_runtime
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import eventually, settings
 

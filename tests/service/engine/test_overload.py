@@ -13,7 +13,8 @@ from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, Overloaded
 from service.state import Moment
-from service.text.completion import Sampling, TextEdge
+from service.text.completion import TextEdge
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import (
     SEED,
     Call,

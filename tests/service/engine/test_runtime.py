@@ -12,7 +12,7 @@ from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine.runners import Runner, make_runner
 from service.engine.runtime import Runtime, choose_runtime
-from service.text.completion import Sampling
+from service.text.sampling import Sampling
 from tests.service.serving import settings
 
 _STEPS = 40

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from service.errors import NotReady
-from service.text.completion import Sampling, byte_logprobs
+from service.text.completion import byte_logprobs
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, complete
 
 _SCRIPT = "The naïve 🦊 paid €5, END of it: EEND, ENDEND.".encode()

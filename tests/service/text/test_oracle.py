@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from contract.noise import UniformStream
 from service.state import Moment
-from service.text.completion import Completion, CompletionSpec, Sampling, TextEdge
+from service.text.completion import Completion, CompletionSpec, TextEdge
 from service.text.online import OnlineText
+from service.text.sampling import Sampling
 from tests.service.serving import Service
 
 Array = NDArray[np.float64]

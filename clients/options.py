@@ -1,0 +1,113 @@
+"""What the verbs of `evenkeel` take, and what they make of it."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def parsed(option: str, text: str) -> Any:
+    """What is said in JSON."""
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"{option} is no JSON: {error}") from error
+
+
+def _sheet(page: str) -> str | dict[str, float]:
+    """A size by its name, or as it is asked for in mm."""
+    if "x" not in page:
+        return page
+    try:
+        width, height = map(float, page.split("x"))
+    except ValueError as error:
+        raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
+    return {"width": width, "height": height}
+
+
+def _hand(style: str) -> Any:
+    """A hand by its name or token, or the strokes and their text that are in a file."""
+    try:
+        content = Path(style).read_text()
+    except (OSError, ValueError):  # none, or its name is too long for one, as that of a token
+        return style
+    return parsed("--style", content)
+
+
+Url = Annotated[
+    str,
+    typer.Option(envvar="EVENKEEL_URL", help="where it is; several replicas are parted by commas"),
+]
+Key = Annotated[
+    str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", show_envvar=True, help="a key")
+]
+Patience = Annotated[
+    float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
+]
+Model = Annotated[
+    str | None, typer.Option("--model", "-m", help="its name; the first that can do it if left out")
+]
+Seed = Annotated[int | None, typer.Option(help="the same seed gives the same answer")]
+Style = Annotated[
+    Any,
+    typer.Option(
+        parser=_hand,
+        metavar="TEXT",
+        help="a stored hand, or a JSON file with strokes and their text",
+    ),
+]
+BestOf = Annotated[
+    int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
+]
+Thinning = Annotated[
+    float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
+]
+Wander = Annotated[float | None, typer.Option(help="of the baseline, in line heights, 0 to 0.2")]
+Sheet = Annotated[
+    Any,
+    typer.Option(
+        parser=_sheet, metavar="TEXT", help="sheets of a4, a5, letter or WIDTHxHEIGHT in mm"
+    ),
+]
+Transparent = Annotated[bool, typer.Option("--transparent", help="a PNG without ground")]
+FILE = {"exists": True, "dir_okay": False}
+HERE = "http://127.0.0.1:8000"
+# The longest ending that fits is the format.
+FORMATS = {
+    ".svg": "svg", ".png": "png", ".pdf": "pdf", ".inkml": "inkml", ".json": "json",
+    ".plotter.svg": "plotter-svg", ".hpgl": "hpgl", ".plt": "hpgl", ".gcode": "gcode",
+    ".nc": "gcode",
+}  # fmt: skip
+
+
+def require_place(file: Path | None) -> None:
+    """What is written there comes at the end, and would be lost."""
+    if file is not None and not file.parent.is_dir():
+        raise typer.BadParameter(f"{file} cannot be written: there is no folder {file.parent}")
+
+
+def format_of(out: Path) -> str:
+    """The format that the longest ending of a file's name stands for."""
+    require_place(out)
+    endings = [ending for ending in FORMATS if out.name.lower().endswith(ending)]
+    if not endings:
+        raise typer.BadParameter(f"{out.name} ends in none of {', '.join(FORMATS)}")
+    return FORMATS[max(endings, key=len)]
+
+
+def piped() -> str:
+    """Standard input as it is, line ends too."""
+    try:
+        return sys.stdin.buffer.read().decode()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"standard input is no UTF-8: {error}") from error
+
+
+def kept(state: Path) -> str:
+    """A token in a file, as whoever put it there ended the line."""
+    try:
+        return state.read_text().strip()
+    except UnicodeDecodeError as error:
+        raise typer.BadParameter(f"--state-in {state} is no token: {error}") from error
