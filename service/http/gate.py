@@ -5,6 +5,7 @@ reads.
 import asyncio
 import math
 import resource
+import select
 from collections import Counter
 from collections.abc import Callable
 
@@ -17,6 +18,7 @@ _RESERVE = 16
 # Listening socket, event loop, log, artifacts: some 30 while serving, more while models change.
 _OTHER_FILES = 64
 _LOOK_EVERY_S = 0.1
+_LEFT = getattr(select, "POLLRDHUP", 0)  # beside errors, which are told anyway
 # Of what waits to be read, as much has to leave in `request_timeout_s`.
 _LEAST_READ_BYTES = 32 * 1024
 
@@ -85,8 +87,16 @@ def _files() -> float:
     return math.inf if soft == resource.RLIM_INFINITY else soft
 
 
+def _has_left(transport: asyncio.Transport) -> bool:
+    """Whether the other end is closed, whatever of it is still to be read."""
+    poll = select.poll()
+    poll.register(transport.get_extra_info("socket").fileno(), _LEFT)
+    return bool(poll.poll(0))
+
+
 class Watched(asyncio.Protocol):
-    """A connection that is ended when nobody reads what was written to it."""
+    """A connection that is ended when nobody reads what was written to it, or its client has left
+    while it is not read from."""
 
     gate: Gate
     transport: asyncio.Transport
@@ -108,6 +118,8 @@ class Watched(asyncio.Protocol):
 
     def look(self, now_s: float) -> None:
         """End it if it is due."""
+        if not self.transport.is_reading() and _has_left(self.transport):
+            self.transport.abort()
         if not (self._blocked or self.transport.is_closing()):
             return
         unsent = self.transport.get_write_buffer_size()

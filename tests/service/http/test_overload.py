@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
-from socket import SO_LINGER, SOL_SOCKET
+from socket import SHUT_RDWR, SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import httpx
@@ -170,8 +170,9 @@ def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -
             assert answer.text.count('"finish_reason"') == 6
 
 
+@pytest.mark.parametrize("unread", [0, 2])
 def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
-    artifacts: Path,
+    artifacts: Path, unread: int
 ) -> None:
     with listening(settings(artifacts)) as (url, app):
         service = Service(app, client=None)
@@ -181,8 +182,13 @@ def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
                 socket.recv(timeout=20)
                 socket.send(json.dumps({"write": 4096}))
                 assert eventually(lambda: service.metric("requests_running") == 1)
-                linger = struct.pack("ii", 1, 0)  # a reset
-                socket.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
+                for _ in range(unread):
+                    socket.send(json.dumps({"write": 1}))
+                if unread:  # what comes behind them is not read either
+                    socket.socket.shutdown(SHUT_RDWR)
+                else:
+                    linger = struct.pack("ii", 1, 0)  # a reset
+                    socket.socket.setsockopt(SOL_SOCKET, SO_LINGER, linger)
                 socket.socket.close()
             assert eventually(lambda: service.metric("requests_running") == 0)
         assert service.metric("steps_total") < 3000
