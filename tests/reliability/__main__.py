@@ -39,6 +39,10 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("overload", help="0.5 to 3 times what the service can do")
     verb.add_argument("--seconds", type=float, default=20.0, help="of each load [20]")
     verb.add_argument("--capacity-seconds", type=float, default=15.0, help="to find it [15]")
+    verb.add_argument("--parts", nargs="+", choices=overload.PARTS, default=[*overload.PARTS],
+                      help="text, text beside ink, one caller beside another [all]")  # fmt: skip
+    verb.add_argument("--shares", nargs="+", type=float, default=overload.SHARES, metavar="SHARE",
+                      help="of the capacity [0.5 1 2 3]")  # fmt: skip
     verb = verbs.add_parser("aborts", help="clients that leave")
     verb.add_argument("--clients", type=int, default=10_000, help="how many [10000]")
     verb = verbs.add_parser("soak", help="70%% of what it can do, for long")
@@ -58,7 +62,13 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
     with tempfile.TemporaryFile("w+") as said:
         with launch(SERVICE, errors=said) as service:
             if options.verb == "overload":
-                yield from overload.measure(service, options.seconds, options.capacity_seconds)
+                yield from overload.measure(
+                    service,
+                    options.seconds,
+                    options.capacity_seconds,
+                    options.shares,
+                    options.parts,
+                )
             elif options.verb == "aborts":
                 yield from aborts.measure(service, options.clients)
             else:

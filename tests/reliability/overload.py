@@ -8,7 +8,7 @@ import asyncio
 import gc
 import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -22,6 +22,7 @@ from tests.reliability.record import Found
 from tests.reliability.work import INK, REFUSED, TEXT, Reply, Work, ask, connect
 
 SHARES = (0.5, 1.0, 2.0, 3.0)
+PARTS = {"overload": (TEXT,), "beside": (TEXT, INK), "callers": ()}
 GOOD_WHOLE_S = 2.0
 _WARM_UP = 0.1  # of the time
 _GREEDY, _OTHER = 200, "127.0.0.2"
@@ -67,31 +68,37 @@ class CallerRow:
 
 
 def measure(
-    service: Target, seconds: float, capacity_s: float = 15.0, shares: Sequence[float] = SHARES
-) -> Iterator[Found]:
+    service: Target, seconds: float, capacity_s: float = 15.0, shares: Sequence[float] = SHARES,
+    parts: Collection[str] = tuple(PARTS),
+) -> Iterator[Found]:  # fmt: skip
     """Each share of the capacity for so long, of text and of text beside ink; one caller beside
-    another."""
+    another; or some of these parts."""
     gc.disable()  # thousands of replies are kept: looking at them all made the driver 59 ms late
     try:
-        yield from _measure(service.url(""), seconds, capacity_s, shares)
+        yield from _measure(service.url(""), seconds, capacity_s, shares, parts)
     finally:
         gc.enable()
 
 
 def _measure(
-    url: str, seconds: float, capacity_s: float, shares: Sequence[float]
+    url: str, seconds: float, capacity_s: float, shares: Sequence[float], parts: Collection[str]
 ) -> Iterator[Found]:
-    rows: dict[str, list[OfferRow]] = {"overload": [], "beside": []}
-    for table, works in (("overload", [TEXT]), ("beside", [TEXT, INK])):
+    rows: dict[str, list[OfferRow]] = {part: [] for part in PARTS}
+    for table, works in PARTS.items():
+        if table not in parts or not works:
+            continue
         capacity = uvloop.run(capacity_per_s(url, works, capacity_s))
         yield "capacity", {f"{work.name}_per_s": round(c, 2) for work, c in capacity.items()}
         for share in shares:
             found = uvloop.run(_offer(url, capacity, share, seconds))
             rows[table] += found
             yield from ((table, row) for row in found)
+    if "callers" not in parts:
+        return
     callers = [uvloop.run(_one_caller(url, beside, seconds)) for beside in (0, _GREEDY)]
     yield from (("callers", row) for row in callers)
-    yield from goals(rows["overload"], callers[-1])
+    if rows["overload"]:
+        yield from goals(rows["overload"], callers[-1])
 
 
 def goals(rows: Sequence[OfferRow], beside: CallerRow) -> Iterator[Goal]:

@@ -17,7 +17,7 @@ _LIMIT: dict[str, Any] = {"color": "0.6", "linestyle": (0, (4, 2)), "linewidth":
 
 def plot_overload(tables: Tables, image: Path) -> None:
     """Answers a second, and times at p99, over how much was offered."""
-    rows = tables["overload"]
+    rows = tables.get("overload") or tables.get("beside", ())
     shares = [row["times_capacity"] for row in rows]
     figure, (rates, times) = _figure(2)
     for column, label, colour in (
