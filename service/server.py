@@ -78,9 +78,7 @@ class Server(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         delay_s = self._settings.shutdown_delay_s
         if self._told_s is not None and time.monotonic() - self._told_s >= delay_s:
-            self._sessions.end()  # uvicorn would close their sockets without a word
-            too_late = time.monotonic() - self._told_s >= delay_s + _LAST_WORDS_S
-            self.should_exit = self.should_exit or too_late or not len(self._sessions)
+            self.should_exit = True
         return await super().on_tick(counter)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -88,6 +86,7 @@ class Server(uvicorn.Server):
         self._watching = asyncio.create_task(self._gate.watch())
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._sessions.end()
         ending = asyncio.create_task(self._end_jobs())
         try:
             await super().shutdown(sockets)

@@ -177,6 +177,11 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.transport.write(_written(error))
             self.transport.close()
 
+    def shutdown(self) -> None:
+        # A session closes its socket by itself, once it has said where it stands.
+        if not self.handshake_complete or self.close_sent:
+            super().shutdown()
+
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         # A session that answers does not listen meanwhile.

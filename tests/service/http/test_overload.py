@@ -6,13 +6,14 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from socket import SHUT_RDWR, SO_LINGER, SOL_SOCKET
 from typing import Any
 
 import httpx
 import pytest
+from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from tests.service.serving import Service, eventually, listening, running, settings
@@ -192,6 +193,29 @@ def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
                 socket.socket.close()
             assert eventually(lambda: service.metric("requests_running") == 0)
         assert service.metric("steps_total") < 3000
+
+
+@pytest.mark.parametrize("drain_s", [20, 1])
+def test_a_session_that_answers_when_the_service_ends_says_where_it_stands(
+    artifacts: Path, drain_s: int
+) -> None:
+    with ExitStack() as open_still:
+        with listening(settings(artifacts, drain_timeout_s=drain_s)) as (url, app):
+            service = Service(app, client=None)
+            socket = open_still.enter_context(connect(f"{url.replace('http', 'ws')}/v1/online"))
+            socket.send(json.dumps({"model": "letters"}))
+            socket.recv(timeout=20)
+            open_still.enter_context(_slow(service, run_s=0.015))
+            socket.send(json.dumps({"write": 4096}))  # some two seconds
+            assert eventually(lambda: service.metric("requests_running") == 1)
+        said = []
+        with suppress(ConnectionClosed):
+            while True:
+                said.append(json.loads(socket.recv(timeout=20)))
+        assert socket.close_code == 1012
+    *answers, last = said
+    assert last.keys() == ({"closing", "state"} if drain_s > 2 else {"error", "state"})
+    assert [len(answer["bytes"]) for answer in answers] == [4096] * (drain_s > 2)
 
 
 _OWN = {"strokes": [[[5 * i, 20 * (i % 2)] for i in range(600)]], "text": 5 * "keel "}
