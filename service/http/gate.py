@@ -118,7 +118,8 @@ class Watched(asyncio.Protocol):
 
     def look(self, now_s: float) -> None:
         """End it if it is due."""
-        if not self.transport.is_reading() and _has_left(self.transport):
+        closing = self.transport.is_closing()
+        if not closing and not self.transport.is_reading() and _has_left(self.transport):
             self.transport.abort()
         if not (self._blocked or self.transport.is_closing()):
             return
