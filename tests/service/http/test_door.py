@@ -176,6 +176,7 @@ _TEXTS = st.text(max_size=8)
 _PROMPTS = _TEXTS | st.lists(_TEXTS, max_size=3) | st.lists(st.integers(0, 255), max_size=8)
 
 
+@example({"model": "letters", "prompt": "It rained", "max_tokens": 3})
 @given(
     st.fixed_dictionaries(
         {"model": st.just("letters")},
