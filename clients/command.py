@@ -9,7 +9,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, TextIO
 
 import httpx
 import typer
@@ -79,7 +79,7 @@ def complete(
 ) -> None:
     """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
     require_place(state_out)
-    if prompt == "-" or (prompt is None and state_in is None and not sys.stdin.isatty()):
+    if prompt == "-" or (prompt is None and state_in is None and not _is_terminal(sys.stdin)):
         prompt = piped()
     options = {
         "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "seed": seed,
@@ -96,7 +96,7 @@ def complete(
             typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
             if state_out is not None and "state" in choice:
                 state_out.write_text(choice["state"])
-    if sys.stdout.isatty() and not as_json:
+    if _is_terminal(sys.stdout) and not as_json:
         typer.echo()
 
 
@@ -150,12 +150,13 @@ def models(
     """List the models, and whether they have proved themselves there."""
     with _asking(url, api_key) as client:
         listed = client.ask("GET", "/v1/models").json()["data"]
-    if as_json:
-        typer.echo(json.dumps(listed, indent=2))
-        return
-    for model in listed:
-        kind, parameters = model["kind"], f"{model['parameters']:,} parameters"
-        typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {_told(model['attestation'])}")
+        if as_json:
+            typer.echo(json.dumps(listed, indent=2))
+            return
+        for model in listed:
+            kind, parameters = model["kind"], f"{model['parameters']:,} parameters"
+            told = _told(model["attestation"])
+            typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {told}")
 
 
 @main.command()
@@ -217,6 +218,11 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
             ink.add(event)
             bar.update(task, total=ink.characters, completed=ink.written)
     return ink
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    """Python has None for one that is closed."""
+    return stream is not None and stream.isatty()
 
 
 def _fail(message: str, status: int = 1) -> None:

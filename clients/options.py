@@ -98,7 +98,9 @@ def format_of(out: Path) -> str:
 
 
 def piped() -> str:
-    """Standard input as it is, line ends too."""
+    """Standard input as it is, line ends too; of one that is closed nothing."""
+    if sys.stdin is None:
+        return ""
     try:
         return sys.stdin.buffer.read().decode()
     except UnicodeDecodeError as error:

@@ -1,10 +1,17 @@
 """`python -m service`: serve every model in the artifacts folder. Settings are environment
 variables; `python -m service --help` lists them. `python -m service keys new NAME` makes an API
 key."""
+# ruff: noqa: E402
 
 import argparse
+import signal
 import sys
 from pathlib import Path
+
+# Before anything takes its time to load: process 1 of a container would not hear of them at all.
+for _number in (signal.SIGTERM, signal.SIGINT):
+    signal.signal(_number, lambda *_: sys.exit(0))
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 from pydantic import ValidationError
 

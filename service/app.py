@@ -21,7 +21,7 @@ from service.http.door import Door
 from service.http.errors import handle_errors
 from service.http.guard import POLICY, Guard, hosts_of, is_loopback
 from service.http.keys import Keys
-from service.http.limits import BodyLimit
+from service.http.limits import Bodies, BodyLimit
 from service.http.record import Recorder
 from service.kinds import KINDS
 from service.memory import keep_large_apart, settle
@@ -70,6 +70,7 @@ def create_app(settings: Settings) -> FastAPI:
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
     aside = app.state.aside = Aside()
+    app.state.bodies = Bodies()
     sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
     models.on_leaving = sessions.leave
     _add_routes(app)
@@ -110,7 +111,10 @@ def _add_guards(app: FastAPI, settings: Settings) -> None:
     """What stands before the routes; the last is asked first."""
     app.add_middleware(Door, models=app.state.models, kinds=KINDS)
     app.add_middleware(
-        BodyLimit, max_body_bytes=settings.max_body_bytes, timeout_s=settings.request_timeout_s
+        BodyLimit,
+        max_body_bytes=settings.max_body_bytes,
+        timeout_s=settings.request_timeout_s,
+        bodies=app.state.bodies,
     )
     keys = Keys(settings.keys) if settings.keys else None
     app.add_middleware(

@@ -20,6 +20,7 @@ from service.catalogue import Models
 from service.http.aside import Aside
 from service.http.connections import HttpConnection, WebSocketConnection
 from service.http.gate import Gate, allow_files
+from service.http.limits import Bodies
 from service.http.online import Sessions
 from service.settings import Settings
 from service.watch import Watch
@@ -60,6 +61,7 @@ class Server(uvicorn.Server):
         self._watch: Watch = app.state.watch
         self._sessions: Sessions = app.state.sessions
         self._aside: Aside = app.state.aside
+        self._bodies: Bodies = app.state.bodies
         self._settings = settings
         self._told_s: float | None = None
 
@@ -87,14 +89,17 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._sessions.end()
+        self._bodies.end()
         ending = asyncio.create_task(self._end_jobs())
         try:
             await super().shutdown(sockets)
         finally:
             ending.cancel()
             self._watching.cancel()
-        if self.force_exit:  # uvicorn would leave the application as it stands
+        if self.force_exit:  # uvicorn would leave the application, and who waits, as they stand
             await self.lifespan.shutdown()
+            if tasks := self.server_state.tasks:
+                await asyncio.wait(tasks, timeout=_LAST_WORDS_S)
 
     async def _end_jobs(self) -> None:
         await asyncio.sleep(self._settings.drain_timeout_s)

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 from service.errors import (
     BodyTooLarge,
     InvalidRequest,
+    NotReady,
     RequestTimeout,
     ServiceError,
     Unauthorized,
@@ -112,7 +113,7 @@ def _is_json(request: Request) -> bool:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    kinds = {kind.status: kind for kind in (BodyTooLarge, RequestTimeout)}
+    kinds = {kind.status: kind for kind in (BodyTooLarge, RequestTimeout, NotReady)}
     wrapped = kinds.get(error.status_code, InvalidRequest)(str(error.detail))
     wrapped.status = error.status_code
     answer = await _service_error(request, wrapped)

@@ -1,23 +1,43 @@
 """What a request's body may not exceed, in size and in time, refused while it arrives."""
 
 import asyncio
+from contextlib import suppress
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooLarge, RequestTimeout
+from service.errors import BodyTooLarge, NotReady, RequestTimeout
 from service.http.errors import refuse
 
 _MOST_DIGITS = 20  # of a length that is one
+_LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
+
+
+class Bodies:
+    """Those that are waited for."""
+
+    def __init__(self) -> None:
+        self.ended = False
+        self.waits: set[asyncio.Timeout] = set()
+
+    def end(self) -> None:
+        """What has not arrived in a moment is waited for no more: it would hold the stop."""
+        self.ended = True
+        last_s = asyncio.get_running_loop().time() + _LAST_BYTES_S
+        for wait in self.waits:
+            due_s = wait.when()
+            with suppress(RuntimeError):  # it is over just now
+                wait.reschedule(last_s if due_s is None else min(due_s, last_s))
 
 
 class BodyLimit:
     """Refuses a body over the limit, by its declared length or while it arrives, and one that has
     not arrived `timeout_s` after it was asked for."""
 
-    def __init__(self, app: ASGIApp, max_body_bytes: int, timeout_s: float) -> None:
+    def __init__(self, app: ASGIApp, max_body_bytes: int, timeout_s: float, bodies: Bodies) -> None:
         self._app = app
         self._limit, self._timeout_s = max_body_bytes, timeout_s
+        self._bodies = bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -37,10 +57,17 @@ class BodyLimit:
             nonlocal seen, whole
             if whole:  # what comes now is the end of the connection
                 return await receive()
+            waits = self._bodies.waits
             try:
-                async with asyncio.timeout_at(due_s):
-                    message = await receive()
+                async with asyncio.timeout_at(due_s) as wait:
+                    waits.add(wait)
+                    try:
+                        message = await receive()
+                    finally:
+                        waits.remove(wait)
             except TimeoutError:
+                if self._bodies.ended:
+                    raise HTTPException(NotReady.status, "the service is stopping") from None
                 late = f"the request body took over {self._timeout_s} s to arrive"
                 raise HTTPException(RequestTimeout.status, late) from None
             seen += len(message.get("body", b""))

@@ -49,9 +49,7 @@ def draw(page: Page) -> tuple[str, str | bytes]:
 
 
 def in_event(page: Page) -> dict[str, Any]:
-    """What the last event of a stream has of it, if it was asked for."""
-    if page.body.format in (None, "json"):
-        return {}
+    """What the last event of a stream has of it."""
     _, content = draw(page)
     text = content if isinstance(content, str) else base64.b64encode(content).decode()
     return {"drawing": text}

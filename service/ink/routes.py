@@ -1,5 +1,6 @@
 """`POST /v1/handwriting`: text in, ink out, whole or point by point while it is being written."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
@@ -97,7 +98,8 @@ async def _whole(page: Page, aside: Aside) -> Response:
         async for _ in portions:
             pass
     # Drawing a large page takes a while, and others are being served meanwhile.
-    return await aside.do(partial(_rendered, page))
+    rendered = partial(_rendered, page)
+    return await (asyncio.to_thread(rendered) if page.body.format == "json" else aside.do(rendered))
 
 
 def _rendered(page: Page) -> Response:
@@ -143,7 +145,9 @@ async def _stream(page: Page, aside: Aside) -> AsyncGenerator[str]:
     except ServiceError as error:
         yield json.dumps(error.body() | page.resume())
     else:
-        yield json.dumps(page.tail() | await aside.do(partial(in_event, page)))
+        as_points = page.body.format in (None, "json")  # which have been told
+        drawn = {} if as_points else await aside.do(partial(in_event, page))
+        yield json.dumps(page.tail() | drawn)
 
 
 def _contents(page: Page, portion: Portion) -> list[dict[str, Any]]:

@@ -16,6 +16,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
+from clients import options
 from clients.command import main, write
 from service.ink.schemas import HandwritingRequest
 from tests.clients.scripted import Scripted, refusal, scripted
@@ -342,3 +343,8 @@ def test_help_tells_of_everything(verb: str) -> None:
     out = _out("", *filter(None, [verb]), "--help")
     assert "\x1b" not in out
     assert "--help" in out
+
+
+def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)  # as Python has it then
+    assert options.piped() == ""

@@ -12,7 +12,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from tests.service.processes import Stream, started
+from tests.service.processes import Stream, ready, spawned, started
 from tests.service.serving import eventually, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
@@ -76,6 +76,40 @@ def test_pictures_that_nobody_has_begun_to_draw_end_with_an_error(inks: Path) ->
     told = {answer.json()["error"]["code"] for answer in answers if answer.status_code != 200}
     assert {answer.status_code for answer in answers} == {200, 503}
     assert told == {"not_ready"}
+
+
+def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
+    with started(artifacts) as service, ThreadPoolExecutor(8) as pool:
+
+        def ask(_: int) -> httpx.Response:
+            return httpx.post(f"{service.url}/v1/completions", json=_ENDLESS, timeout=30)
+
+        asked = [pool.submit(ask, number) for number in range(8)]
+        stream = Stream(service, **_ENDLESS)
+        running = 'requests_running{model="letters"} 9.0'
+        assert eventually(lambda: running in httpx.get(f"{service.url}/metrics").text)
+        service.tell(signal.SIGTERM)
+        time.sleep(0.5)  # or both would be one
+        service.tell(signal.SIGTERM)
+        *_, last, done = stream.end()
+        assert done == "[DONE]"
+        assert json.loads(last)["error"]["code"] == "not_ready"
+        codes = {one.result().json()["error"]["code"] for one in asked}
+        assert codes == {"not_ready"}
+        assert service.ended() == 0
+
+
+@pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
+    with spawned(artifacts) as (process, url):
+        time.sleep(0.5)  # some of a second and a half
+        process.send_signal(sig)
+        if sig == signal.SIGHUP:
+            assert eventually(lambda: ready(url))
+            process.terminate()
+        _, err = process.communicate(timeout=30)
+        assert "Traceback" not in err
+        assert process.returncode == 0
 
 
 def test_a_second_signal_ends_it_at_once(artifacts: Path) -> None:

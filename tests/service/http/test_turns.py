@@ -109,6 +109,24 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
         assert {page.result().status_code for page in pages} == {200}
 
 
+@pytest.mark.parametrize("wanted", [{"format": "json"}, {"stream": True}])
+def test_ink_that_is_not_drawn_waits_for_no_drawing(
+    inks: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
+) -> None:
+    hold = threading.Event()
+    monkeypatch.setattr("service.ink.routes.draw", lambda page: hold.wait(30) and ("a/b", ""))
+    with listening(settings(inks)) as (url, _), ThreadPoolExecutor(3) as pool:
+        path = f"{url}/v1/handwriting"
+        held = [pool.submit(httpx.post, path, json={"text": "a"}, timeout=40) for _ in range(2)]
+        try:
+            points = pool.submit(httpx.post, path, json={"text": "a"} | wanted, timeout=40)
+            assert eventually(points.done)
+            assert points.result().status_code == 200
+            assert not any(one.done() for one in held)
+        finally:
+            hold.set()
+
+
 def test_drawings_of_one_caller_do_not_hold_up_another_s() -> None:
     began: list[str] = []
     hold = threading.Event()
