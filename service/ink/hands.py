@@ -3,6 +3,7 @@
 Every one of them ends up as a `Moment` of the handwriting model, and nothing of it is kept here.
 """
 
+import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -63,7 +64,7 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     text = " ".join(written(own.text, model.manifest, "style.text").split())
     if not text:
         raise InvalidRequest("style.text is empty", "style")
-    known = offsets_of(own.strokes, text)
+    known = await asyncio.to_thread(offsets_of, own.strokes, text)
     start = model.fresh(0)
     steps = {
         "forced": known,
