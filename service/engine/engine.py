@@ -19,7 +19,7 @@ from service.engine.limits import Limits
 from service.engine.pace import Pace
 from service.engine.runners import Runner, require_numbers, stack_rows
 from service.engine.schedule import Ticket
-from service.engine.slots import Slots, late
+from service.engine.slots import Slots
 from service.engine.terms import Terms
 from service.errors import EngineFault, NotReady, Overloaded, ServiceError
 from service.metrics import EngineMetrics
@@ -113,7 +113,7 @@ class Engine:
             asked = terms.current()
             if not going_on:
                 if asked.deadline_s <= time.monotonic():
-                    raise late()
+                    raise terms.late()
                 if error := self._overload(len(jobs), jobs[0].steps_expected(), asked):
                     raise error
             schedule = self._slots.schedule

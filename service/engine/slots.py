@@ -5,10 +5,11 @@ two chunks.
 from collections.abc import Sequence
 
 from contract.golden import Arrays
+from service.engine import terms
 from service.engine.jobs import Job
 from service.engine.runners import Runner, stack_rows
 from service.engine.schedule import Schedule, Ticket
-from service.errors import DeadlineExceeded, ServiceError
+from service.errors import ServiceError
 from service.metrics import EngineMetrics
 
 
@@ -87,7 +88,7 @@ class Slots:
                 self.schedule.waiting.remove(ticket)
             elif now_s > ticket.deadline_s:
                 self.schedule.waiting.remove(ticket)
-                ticket.end(late())
+                ticket.end(terms.late())
 
     def _place(self, slot: int, ticket: Ticket, now_s: float) -> None:
         if slot in self.schedule.slots:
@@ -98,8 +99,3 @@ class Slots:
     def _count(self) -> None:
         self._metrics.waiting.set(len(self.schedule.waiting))
         self._metrics.running.set(len(self.schedule.slots))
-
-
-def late() -> DeadlineExceeded:
-    """What ends a request that takes too long."""
-    return DeadlineExceeded("it could not be finished within its deadline")

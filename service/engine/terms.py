@@ -5,6 +5,8 @@ import time
 from contextvars import ContextVar
 from dataclasses import dataclass
 
+from service.errors import DeadlineExceeded
+
 
 @dataclass(frozen=True, slots=True)
 class Terms:
@@ -34,3 +36,8 @@ def shorten(within_s: float | None) -> None:
     if within_s is not None:
         terms = current()
         _terms.set(Terms(terms.caller, min(terms.deadline_s, time.monotonic() + within_s)))
+
+
+def late() -> DeadlineExceeded:
+    """What ends whatever takes too long."""
+    return DeadlineExceeded("it could not be finished within its deadline")

@@ -7,14 +7,14 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from service.engine import terms
-from service.errors import DeadlineExceeded, NotReady
+from service.errors import NotReady
+from service.http.waits import cut_short
 
 T = TypeVar("T")
 _THREADS = 2
@@ -57,14 +57,12 @@ class Aside:
         except TimeoutError as error:
             if self._ended:
                 raise _stopping() from error
-            raise DeadlineExceeded("it could not be drawn within its deadline") from error
+            raise terms.late() from error
 
     def end(self) -> None:
         """Whoever waits is told so, and what has not begun never will."""
         self._ended = True
-        for wait in self._waits:
-            with suppress(RuntimeError):  # it is over just now
-                wait.reschedule(0)
+        cut_short(self._waits)
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _do_next(self) -> None:

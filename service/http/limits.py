@@ -1,13 +1,13 @@
 """What a request's body may not exceed, in size and in time, refused while it arrives."""
 
 import asyncio
-from contextlib import suppress
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooLarge, NotReady, RequestTimeout
 from service.http.errors import refuse
+from service.http.waits import cut_short
 
 _MOST_DIGITS = 20  # of a length that is one
 _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
@@ -23,11 +23,7 @@ class Bodies:
     def end(self) -> None:
         """What has not arrived in a moment is waited for no more: it would hold the stop."""
         self.ended = True
-        last_s = asyncio.get_running_loop().time() + _LAST_BYTES_S
-        for wait in self.waits:
-            due_s = wait.when()
-            with suppress(RuntimeError):  # it is over just now
-                wait.reschedule(last_s if due_s is None else min(due_s, last_s))
+        cut_short(self.waits, asyncio.get_running_loop().time() + _LAST_BYTES_S)
 
 
 class BodyLimit:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -22,6 +22,7 @@ from service.http import record
 from service.http.callers import Account
 from service.http.connections import ON_LOST
 from service.http.errors import broken_rule
+from service.http.waits import cut_short
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
@@ -59,18 +60,12 @@ class Sessions:
         """Every wait for a message raises `TimeoutError`, now and from now on."""
         if not self._ending:
             self._ending = True
-            self._interrupt(self._waits)
+            cut_short(self._waits)
 
     def leave(self, engine: Engine) -> None:
         """The same for those who follow a model that another takes the place of, or none."""
         self._left.add(engine)
-        self._interrupt(wait for wait, followed in self._waits.items() if followed is engine)
-
-    @staticmethod
-    def _interrupt(waits: Iterable[asyncio.Timeout]) -> None:
-        for wait in waits:
-            with suppress(RuntimeError):  # it is over just now
-                wait.reschedule(0)
+        cut_short(wait for wait, followed in self._waits.items() if followed is engine)
 
     def why(self, engine: Engine | None) -> tuple[int, str]:
         """Code and reason of the end of a session whose wait has timed out."""
