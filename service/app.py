@@ -132,8 +132,7 @@ def _add_guards(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
 
 
-# An old script must not meet a new page, and `Guard` leaves no range to look at.
-_ASK_AGAIN = {"Cache-Control": "no-cache", "Accept-Ranges": "none"}
+_ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page
 
 
 class _Fresh(StaticFiles):

@@ -77,7 +77,7 @@ class Guard:
 def _with_policy(send: Send) -> Send:
     async def guarded(message: Message) -> None:
         if message["type"].endswith("http.response.start"):  # that of a refused WebSocket too
-            headers = list(message.get("headers", ()))
+            headers = [line for line in message.get("headers", ()) if line[0] != b"accept-ranges"]
             given = {name for name, _ in headers}
             message["headers"] = headers + [line for line in _LINES if line[0] not in given]
         await send(message)
