@@ -52,10 +52,7 @@ def main() -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     server = Server(app, settings)
-    try:
-        server.run()
-    except KeyboardInterrupt:
-        return 0
+    server.run()
     return 0 if server.started else 2
 
 

@@ -48,7 +48,11 @@ class Models:
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
         self._places: dict[Path, Place] = {}
-        self._leaving = Leaving(settings.drain_timeout_s, self._tell_leaving, self._tell_settled)
+        self._leaving = Leaving(
+            settings.drain_timeout_s,
+            on_leaving=lambda engine: self.on_leaving(engine),
+            on_gone=lambda: self.on_settled(),
+        )
         self._changing = asyncio.Lock()
         for folder in artifact_folders(settings.artifacts):
             place = self._places[folder] = Place(folder, folder.name, look_at(folder))
@@ -266,12 +270,6 @@ class Models:
             place.rivalled = artifact.name
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
         return artifact
-
-    def _tell_leaving(self, engine: Engine) -> None:
-        self.on_leaving(engine)
-
-    def _tell_settled(self) -> None:
-        self.on_settled()
 
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""

@@ -39,7 +39,7 @@ def _parser() -> argparse.ArgumentParser:
     verb = verbs.add_parser("overload", help="0.5 to 3 times what the service can do")
     verb.add_argument("--seconds", type=float, default=20.0, help="of each load [20]")
     verb.add_argument("--capacity-seconds", type=float, default=15.0, help="to find it [15]")
-    verb.add_argument("--parts", nargs="+", choices=overload.PARTS, default=[*overload.PARTS],
+    verb.add_argument("--parts", nargs="+", choices=overload.PARTS, default=overload.PARTS,
                       help="text, text beside ink, one caller beside another [all]")  # fmt: skip
     verb.add_argument("--shares", nargs="+", type=float, default=overload.SHARES, metavar="SHARE",
                       help="of the capacity [0.5 1 2 3]")  # fmt: skip

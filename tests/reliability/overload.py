@@ -22,7 +22,8 @@ from tests.reliability.record import Found
 from tests.reliability.work import INK, REFUSED, TEXT, Reply, Work, ask, connect
 
 SHARES = (0.5, 1.0, 2.0, 3.0)
-PARTS = {"overload": (TEXT,), "beside": (TEXT, INK), "callers": ()}
+_WORKS = {"overload": (TEXT,), "beside": (TEXT, INK)}
+PARTS = (*_WORKS, "callers")
 GOOD_WHOLE_S = 2.0
 _WARM_UP = 0.1  # of the time
 _GREEDY, _OTHER = 200, "127.0.0.2"
@@ -69,7 +70,7 @@ class CallerRow:
 
 def measure(
     service: Target, seconds: float, capacity_s: float = 15.0, shares: Sequence[float] = SHARES,
-    parts: Collection[str] = tuple(PARTS),
+    parts: Collection[str] = PARTS,
 ) -> Iterator[Found]:  # fmt: skip
     """Each share of the capacity for so long, of text and of text beside ink; one caller beside
     another; or some of these parts."""
@@ -83,10 +84,9 @@ def measure(
 def _measure(
     url: str, seconds: float, capacity_s: float, shares: Sequence[float], parts: Collection[str]
 ) -> Iterator[Found]:
-    rows: dict[str, list[OfferRow]] = {part: [] for part in PARTS}
-    for table, works in PARTS.items():
-        if table not in parts or not works:
-            continue
+    rows: dict[str, list[OfferRow]] = {table: [] for table in _WORKS}
+    for table in (table for table in _WORKS if table in parts):
+        works = _WORKS[table]
         capacity = uvloop.run(capacity_per_s(url, works, capacity_s))
         yield "capacity", {f"{work.name}_per_s": round(c, 2) for work, c in capacity.items()}
         for share in shares:
