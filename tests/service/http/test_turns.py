@@ -118,12 +118,19 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
 def test_ink_that_is_not_drawn_waits_for_no_drawing(
     inks: Path, monkeypatch: pytest.MonkeyPatch, wanted: dict[str, Any]
 ) -> None:
-    hold = threading.Event()
-    monkeypatch.setattr("service.ink.routes.draw", lambda page: hold.wait(30) and ("a/b", ""))
+    hold, drawing = threading.Event(), threading.Semaphore(0)
+
+    def held_up(*_: object) -> tuple[str, str]:
+        drawing.release()
+        assert hold.wait(30)
+        return "image/svg+xml", "<svg/>"
+
+    monkeypatch.setattr("service.ink.routes.draw", held_up)
     with listening(settings(inks)) as (url, _), ThreadPoolExecutor(3) as pool:
         path = f"{url}/v1/handwriting"
         held = [pool.submit(httpx.post, path, json={"text": "a"}, timeout=40) for _ in range(2)]
         try:
+            assert all(drawing.acquire(timeout=30) for _ in held)  # both threads are busy
             points = pool.submit(httpx.post, path, json={"text": "a"} | wanted, timeout=40)
             assert eventually(points.done)
             assert points.result().status_code == 200
