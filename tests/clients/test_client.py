@@ -1,5 +1,6 @@
 """A stream comes whole and once, whatever happens to the connections it comes over."""
 
+import inspect
 import socket
 import time
 from collections.abc import Iterator
@@ -8,6 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from clients.client import Client
 from clients.errors import Refused
@@ -291,3 +293,10 @@ def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:
 def test_logprobs_are_refused_rather_than_cut_wrongly(service: Scripted) -> None:
     with pytest.raises(ValueError, match="log-probabilities"):
         list(Client([service.url]).complete(logprobs=1))
+
+
+def test_a_connection_is_let_go_before_the_service_closes_it() -> None:
+    closes_after_s = inspect.signature(uvicorn.Config).parameters["timeout_keep_alive"].default
+    with Client(["http://127.0.0.1:1"]) as client:
+        pool = client._http._transport._pool  # type: ignore[attr-defined]
+        assert pool._keepalive_expiry < closes_after_s
