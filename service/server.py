@@ -27,6 +27,9 @@ from service.watch import Watch
 
 log = logging.getLogger(__name__)
 
+# Of the event loop before no connection is taken any more: to accept one and to read from it takes
+# four.
+_ROUNDS = 8
 # After the drain, for answers that end with an error to go out.
 _LAST_WORDS_S = 3
 
@@ -91,6 +94,8 @@ class Server(uvicorn.Server):
         self._sessions.end()
         self._bodies.end()
         ending = asyncio.create_task(self._end_jobs())
+        for _ in range(_ROUNDS):  # what has been sent by now is heard, however busy it was here
+            await asyncio.sleep(0)
         try:
             await super().shutdown(sockets)
         finally:

@@ -8,18 +8,22 @@ from typing import Any
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
     """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
-    `pydoc` for text and `synthetic` for ink. `marked`: of ink, how often an isolated mark is set
-    where a word could stand."""
+    `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
+    isolated mark, or an isolated figure or letter, is set where a word could stand."""
 
     source: str
     validation_fraction: float = 0.1
     marked: float = 0.0
+    figured: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str):
             raise ValueError(f"data.source is {self.source!r}; it must be a file or folder")
-        if not 0 <= self.marked < 1:
-            raise ValueError(f"marked is {self.marked}; it must be from 0 and below 1")
+        if not (min(self.marked, self.figured) >= 0 and self.marked + self.figured < 1):
+            raise ValueError(
+                f"marked is {self.marked} and figured {self.figured}; they must be from 0 and, "
+                "together, below 1"
+            )
         if not 0 < self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"

@@ -7,7 +7,7 @@ import numpy as np
 
 from lab.legibility import held_out
 from training.ink.compose import GAP, TOUCHING, join
-from training.ink.marks import is_mark
+from training.ink.isolated import is_mark
 from training.ink.prepare import Ink
 
 MOST_EACH = 200  # samples of a character, about
@@ -21,7 +21,7 @@ Judged = tuple[Ink, list[int]]  # a line, and the places in it that are judged
 def real_lines(inks: Sequence[Ink]) -> list[Judged]:
     """Lines and words by their hashes, as few as give every character so many samples, where there
     are: all of their characters."""
-    named = {held_out.identity(i): i for i in inks if len(i.text) <= _LONGEST and not is_mark(i)}
+    named = {held_out.identity(i): i for i in inks if len(i.text) <= _LONGEST and not i.isolated}
     counts: Counter[str] = Counter()
     chosen = []
     for name in sorted(named):

@@ -7,17 +7,19 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooLarge, NotReady, RequestTimeout
 from service.http.errors import refuse
-from service.http.waits import cut_short
+from service.http.waits import Turns, cut_short
 
 _MOST_DIGITS = 20  # of a length that is one
+_LARGE_BYTES = 32 * 1024  # to read takes a millisecond
 _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
 
 
 class Bodies:
-    """Those that are waited for."""
+    """Those that are waited for, and the turns at reading large ones."""
 
     def __init__(self) -> None:
         self.ended = False
+        self.turns = Turns()
         self.waits: set[asyncio.Timeout] = set()
 
     def end(self) -> None:
@@ -70,6 +72,8 @@ class BodyLimit:
             if seen > self._limit:
                 raise HTTPException(BodyTooLarge.status, self._message())
             whole = not message.get("more_body", False)
+            if whole and seen > _LARGE_BYTES:
+                await self._bodies.turns.mine()
             return message
 
         await self._app(scope, limited, send)

@@ -1,8 +1,26 @@
-"""Waits that a stop cuts short, whatever they are for."""
+"""Waits that a stop cuts short, whatever they are for, and turns at the event loop."""
 
 import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
+
+
+class Turns:
+    """What takes the event loop for long is begun one by one, and between two the loop goes round:
+    whoever asks for little meanwhile waits for one of them, not for all that came together."""
+
+    def __init__(self) -> None:
+        self._last: asyncio.Future[None] | None = None
+
+    async def mine(self) -> None:
+        """Return when all who asked before have begun, and what they did at once is done."""
+        before, mine = self._last, asyncio.get_running_loop().create_future()
+        self._last = mine
+        try:
+            if before is not None and not before.done():
+                await asyncio.wait([before])  # which is not cancelled if this is
+        finally:
+            mine.get_loop().call_soon(mine.set_result, None)
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

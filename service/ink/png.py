@@ -15,11 +15,16 @@ _LONGEST_S = 60.0
 def to_png(svg: str, ground: str | None = "white") -> bytes:
     """The drawing on a ground of some colour, or on none, as large as it says it is.
 
-    Raises `RuntimeError` for what cannot be drawn.
+    Raises `RuntimeError` for what cannot be drawn, and `DeadlineExceeded`.
     """
     # Nothing of this folder may stand in the place of a module of Python's own.
     command = [sys.executable, "-P", __file__, *([] if ground is None else [ground])]
-    drawn = subprocess.run(command, input=svg.encode(), capture_output=True, timeout=_LONGEST_S)
+    try:
+        drawn = subprocess.run(command, input=svg.encode(), capture_output=True, timeout=_LONGEST_S)
+    except subprocess.TimeoutExpired:
+        from service.errors import DeadlineExceeded  # which the process that draws may not find
+
+        raise DeadlineExceeded(f"the picture took over {_LONGEST_S:g} s to draw") from None
     if drawn.returncode:
         said = drawn.stderr.decode(errors="replace").strip().rpartition("\n")[2]
         raise RuntimeError(f"no image came of the drawing ({drawn.returncode}): {said}")

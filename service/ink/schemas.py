@@ -104,9 +104,10 @@ class PageOptions(RequestBody):
         high_px = (layout.page_height_px or math.inf) - 2 * layout.margin_px
         given = self.page is not None or self.margin is not None
         if given and (room_px < _LEAST_ROOM_PX or high_px < self.line_height):
+            high = "" if math.isinf(high_px) else f" and {high_px:.0f} below"
             raise ValueError(
-                f"the margins leave {room_px:.0f} px beside and {high_px:.0f} below each other; at "
-                f"least {_LEAST_ROOM_PX} and a line of {self.line_height:g}"
+                f"the margins leave {room_px:.0f} px beside{high} each other; at least "
+                f"{_LEAST_ROOM_PX} and a line of {self.line_height:g}"
             )
         return self
 

@@ -167,13 +167,13 @@ def test_each_reader_is_judged_by_character() -> None:
     json.dumps(found)
 
 
-def _real(text: str, number: int) -> Ink:
-    return Ink(text, np.tile(_STROKE, (number + 1, 1)), 1.0, f"w{number}", "invented")
+def _real(text: str, number: int, isolated: bool = False) -> Ink:
+    return Ink(text, np.tile(_STROKE, (number + 1, 1)), 1.0, f"w{number}", "invented", isolated)
 
 
 def test_real_lines_are_as_few_as_give_every_character_its_samples() -> None:
     usual, rare = [_real("ee", number) for number in range(MOST_EACH)], _real("e ?", MOST_EACH)
-    too_long, alone = _real("?" * 50, MOST_EACH + 1), _real("?", MOST_EACH + 2)
+    too_long, alone = _real("?" * 50, MOST_EACH + 1), _real("?", MOST_EACH + 2, True)
     found = real_lines([*usual, rare, too_long, alone])
     texts = [ink.text for ink, _ in found]
     assert texts.count("e ?") == 1
@@ -187,7 +187,7 @@ def test_real_lines_are_as_few_as_give_every_character_its_samples() -> None:
 
 def test_isolated_marks_stand_between_words_and_are_judged_alone() -> None:
     words = [_real("ab", 1), _real("cde", 2), _real("far too long", 3), _real("12", 4)]
-    marks = [_real(mark, 5 + number) for number, mark in enumerate("%$" * 20)]
+    marks = [_real(mark, 5 + number, True) for number, mark in enumerate("%$" * 20)]
     found = marks_among_words([*words, *marks])
     assert len(found) == len(marks)
     for mark, (row, (place,)) in zip(marks, found, strict=True):

@@ -5,13 +5,18 @@ import signal
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
+from socket import create_connection
 
 import httpx
 import pytest
+import uvicorn
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from service.app import create_app
+from service.server import Server
 from tests.service.processes import Stream, ready, spawned, started
 from tests.service.serving import eventually, running, settings
 
@@ -36,6 +41,35 @@ def test_what_runs_is_finished(artifacts: Path) -> None:
         assert done == "[DONE]"
         assert json.loads(texts[-1])["choices"][0]["finish_reason"] == "length"
         assert service.ended() == 0
+
+
+def test_what_was_sent_before_it_stopped_is_answered(artifacts: Path) -> None:
+    """The event loop may have been too busy to hear of it."""
+    held, sent = threading.Event(), threading.Event()
+
+    class Busy(Server):
+        async def on_tick(self, counter: int) -> bool:
+            if counter < 2:
+                return False
+            held.set()
+            assert sent.wait(30)
+            return True
+
+    chosen = settings(artifacts).model_copy(update={"port": 0})
+    server = Busy(create_app(chosen), chosen)
+    thread = threading.Thread(target=uvicorn.Server.run, args=(server,))
+    thread.start()
+    assert held.wait(60)
+    address = server.servers[0].sockets[0].getsockname()
+    with ExitStack() as stack:
+        clients = [stack.enter_context(create_connection(address, 30)) for _ in range(5)]
+        for client in clients:
+            client.sendall(b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        sent.set()
+        answers = [client.recv(15) for client in clients]
+    thread.join(30)
+    assert answers == [b"HTTP/1.1 200 OK"] * len(clients)
+    assert not thread.is_alive()
 
 
 def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:

@@ -1,13 +1,14 @@
 """Rows of ink put together from pieces: one writer's words side by side, and marks among them."""
 
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from contract.alphabets import WINDOW_SYMBOLS
-from training.ink.marks import is_mark
+from training.ink.isolated import is_figure, is_mark
 from training.ink.prepare import LONGEST_INK, Ink
 
 # The space between two words put side by side, in units: from tight to loose.
@@ -23,49 +24,58 @@ T = TypeVar("T")
 
 
 class Rows:
-    """Rows of about a wanted number of characters, each by one writer but for isolated marks.
+    """Rows of about a wanted number of characters, each by one writer but for isolated characters.
 
-    Where a word could stand next in a row, `marked` is how often a mark does: each kind of mark as
-    often as every other, and whoever wrote it, as few who wrote words have written them all.
+    Where a word could stand next in a row, `marked` is how often a mark does, and `figured` how
+    often a figure or a letter: each kind as often as every other, and whoever wrote it, as few who
+    wrote words have written them all.
     """
 
-    def __init__(self, inks: list[Ink], marked: float = 0.0) -> None:
-        self._inks = [ink for ink in inks if not is_mark(ink)]
+    def __init__(self, inks: list[Ink], marked: float = 0.0, figured: float = 0.0) -> None:
+        self._inks = [ink for ink in inks if not ink.isolated]
         self._by_writer: dict[str, list[Ink]] = defaultdict(list)
         for ink in self._inks:
             self._by_writer[ink.writer].append(ink)
-        kinds: dict[str, list[Ink]] = defaultdict(list)
-        for ink in filter(is_mark, inks):
-            kinds[ink.text].append(ink)
-        self._marks = [kinds[text] for text in sorted(kinds)]
+        self._marks, self._figures = (_kinds(filter(which, inks)) for which in (is_mark, is_figure))
         self._marked = marked if self._marks else 0.0
+        self._figured = figured if self._figures else 0.0
+        self._sets_isolated = self._marked + self._figured > 0
         weights = _rarity(self._inks)
         self._cumulative = weights.cumsum() / weights.sum()
         self._sizes = np.array([len(ink.text) for ink in self._inks])
 
     def draw(self, characters: int, generator: np.random.Generator) -> Ink:
         """A row of `characters` or a few more, unless its writer wrote nothing that fits."""
-        row = self._inks[self._pick(characters, generator)]
+        row = last = self._inks[self._pick(characters, generator)]
         words = self._by_writer[row.writer]
-        if self._sets_mark(generator):
-            row = self._beside(_any(_any(self._marks, generator), generator), row, generator)
+        if kinds := self._isolated(generator):
+            row = self._beside(_any(_any(kinds, generator), generator), row, True, generator)
         for _ in range(characters):
             if len(row.text) + 2 >= characters:
                 break
-            pieces = _any(self._marks, generator) if self._sets_mark(generator) else words
-            joined = self._beside(row, _any(pieces, generator), generator)
+            kinds = self._isolated(generator)
+            piece = _any(_any(kinds, generator) if kinds else words, generator)
+            joined = self._beside(row, piece, last.isolated, generator)
             if len(joined.text) < WINDOW_SYMBOLS and len(joined.offsets) < LONGEST_INK:
-                row = joined
+                row, last = joined, piece
         return row
 
-    def _beside(self, left: Ink, right: Ink, generator: np.random.Generator) -> Ink:
-        beside_mark = not (left.text[-1].isalnum() and right.text[0].isalnum())
-        if self._marked and beside_mark and generator.random() < _TOUCHES:
+    def _beside(self, left: Ink, right: Ink, isolated: bool, generator: np.random.Generator) -> Ink:
+        """Words stand apart from each other and from a figure that follows; all else may touch,
+        and so what comes after an `isolated` piece."""
+        touches = isolated or not (left.text[-1].isalnum() and right.text[0].isalnum())
+        if touches and self._sets_isolated and generator.random() < _TOUCHES:
             return join(left, right, generator.uniform(*TOUCHING), "")
         return join(left, right, generator.uniform(*GAP))
 
-    def _sets_mark(self, generator: np.random.Generator) -> bool:
-        return self._marked > 0 and generator.random() < self._marked
+    def _isolated(self, generator: np.random.Generator) -> list[list[Ink]] | None:
+        """The kinds of what stands here instead of a word, if anything does."""
+        if not self._sets_isolated:
+            return None
+        drawn = generator.random()
+        if drawn < self._marked:
+            return self._marks
+        return self._figures if drawn < self._marked + self._figured else None
 
     def _pick(self, characters: int, generator: np.random.Generator) -> int:
         for _ in range(50):
@@ -87,6 +97,13 @@ def join(left: Ink, right: Ink, gap: float, between: str = " ") -> Ink:
         left.writer,
         left.source,
     )
+
+
+def _kinds(inks: Iterable[Ink]) -> list[list[Ink]]:
+    by_text: dict[str, list[Ink]] = defaultdict(list)
+    for ink in inks:
+        by_text[ink.text].append(ink)
+    return [by_text[text] for text in sorted(by_text)]
 
 
 def _any(pieces: list[T], generator: np.random.Generator) -> T:

@@ -20,7 +20,14 @@ from training.files import unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink
 
-_SAVED = ("texts", "offsets", "advances", "writers", "sources")  # of every ink, in a file
+_SAVED = (
+    "texts",
+    "offsets",
+    "advances",
+    "writers",
+    "sources",
+    "isolated",
+)  # of every ink, in a file
 
 
 class PenBatch(NamedTuple):
@@ -65,20 +72,21 @@ class PenCorpus:
             texts=[ink.text for ink in self.inks],
             writers=[ink.writer for ink in self.inks],
             sources=[ink.source for ink in self.inks],
+            isolated=[ink.isolated for ink in self.inks],
             advances=[ink.advance for ink in self.inks],
             lengths=[len(ink.offsets) for ink in self.inks],
             offsets=np.concatenate([ink.offsets for ink in self.inks]),
         )
 
 
-def read_pens(source: Path, tally: Tally, marks: bool = False) -> PenCorpus:
-    """A folder of pen data, `synthetic`, or a corpus that was saved; with isolated marks where a
-    folder has them. Raises `ValueError`."""
+def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = False) -> PenCorpus:
+    """A folder of pen data, `synthetic`, or a corpus that was saved; with isolated characters where
+    a folder has them. Raises `ValueError`."""
     from training.ink.sources import read_inks
 
     if source.suffix == ".npz":
         return _load(source)
-    return PenCorpus(source.name, read_inks(source, tally, marks))
+    return PenCorpus(source.name, read_inks(source, tally, marks, figures))
 
 
 def _load(path: Path) -> PenCorpus:
@@ -90,7 +98,7 @@ def _load(path: Path) -> PenCorpus:
     ends = content["lengths"].cumsum()
     content["offsets"] = np.split(content["offsets"], ends[:-1])
     columns = zip(*(content[name] for name in _SAVED), strict=True)
-    inks = [Ink(str(t), o, float(a), str(w), str(s)) for t, o, a, w, s in columns]
+    inks = [Ink(str(t), o, float(a), str(w), str(s), bool(i)) for t, o, a, w, s, i in columns]
     return PenCorpus(str(content["name"]), inks)
 
 

@@ -9,8 +9,8 @@ from torch import nn
 from models.handwriting import HandwritingConfig, HandwritingModel
 from training.config import Place, Recipe
 from training.ink.corpus import read_pens
+from training.ink.isolated import is_figure, is_mark
 from training.ink.line import Tally
-from training.ink.marks import is_mark
 from training.ink.rows import RowTask
 from training.ink.task import PenTask
 from training.task import Task
@@ -38,12 +38,14 @@ def on_pens(
 ) -> tuple[T, dict[str, Any], int]:
     """A task on rows of ink, the facts of all ink there is, and its amount."""
     tally = Tally()
-    marked = recipe.data.marked
-    corpus = read_pens(Path(source), tally, marked > 0)
-    if marked and not any(is_mark(ink) for ink in corpus.inks):
-        marked = 0.0  # and the provenance does not say otherwise
-        if place.rank == 0:
-            print(f"{source} has no single marks; data.marked has nothing to set")
+    wanted = {"marked": recipe.data.marked, "figured": recipe.data.figured}
+    corpus = read_pens(Path(source), tally, *(share > 0 for share in wanted.values()))
+    shares = {}  # and the provenance does not say otherwise
+    for (name, share), which in zip(wanted.items(), (is_mark, is_figure), strict=True):
+        if share and any(map(which, corpus.inks)):
+            shares[name] = share
+        elif share and place.rank == 0:
+            print(f"{source} has no isolated ones; data.{name} has nothing to set")
     if place.rank == 0:
         print(tally.report())
     parts = corpus.split(recipe.data.validation_fraction)
@@ -55,9 +57,8 @@ def on_pens(
         place.rank,
         place.world,
         recipe.batch.growing,
-        marked,
+        shares.get("marked", 0.0),
+        shares.get("figured", 0.0),
     )
-    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)}
-    if marked:
-        facts["marked"] = marked
+    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | shares
     return task, facts, kind.amount(corpus.inks)

@@ -30,7 +30,8 @@ class Ink:
     """A text and the offsets that write it.
 
     `offsets (N, 3)`: dx, dy and 1 where the pen leaves the paper after the point. They begin at
-    the left end of the baseline; `advance` is how far right of it the ink ends.
+    the left end of the baseline; `advance` is how far right of it the ink ends. `isolated` is a
+    character that was written in a box of its own, which anybody's words may have beside them.
     """
 
     text: str
@@ -38,6 +39,7 @@ class Ink:
     advance: float
     writer: str
     source: str
+    isolated: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -75,6 +75,7 @@ class RowTask(ABC, Generic[M]):
     world: int = 1
     growing: bool = True
     marked: float = 0.0
+    figured: float = 0.0
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):
@@ -83,7 +84,7 @@ class RowTask(ABC, Generic[M]):
         mean_row = self.amount_per_character * (_SHORTEST + self.growth.last) / 2
         amount = self.amount(self.train_inks)
         self.updates_per_epoch = max(1, round(amount / (self.batch_size * mean_row)))
-        self._rows = Rows(self.train_inks, self.marked)
+        self._rows = Rows(self.train_inks, self.marked, self.figured)
         self._pool: list[Batch] = []
         self._pool_number = -1
         self._validation = self.rows_of(self.validation_inks)
@@ -146,7 +147,7 @@ class RowTask(ABC, Generic[M]):
 
     def rows_of(self, inks: list[Ink]) -> list[Batch]:
         """The same rows each time, of lines that are not learned from, as they were written."""
-        source = Rows(inks, self.marked)
+        source = Rows(inks, self.marked, self.figured)
         wanted = np.full(_VALIDATION_ROWS, _VALIDATION_CHARACTERS)
         batches = _drawn(source, wanted, _VALIDATION_BATCH, np.random.default_rng(0))
         return [self._placed(self.collated(batch, None)) for batch in batches]

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from training.files import folders_below
 from training.ink.iam import IamFolder
+from training.ink.isolated import read_isolated
 from training.ink.line import Line, Tally
-from training.ink.marks import read_marks
 from training.ink.prepare import Ink, prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.unipen import UnipenFolder
@@ -36,12 +36,12 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
     )
 
 
-def read_inks(folder: Path, tally: Tally, marks: bool) -> list[Ink]:
-    """Every line that can be learned from, and if they are wanted the isolated marks, which only
-    UNIPEN has."""
-    if marks and _is_unipen(folder):
+def read_inks(folder: Path, tally: Tally, marks: bool, figures: bool) -> list[Ink]:
+    """Every line that can be learned from, and if they are wanted the isolated characters, which
+    only UNIPEN has: marks, and figures and letters beside them."""
+    if (marks or figures) and _is_unipen(folder):
         unipen = UnipenFolder(folder)  # its archives are unpacked once
-        return prepare(_lines(unipen, tally), tally) + read_marks(unipen, tally)
+        return prepare(_lines(unipen, tally), tally) + read_isolated(unipen, tally, figures)
     return prepare(read_lines(folder, tally), tally)
 
 

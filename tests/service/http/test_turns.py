@@ -17,6 +17,7 @@ import pytest
 from service.engine import terms
 from service.errors import NotReady
 from service.http.aside import Aside
+from service.http.waits import Turns
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": []}
@@ -84,6 +85,53 @@ def test_a_page_of_blank_lines_with_tokens(service: Service) -> None:
     scope |= {"headers": [(b"content-type", b"application/json")]}
     waits_s = _waits(service, scope, [{"type": "http.request", "body": body, "more_body": False}])
     assert max(waits_s) < sum(waits_s) / 4
+
+
+def test_large_bodies_that_come_together(service: Service) -> None:
+    body = json.dumps({"model": "letters", "prompt": "a", "nothing": [1.5] * 100_000}).encode()
+    scope = {"type": "http", "method": "POST", "path": "/v1/completions", "client": ["::1", 1]}
+    scope |= {"headers": [(b"content-type", b"application/json")], "scheme": "http"}
+    requests = 12
+
+    async def measured() -> list[float]:
+        answered, moments_s = 0, [time.perf_counter()]
+
+        async def ask() -> None:
+            nonlocal answered
+            messages = iter([{"type": "http.request", "body": body, "more_body": False}])
+
+            async def receive() -> dict[str, Any]:
+                return next(messages)
+
+            async def send(message: dict[str, Any]) -> None:
+                assert message.get("status", 400) == 400
+
+            await service.app(_SCOPE | scope, receive, send)
+            answered += 1
+
+        asked = [asyncio.create_task(ask()) for _ in range(requests)]
+        while answered < requests:
+            await asyncio.sleep(0)
+            moments_s.append(time.perf_counter())
+        await asyncio.gather(*asked)
+        return [after - before for before, after in pairwise(moments_s)]
+
+    waits_s = min((service.client.portal.call(measured) for _ in range(2)), key=max)
+    assert sum(waits_s) > 0.02
+    assert max(waits_s) < sum(waits_s) / 4
+
+
+def test_a_turn_that_is_given_up_holds_up_nobody() -> None:
+    async def take() -> None:
+        turns = Turns()
+        await turns.mine()
+        second, third = (asyncio.create_task(turns.mine()) for _ in range(2))
+        await asyncio.sleep(0)
+        second.cancel()
+        await asyncio.wait_for(third, 10)
+        await asyncio.wait_for(turns.mine(), 10)
+
+    asyncio.run(take())
 
 
 def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 
+from service.errors import DeadlineExceeded
 from service.ink.curve import beziers, path
 from service.ink.inkml import NAMESPACE, to_inkml
 from service.ink.pen import LinePen, strokes
@@ -229,6 +230,12 @@ def test_others_go_on_while_a_large_page_is_drawn() -> None:
 def test_what_cannot_be_drawn_is_an_error_that_says_so() -> None:
     with pytest.raises(RuntimeError, match="root node"):
         to_png("<svg")
+
+
+def test_a_picture_that_takes_too_long_is_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.ink.png._LONGEST_S", 0.001)
+    with pytest.raises(DeadlineExceeded, match=r"over 0\.001 s"):
+        to_png('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 
 
 def test_an_ink_file_gives_the_coordinates_back() -> None:

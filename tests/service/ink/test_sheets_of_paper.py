@@ -178,3 +178,12 @@ def test_a_page_in_px_is_what_it_was_and_its_margin_may_be_given(ink: InkService
 )
 def test_paper_that_there_is_not_is_refused(ink: InkService, body: dict[str, Any]) -> None:
     assert ink.post(text="a", **body).status_code == 400
+
+
+def test_margins_without_a_page_are_beside_alone(ink: InkService) -> None:
+    told = {body["margin"]: ink.post(text="a", **body).json()["error"]["message"] for body in (
+        {"margin": 200}, {"margin": 60, "page": "a5"}
+    )}  # fmt: skip
+    assert "px beside each other" in told[200]
+    assert "inf" not in told[200]
+    assert re.search(r"px beside and \d+ below each other", told[60])

@@ -1,5 +1,6 @@
 """Ink as something to train on: rows, batches, splits, and the loss of a point."""
 
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
@@ -130,8 +131,11 @@ def test_a_writer_is_in_one_part_only(pens: PenCorpus) -> None:
 
 
 def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
+    boxed = replace(pens.inks[0], isolated=True)
+    pens = PenCorpus(pens.name, [*pens.inks, boxed])
     pens.save(tmp_path / "pens.npz")
     loaded = read_pens(tmp_path / "pens.npz", Tally())
+    assert [ink.isolated for ink in loaded.inks] == [False] * (len(pens.inks) - 1) + [True]
     assert loaded.sha256 == pens.sha256
     assert loaded.name == pens.name
     for ours, theirs in zip(loaded.inks, pens.inks, strict=True):

@@ -1,7 +1,9 @@
-"""Isolated marks of UNIPEN's category 1d as ink, to be set among the words of any writer.
+"""Isolated characters of UNIPEN's categories 1a to 1d as ink, to be set among the words of any
+writer: marks, and figures and letters that words have few of.
 
-A form has a box for every mark: it says how large its writer makes it beside figures and capitals,
-and nothing of its height over a line, which is much the same in every hand and stands here.
+A form has a box for every character: it says how large its writer makes it beside figures and
+capitals, and nothing of its height over a line, which is much the same in every hand and stands
+here.
 """
 
 from collections import defaultdict
@@ -27,51 +29,66 @@ _MIDDLES = (
 )
 _CAPITALS = 5.2
 _UNEVEN = 0.4  # the standard deviation of a height, in units
-_LEAST, _MOST = 0.5, 1.7  # of the extent that is typical of a mark
+# These stand on the baseline. Of other letters words have enough.
+_ON_THE_LINE = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZvxz"
+_UNEVEN_LINE = 0.2
+_LEAST, _MOST = 0.5, 1.7  # of the extent that is typical of a character
 
 
 def is_mark(ink: Ink) -> bool:
     """Whether ink is an isolated mark; prepared lines never are."""
-    return len(ink.text) == 1 and not ink.text.isalnum()
+    return ink.isolated and not ink.text.isalnum()
 
 
-def read_marks(folder: UnipenFolder, tally: Tally) -> list[Ink]:
-    """Every mark that is new ink, in the size of its writer; the rest is counted in `tally`."""
-    figures = [line for c in ("1a", "1b") for line in folder.glyphs(c, _SOURCES, Tally())]
-    heights = _medians((line.writer, _extent(line)) for line in figures)
-    paces = _medians((line.source, _points(line)) for line in figures)
+def is_figure(ink: Ink) -> bool:
+    """Whether ink is an isolated figure or letter; a word of one character is none."""
+    return ink.isolated and ink.text.isalnum()
+
+
+def read_isolated(folder: UnipenFolder, tally: Tally, figures: bool = False) -> list[Ink]:
+    """Every mark that is new ink, in the size of its writer, and after them the figures and letters
+    if they are wanted; the rest is counted in `tally`."""
+    known = [line for c in ("1a", "1b") for line in folder.glyphs(c, _SOURCES, Tally())]
+    heights = _medians((line.writer, _extent(line)) for line in known)
+    paces = _medians((line.source, _points(line)) for line in known)
     found = []
-    for line in folder.glyphs("1d", _SOURCES, tally):
-        if reason := _unfit(line, heights):
-            tally.skip(reason, _name(line))
-        else:
-            found.append((line, _extent(line) / heights[line.writer]))
+    for category in ("1d", "1a", "1b", "1c") if figures else ("1d",):
+        for line in folder.glyphs(category, _SOURCES, tally):
+            if reason := _unfit(line, heights):
+                tally.skip(reason, _name(line))
+            else:
+                found.append((line, _extent(line) / heights[line.writer]))
     typical = _medians((line.text, share) for line, share in found)
     generator = np.random.default_rng(0)
     inks = []
     for line, share in found:
-        middle = _MIDDLES[line.text] + generator.normal(0, _UNEVEN)
+        uneven = float(generator.normal())
         if _LEAST <= share / typical[line.text] <= _MOST:
-            inks.append(_ink(line, _CAPITALS / heights[line.writer], paces[line.source], middle))
+            scale = _CAPITALS / heights[line.writer]
+            inks.append(_ink(line, scale, paces[line.source], uneven))
             tally.kept += 1
         else:
-            tally.skip("a mark too large or too small for what it is", _name(line))
+            tally.skip("a character too large or too small for what it is", _name(line))
     return inks
 
 
-def _ink(line: Line, scale: float, points_per_character: float, middle: float) -> Ink:
+def _ink(line: Line, scale: float, points_per_character: float, uneven: float) -> Ink:
     measured = measure(line.strokes, line.text)
-    assert measured is not None, "a mark that has an extent"
+    assert measured is not None, "a character that has an extent"
     moves = offsets(measured, points_per_character, UNITS_OF_SIZE / scale)
     heights = moves[:, 1].cumsum()
-    moves[0, 1] += middle - (heights.max() + heights.min()) / 2
+    if line.text in _MIDDLES:
+        middle = (heights.max() + heights.min()) / 2
+        moves[0, 1] += _MIDDLES[line.text] + _UNEVEN * uneven - middle
+    else:
+        moves[0, 1] += _UNEVEN_LINE * uneven - heights.min()
     advance = float(moves[:, 0].cumsum().max())
-    return Ink(line.text, moves, advance, line.writer, line.source)
+    return Ink(line.text, moves, advance, line.writer, line.source, isolated=True)
 
 
 def _unfit(line: Line, heights: dict[str, float]) -> str | None:
-    if line.text not in _MIDDLES:
-        return "a mark that lines have enough of"
+    if line.text not in _MIDDLES and (not line.text or line.text not in _ON_THE_LINE):
+        return "a character that lines have enough of"
     if line.writer not in heights:
         return "a mark of a writer without figures"
     if line.text == ")" and len(line.strokes) > 1:

@@ -1,4 +1,4 @@
-"""Isolated marks: what is taken of a collection, in which size, and where a row has them."""
+"""Isolated characters: what is taken of a collection, in which size, and where a row has them."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.training.pens import pen_recipe
-from training.config import Place
+from training.config import DataConfig, Place
 from training.ink.compose import Rows
 from training.ink.corpus import PenCorpus
+from training.ink.isolated import is_figure, is_mark, read_isolated
 from training.ink.line import Tally
-from training.ink.marks import is_mark, read_marks
 from training.ink.prepare import Ink
 from training.ink.unipen import UnipenFolder
 from training.kinds import KINDS
@@ -47,7 +47,7 @@ def _write(folder: Path, category: str, source: str, writer: str, boxes: list) -
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Ink], Tally]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> UnipenFolder:
     folder = tmp_path_factory.mktemp("unipen")
     figures = [_box(str(n), _bar(40)) for n in range(3)]
     marks = [
@@ -65,9 +65,16 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[Ink], Tally]:
     for source, writer in (("syn", "ann"), ("ibm", "bob")):
         _write(folder, "1a", source, writer, figures)
         _write(folder, "1d", source, writer, marks)
+        _write(folder, "1b", source, writer, [_box("E", _bar(36), _bar(36, 8)), _box("W", _bar(4))])
+        _write(folder, "1c", source, writer, [_box("z", _bar(20)), _box("a", _bar(20))])
     _write(folder, "1d", "tos", "cat", marks)
+    return UnipenFolder(folder)
+
+
+@pytest.fixture(scope="module")
+def found(folder: UnipenFolder) -> tuple[list[Ink], Tally]:
     tally = Tally()
-    return read_marks(UnipenFolder(folder), tally), tally
+    return read_isolated(folder, tally), tally
 
 
 def _places(ink: Ink) -> np.ndarray:
@@ -81,9 +88,9 @@ def test_marks_are_taken_from_sources_whose_ink_is_whole_and_new(
     assert {ink.writer for ink in inks} == {"syn/ann"}
     assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_"]
     assert tally.skipped == {
-        "a mark too large or too small for what it is": 1,
+        "a character too large or too small for what it is": 1,
         "a bracket and what is not of it": 1,
-        "a mark that lines have enough of": 2,  # the dots of both writers
+        "a character that lines have enough of": 2,  # the dots of both writers
         "a mark of a writer without figures": 9,
     }
 
@@ -108,8 +115,26 @@ def test_a_mark_stands_where_its_kind_stands(found: tuple[list[Ink], Tally]) -> 
         assert ink.offsets[-1, 2] == 1
 
 
+def test_figures_and_rare_letters_stand_on_the_line_where_they_are_wanted(
+    folder: UnipenFolder, found: tuple[list[Ink], Tally]
+) -> None:
+    inks = read_isolated(folder, Tally(), figures=True)
+    marks, figures = inks[: len(found[0])], inks[len(found[0]) :]
+    assert [i.offsets.tobytes() for i in marks] == [i.offsets.tobytes() for i in found[0]]
+    assert [ink.text for ink in figures] == ["0", "1", "2", "E", "W", "z"]  # words have enough of a
+    assert all(map(is_figure, figures))
+    assert not any(map(is_mark, figures))
+    heights = {ink.text: np.ptp(_places(ink)[:, 1]) for ink in figures}
+    assert [heights[c] / heights["0"] for c in "Ez"] == pytest.approx([0.9, 0.5], rel=0.02)
+    for ink in figures:
+        assert _places(ink)[:, 1].min() == pytest.approx(0, abs=0.8)
+        assert ink.writer == "syn/ann"
+
+
 def _mark(text: str, writer: str = "anybody") -> Ink:
-    return Ink(text, np.array([[0.5, 2, 0], [0, 1, 1]], np.float32), 0.5, writer, "boxes")
+    return Ink(
+        text, np.array([[0.5, 2, 0], [0, 1, 1]], np.float32), 0.5, writer, "boxes", isolated=True
+    )
 
 
 def test_a_row_has_marks_of_each_kind_beside_and_between_its_words(pens: PenCorpus) -> None:
@@ -129,6 +154,30 @@ def test_a_row_has_marks_of_each_kind_beside_and_between_its_words(pens: PenCorp
     assert any(a == "%" and b.isalpha() for a, b in pairwise(joined))
 
 
+def test_a_row_has_figures_before_words_and_beside_each_other_never_at_a_words_end(
+    pens: PenCorpus,
+) -> None:
+    words = [ink for ink in pens.inks if ink.text.isalpha()]
+    figures = [_mark("7")] + [_mark("4") for _ in range(50)]
+    rows = Rows([*words, *figures, _mark("%")], 0.2, 0.3)
+    generator = np.random.default_rng(0)
+    texts = [rows.draw(20, generator).text for _ in range(400)]
+    assert 0.8 < sum(t.count("7") for t in texts) / sum(t.count("4") for t in texts) < 1.25
+    figured, marked = (sum(t.count(c) for t in texts for c in cs) for cs in ("47", "%"))
+    assert 1.2 < figured / marked < 1.8
+    joined = list(pairwise("  ".join(texts)))
+    for a, b in ("74", "%7", "7%", " 7", "7 "):
+        assert (a, b) in joined
+    assert any(a in "47" and b.isalpha() for a, b in joined)
+    assert not any(a.isalpha() and b in "47" for a, b in joined)
+
+
+def test_without_marks_figures_have_their_share(pens: PenCorpus) -> None:
+    rows, generator = Rows([*pens.inks, _mark("7")], 0.0, 0.3), np.random.default_rng(0)
+    texts = [rows.draw(20, generator).text for _ in range(50)]
+    assert sum(text.count("7") for text in texts) > 25
+
+
 def test_ink_of_a_marked_row_says_its_text(pens: PenCorpus) -> None:
     rows, generator = Rows([*pens.inks, _mark("%")], 0.4), np.random.default_rng(1)
     row = next(r for r in iter(lambda: rows.draw(12, generator), None) if r.text[-1] == "%")
@@ -146,16 +195,32 @@ def test_without_a_share_rows_are_as_if_there_were_no_marks(pens: PenCorpus) -> 
 
 def test_lines_are_no_marks(pens: PenCorpus) -> None:
     assert not any(map(is_mark, pens.inks))
+    assert not any(map(is_figure, [*pens.inks, replace(_mark("I"), isolated=False)]))
     assert is_mark(_mark("~"))
 
 
-@pytest.mark.parametrize(("inks", "told"), [([], None), ([_mark("%")], 0.3)])
-def test_the_facts_tell_of_marks_where_there_are_some(
-    pens: PenCorpus, tmp_path: Path, inks: list[Ink], told: float | None
+@pytest.mark.parametrize(
+    ("inks", "told"),
+    [
+        ([], {}),
+        ([_mark("%")], {"marked": 0.3}),
+        ([_mark("%"), _mark("7")], {"marked": 0.3, "figured": 0.2}),
+    ],
+)
+def test_the_facts_tell_of_isolated_characters_where_there_are_some(
+    pens: PenCorpus, tmp_path: Path, inks: list[Ink], told: dict[str, float]
 ) -> None:
     path = tmp_path / "few.npz"
     PenCorpus("few", [*pens.inks[:60], *inks]).save(path)
     recipe = pen_recipe(path)
-    recipe = replace(recipe, data=replace(recipe.data, marked=0.3))
-    _, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
-    assert facts.get("marked") == told
+    recipe = replace(recipe, data=replace(recipe.data, marked=0.3, figured=0.2))
+    task, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
+    assert {name: facts[name] for name in ("marked", "figured") if name in facts} == told
+    assert (task.marked, task.figured) == (told.get("marked", 0), told.get("figured", 0))
+
+
+def test_shares_together_leave_room_for_words() -> None:
+    with pytest.raises(ValueError, match=r"marked is 0\.6 and figured 0\.4"):
+        DataConfig(source="pens", marked=0.6, figured=0.4)
+    with pytest.raises(ValueError, match=r"figured -0\.1"):
+        DataConfig(source="pens", figured=-0.1)
