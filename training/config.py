@@ -49,7 +49,9 @@ class TrainConfig:
     """How a task is optimised. `time_limit_s` shortens the schedule, so the rate still ends at 0
     when it is reached; a run that reaches it is not reproducible, and says so in its facts.
     `keep` is which weights are kept: those of the best validation, or the last, where the loss on
-    what was held out does not say what a model is wanted for, and does not end the run either."""
+    what was held out does not say what a model is wanted for, and does not end the run either.
+    `blend` is how much of them is of the weights the run began from, which a network that is
+    trained on forgets something of (Wortsman et al. 2022)."""
 
     epochs: float = 16.0
     learning_rate: float = 3e-3
@@ -62,6 +64,7 @@ class TrainConfig:
     time_limit_s: float | None = None
     save_every_s: float = 45.0
     keep: str = "best"
+    blend: float = 0.0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -73,6 +76,8 @@ class TrainConfig:
             _require_positive("training", time_limit_s=self.time_limit_s)
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
+        if not 0 <= self.blend < 1:
+            raise ValueError(f"training.blend is {self.blend}; it must be from 0 and below 1")
         if self.keep not in ("best", "last"):
             raise ValueError(f"training.keep is {self.keep!r}; it must be 'best' or 'last'")
         for name in ("warmup_updates", "weight_decay", "patience_epochs", "save_every_s"):

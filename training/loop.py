@@ -67,6 +67,8 @@ class Trainer:
         self.parameters = dict(task.model.named_parameters())
         self.buffers = dict(task.model.named_buffers())
         self.average = {n: p.detach().clone() for n, p in self.parameters.items()}
+        # Of a run that goes on too: it is given the weights it began from before its checkpoint.
+        self._began = {n: t.clone() for n, t in self.average.items()} if config.blend else {}
         self.best = self._averaged_model()
         self.optimizer = _adamw(self.parameters, config)
         self.group = Group(next(iter(self.parameters.values())).device)
@@ -228,7 +230,7 @@ class Trainer:
 
     def _validate(self, train_loss: float) -> None:
         live = {n: p.detach().clone() for n, p in self.parameters.items()}
-        self._load(self.average)
+        self._load(self._blended())
         try:
             loss = self.task.validate()
         finally:
@@ -251,7 +253,13 @@ class Trainer:
         progress.due = None
 
     def _averaged_model(self) -> dict[str, Tensor]:
-        return {n: t.clone() for n, t in (self.average | self.buffers).items()}
+        return {n: t.clone() for n, t in (self._blended() | self.buffers).items()}
+
+    def _blended(self) -> dict[str, Tensor]:
+        """The averages, and so much of the weights the run began from."""
+        blend = self.config.blend
+        began = self._began or self.average
+        return {n: torch.lerp(t, began[n], blend) for n, t in self.average.items()}
 
     @torch.no_grad()
     def _load(self, weights: dict[str, Tensor]) -> None:

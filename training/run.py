@@ -33,6 +33,8 @@ def carry_out(
     rank = distributed.get_rank() if world > 1 else 0
     if recipe.batch.rows % world:
         raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
+    if recipe.training.blend and start is None:
+        raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
     torch.manual_seed(recipe.training.seed)
     source = folder / recipe.data.source
     name = str(source) if source.exists() else recipe.data.source

@@ -348,3 +348,31 @@ def test_help_tells_of_everything(verb: str) -> None:
 def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)  # as Python has it then
     assert options.piped() == ""
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("models",),
+        ("attest", "letters"),
+        ("complete", "ROMEO", "--max-tokens", "5"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_a_full_device_is_told_in_a_line(url: str, words: tuple[str, ...]) -> None:
+    command = [sys.executable, "-c", "from clients.command import main; main()", *words]
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            command,
+            cwd=_ROOT,
+            env=os.environ | {"EVENKEEL_URL": url},
+            stdin=subprocess.DEVNULL,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            timeout=60,
+        )
+    told = ended.stderr.decode()
+    assert ended.returncode == 1, told
+    assert "No space left on device" in told
+    assert "Traceback" not in told

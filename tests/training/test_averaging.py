@@ -135,3 +135,49 @@ def test_the_last_weights_are_kept_where_they_are_wanted(corpus: Path, tmp_path:
     assert progress["best_update"] == progress["update"] > _BEST
     assert progress["best_loss"] == 1.0 + progress["update"] - _BEST
     assert _distance(checkpoint.group(saved, "best"), checkpoint.group(saved, "average")) == 0
+
+
+def test_what_is_kept_has_its_share_of_the_weights_the_run_began_from(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.run.begin_from", lambda *_: {"name": "first"})
+    recipe = tiny_recipe(
+        corpus,
+        epochs=0.5,
+        validate_every_epochs=0.05,
+        average_decay=_DECAY,
+        keep="last",
+        blend=0.25,
+    )
+    with monkeypatch.context() as patch:
+        seen = Watched(patch)
+        carry_out(recipe, tmp_path / "run", "cpu", Path(), Path("first"))
+    last, saved = len(seen.after) - 1, tensors(tmp_path / "run")
+    wanted = {n: 0.75 * t + 0.25 * seen.after[0][n].double() for n, t in seen.average(last).items()}
+    best = checkpoint.group(saved, "best")
+    assert _distance(best, wanted) < 1e-5
+    assert _distance(best, checkpoint.group(saved, "average")) > 1e-3
+    assert _distance(best, seen.validated[last]) == 0
+
+    update, left = Trainer._update, 15
+
+    def interrupted(trainer: Trainer) -> Tensor:
+        nonlocal left
+        left -= 1
+        if left < 0:
+            raise KeyboardInterrupt
+        return update(trainer)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(recipe, tmp_path / "again", "cpu", Path(), Path("first"))
+    carry_out(recipe, tmp_path / "again", "cpu", Path(), Path("first"))
+    assert _distance(checkpoint.group(tensors(tmp_path / "again"), "best"), best) == 0
+
+
+def test_what_begins_from_nothing_cannot_be_blended_with_it(corpus: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="say --from"):
+        carry_out(tiny_recipe(corpus, blend=0.5), tmp_path / "run", "cpu", Path())
+    with pytest.raises(ValueError, match="blend is 1"):
+        tiny_recipe(corpus, blend=1.0)
