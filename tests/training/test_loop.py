@@ -181,7 +181,7 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
     [
         (
             ["train", "sonnets"],
-            "one of: contrast, handwriting, handwriting-int8, handwriting-marks, handwriting-on, ",
+            "one of: contrast, handwriting, handwriting-figures, handwriting-int8, ",
         ),
         (["train", "quickstart", "--data", "/nowhere.txt"], "no such file or folder"),
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
