@@ -1,6 +1,7 @@
 """The exported graphs of handwriting networks, their golden vectors, and the parity report."""
 
 import copy
+import json
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, replace
@@ -143,16 +144,19 @@ def test_golden_vectors_are_what_the_model_draws(scrawl: Path, model: Handwritin
         assert (drawn_from(wide, drawn, nudge) - points).abs().max() < 1e-12
 
 
-def test_what_was_converted_keeps_every_bound(scrawl: Path) -> None:
-    report = verify(scrawl, None, _SMALL)
+def test_what_was_converted_keeps_every_bound(scrawl: Path, tmp_path: Path) -> None:
+    # Of the 4 rows of its batch the ratio of rounding is luck, as one of them may go astray: 0.95
+    # to 2.0 over 16 samples of 40 steps, and of 16 rows 1.02 to 1.29.
+    artifact = shutil.copytree(scrawl, tmp_path / "scrawl")
+    manifest = json.loads((artifact / "manifest.json").read_text())
+    manifest["provenance"]["batch"]["rows"] = 16
+    (artifact / "manifest.json").write_text(json.dumps(manifest))
+    report = verify(artifact, None, replace(_SMALL, sampled_steps=16 * 40))
     assert [f.name for f in report.findings] == [
         "structure", "rounding", "log-density", "sampling", "score, sampled ink", "padding",
         "bits", "bits, control", "operators", "operators, control", "golden",
     ]  # fmt: skip
-    rounding = report.findings[1]
-    # Of 160 steps the ratio is mostly luck: 0.9 to 1.7, by processor and count of threads.
-    assert rounding.value < 2 * rounding.bound, rounding.detail
-    assert [f for f in report.findings if not f.holds and f is not rounding] == []
+    assert [f for f in report.findings if not f.holds] == []
 
 
 @pytest.mark.parametrize("weight", ["window.parameters_of.weight", "above.cells.0.weight_h"])
