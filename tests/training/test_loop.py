@@ -181,7 +181,8 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
     [
         (
             ["train", "sonnets"],
-            "one of: contrast, handwriting, handwriting-figures, handwriting-int8, ",
+            "one of: contrast, handwriting, handwriting-figures, handwriting-int8, "
+            "handwriting-marks, handwriting-on, ",
         ),
         (["train", "quickstart", "--data", "/nowhere.txt"], "no such file or folder"),
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
