@@ -124,9 +124,9 @@ def test_large_bodies_that_come_together(service: Service) -> None:
 def test_a_turn_that_is_given_up_holds_up_nobody() -> None:
     async def take() -> None:
         turns = Turns()
-        await turns.mine()
-        second, third = (asyncio.create_task(turns.mine()) for _ in range(2))
-        await asyncio.sleep(0)
+        first, second, third = (asyncio.create_task(turns.mine()) for _ in range(3))
+        await asyncio.sleep(0)  # all three have asked, in one round of the loop
+        assert (first.done(), second.done(), third.done()) == (True, False, False)
         second.cancel()
         await asyncio.wait_for(third, 10)
         await asyncio.wait_for(turns.mine(), 10)
