@@ -90,9 +90,6 @@ class Replay(GivenSteps):
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         self._job.fail(error)  # the state it was to find is not this one
 
-    def publish(self) -> None:
-        self._job.publish()
-
 
 async def run_steps(
     engine: "Engine", jobs: Sequence[GivenSteps], *, going_on: bool = False

@@ -86,7 +86,12 @@ class Completion(Generation[TextPiece]):
         self._stream = TextStream(spec.stops)
         self._entries: list[ByteLogprob] = []
         self._checked = 0  # steps done at the last checkpoint
+        self._before: Moment[TextEdge] | None = None  # the last chunk, if it can be gone on from
         self._begin()
+
+    def anchor(self, state: Arrays) -> None:
+        super().anchor(state)
+        self._before = self._moment_after(state) if self._can_go_on() else None
 
     def steps_wanted(self) -> int:
         return len(self.spec.prompt) + self.spec.max_tokens - self._read
@@ -125,9 +130,13 @@ class Completion(Generation[TextPiece]):
         super().finish(state)
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        self.publish()
-        if state is not None and self._can_go_on():
-            self._piece.moment = self._moment_after(state)
+        if self._finish_reason and self._before and self.spec.streamed:
+            # Only its last state was still to be found: the last chunk is to be written again.
+            self._piece = TextPiece(moment=self._before)
+        else:
+            self.publish()
+            if state is not None and self._can_go_on():
+                self._piece.moment = self._moment_after(state)
         super().fail(error)
 
     def wants_checkpoint(self) -> bool:

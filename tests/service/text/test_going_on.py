@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from service.errors import NotReady
-from tests.service.engine.scripted import Call, Result, complete
+from service.errors import EngineFault, NotReady
+from tests.service.engine.scripted import Call, Result, ScriptedRunner, complete, engine
 from tests.service.serving import Service, running, settings
 
 _SCRIPT = "The naïve 🦊 paid €5, END of it: EEND, ENDEND.".encode()
@@ -130,6 +130,41 @@ def test_one_that_the_service_ends_tells_where_it_stands() -> None:
     assert (end.text, end.finish_reason) == ("", None)
     assert end.moment is not None
     assert (end.moment.drawn, end.moment.edge.undecided) == (3, b"\xe2")
+
+
+@_SCRIPTS
+@pytest.mark.parametrize("chunk", [3, 8, 20])
+@pytest.mark.parametrize("stop", _STOPS)
+def test_one_that_is_ended_while_its_last_state_is_found_can_be_gone_on_from(
+    script: bytes, chunk: int, stop: bytes
+) -> None:
+    spec = {"max_tokens": len(script), "stops": (stop,)}
+    whole = complete(script, chunk=chunk, wants_state=True, **spec)
+    ended = _ended_in_its_replay(script, chunk, spec)
+    if ended is None:
+        return  # its last chunk ended where it did
+    told = ended.pieces[-1]
+    assert isinstance(told.error, EngineFault)
+    assert (told.text, told.finish_reason) == ("", None)
+    assert told.moment is not None
+    left = len(script) - told.moment.drawn
+    again = complete(script, told.moment, chunk=5, wants_state=True, **spec | {"max_tokens": left})
+    assert ended.text + again.text == whole.text
+    assert again.finish_reason == whole.finish_reason
+
+
+def _ended_in_its_replay(script: bytes, chunk: int, spec: dict[str, Any]) -> Result | None:
+    """A stream whose run fails once it has written all; None if no run comes then."""
+    call = Call(wants_state=True, **spec)
+
+    def during(number: int) -> None:
+        if call.job.finished_at_once:
+            raise ValueError("no more of this")
+
+    with engine(ScriptedRunner(script, during=during), chunk=chunk, first=chunk) as started:
+        started.submit([call.job])
+        result = call.result()
+    return None if result.finish_reason else result
 
 
 def test_one_that_ends_in_its_prompt_has_nothing_to_tell() -> None:
