@@ -180,5 +180,5 @@ def _sample(line: Line) -> Sample:
     offsets = line.ink.offsets
     points = LinePen(PAGE, 0).move(offsets)
     points[:, :2] = (points[:, :2] - PAGE.origin_px(0)) / (PAGE.px_per_unit, -PAGE.px_per_unit)
-    whose = owners(line.context.text, line.ink.characters[: len(offsets)])
+    whose = owners(line.context.text, line.ink.characters[: len(offsets)], points)
     return Sample(points, whose == line.context.place)

@@ -4,7 +4,7 @@ far that is from the text. Real and generated ink go through here alike.
 
 import os
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict, dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -39,26 +39,30 @@ Reader = Callable[[bytes], str]
 
 
 class NoReader(OSError):
-    """Tesseract is not installed, or it has not learnt English: a command ends with that."""
+    """Tesseract is not installed, or has not learnt a language: a command ends with that."""
 
 
 def picture(offsets: Offsets) -> bytes:
     """A PNG of a line of ink `(N, 3)`, black on white, with a margin of half a line around it."""
-    right_px = float(offsets[:, 0].cumsum().max(initial=0)) * PAGE.px_per_unit
-    page = replace(PAGE, width_px=ceil(right_px + 2 * PAGE.margin_px))
-    points = LinePen(page, 0).move(offsets)
+    return picture_of(LinePen(PAGE, 0).move(offsets))
+
+
+def picture_of(points: NDArray[np.float64]) -> bytes:
+    """The same of points `(N, 3)` on `PAGE`."""
+    right_px = float(points[:, 0].max(initial=PAGE.margin_px))
+    page = replace(PAGE, width_px=ceil(right_px + PAGE.margin_px))
     return to_png(to_svg(strokes(points), page, 1))
 
 
-def tesseract_version() -> str:
-    """Raises `NoReader`."""
+def tesseract_version(wanted: Collection[str] = ("eng",)) -> str:
+    """Raises `NoReader` where it, or one of the languages, is missing."""
     try:
         version = _run("--version").decode()
         languages = _run("--list-langs").decode().split()
     except FileNotFoundError as error:
         raise NoReader("tesseract is not installed (Debian: tesseract-ocr)") from error
-    if "eng" not in languages:
-        raise NoReader("tesseract has no English (Debian: tesseract-ocr-eng)")
+    if missing := [f"tesseract-ocr-{name}" for name in wanted if name not in languages]:
+        raise NoReader(f"tesseract has not learnt all languages (Debian: {' '.join(missing)})")
     return version.split()[1]
 
 
@@ -67,7 +71,7 @@ def tesseract(png: bytes) -> str:
     return _run("stdin", "stdout", "--psm", "7", "-l", "eng", stdin=png).decode()
 
 
-def tesseract_all(pngs: Sequence[bytes]) -> list[str]:
+def tesseract_all(pngs: Sequence[bytes], language: str = "eng") -> list[str]:
     """What `tesseract` reads in each, by one process: a tenth of the time for short lines."""
     if not pngs:
         return []
@@ -76,7 +80,7 @@ def tesseract_all(pngs: Sequence[bytes]) -> list[str]:
         for path, png in zip(paths, pngs, strict=True):
             path.write_bytes(png)
         listed = "\n".join(map(str, paths)).encode()
-        every = _run("stdin", "stdout", "--psm", "7", "-l", "eng", stdin=listed, lines=len(pngs))
+        every = _run("stdin", "stdout", "--psm", "7", "-l", language, stdin=listed, lines=len(pngs))
     return every.decode().split("\f")
 
 

@@ -41,9 +41,14 @@ _BELOW: dict[str, Strokes] = {
     letters.OGONEK: [[(0.16, 0.04), (0.02, -0.16), (0.06, -0.34), (0.26, -0.32)]],
 }
 _GAP = 0.5  # from the top of a letter to the middle of its mark
-# The window looks ahead: it leaves a letter some points before the pen does. At a space it waits
-# for the pen, whose first points are of the letter after it. Median of 8 hands.
+# The window looks ahead: it leaves a letter some points before the pen does. Median of 8 hands.
 _AHEAD = 3  # points
+# A word begins where the pen comes down furthest right of all ink while the window is at the space:
+# at the window's first point on the word or the one before in 90 of 100, and within so many.
+_NEAR = 8  # points
+_JOINS = (0.15, 0.85)  # of the points of a letter
+_WIDEST_O = 1.1  # of its height
+_TALLEST = 1.5  # of small letters, in heights of one
 _SMALL = frozenset("aceimnorsuvwxz")
 _SMALL_UNITS = 2.5  # high, where a line has none of them
 _STEEPEST = math.tan(math.radians(35))
@@ -104,16 +109,28 @@ def compose(
     marked = [(place, *apart(letter)) for place, letter in enumerate(text) if apart(letter)[1]]
     if not marked or not len(points):
         return np.zeros((0, 3))
-    line = _measured(text, points, owners(text, characters), slant_degrees, px)
+    line = _measured(text, points, owners(text, characters, points), slant_degrees, px)
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
     ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
     return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
 
 
-def owners(text: str, characters: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The place of the letter that each point is of, given the window's character at it `(n,)`."""
-    late = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
-    return np.asarray(late + (np.array(list(text))[late] == " "))
+def owners(text: str, characters: NDArray[np.int64], points: Points) -> NDArray[np.int64]:
+    """The place of the letter that each of the points `(n, 3)` is of, n at least 1, given the
+    window's character at it `(n,)`."""
+    found = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
+    reached = np.maximum.accumulate(points[:, 0])
+    downs = np.flatnonzero(points[:-1, 2] > 0.5) + 1
+    for space in (place for place, letter in enumerate(text) if letter == " "):
+        into, beyond = (np.flatnonzero(characters >= place) for place in (space, space + 1))
+        if not len(beyond):
+            break
+        near = downs[(downs >= into[0] - _NEAR) & (downs <= beyond[0] + _NEAR)]
+        if len(near):
+            begins = near[(points[near, 0] - reached[near - 1]).argmax()]
+            found[:begins] = found[:begins].clip(max=max(space - 1, 0))
+            found[begins:] = found[begins:].clip(min=space + 1)
+    return found
 
 
 def _measured(
@@ -132,9 +149,8 @@ def _measured(
 def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
     """The strokes `(k, 2)` of a letter's marks."""
     ink = _ink(line, place, base)
-    left, right = ink[:, 0].min(), ink[:, 0].max()
     top, foot = ink[:, 1].min(), ink[:, 1].max()
-    middle = (left + right) / 2, (top + foot) / 2
+    middle = _between(ink[:, 0]), (top + foot) / 2
     y = top - _GAP * line.height
     at = np.array([middle[0] + line.lean * (middle[1] - y), y])
     dot = _dot(line, at) if base in "ij" else None
@@ -157,7 +173,9 @@ def _ink(line: _Line, place: int, base: str) -> Points:
     """The points `(k, 2)` of a letter, k at least 1, without dots and bars of letters before."""
     own = line.points[np.abs(line.characters - place) == np.abs(line.characters - place).min(), :2]
     if base in _SMALL:
-        kept = own[own[:, 1] > line.top - 0.3 * line.height]
+        # By its own foot: lines climb and sink, and what joins it to others may hang below.
+        foot = np.quantile(own[:, 1], 0.9)
+        kept = own[own[:, 1] > foot - _TALLEST * line.height]
         own = kept if len(kept) else own
     return own
 
@@ -173,12 +191,18 @@ def _dot(line: _Line, near: Points) -> Points | None:
     return np.asarray(dots[int(np.argmin(distances))])
 
 
+def _between(xs: Points) -> float:
+    """The middle of a letter, whose first and last points may be strokes that join it to others."""
+    return float(np.quantile(xs, _JOINS).mean())
+
+
 def _bar(line: _Line, base: str, ink: Points) -> Points:
     """The stroke through ø, đ and ł."""
     (left, top), (right, foot) = ink.min(axis=0), ink.max(axis=0)
     over = 0.15 * line.height
     if base in "oO":
-        return np.array([[right + over, top - over], [left - over, foot + over]])
+        x, half = _between(ink[:, 0]), min(right - left, _WIDEST_O * (foot - top)) / 2 + over
+        return np.array([[x + half, top - over], [x - half, foot + over]])
     height = foot - top
     if base in "dD":
         y, x = top + 0.25 * height, right if base == "d" else left

@@ -222,11 +222,11 @@ def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) 
 
 def test_what_is_cut_out_is_where_the_window_was() -> None:
     _, lines = _written_contexts(1)
-    line = next(line for line in lines if line.context.character == "%")
+    line = next(line for line in lines if line.context.character == "-")
     (sample,) = next(
-        one for one in report.shown([line], _shares(1.0)) if one.character == "%"
+        one for one in report.shown([line], _shares(1.0)) if one.character == "-"
     ).samples
     owned = np.flatnonzero(sample.own)
     assert len(owned) == len(_STROKE)
-    # The window is ahead of the pen by as much as a character of this pen's has points.
+    # In a word the window is ahead of the pen by as much as a character of this pen's has points.
     assert owned[0] == (line.context.place + 1) * len(_STROKE)

@@ -62,22 +62,54 @@ def test_all_that_cannot_be_written_is_named_at_once() -> None:
     )
 
 
-def _line(text: str, height: float = 10.0) -> tuple[LineMarks, np.ndarray]:
-    """A line of upright letters, a stroke of eight points each, the foot at y = 100."""
-    marks, offsets, points, characters = LineMarks(text, 4.0), [], [], []
+def _line(
+    text: str, height: float = 10.0, ahead: int = 3, climb: float = 0.0
+) -> tuple[LineMarks, np.ndarray]:
+    """A line of upright letters, a stroke of eight points each, the foot at y = 100, or by `climb`
+    higher from letter to letter; the window so many points ahead, until it waits at a space."""
+    marks, points, pen_at = LineMarks(text, 4.0), [], []
     for place, letter in enumerate(text):
         if letter == " ":
             continue
         x = 20.0 * place + np.array([0, 0, 0, 5, 10, 10, 10, 10])
-        y = 100 - height * np.array([1, 0.5, 0, 0, 0, 0.3, 0.6, 1])
+        y = 100 - climb * place - height * np.array([1, 0.5, 0, 0, 0, 0.3, 0.6, 1])
         points.append(np.column_stack([x, y, np.arange(8) == 7]))
-        characters.append(np.full(8, place))
-    placed, owners = np.concatenate(points), np.concatenate(characters)
-    # The window is three points ahead of the pen.
-    ahead = np.concatenate([owners[3:], owners[-1:].repeat(3)])
+        pen_at.append(np.full(8, place))
+    placed, here = np.concatenate(points), np.concatenate(pen_at)
+    window = np.concatenate([here[ahead:], here[-1:].repeat(ahead)])
+    for i, (pen, seen) in enumerate(zip(here, window, strict=True)):
+        if " " in text[pen:seen]:
+            window[i] = text.index(" ", pen)
     offsets = np.diff(placed, axis=0, prepend=0) * (1, -1, 0) + placed * (0, 0, 1)
-    marks.follow(offsets.astype(np.float32), placed, ahead)
+    marks.follow(offsets.astype(np.float32), placed, window)
     return marks, placed
+
+
+@pytest.mark.parametrize("ahead", [2, 3, 4, 5])
+def test_a_mark_at_the_edge_of_a_word_stands_at_its_letter(ahead: int) -> None:
+    drawn = _line("no né énu", ahead=ahead)[0].drawn()
+    ends, begins = np.split(drawn[:, 0], 2)
+    assert (ends.mean(), begins.mean()) == pytest.approx((85, 125), abs=3)
+
+
+def test_a_mark_is_over_its_letter_on_a_line_that_climbs() -> None:
+    drawn = _line("nununununé", climb=2.0)[0].drawn()
+    assert drawn[:, 1].max() < 100 - 2.0 * 9 - 10
+
+
+def test_strokes_that_join_a_letter_to_others_make_its_bar_no_longer() -> None:
+    for width in (0.0, 40.0):
+        marks = LineMarks("ø", 4.0)
+        turn = np.linspace(0, 2 * np.pi, 10)
+        x = np.concatenate([[-width], 5 * np.sin(turn), [width]])
+        y = np.concatenate([[100.0], 95 - 5 * np.cos(turn), [100.0]])
+        points = np.column_stack([x, y, np.arange(12) == 11])
+        marks.follow(
+            np.diff(points, axis=0, prepend=0).astype(np.float32), points, np.zeros(12, int)
+        )
+        bar = marks.drawn()[:, 0]
+        assert np.abs(bar).max() < 9
+        assert bar.mean() == pytest.approx(0, abs=1)
 
 
 @pytest.mark.parametrize("letter", "éèêëñåçşąūŏżőčø")
