@@ -15,7 +15,7 @@ from models.bidirectional import Bidirectional
 from models.cells import CellKind, State
 from models.generation import Port, Step, Tensors, recurrent_ports
 from models.norms import NormKind
-from models.stack import Dropout, Stack, require_from
+from models.stack import Dropout, Stack, dropout_mask, require_from
 
 _INPUTS = PIECE + 1
 
@@ -96,7 +96,10 @@ class TwinModel(nn.Module):
         for layer in self.layers:
             x, _ = layer(x, lengths)
             outputs.append(x)
-        return self.readout(torch.cat(outputs, dim=-1)), state
+        y = torch.cat(outputs, dim=-1)
+        if self.training and self.config.output_dropout > 0:
+            y = y * dropout_mask(y, self.config.output_dropout)
+        return self.readout(y), state
 
 
 def make_reader(config: ReaderConfig) -> ReaderModel | TwinModel:

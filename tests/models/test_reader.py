@@ -36,6 +36,18 @@ def test_only_the_twin_sees_what_comes_later(model: ReaderModel | TwinModel) -> 
     assert not gradient[:, 1:].any()  # nor another row
 
 
+@pytest.mark.parametrize("both_ways", [False, True])
+def test_what_the_readout_sees_is_dropped_in_training_alone(both_ways: bool) -> None:
+    torch.manual_seed(0)
+    config = ReaderConfig(units=8, both_ways=both_ways, output_dropout=0.5)
+    model, pieces = make_reader(config).double(), _pieces()
+    one, other = (_read(model, pieces, [_STEPS] * _ROWS) for _ in range(2))
+    assert not torch.equal(one, other)
+    model.eval()
+    whole, again = (_read(model, pieces, [_STEPS] * _ROWS) for _ in range(2))
+    assert torch.equal(whole, again)
+
+
 def test_padding_changes_nothing_that_counts(model: ReaderModel | TwinModel) -> None:
     lengths = [_STEPS, 7, 4]
     pieces = _pieces()
