@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contract import alphabets
 from contract.ending import Ending
@@ -33,14 +34,25 @@ _KAPPA_AT_END = (np.float32(-1), np.float32(1.5))
 _POINTS_OF_BASELINE = 60
 
 
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A line as far as it has been drawn: its ink `(n, 3)` as the graph put it out, and the state
+    before point number `at` of it. Whoever goes on has the points from there drawn again."""
+
+    ink: np.ndarray
+    state: Arrays
+    at: int
+
+
 @dataclass(slots=True)
 class InkPiece(Piece):
     """Offsets `(n, 3)` since the last piece, the character the window was at for each `(n,)`, and
-    the one being written."""
+    the one being written; and at the end of a part of a line, where to go on from."""
 
     offsets: np.ndarray = field(default_factory=lambda: np.zeros((0, 3), np.float32))
     characters: np.ndarray = field(default_factory=lambda: np.zeros(0, np.int64))
     character: int = 0
+    begun: Begun | None = None
 
 
 class InkEdge(Edge):
@@ -115,7 +127,11 @@ def at_end(hand: Moment[InkEdge]) -> Moment[InkEdge]:
 
 
 class InkLine(Generation[InkPiece]):
-    """A job of the engine: a line of ink, drawn until its text is over. `written` counts points."""
+    """A job of the engine: a line of ink, drawn until its text is over. `written` counts points.
+
+    Or a part of a line: from where it has `begun`, and `until` the window is at that character of
+    the text. Nothing of a part is handed out before its end.
+    """
 
     moment: Moment[InkEdge]
 
@@ -128,74 +144,117 @@ class InkLine(Generation[InkPiece]):
         *,
         bias: float = 0.0,
         wants_state: bool = False,
+        begun: Begun | None = None,
+        until: int | None = None,
     ) -> None:
         row = row_of(text, moment.edge, manifest, bias)
         # A hand that is known is the same after the line.
-        wants_state = wants_state and not moment.edge.known
+        wants_state = until is not None or (wants_state and not moment.edge.known)
         super().__init__(moment, row, send, InkPiece(), asked=len(text), wants_state=wants_state)
         self.text = text
+        self._until = until
         self._in_sight = in_sight(text, moment.edge)
         self._noise = InkNoise(moment.seed, moment.choice)
         self._most = _MOST_POINTS_PER_CHARACTER * len(text) + _MOST_POINTS_MORE
         self._ink = np.zeros((0, 3), np.float32)
         self._ending = Ending()
+        if begun is not None:
+            self.state, self._read, self._ink = begun.state, begun.at, begun.ink
+            self._ending.follow(begun.ink)
 
     def steps_wanted(self) -> int:
         return self._most - self._read
 
     def steps_expected(self) -> int:
-        return max(1, USUAL_POINTS_PER_CHARACTER * len(self.text) - self._read)
+        characters = len(self.text) if self._until is None else self._until
+        return max(1, USUAL_POINTS_PER_CHARACTER * characters - self._read)
 
     def inputs(self, steps: int) -> Arrays:
         self._runs()
-        return self._step_inputs(np.zeros((steps, 3), np.float32), self._read, force=False)
+        again = self._ink[self._read : self._read + steps]
+        forced = np.concatenate([again, np.zeros((steps - len(again), 3), np.float32)])
+        return self._step_inputs(forced, self._read, force=np.arange(steps) < len(again))
 
     def accept(self, outputs: Arrays) -> bool:
-        end = self._ending.first(outputs["ended"], outputs["drawn"])
-        count = len(outputs["drawn"]) if end is None else end
-        self._ending.follow(outputs["drawn"][:count])
-        self._take(outputs["drawn"][:count])
+        again = min(len(self._ink) - self._read, len(outputs["drawn"]))
+        self._read += again
+        drawn, ended, characters = (outputs[n][again:] for n in ("drawn", "ended", "character"))
+        characters = characters - (len(self._in_sight) - len(self.text))
+        end = self._ending.first(ended, drawn)
+        reached = end is None and self._until is not None and bool((characters >= self._until).any())
+        if reached:
+            end = int((characters >= self._until).argmax())
+        count = len(drawn) if end is None else end
+        self._ending.follow(drawn[:count])
+        self._take(drawn[:count])
         if count:
-            before = len(self._in_sight) - len(self.text)
-            characters = np.clip(outputs["character"][:count] - before, 0, len(self.text) - 1)
+            characters = np.clip(characters[:count], 0, len(self.text) - 1)
             self._piece.characters = np.concatenate([self._piece.characters, characters])
             self._piece.character = int(characters[-1])
         self._read += count
+        if reached and self.written > 1:
+            self._drop_last()
         if end is not None:
             self._finish_reason = "stop"
         elif self.steps_wanted() == 0:
             self._finish_reason = "length"
         return self._finish_reason is not None
 
+    def replay(self) -> tuple[Arrays, Arrays]:
+        if self._until is None:
+            return super().replay()
+        # Whoever goes on does it together with the first steps of theirs.
+        at, state = next(a for a in reversed(self._anchors) if a[0] <= self._read)
+        self._piece.begun = Begun(self._ink, state, at)
+        return state, self._again(self._read)
+
     def finish(self, state: Arrays | None) -> None:
-        if self.moment.edge.known:
+        if self._until is not None:
+            state = None  # it is told in `begun`
+        elif self.moment.edge.known:
             self._piece.moment = replace(self.moment, drawn=self.moment.drawn + self._read)
         super().finish(state)
 
     def publish(self) -> None:
-        if len(self._piece.offsets):
+        if len(self._piece.offsets) and self._until is None:
             self._flush()
 
     def _take(self, drawn: np.ndarray) -> None:
-        self._ink = np.concatenate([self._ink, drawn])
         shown = drawn
         if len(drawn) and not self.written:
             self._begins()
+        if len(drawn) and not len(self._ink):
             shown = on_its_line(drawn, self.moment.edge)
+        self._ink = np.concatenate([self._ink, drawn])
         self.written += len(drawn)
         self._piece.offsets = np.concatenate([self._piece.offsets, shown])
 
-    def _step_inputs(self, forced: np.ndarray, first: int, *, force: bool) -> Arrays:
+    def _drop_last(self) -> None:
+        """The window is at the next word when the pen has just come down there, or is about to."""
+        self._ink = self._ink[:-1]
+        self._piece.offsets, self._piece.characters = (
+            part[:-1] for part in (self._piece.offsets, self._piece.characters)
+        )
+        self._read -= 1
+        self.written -= 1
+
+    def _decided(self) -> int:
+        return self._read - (self._until is not None)
+
+    def _step_inputs(
+        self, forced: np.ndarray, first: int, *, force: NDArray[np.bool_]
+    ) -> Arrays:
         uniforms, normals = self._noise.take(self.moment.drawn + first, len(forced))
         return {
             "forced": np.ascontiguousarray(forced),
-            "force": np.full(len(forced), force),
+            "force": force,
             "uniform": uniforms,
             "normal": normals,
         }
 
     def _again(self, start: int) -> Arrays:
-        return self._step_inputs(self._ink[start : self._read], start, force=True)
+        again = self._ink[start : self._read]
+        return self._step_inputs(again, start, force=np.ones(len(again), np.bool_))
 
     def _moment_after(self, state: Arrays) -> Moment[InkEdge]:
         ink = self._ink[: self._read]
