@@ -1,15 +1,18 @@
-"""The best of several draws of a line, by what a model that reads makes of their ink.
+"""The best of several draws of a line, or of each word, by what a reader makes of their ink.
 
-Draw number k of a line is drawn with the noise of choice k of the seed (`contract/noise.py`), from
-where the line before has ended in all of them; so each can be had alone, and number 0 is the line
-that is drawn where nothing is chosen.
+Draw number k is drawn with the noise of choice k of the seed (`contract/noise.py`), from where the
+line before has ended in all of them; so each line can be had alone, and number 0 is the one that is
+drawn where nothing is chosen. By words all draws go on from the best of the word before: a state is
+a value, and a line whose words are of different draws is drawn as any other is.
 """
 
 import asyncio
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +24,7 @@ from service.errors import InvalidRequest, NotReady
 from service.http.answers import Exchange
 from service.ink.layout import Layout
 from service.ink.letters import bases
-from service.ink.line import InkEdge, InkPiece
+from service.ink.line import Begun, InkEdge, InkPiece
 from service.ink.pen import DECIMALS, LinePen, strokes
 from service.models import ServedModel
 from service.state import Moment
@@ -32,6 +35,8 @@ LEAST_LEGIBLE = -99.0
 # Nats a character. Of 320 single draws Tesseract misread 0.69 of the characters of the 37 below it,
 # and 0.36 of the others'.
 UNREADABLE = -2.0
+# A word that is shorter, with the space after it, is chosen together with the next.
+_SHORTEST_PART = 4
 _PLACES = 4
 
 
@@ -54,8 +59,8 @@ class Judge(ServedModel, ABC):
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best draw of a line: its number, all of its ink, and the log-probability of its text per
-    character."""
+    """The best draw of a line or of a part: its number, its ink, and the log-probability of the
+    text up to its end per character."""
 
     number: int
     piece: InkPiece
@@ -75,11 +80,18 @@ class _Draw:
     characters: list[NDArray[np.int64]] = field(default_factory=list)
     moment: Moment[InkEdge] | None = None
     finish_reason: FinishReason | None = None
+    begun: Begun | None = None
 
     def take(self, piece: InkPiece) -> None:
         self.offsets.append(piece.offsets)
         self.characters.append(piece.characters)
         self.moment, self.finish_reason = piece.moment, piece.finish_reason
+        self.begun = piece.begun
+
+    def rank(self, judgement: Judgement) -> float:
+        """By which it is compared; a part that lost its way is worse than any that ended."""
+        lost = self.begun is not None and self.finish_reason == "length"
+        return -math.inf if lost else judgement.rank
 
     def whole(self) -> InkPiece:
         characters = np.concatenate(self.characters)
@@ -89,6 +101,7 @@ class _Draw:
             offsets=np.concatenate(self.offsets),
             characters=characters,
             character=int(characters[-1]) if len(characters) else 0,
+            begun=self.begun,
         )
 
 
@@ -116,11 +129,27 @@ def only_judge(models: Models) -> Judge | None:
     return judges[0] if len(judges) == 1 and judges[0].engine.ready else None
 
 
+def parts_of(text: str) -> list[int | None]:
+    """Where the parts of a line end: at the first letters of words, and at its end."""
+    begins, ends = len(text) - len(text.lstrip()), list[int | None]()
+    for place, (before, letter) in enumerate(pairwise(text), 1):
+        if before == " " != letter and place - begins >= _SHORTEST_PART:
+            ends.append(place)
+            begins = place
+    return [*ends, None]
+
+
 async def best_of(
-    exchange: Exchange[InkPiece], text: str, layout: Layout, line: int, judge: Judge
+    exchange: Exchange[InkPiece],
+    text: str,
+    layout: Layout,
+    line: int,
+    judge: Judge,
+    before: NDArray[np.floating],
 ) -> Best:
-    """Wait for all draws of line number `line`, and keep the one whose ink, as the page shows it,
-    ranks highest. Raises the error of a draw, and what `judge` raises."""
+    """Wait for all draws of line number `line`, or of its part up to the end of the text, and keep
+    the one whose ink, as the page shows it after the offsets `before (n, 3)`, ranks highest. Raises
+    the error of a draw, and what `judge` raises."""
     draws = [_Draw() for _ in exchange.jobs]
     scores: dict[int, asyncio.Task[Judgement]] = {}
     try:
@@ -128,19 +157,19 @@ async def best_of(
             async for number, piece in pieces:
                 draws[number].take(piece)
                 if piece.last:  # one is read while others are being drawn
-                    ink = _in_line_heights(draws[number].whole(), layout, line)
+                    offsets = np.concatenate([before, *draws[number].offsets])
                     # Marks of letters are composed, and a reader may not know them.
-                    scored = judge.judge(bases(text), ink)
+                    scored = judge.judge(bases(text), _in_line_heights(offsets, layout, line))
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
-    best = max(range(len(draws)), key=lambda number: (scores[number].result().rank, -number))
+    best = max(range(len(draws)), key=lambda k: (draws[k].rank(scores[k].result()), -k))
     legibility = max(scores[best].result().log_likelihood / len(text), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
 
 
-def _in_line_heights(piece: InkPiece, layout: Layout, line: int) -> Strokes:
+def _in_line_heights(offsets: NDArray[np.floating], layout: Layout, line: int) -> Strokes:
     """Ink as a judge wants it."""
-    points = LinePen(layout, line).move(piece.offsets).round(DECIMALS)
+    points = LinePen(layout, line).move(offsets).round(DECIMALS)
     origin_px, height_px = np.array(layout.origin_px(line)), layout.line_height_px
     return [(stroke - origin_px) * (1 / height_px, -1 / height_px) for stroke in strokes(points)]

@@ -12,13 +12,14 @@ PenPoint = Annotated[list[float], Field(min_length=3, max_length=3)]
 
 class DrawnLine(Answer):
     """A line of the page; its strokes are `[x, y]` in px. With `best_of` how legible it is, the
-    log-probability of a character, and the number of its draw."""
+    log-probability of a character, and the number of its draw, or of the draws of its parts."""
 
     text: str
     strokes: list[list[_Pair]]
     finish_reason: str
     legibility: float | None = None
     candidate: int | None = None
+    candidates: list[int] | None = None
 
 
 class DrawnUsage(Answer):
@@ -64,12 +65,13 @@ class Points(Answer):
 
 
 class LineEnded(Answer):
-    """The end of a line, with `best_of` how legible it is and which of its draws."""
+    """The end of a line, with `best_of` how legible it is and of which draw or draws."""
 
     line: int
     finish_reason: str
     legibility: float | None = None
     candidate: int | None = None
+    candidates: list[int] | None = None
     resume: dict[str, Any] | None = None
 
 

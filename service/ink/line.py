@@ -181,7 +181,9 @@ class InkLine(Generation[InkPiece]):
         drawn, ended, characters = (outputs[n][again:] for n in ("drawn", "ended", "character"))
         characters = characters - (len(self._in_sight) - len(self.text))
         end = self._ending.first(ended, drawn)
-        reached = end is None and self._until is not None and bool((characters >= self._until).any())
+        reached = (
+            end is None and self._until is not None and bool((characters >= self._until).any())
+        )
         if reached:
             end = int((characters >= self._until).argmax())
         count = len(drawn) if end is None else end
@@ -241,9 +243,7 @@ class InkLine(Generation[InkPiece]):
     def _decided(self) -> int:
         return self._read - (self._until is not None)
 
-    def _step_inputs(
-        self, forced: np.ndarray, first: int, *, force: NDArray[np.bool_]
-    ) -> Arrays:
+    def _step_inputs(self, forced: np.ndarray, first: int, *, force: NDArray[np.bool_]) -> Arrays:
         uniforms, normals = self._noise.take(self.moment.drawn + first, len(forced))
         return {
             "forced": np.ascontiguousarray(forced),

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from service.http.answers import Exchange
-from service.ink.best import Best, Judge, best_of
+from service.ink.best import LEAST_LEGIBLE, Best, Judge, best_of, parts_of
 from service.ink.layout import Layout
-from service.ink.line import InkEdge, InkLine, InkPiece
+from service.ink.line import Begun, InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
 from service.ink.model import InkModel
 from service.ink.pen import DECIMALS, LinePen, strokes
@@ -51,13 +51,16 @@ class Written:
     text: str
     points: list[np.ndarray] = field(default_factory=list)
     finish_reason: str | None = None
-    best: Best | None = None
+    best: Best | None = None  # once it has ended, if it was chosen among several
+    candidates: list[int] | None = None  # of each part, if it was chosen by words
 
     def end(self) -> dict[str, Any]:
         """Why it ended, and if it was chosen among several, which it is and how legible."""
         told: dict[str, Any] = {"finish_reason": self.finish_reason}
         if self.best is not None:
-            told |= {"legibility": self.best.legibility, "candidate": self.best.number}
+            told["legibility"] = self.best.legibility
+            by_word = self.candidates is not None
+            told |= {"candidates": self.candidates} if by_word else {"candidate": self.best.number}
         return told
 
     def strokes(self) -> list[np.ndarray]:
@@ -130,22 +133,51 @@ class Page:
             self._writing = None
 
     async def _pieces(self, number: int) -> AsyncGenerator[InkPiece]:
-        """The pieces of a line as they come, or its best draw as one when all have ended."""
-        assert self._writing is not None
-        line = self.lines[number]
+        """The pieces of a line as they come, or the best draw of each part when all have ended."""
         if self.judge is not None:
-            line.best = await best_of(self._writing, line.text, self.layout, number, self.judge)
-            self._others += sum(job.written for job in self._writing.jobs)
-            self._others -= len(line.best.piece.offsets)
-            yield line.best.piece
+            async with aclosing(self._chosen(number, self.judge)) as parts:
+                async for piece in parts:
+                    yield piece
             return
+        assert self._writing is not None
         async with aclosing(self._writing.pieces()) as pieces:
             async for _, piece in pieces:
                 yield piece
 
-    def _submit(self, number: int) -> None:
+    async def _chosen(self, number: int, judge: Judge) -> AsyncGenerator[InkPiece]:
+        """The parts of a line, or all of it as one, each the best of several draws."""
+        line, shown = self.lines[number], np.zeros((0, 3), np.float32)
+        begun: Begun | None = None
+        for part, until in enumerate(self._parts(number)):
+            if part:
+                self._submit(number, part, begun)
+            assert self._writing is not None
+            text = line.text[:until].rstrip()
+            best = await best_of(self._writing, text, self.layout, number, judge, shown)
+            piece, begun = best.piece, best.piece.begun
+            shown = np.concatenate([shown, piece.offsets])
+            self._others += sum(job.written for job in self._writing.jobs) - len(piece.offsets)
+            if self.body.best_by == "word":
+                line.candidates = [*(line.candidates or []), best.number]
+            if until is None:
+                line.best = best
+            elif piece.finish_reason == "length":  # all of them are lost: the rest is not written
+                line.best = replace(best, legibility=LEAST_LEGIBLE)
+            else:
+                piece.finish_reason = None
+            yield piece
+            if line.best is not None:
+                return
+
+    def _parts(self, number: int) -> list[int | None]:
+        """Where the parts of a line end that are written one after the other."""
+        by_word = self.judge is not None and self.body.best_by == "word"
+        return parts_of(self.lines[number].text) if by_word else [None]
+
+    def _submit(self, number: int, part: int = 0, begun: Begun | None = None) -> None:
         last = max(i for i, line in enumerate(self.lines) if line.text)
-        exchange: Exchange[InkPiece] = Exchange(streamed=self.body.stream)
+        # Of draws that are judged nobody sees anything before they have ended.
+        exchange: Exchange[InkPiece] = Exchange(streamed=self.body.stream and self.judge is None)
         for choice in self.body.choices:
             line = InkLine(
                 self.lines[number].text,
@@ -154,10 +186,12 @@ class Page:
                 exchange.sender(),
                 bias=self.body.bias,
                 wants_state=number < last or self.body.return_state,
+                begun=begun,
+                until=self._parts(number)[part],
             )
             exchange.jobs.append(line)
-        begun = any(line.points for line in self.lines)
-        exchange.submit(self.model.engine, going_on=begun)
+        going_on = part > 0 or any(line.points for line in self.lines)
+        exchange.submit(self.model.engine, going_on=going_on)
         self._writing = exchange
 
     def resume(self) -> dict[str, Any]:

@@ -142,6 +142,9 @@ class HandwritingRequest(PageOptions, WorkRequest):
         Field(ge=1, le=16, description="draws of each line, the most legible of which is kept"),
         WHOLE,
     ] = 1
+    best_by: Annotated[
+        Literal["line", "word"], Field(description="whether whole lines are chosen, or each word")
+    ] = "line"
     candidate: Annotated[int, Field(ge=0, le=15, description="draw this one alone"), WHOLE] = 0
     judge: Annotated[str | None, Field(description="the model that reads them")] = None
     first_line: Annotated[int, Field(ge=0), WHOLE] = 0
@@ -158,6 +161,8 @@ class HandwritingRequest(PageOptions, WorkRequest):
             raise ValueError("style and state are both the hand to write in; give one of them")
         if self.best_of == 1 and self.judge is not None:
             raise ValueError("judge is for best_of; one draw is not judged")
+        if self.best_of == 1 and self.best_by != "line":
+            raise ValueError("best_by is for best_of; of one draw nothing is chosen")
         if self.best_of > 1 and self.candidate:
             raise ValueError("candidate is one draw alone; best_of chooses among several")
         return self

@@ -1,0 +1,161 @@
+"""The best of several draws of each word: beside a naive search that takes one step at a time."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from contract.ending import Ending
+from contract.noise import InkNoise
+from service.artifact import load_artifact
+from service.engine.runners import ScanRunner, stack_rows
+from service.engine.runtime import Runtime
+from service.ink.best import parts_of
+from service.ink.line import in_sight, on_its_line, row_of
+from service.ink.model import stored_hands
+from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.schemas import HandwritingRequest
+from tests.artifacts import HANDS
+from tests.service.ink.conftest import Judge
+from tests.service.writing import InkService
+
+_TEXT = "an even keel is all we want"
+_BY_WORD = {"best_of": 4, "best_by": "word", "width": 2000}
+_DRAWS = 4
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("word", ["word"]),
+        ("two words", ["two ", "words"]),
+        ("a b c d e", ["a b ", "c d ", "e"]),
+        ("an even keel", ["an even ", "keel"]),
+        ("  so it begins", ["  so it ", "begins"]),
+        ("wide   gaps", ["wide   ", "gaps"]),
+        ("of it", ["of it"]),
+    ],
+)
+def test_parts_begin_with_words_and_are_not_too_short(text: str, parts: list[str]) -> None:
+    ends = parts_of(text)
+    assert [text[a:b] for a, b in zip([0, *ends], ends, strict=False)] == parts
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_word_is_the_best_of_what_may_follow_the_best_before(
+    pen: InkService, inks: Path, judged: Judge, seed: int
+) -> None:
+    (line,) = pen.lines(text=_TEXT, seed=seed, style=HANDS[0], **_BY_WORD)
+    ink, numbers, legibility = _searched(inks / "scrawl", _TEXT, seed, judged)
+    assert len(numbers) == len(parts_of(_TEXT)) > 3
+    assert line["candidates"] == numbers
+    assert line["strokes"] == ink
+    assert line["legibility"] == pytest.approx(legibility, abs=1e-4)
+
+
+def _searched(
+    artifact: Path, text: str, seed: int, judged: Judge
+) -> tuple[list[Any], list[int], float]:
+    """The strokes of a line in px, whose draw each part is, and how legible it is."""
+    loaded = load_artifact(artifact)
+    runner = ScanRunner(loaded, Runtime("cpu", "scan", 1, _DRAWS))
+    manifest: Any = loaded.manifest
+    hand = replace(stored_hands(loaded, manifest)[HANDS[0]], seed=seed)
+    row = stack_rows([row_of(text, hand.edge, manifest, 1.0)], axis=0)
+    layout = HandwritingRequest(text=text, width=2000).layout(
+        manifest.ink.units_per_line, hand.edge.advance or manifest.ink.units_per_character
+    )
+    before = len(in_sight(text, hand.edge)) - len(text)
+    ink, state, numbers = np.zeros((0, 3), np.float32), hand.state, []
+    found: list[tuple[float, float]] = []
+    for until in parts_of(text):
+        draws = []
+        for number in range(_DRAWS):
+            noise = InkNoise(seed, number)
+            drawn, states = ink, [state]
+            while True:
+                at = len(drawn)
+                if at == 40 * len(text) + 100:
+                    break
+                runner.load(0, states[-1])
+                uniforms, normals = noise.take(hand.drawn + at, 1)
+                steps = {"uniform": uniforms, "normal": normals, "forced": np.zeros((1, 3), "f"),
+                         "force": np.zeros(1, bool)}  # fmt: skip
+                out = runner.run([0], stack_rows([steps], axis=1), row, filtered=False)
+                rule = Ending()
+                rule.follow(drawn)
+                if rule.first(out["ended"][:, 0], out["drawn"][:, 0]) is not None:
+                    break
+                if until is not None and out["character"][0, 0] - before >= until:
+                    if at - len(ink) > 1:
+                        drawn = drawn[:-1]
+                        states.pop()
+                    break
+                drawn = np.concatenate([drawn, out["drawn"][:, 0]])
+                states.append(runner.read(0))
+            points = LinePen(layout, 0).move(on_its_line(drawn, hand.edge)).round(DECIMALS)
+            shown = [stroke.tolist() for stroke in strokes(points)]
+            draws.append((judged(text[:until].rstrip(), shown), drawn, states[-1], shown))
+        best = max(range(_DRAWS), key=lambda number: (draws[number][0][1], -number))
+        numbers.append(best)
+        judgement, ink, state, shown = draws[best]
+        found.append(judgement)
+    return shown, numbers, found[-1][0]
+
+
+def test_a_line_of_one_word_is_the_best_draw_of_the_line(pen: InkService) -> None:
+    for seed in range(4):
+        body = {"text": "keel", "seed": seed, "width": 2000, "best_of": 4}
+        (whole,), (word,) = pen.lines(**body), pen.lines(**body, best_by="word")
+        assert word["candidates"] == [whole.pop("candidate")]
+        assert {name: word[name] for name in whole} == whole
+
+
+@pytest.mark.parametrize("hand", [None, "made-up", "hasty"], ids=str)
+def test_slots_chunks_runner_and_streaming_change_nothing(
+    pen: InkService, narrow: InkService, hand: Any
+) -> None:
+    text = "one and another\n\nand after that a third"
+    body = {"text": text, "seed": 8, "style": hand, "return_state": True} | _BY_WORD
+    here, there = (service.write(**body) for service in (pen, narrow))
+    assert here["lines"] == there["lines"]
+    assert here["state"] == there["state"]
+    assert here["usage"] == there["usage"]
+    assert pen.streamed_strokes(**body) == [line["strokes"] for line in here["lines"]]
+    _, *events, last = narrow.events(**body)
+    assert last == {"usage": here["usage"], "state": here["state"]}
+    ends = [event for event in events if "finish_reason" in event]
+    assert [end.get("candidates") for end in ends] == [
+        line.get("candidates") for line in here["lines"]
+    ]
+
+
+def test_a_page_goes_on_after_any_of_its_lines(pen: InkService) -> None:
+    body = {"text": "some of it now\nand the rest later", "seed": 3} | _BY_WORD
+    _, *events, _ = pen.events(**body, resume=True)
+    ends = [event for event in events if "finish_reason" in event]
+    again = pen.events(**body | ends[0]["resume"])
+    mine = [event.get("points") for event in events if event["line"] == 1]
+    assert mine == [event.get("points") for event in again[1:-1]]
+
+
+def test_a_part_that_is_lost_ends_its_line_unreadably(pen: InkService) -> None:
+    lost = {"text": "lost from the first word", "state": pen.token(kappa=-1000.0)}
+    (line,) = pen.lines(**lost, **_BY_WORD)
+    assert (line["finish_reason"], line["legibility"]) == ("unreadable", -99.0)
+    assert len(line["candidates"]) == 1
+
+
+def test_all_draws_of_all_words_are_work(pen: InkService) -> None:
+    before = pen.metric("generation_tokens_total", model="scrawl")
+    usage = pen.write(text=_TEXT, seed=3, **_BY_WORD)["usage"]
+    points = pen.metric("generation_tokens_total", model="scrawl") - before
+    assert usage == {"characters": len(_TEXT), "points": points}
+
+
+def test_one_draw_is_not_chosen_by_words(ink: InkService) -> None:
+    refused = ink.post(text="a", best_by="word")
+    assert refused.status_code == 400
+    assert "best_by" in refused.json()["error"]["message"]
