@@ -5,7 +5,7 @@ import json
 from typing import Any
 
 _BYTES = ("png", "pdf")  # which come in base64
-_OF_THE_END = ("finish_reason", "legibility", "candidate")
+_OF_THE_END = ("finish_reason", "legibility", "candidate", "candidates")
 
 
 class Page:

@@ -52,9 +52,9 @@ export async function put(request, response, { signal, begun, wanted = true }) {
   }
 }
 
-function summary({ seed, best_of: draws }, { characters, points }, cut, unreadable) {
+function summary({ seed, best_of: draws, best_by: part }, { characters, points }, cut, unreadable) {
   // Points of draws that were not kept are counted too.
-  const how = draws ? `the most legible of ${draws} draws of each line` : count(points, "point");
+  const how = draws ? `the most legible of ${draws} draws of each ${part}` : count(points, "point");
   const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
   const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
   return `${count(characters, "character")}, ${how}${unfinished}${unclear}\nseed ${seed}`;

@@ -20,10 +20,10 @@ export function offer(select, kind, preferred) {
   return models.length;
 }
 
-/** What to ask for where one model can read: the most legible of four draws of each line. */
+/** What to ask for where one model can read: the most legible of four draws of each word. */
 export function bestOf() {
   const readers = ofKind("reader");
-  return readers.length === 1 && readers[0].attestation?.ok ? { best_of: 4 } : {};
+  return readers.length === 1 && readers[0].attestation?.ok ? { best_of: 4, best_by: "word" } : {};
 }
 
 export const all = () => [...known.values()];
