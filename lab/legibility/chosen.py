@@ -1,6 +1,6 @@
 """Is the best of several draws better than one, and what does it cost? `python -m lab chosen`
-against a running service that has a pen and a reader: Tesseract, which chose nothing, reads both;
-and both are timed in turns.
+against a running service that has a pen and a reader: Tesseract, which chose nothing, reads one
+draw of a line, the best of several, and the best by words; and all are timed in turns.
 """
 
 import argparse
@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import httpx
 import numpy as np
@@ -38,10 +38,16 @@ from service.ink.svg import to_svg
 
 RESULTS = Path("docs", "results")
 DRAWS = 4
+ONE = "one draw"
+WAYS: dict[str, dict[str, Any]] = {
+    ONE: {},
+    "by line": {"best_of": DRAWS},
+    "by word": {"best_of": DRAWS, "best_by": "word"},
+}
 MOST_ERRORS = 0.7  # times those of one draw
 MOST_TIME = 2.0  # times that of one draw
 MOST_FIRST_LINE = 1.5  # times that of one draw, of a long page that is streamed
-_LINES = 40
+_LINES = 120
 _STREAMS = 12
 _SEED = 20131
 _CHARACTERS = 2000  # of the page that is streamed
@@ -57,6 +63,13 @@ class Drawn:
     seconds: float
 
 
+class Streamed(NamedTuple):
+    """Seconds until a page's first ink had come, and its first line."""
+
+    first_ink_s: float
+    first_line_s: float
+
+
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--url", default="http://127.0.0.1:8000", help="where the service is")
@@ -70,13 +83,12 @@ def run(options: argparse.Namespace) -> int:
     reader = tesseract_version()
     try:
         with httpx.Client(base_url=options.url, timeout=120) as client:
-            drawn = {name: draw_both(client, some) for name, some in texts.items()}
-            first_s = [(first_line_s(client, 1, i), first_line_s(client, DRAWS, i))
-                       for i in range(_STREAMS)]  # fmt: skip
+            drawn = {name: draw_all(client, some) for name, some in texts.items()}
+            streamed = [{way: stream(client, way, i) for way in WAYS} for i in range(_STREAMS)]
             served = client.get("/v1/models").raise_for_status().json()["data"]
     except httpx.HTTPError as error:
         raise ConnectionError(f"{options.url}: {error}") from error
-    content, goals = judge(texts, drawn, first_s)
+    content, goals = judge(texts, drawn, streamed)
     print("\n".join(goal.line() for goal in goals))
     about = {
         "command": "python -m lab chosen",
@@ -93,46 +105,64 @@ def run(options: argparse.Namespace) -> int:
 
 def judge(
     texts: dict[str, list[str]],
-    drawn: dict[str, tuple[list[Drawn], list[Drawn]]],
-    first_s: Sequence[tuple[float, float]],
+    drawn: dict[str, dict[str, list[Drawn]]],
+    streamed: Sequence[dict[str, Streamed]],
     reader: Reader = tesseract,
 ) -> tuple[dict[str, Any], list[Goal]]:
-    """What is read in either, the times, and the goals."""
+    """What is read of each way, the times, and the goals of both ways to choose."""
     content: dict[str, Any] = {}
-    for name, pair in drawn.items():
-        one, best = ([misread(text, d, reader) for text, d in zip(texts[name], ds, strict=True)]
-                     for ds in pair)  # fmt: skip
-        times = [b.seconds / a.seconds for a, b in zip(*pair, strict=True)]
-        content[name] = {
-            "one": figures(one),
-            "best": figures(best),
-            "ratio": round(overall(best).rate / overall(one).rate, 4),
-            "interval": interval(best, one),
-            "unreadable": sum(d.finish_reason == "unreadable" for d in pair[1]),
-            "seconds": [round(median(d.seconds for d in ds), 4) for ds in pair],
-            "time_ratio": round(median(times), 3),
-        }
-    firsts = [median(pair[i] for pair in first_s) for i in range(2)]
-    content["first_line_s"] = [round(seconds, 4) for seconds in firsts]
-    goals = [
-        Goal("errors / those of one draw", content["invented"]["ratio"], MOST_ERRORS),
-        Goal("time / that of one draw", content["invented"]["time_ratio"], MOST_TIME),
-        Goal("first line / that of one draw", firsts[1] / firsts[0], MOST_FIRST_LINE),
-    ]
+    for name, ways in drawn.items():
+        found = {way: [misread(text, d, reader) for text, d in zip(texts[name], ds, strict=True)]
+                 for way, ds in ways.items()}  # fmt: skip
+        content[name] = {way: _described(way, ways, found) for way in ways}
+    middle = {
+        way: Streamed(*(median(times) for times in zip(*(s[way] for s in streamed), strict=True)))
+        for way in WAYS
+    }
+    content["streamed"] = {
+        way: {name: round(seconds, 4) for name, seconds in s._asdict().items()}
+        for way, s in middle.items()
+    }
+    goals = []
+    for way in list(WAYS)[1:]:
+        invented = content["invented"][way]
+        first = middle[way].first_line_s / middle[ONE].first_line_s
+        goals += [
+            Goal(f"{way}: errors / those of one draw", invented["ratio"], MOST_ERRORS),
+            Goal(f"{way}: time / that of one draw", invented["time_ratio"], MOST_TIME),
+            Goal(f"{way}: first line / of one draw", first, MOST_FIRST_LINE),
+        ]
     return content | {"goals": [goal.described() for goal in goals]}, goals
 
 
-def draw_both(client: httpx.Client, texts: Sequence[str]) -> tuple[list[Drawn], list[Drawn]]:
-    """Each text as one draw and as the best of several, with the same seed and in turns."""
-    for draws in (1, DRAWS):
-        draw(client, texts[0], 0, draws)  # what is made at the first request is made now
-    pairs = [(draw(client, t, i, 1), draw(client, t, i, DRAWS)) for i, t in enumerate(texts)]
-    return [pair[0] for pair in pairs], [pair[1] for pair in pairs]
+def _described(
+    way: str, drawn: dict[str, list[Drawn]], found: dict[str, list[Errors]]
+) -> dict[str, Any]:
+    """What is told of one way; of those that choose, beside one draw."""
+    mine, one = drawn[way], drawn[ONE]
+    told = figures(found[way]) | {"median_s": round(median(d.seconds for d in mine), 4)}
+    if way == ONE:
+        return told
+    times = [b.seconds / a.seconds for a, b in zip(one, mine, strict=True)]
+    return told | {
+        "ratio": round(overall(found[way]).rate / overall(found[ONE]).rate, 4),
+        "interval": interval(found[way], found[ONE]),
+        "unreadable": sum(d.finish_reason == "unreadable" for d in mine),
+        "time_ratio": round(median(times), 3),
+    }
 
 
-def draw(client: httpx.Client, text: str, seed: int, best_of: int) -> Drawn:
+def draw_all(client: httpx.Client, texts: Sequence[str]) -> dict[str, list[Drawn]]:
+    """Each text in every way, with the same seed and in turns."""
+    for way in WAYS:
+        draw(client, texts[0], 0, way)  # what is made at the first request is made now
+    rows = [{way: draw(client, text, i, way) for way in WAYS} for i, text in enumerate(texts)]
+    return {way: [row[way] for row in rows] for way in WAYS}
+
+
+def draw(client: httpx.Client, text: str, seed: int, way: str) -> Drawn:
     """One line at the size that Tesseract reads best."""
-    body = {"text": text, "seed": seed, "best_of": best_of, "format": "json"}
+    body = {"text": text, "seed": seed, "format": "json"} | WAYS[way]
     body |= {"width": 4096, "line_height": PAGE.line_height_px}
     began_s = time.perf_counter()
     answer = client.post("/v1/handwriting", json=body).raise_for_status()
@@ -141,15 +171,18 @@ def draw(client: httpx.Client, text: str, seed: int, best_of: int) -> Drawn:
     return Drawn(line["strokes"], line.get("legibility"), line["finish_reason"], seconds)
 
 
-def first_line_s(client: httpx.Client, best_of: int, seed: int) -> float:
-    """Seconds until the first line of a long page has come whole."""
+def stream(client: httpx.Client, way: str, seed: int) -> Streamed:
+    """A long page: when its first ink has come, and its first line."""
     text = " ".join(pages.TEXTS * 10)[:_CHARACTERS]
-    body = {"text": text, "seed": seed, "best_of": best_of, "stream": True, "width": 800}
-    began_s = time.perf_counter()
+    body = {"text": text, "seed": seed, "stream": True, "width": 800} | WAYS[way]
+    began_s, first_ink_s = time.perf_counter(), None
     with client.stream("POST", "/v1/handwriting", json=body) as answer:
         for event in answer.raise_for_status().iter_lines():
-            if event.startswith("data: ") and "finish_reason" in json.loads(event[6:]):
-                return time.perf_counter() - began_s
+            told = json.loads(event[6:]) if event.startswith("data: ") else {}
+            if told.get("points") and first_ink_s is None:
+                first_ink_s = time.perf_counter() - began_s
+            if "finish_reason" in told and first_ink_s is not None:
+                return Streamed(first_ink_s, time.perf_counter() - began_s)
     raise ValueError("no line came")
 
 

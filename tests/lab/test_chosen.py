@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.legibility.chosen import Drawn, judge
+from lab.legibility.chosen import ONE, WAYS, Drawn, Streamed, judge
 from lab.legibility.reading import Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
@@ -19,26 +19,34 @@ def _says(*readings: str) -> Reader:
     return lambda png: next(said)
 
 
-def _pair(count: int, slower: float, reason: str = "stop") -> tuple[list[Drawn], list[Drawn]]:
-    return [_drawn(1.0)] * count, [_drawn(slower, reason)] * count
+def _ways(count: int, slower: float, reason: str = "stop") -> dict[str, list[Drawn]]:
+    return {way: [_drawn(1.0 if way == ONE else slower, reason)] * count for way in WAYS}
+
+
+def _streamed(*first_lines_s: float) -> list[dict[str, Streamed]]:
+    return [{way: Streamed(0.5, 1.0 if way == ONE else s) for way in WAYS} for s in first_lines_s]
 
 
 def test_errors_and_times_are_those_of_the_best_over_those_of_one() -> None:
-    drawn = {"invented": _pair(2, 1.5, "unreadable"), "plain": _pair(1, 1.0)}
-    # One draw of every text, then the best of several.
-    reader = _says("eXXX keel", "a kXel", "eXen keel", "a keel", "sails", "sails?")
+    drawn = {"invented": _ways(2, 1.5, "unreadable"), "plain": _ways(1, 1.0)}
+    # One draw of every text, then the best of several, then the best by words.
+    nothing = ("eXXX keel", "a kXel", *("even keel", "a keel") * 2, *("sails",) * 3)
     with pytest.raises(ZeroDivisionError):  # nothing misread in one draw has no ratio
-        judge(_TEXTS, drawn, [(1.0, 1.2)], reader)
-    reader = _says("eXXX keel", "a kXel", "eXen keel", "a keel", "sXils", "sails")
-    content, goals = judge(_TEXTS, drawn, [(1.0, 1.2), (1.0, 1.4), (1.0, 9.0)], reader)
-    assert (content["invented"]["one"]["edits"], content["invented"]["best"]["edits"]) == (4, 1)
-    assert content["invented"]["ratio"] == 0.25
-    assert (content["invented"]["unreadable"], content["plain"]["unreadable"]) == (2, 0)
-    assert [(goal.value, goal.met) for goal in goals] == [(0.25, True), (1.5, True), (1.4, True)]
+        judge(_TEXTS, drawn, _streamed(1.2), _says(*nothing))
+    reader = _says("eXXX keel", "a kXel", "eXen keel", "a keel", "eXXn keel", "a keel",
+                   "sXils", "sails", "sails")  # fmt: skip
+    content, goals = judge(_TEXTS, drawn, _streamed(1.2, 1.4, 9.0), reader)
+    assert [content["invented"][way]["edits"] for way in WAYS] == [4, 1, 2]
+    assert [content["invented"][way]["ratio"] for way in list(WAYS)[1:]] == [0.25, 0.5]
+    assert [content[name]["by word"]["unreadable"] for name in drawn] == [2, 0]
+    assert content["streamed"]["by word"] == {"first_ink_s": 0.5, "first_line_s": 1.4}
+    assert [(goal.value, goal.met) for goal in goals] == [
+        (0.25, True), (1.5, True), (1.4, True), (0.5, True), (1.5, True), (1.4, True),
+    ]  # fmt: skip
 
 
 def test_each_goal_can_be_missed() -> None:
-    drawn = {"invented": _pair(2, 2.5), "plain": _pair(1, 1.0)}
-    reader = _says("eXen keel", "a kXel", "even keXl", "a keXl", "sXils", "sails")
-    _, goals = judge(_TEXTS, drawn, [(1.0, 1.6)], reader)
-    assert [goal.met for goal in goals] == [False, False, False]
+    drawn = {"invented": _ways(2, 2.5), "plain": _ways(1, 1.0)}
+    reader = _says(*("eXen keel", "a kXel") * 3, *("sXils",) * 3)
+    _, goals = judge(_TEXTS, drawn, _streamed(1.6), reader)
+    assert [goal.met for goal in goals] == [False] * 6
