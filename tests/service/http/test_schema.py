@@ -49,7 +49,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^the ink is either strokes or inkml; ",
         r"^origin is a place on a ruled line; ",
         r"^return_state needs line_height: ",
-        r"^judge is for best_of; ",
+        r"^(judge|best_by) is for best_of; ",
         r"^the margins leave -?\d+ px beside",
         r"^page has a width of its own; ",
         r"^inkml (is|has) ",
