@@ -33,7 +33,7 @@ from lab.legibility.reading import (
     tesseract_version,
 )
 from lab.legibility.sentences import sentences
-from service.ink.png import to_png
+from service.ink.png import to_png_here
 from service.ink.svg import to_svg
 
 RESULTS = Path("docs", "results")
@@ -191,4 +191,4 @@ def misread(text: str, drawn: Drawn, reader: Reader) -> Errors:
     strokes = [np.array(stroke) for stroke in drawn.strokes]
     right_px = max(float(stroke[:, 0].max()) for stroke in strokes)
     page = replace(PAGE, width_px=ceil(right_px + PAGE.margin_px))
-    return errors(text, one_line(reader(to_png(to_svg(strokes, page, 1)))))
+    return errors(text, one_line(reader(to_png_here(to_svg(strokes, page, 1)))))

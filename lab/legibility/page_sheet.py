@@ -8,7 +8,7 @@ import numpy as np
 
 from lab.legibility.reading import PAGE, Offsets
 from service.ink.pen import LinePen, strokes
-from service.ink.png import to_png
+from service.ink.png import to_png_here
 from service.ink.svg import to_svg
 
 _WIDTH_PX = 470  # of one page
@@ -23,4 +23,4 @@ def plot_pages(pages: Sequence[Sequence[Offsets]], image: Path) -> None:
         for number, offsets in enumerate(lines):
             points = LinePen(page, number).move(offsets)
             ink += [stroke + np.array([column * _WIDTH_PX, 0]) for stroke in strokes(points)]
-    image.write_bytes(to_png(to_svg(ink, page, max(map(len, pages)))))
+    image.write_bytes(to_png_here(to_svg(ink, page, max(map(len, pages)))))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from contract.strokes import UNITS_PER_CHARACTER, UNITS_PER_LINE
 from service.ink.layout import Layout
 from service.ink.pen import LinePen, strokes
-from service.ink.png import to_png
+from service.ink.png import to_png_here
 from service.ink.svg import to_svg
 
 # Of 24 to 56 px and strokes of 0.03 to 0.06 of that, these read real lines best: CER 0.43 of all
@@ -51,7 +51,7 @@ def picture_of(points: NDArray[np.float64]) -> bytes:
     """The same of points `(N, 3)` on `PAGE`."""
     right_px = float(points[:, 0].max(initial=PAGE.margin_px))
     page = replace(PAGE, width_px=ceil(right_px + PAGE.margin_px))
-    return to_png(to_svg(strokes(points), page, 1))
+    return to_png_here(to_svg(strokes(points), page, 1))
 
 
 def tesseract_version(wanted: Collection[str] = ("eng",)) -> str:

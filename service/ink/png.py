@@ -31,12 +31,16 @@ def to_png(svg: str, ground: str | None = "white") -> bytes:
     return drawn.stdout
 
 
+def to_png_here(svg: str, ground: str | None = "white") -> bytes:
+    """The same by this process, for whoever serves nobody: a small picture takes a tenth of the
+    time."""
+    # Ink has no text, and the image the service runs in no fonts to look for.
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, background=ground, skip_system_fonts=True))
+
+
 def _draw(ground: str | None) -> None:
     os.nice(_NICENESS)
-    svg = sys.stdin.buffer.read().decode()
-    # Ink has no text, and the image the service runs in no fonts to look for.
-    png = resvg_py.svg_to_bytes(svg_string=svg, background=ground, skip_system_fonts=True)
-    sys.stdout.buffer.write(png)
+    sys.stdout.buffer.write(to_png_here(sys.stdin.buffer.read().decode(), ground))
 
 
 if __name__ == "__main__":
