@@ -15,7 +15,7 @@ from models.bidirectional import Bidirectional
 from models.cells import CellKind, State
 from models.generation import Port, Step, Tensors, recurrent_ports
 from models.norms import NormKind
-from models.stack import Dropout, Stack, dropout_mask, require_from
+from models.stack import Dropout, Stack, dropout_mask, require_from, require_rates
 
 _INPUTS = PIECE + 1
 
@@ -40,6 +40,7 @@ class ReaderConfig:
                 "model.norm is 'batch'; a line has no batch: 'layer', 'weight', 'none'"
             )
         require_from(1, layers=self.layers, units=self.units)
+        require_rates(output_dropout=self.output_dropout)
 
 
 class ReaderModel(nn.Module):

@@ -33,6 +33,13 @@ def require_from(least: int, **sizes: int) -> None:
             raise ValueError(f"model.{name} is {size}; it must be {least} or more")
 
 
+def require_rates(**rates: float) -> None:
+    """Raise `ValueError` for a rate of dropout, by its name, that is none."""
+    for name, rate in rates.items():
+        if not 0 <= rate <= _MOST_DROPPED:
+            raise ValueError(f"{name} is {rate}; it must be from 0 to {_MOST_DROPPED}")
+
+
 def dropout_mask(like: Tensor, rate: float) -> Tensor:
     """Zeros with probability `rate`, else `1 / (1 - rate)`, shaped as `like`.
 
@@ -62,9 +69,7 @@ class Stack(nn.Module):
         if cell not in CELLS:
             raise ValueError(f"model.cell is {cell!r}; it must be one of {', '.join(CELLS)}")
         require_from(1, units=units, layers=layers)
-        for name, rate in dropout._asdict().items():
-            if not 0 <= rate <= _MOST_DROPPED:
-                raise ValueError(f"{name}_dropout is {rate}; it must be from 0 to {_MOST_DROPPED}")
+        require_rates(**{f"{name}_dropout": rate for name, rate in dropout._asdict().items()})
         widths = [inputs] + [units] * (layers - 1)
         self.cells = nn.ModuleList(
             CELLS[cell](width, units, norm, longest_step) for width in widths

@@ -178,7 +178,7 @@ def stream(client: httpx.Client, way: str, seed: int) -> Streamed:
     began_s, first_ink_s = time.perf_counter(), None
     with client.stream("POST", "/v1/handwriting", json=body) as answer:
         for event in answer.raise_for_status().iter_lines():
-            told = json.loads(event[6:]) if event.startswith("data: ") else {}
+            told = json.loads(event[6:]) if event.startswith("data: {") else {}
             if told.get("points") and first_ink_s is None:
                 first_ink_s = time.perf_counter() - began_s
             if "finish_reason" in told and first_ink_s is not None:

@@ -139,7 +139,7 @@ def judge(language: str, lines: Sequence[Line]) -> dict[str, Any]:
     """What is read of lines: errors of the text, of its base letters, and of these where no mark
     is drawn; and of the letters with marks, how many are read with theirs."""
     with_marks, without = (
-        [one_line(text) for text in tesseract_all([picture_of(p) for p in points], language)]
+        [one_line(fold(t)) for t in tesseract_all([picture_of(p) for p in points], language)]
         for points in ([line.all for line in lines], [line.letters for line in lines])
     )
     texts = [line.text for line in lines]
@@ -158,7 +158,7 @@ def accents(texts: Sequence[str], readings: Sequence[str]) -> dict[str, int]:
     many of those the marks as well, or others."""
     count = {"letters": 0, "base_read": 0, "right": 0, "other_marks": 0}
     for text, reading in zip(texts, readings, strict=True):
-        for letter, seen in zip(text, read_at(text, fold(reading)), strict=True):
+        for letter, seen in zip(text, read_at(text, reading), strict=True):
             base, marks = apart(letter)
             count["letters"] += bool(marks)
             if marks and seen and apart(seen)[0] == base:

@@ -34,11 +34,11 @@ def plot_accents(lines: Mapping[str, Sequence[Drawn]], image: Path) -> None:
         len(lines), _ACROSS, figsize=(10, 0.75 * len(lines)), dpi=100, squeeze=False
     )
     figure.subplots_adjust(0.01, 0, 1, 1, 0.02, 0)
-    for row, (language, some) in zip(table, lines.items(), strict=True):
-        # Hands that are apart from each other, other ones in each language.
+    for number, (row, (language, some)) in enumerate(zip(table, lines.items(), strict=True)):
+        # Other hands in each language.
         for place, axes in enumerate(row):
             axes.axis("off")
-            _draw(axes, some[place * len(some) // _ACROSS])
+            _draw(axes, some[(number + place * len(some) // _ACROSS) % len(some)])
         row[0].text(0, 0.95, language, fontsize=8, color="gray", transform=row[0].transAxes)
     figure.savefig(image)
     pyplot.close(figure)

@@ -7,7 +7,6 @@ a value, and a line whose words are of different draws is drawn as any other is.
 """
 
 import asyncio
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import aclosing
@@ -88,11 +87,6 @@ class _Draw:
         self.moment, self.finish_reason = piece.moment, piece.finish_reason
         self.begun = piece.begun
 
-    def rank(self, judgement: Judgement) -> float:
-        """By which it is compared; a part that lost its way is worse than any that ended."""
-        lost = self.begun is not None and self.finish_reason == "length"
-        return -math.inf if lost else judgement.rank
-
     def whole(self) -> InkPiece:
         characters = np.concatenate(self.characters)
         return InkPiece(
@@ -130,8 +124,9 @@ def only_judge(models: Models) -> Judge | None:
 
 
 def parts_of(text: str) -> list[int | None]:
-    """Where the parts of a line end: at the first letters of words, and at its end."""
-    begins, ends = len(text) - len(text.lstrip()), list[int | None]()
+    """Where the parts of a line end, whose words have a space between them: at the first letters
+    of words, and at its end."""
+    begins, ends = 0, list[int | None]()
     for place, (before, letter) in enumerate(pairwise(text), 1):
         if before == " " != letter and place - begins >= _SHORTEST_PART:
             ends.append(place)
@@ -145,25 +140,32 @@ async def best_of(
     layout: Layout,
     line: int,
     judge: Judge,
-    before: NDArray[np.floating],
+    before: NDArray[np.floating] | None = None,
 ) -> Best:
-    """Wait for all draws of line number `line`, or of its part up to the end of the text, and keep
-    the one whose ink, as the page shows it after the offsets `before (n, 3)`, ranks highest. Raises
-    the error of a draw, and what `judge` raises."""
+    """Wait for all draws of line number `line`, and keep the one whose ink, as the page shows it,
+    ranks highest. Raises the error of a draw, and what `judge` raises.
+
+    Or of its part up to the end of the text, which goes on from the offsets `before (n, 3)`: one
+    that has lost its way is then worse than any that has come to its end, and is not judged.
+    """
     draws = [_Draw() for _ in exchange.jobs]
     scores: dict[int, asyncio.Task[Judgement]] = {}
     try:
         async with asyncio.TaskGroup() as judging, aclosing(exchange.pieces()) as pieces:
             async for number, piece in pieces:
                 draws[number].take(piece)
-                if piece.last:  # one is read while others are being drawn
-                    offsets = np.concatenate([before, *draws[number].offsets])
+                lost = before is not None and piece.finish_reason == "length"
+                if piece.last and not lost:  # one is read while others are being drawn
+                    written = draws[number].offsets
+                    offsets = np.concatenate(written if before is None else [before, *written])
                     # Marks of letters are composed, and a reader may not know them.
                     scored = judge.judge(bases(text), _in_line_heights(offsets, layout, line))
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
-    best = max(range(len(draws)), key=lambda k: (draws[k].rank(scores[k].result()), -k))
+    if not scores:
+        return Best(0, draws[0].whole(), LEAST_LEGIBLE)
+    best = max(scores, key=lambda number: (scores[number].result().rank, -number))
     legibility = max(scores[best].result().log_likelihood / len(text), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
 

@@ -130,7 +130,7 @@ class InkLine(Generation[InkPiece]):
     """A job of the engine: a line of ink, drawn until its text is over. `written` counts points.
 
     Or a part of a line: from where it has `begun`, and `until` the window is at that character of
-    the text. Nothing of a part is handed out before its end.
+    the text, when all of it is handed out.
     """
 
     moment: Moment[InkEdge]
@@ -150,12 +150,14 @@ class InkLine(Generation[InkPiece]):
         row = row_of(text, moment.edge, manifest, bias)
         # A hand that is known is the same after the line.
         wants_state = until is not None or (wants_state and not moment.edge.known)
-        super().__init__(moment, row, send, InkPiece(), asked=len(text), wants_state=wants_state)
+        asked = len(text) if begun is None else 0
+        super().__init__(moment, row, send, InkPiece(), asked=asked, wants_state=wants_state)
         self.text = text
         self._until = until
         self._in_sight = in_sight(text, moment.edge)
         self._noise = InkNoise(moment.seed, moment.choice)
-        self._most = _MOST_POINTS_PER_CHARACTER * len(text) + _MOST_POINTS_MORE
+        self._length = len(text) if until is None else until
+        self._most = _MOST_POINTS_PER_CHARACTER * self._length + _MOST_POINTS_MORE
         self._ink = np.zeros((0, 3), np.float32)
         self._ending = Ending()
         if begun is not None:
@@ -166,8 +168,7 @@ class InkLine(Generation[InkPiece]):
         return self._most - self._read
 
     def steps_expected(self) -> int:
-        characters = len(self.text) if self._until is None else self._until
-        return max(1, USUAL_POINTS_PER_CHARACTER * characters - self._read)
+        return max(1, USUAL_POINTS_PER_CHARACTER * self._length - self._read)
 
     def inputs(self, steps: int) -> Arrays:
         self._runs()
@@ -181,11 +182,10 @@ class InkLine(Generation[InkPiece]):
         drawn, ended, characters = (outputs[n][again:] for n in ("drawn", "ended", "character"))
         characters = characters - (len(self._in_sight) - len(self.text))
         end = self._ending.first(ended, drawn)
-        reached = (
-            end is None and self._until is not None and bool((characters >= self._until).any())
-        )
+        beyond = [] if self._until is None else np.flatnonzero(characters >= self._until)
+        reached = len(beyond) > 0 and (end is None or beyond[0] < end)
         if reached:
-            end = int((characters >= self._until).argmax())
+            end = int(beyond[0])
         count = len(drawn) if end is None else end
         self._ending.follow(drawn[:count])
         self._take(drawn[:count])
@@ -203,7 +203,7 @@ class InkLine(Generation[InkPiece]):
         return self._finish_reason is not None
 
     def replay(self) -> tuple[Arrays, Arrays]:
-        if self._until is None:
+        if not self._is_gone_on_from:
             return super().replay()
         # Whoever goes on does it together with the first steps of theirs.
         at, state = next(a for a in reversed(self._anchors) if a[0] <= self._read)
@@ -211,11 +211,17 @@ class InkLine(Generation[InkPiece]):
         return state, self._again(self._read)
 
     def finish(self, state: Arrays | None) -> None:
-        if self._until is not None:
+        if self._is_gone_on_from:
             state = None  # it is told in `begun`
         elif self.moment.edge.known:
             self._piece.moment = replace(self.moment, drawn=self.moment.drawn + self._read)
+            state = None
         super().finish(state)
+
+    @property
+    def _is_gone_on_from(self) -> bool:
+        """Whether it is a part that has come to its end, and not lost its way."""
+        return self._until is not None and self._finish_reason == "stop"
 
     def publish(self) -> None:
         if len(self._piece.offsets) and self._until is None:

@@ -7,6 +7,7 @@ Shapes: n points of a line, m of its marks: x and y in px, y down, and 1 where t
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -121,15 +122,23 @@ def owners(text: str, characters: NDArray[np.int64], points: Points) -> NDArray[
     found = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
     reached = np.maximum.accumulate(points[:, 0])
     downs = np.flatnonzero(points[:-1, 2] > 0.5) + 1
-    for space in (place for place, letter in enumerate(text) if letter == " "):
-        into, beyond = (np.flatnonzero(characters >= place) for place in (space, space + 1))
-        if not len(beyond):
+    spaces = [place for place, letter in enumerate(text) if letter == " "]
+    begins = 0  # where the word does
+    for space, following in pairwise([*spaces, len(text)]):
+        into, beyond, after = (
+            int(np.searchsorted(np.maximum.accumulate(characters), place))
+            for place in (space, space + 1, following)
+        )
+        if beyond == len(characters):
             break
-        near = downs[(downs >= into[0] - _NEAR) & (downs <= beyond[0] + _NEAR)]
+        # Of a word of one letter both gaps are near.
+        first, last = max(into - _NEAR, begins + 1), min(beyond + _NEAR, max(after - 1, beyond))
+        near = downs[(downs >= first) & (downs <= last)]
         if len(near):
-            begins = near[(points[near, 0] - reached[near - 1]).argmax()]
+            begins = int(near[(points[near, 0] - reached[near - 1]).argmax()])
             found[:begins] = found[:begins].clip(max=max(space - 1, 0))
             found[begins:] = found[begins:].clip(min=space + 1)
+        found[found == space] += 1  # a letter is drawn there, as no word parts
     return found
 
 

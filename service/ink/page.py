@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from service.http.answers import Exchange
-from service.ink.best import LEAST_LEGIBLE, Best, Judge, best_of, parts_of
+from service.ink.best import Best, Judge, best_of, parts_of
 from service.ink.layout import Layout
 from service.ink.line import Begun, InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
@@ -35,7 +35,7 @@ class Portion:
 
     def by_character(self) -> Iterator[tuple[int, np.ndarray]]:
         """Each character that is written, with its points `(k, 3)`; marks are of the last. A line
-        that was chosen among several comes as one portion."""
+        or a word that was chosen among several comes as one portion."""
         characters = self.piece.characters
         if not len(self.points):
             return
@@ -88,7 +88,8 @@ class Page:
     def begin(self) -> None:
         """Queue the first line. Raises what `Engine.submit` raises."""
         first = self.next_line
-        self._submit(next(i for i, line in enumerate(self.asked, first) if line.text))
+        number = next(i for i, line in enumerate(self.asked, first) if line.text)
+        self._submit(number, self._parts(number)[0])
 
     def leave(self) -> None:
         """Give the slot back; nothing happens when all has been written."""
@@ -105,7 +106,7 @@ class Page:
                 await asyncio.sleep(0)  # a page may have two thousand of them
                 continue
             if self._writing is None:
-                self._submit(number)
+                self._submit(number, self._parts(number)[0])
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
             baseline = Baseline(self.layout, self.moment.seed, number)
             end = np.zeros((0, 3))
@@ -146,35 +147,36 @@ class Page:
 
     async def _chosen(self, number: int, judge: Judge) -> AsyncGenerator[InkPiece]:
         """The parts of a line, or all of it as one, each the best of several draws."""
-        line, shown = self.lines[number], np.zeros((0, 3), np.float32)
-        begun: Begun | None = None
-        for part, until in enumerate(self._parts(number)):
-            if part:
-                self._submit(number, part, begun)
+        line, before = self.lines[number], InkPiece()
+        shown = before.offsets if self.body.best_by == "word" else None
+        for until in self._parts(number):
+            if before.begun is not None:
+                self._submit(number, until, before.begun)
             assert self._writing is not None
             text = line.text[:until].rstrip()
             best = await best_of(self._writing, text, self.layout, number, judge, shown)
-            piece, begun = best.piece, best.piece.begun
-            shown = np.concatenate([shown, piece.offsets])
+            piece = best.piece
             self._others += sum(job.written for job in self._writing.jobs) - len(piece.offsets)
-            if self.body.best_by == "word":
+            if shown is not None:
+                shown = np.concatenate([shown, piece.offsets])
                 line.candidates = [*(line.candidates or []), best.number]
-            if until is None:
+            if not len(piece.offsets):
+                piece.character = before.character
+            # Where all draws are lost the rest of the line is not written.
+            if until is None or piece.finish_reason == "length":
                 line.best = best
-            elif piece.finish_reason == "length":  # all of them are lost: the rest is not written
-                line.best = replace(best, legibility=LEAST_LEGIBLE)
-            else:
-                piece.finish_reason = None
-            yield piece
-            if line.best is not None:
+                yield piece
                 return
+            piece.finish_reason = None
+            yield piece
+            before = piece
 
     def _parts(self, number: int) -> list[int | None]:
         """Where the parts of a line end that are written one after the other."""
         by_word = self.judge is not None and self.body.best_by == "word"
         return parts_of(self.lines[number].text) if by_word else [None]
 
-    def _submit(self, number: int, part: int = 0, begun: Begun | None = None) -> None:
+    def _submit(self, number: int, until: int | None, begun: Begun | None = None) -> None:
         last = max(i for i, line in enumerate(self.lines) if line.text)
         # Of draws that are judged nobody sees anything before they have ended.
         exchange: Exchange[InkPiece] = Exchange(streamed=self.body.stream and self.judge is None)
@@ -187,10 +189,10 @@ class Page:
                 bias=self.body.bias,
                 wants_state=number < last or self.body.return_state,
                 begun=begun,
-                until=self._parts(number)[part],
+                until=until,
             )
             exchange.jobs.append(line)
-        going_on = part > 0 or any(line.points for line in self.lines)
+        going_on = begun is not None or any(line.points for line in self.lines)
         exchange.submit(self.model.engine, going_on=going_on)
         self._writing = exchange
 

@@ -4,7 +4,7 @@ Everything about text lives here; nothing about batches does.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -86,12 +86,16 @@ class Completion(Generation[TextPiece]):
         self._stream = TextStream(spec.stops)
         self._entries: list[ByteLogprob] = []
         self._checked = 0  # steps done at the last checkpoint
-        self._before: Moment[TextEdge] | None = None  # the last chunk, if it can be gone on from
+        self._before: TextPiece | None = None  # the last chunk, if it can be gone on from
         self._begin()
 
     def anchor(self, state: Arrays) -> None:
         super().anchor(state)
-        self._before = self._moment_after(state) if self._can_go_on() else None
+        self._before = None
+        if self._can_go_on():
+            # What has not been shown yet is not written again.
+            logprobs, moment = list(self._piece.logprobs), self._moment_after(state)
+            self._before = replace(self._piece, logprobs=logprobs, moment=moment)
 
     def steps_wanted(self) -> int:
         return len(self.spec.prompt) + self.spec.max_tokens - self._read
@@ -132,7 +136,7 @@ class Completion(Generation[TextPiece]):
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         if self._finish_reason and self._before and self.spec.streamed:
             # Only its last state was still to be found: the last chunk is to be written again.
-            self._piece = TextPiece(moment=self._before)
+            self._piece = self._before
         else:
             self.publish()
             if state is not None and self._can_go_on():

@@ -21,7 +21,6 @@ def test_letters_are_counted_by_their_base_and_their_marks() -> None:
     assert count == {"letters": 5, "base_read": 5, "right": 3, "other_marks": 1}
     assert accents(["é"], ["x"]) == {"letters": 1, "base_read": 0, "right": 0, "other_marks": 0}
     assert accents(["é"], [""])["base_read"] == 0
-    assert accents(["é"], ["e\u0301"])["right"] == 1
 
 
 def test_languages_together_are_weighed_by_their_characters() -> None:

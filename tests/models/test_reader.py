@@ -48,6 +48,12 @@ def test_what_the_readout_sees_is_dropped_in_training_alone(both_ways: bool) -> 
     assert torch.equal(whole, again)
 
 
+@pytest.mark.parametrize("rate", [-0.1, 1.0])
+def test_a_rate_that_is_none_is_refused_of_either(rate: float) -> None:
+    with pytest.raises(ValueError, match="output_dropout is"):
+        ReaderConfig(both_ways=True, output_dropout=rate)
+
+
 def test_padding_changes_nothing_that_counts(model: ReaderModel | TwinModel) -> None:
     lengths = [_STEPS, 7, 4]
     pieces = _pieces()

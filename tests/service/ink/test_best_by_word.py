@@ -33,8 +33,6 @@ _DRAWS = 4
         ("two words", ["two ", "words"]),
         ("a b c d e", ["a b ", "c d ", "e"]),
         ("an even keel", ["an even ", "keel"]),
-        ("  so it begins", ["  so it ", "begins"]),
-        ("wide   gaps", ["wide   ", "gaps"]),
         ("of it", ["of it"]),
     ],
 )
@@ -43,13 +41,15 @@ def test_parts_begin_with_words_and_are_not_too_short(text: str, parts: list[str
     assert [text[a:b] for a, b in zip([0, *ends], ends, strict=False)] == parts
 
 
-@pytest.mark.parametrize("seed", range(4))
+# A last part of one or two letters is often over in the chunk in which the part before it is.
+@pytest.mark.parametrize("text", [_TEXT, "ship in a", "what all of", "keel I"])
+@pytest.mark.parametrize("seed", range(3))
 def test_each_word_is_the_best_of_what_may_follow_the_best_before(
-    pen: InkService, inks: Path, judged: Judge, seed: int
+    pen: InkService, inks: Path, judged: Judge, text: str, seed: int
 ) -> None:
-    (line,) = pen.lines(text=_TEXT, seed=seed, style=HANDS[0], **_BY_WORD)
-    ink, numbers, legibility = _searched(inks / "scrawl", _TEXT, seed, judged)
-    assert len(numbers) == len(parts_of(_TEXT)) > 3
+    (line,) = pen.lines(text=text, seed=seed, style=HANDS[0], **_BY_WORD)
+    ink, numbers, legibility = _searched(inks / "scrawl", text, seed, judged)
+    assert len(numbers) == len(parts_of(text)) > 1
     assert line["candidates"] == numbers
     assert line["strokes"] == ink
     assert line["legibility"] == pytest.approx(legibility, abs=1e-4)
@@ -77,8 +77,8 @@ def _searched(
             drawn, states = ink, [state]
             while True:
                 at = len(drawn)
-                if at == 40 * len(text) + 100:
-                    break
+                if at == 40 * (until or len(text)) + 100:
+                    raise AssertionError("a draw is lost, which these are not")
                 runner.load(0, states[-1])
                 uniforms, normals = noise.take(hand.drawn + at, 1)
                 steps = {"uniform": uniforms, "normal": normals, "forced": np.zeros((1, 3), "f"),
@@ -117,7 +117,7 @@ def test_a_line_of_one_word_is_the_best_draw_of_the_line(pen: InkService) -> Non
 def test_slots_chunks_runner_and_streaming_change_nothing(
     pen: InkService, narrow: InkService, hand: Any
 ) -> None:
-    text = "one and another\n\nand after that a third"
+    text = "one and another\n\nand after that a third\nand that is it\nor is a\nman I"
     body = {"text": text, "seed": 8, "style": hand, "return_state": True} | _BY_WORD
     here, there = (service.write(**body) for service in (pen, narrow))
     assert here["lines"] == there["lines"]
@@ -141,18 +141,31 @@ def test_a_page_goes_on_after_any_of_its_lines(pen: InkService) -> None:
     assert mine == [event.get("points") for event in again[1:-1]]
 
 
-def test_a_part_that_is_lost_ends_its_line_unreadably(pen: InkService) -> None:
-    lost = {"text": "lost from the first word", "state": pen.token(kappa=-1000.0)}
-    (line,) = pen.lines(**lost, **_BY_WORD)
-    assert (line["finish_reason"], line["legibility"]) == ("unreadable", -99.0)
-    assert len(line["candidates"]) == 1
+@pytest.mark.parametrize("text", ["lost from the first word", "lost"])
+def test_a_part_that_is_lost_ends_its_line_unreadably(pen: InkService, text: str) -> None:
+    lost = {"text": f"{text}\nand the next", "state": pen.token(kappa=-1000.0), "seed": 4}
+    page = pen.write(**lost, **_BY_WORD, return_state=True)
+    first, _ = page["lines"]
+    assert (first["finish_reason"], first["legibility"]) == ("unreadable", -99.0)
+    assert len(first["candidates"]) == 1
+    # The page goes on behind it, as it does behind a line that is drawn once and lost.
+    drawn = sum(map(len, first["strokes"]))
+    assert pen.model.codec.decode(page["state"]).drawn > drawn > 40 * len(text.split()[0])
+    assert page == pen.write(**lost, **_BY_WORD, return_state=True) | {
+        name: page[name] for name in ("id", "created")
+    }
 
 
 def test_all_draws_of_all_words_are_work(pen: InkService) -> None:
-    before = pen.metric("generation_tokens_total", model="scrawl")
+    def counted() -> list[float]:
+        names = ("generation_tokens_total", "prompt_tokens_total")
+        return [pen.metric(name, model="scrawl") for name in names]
+
+    before = counted()
     usage = pen.write(text=_TEXT, seed=3, **_BY_WORD)["usage"]
-    points = pen.metric("generation_tokens_total", model="scrawl") - before
+    points, characters = (a - b for a, b in zip(counted(), before, strict=True))
     assert usage == {"characters": len(_TEXT), "points": points}
+    assert characters == _DRAWS * len(_TEXT)  # as where lines are chosen
 
 
 def test_one_draw_is_not_chosen_by_words(ink: InkService) -> None:

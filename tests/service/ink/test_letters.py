@@ -92,6 +92,14 @@ def test_a_mark_at_the_edge_of_a_word_stands_at_its_letter(ahead: int) -> None:
     assert (ends.mean(), begins.mean()) == pytest.approx((85, 125), abs=3)
 
 
+@pytest.mark.parametrize("ahead", [2, 3, 4])
+def test_a_word_of_one_letter_has_its_mark(ahead: int) -> None:
+    drawn = _line("nu à un ø nu", ahead=ahead)[0].drawn()
+    accent, bar = drawn[:3, 0], drawn[3:, 0]
+    assert (accent.mean(), bar.mean()) == pytest.approx((65, 165), abs=3)
+    assert np.ptp(bar) < 25
+
+
 def test_a_mark_is_over_its_letter_on_a_line_that_climbs() -> None:
     drawn = _line("nununununé", climb=2.0)[0].drawn()
     assert drawn[:, 1].max() < 100 - 2.0 * 9 - 10

@@ -5,10 +5,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.errors import EngineFault, NotReady
-from tests.service.engine.scripted import Call, Result, ScriptedRunner, complete, engine
+from service.state import Moment
+from service.text.completion import TextEdge
+from tests.service.engine.scripted import SEED, Call, Result, ScriptedRunner, complete, engine
 from tests.service.serving import Service, running, settings
 
 _SCRIPT = "The naïve 🦊 paid €5, END of it: EEND, ENDEND.".encode()
@@ -153,6 +156,18 @@ def test_one_that_is_ended_while_its_last_state_is_found_can_be_gone_on_from(
     assert again.finish_reason == whole.finish_reason
 
 
+def test_what_was_held_back_before_it_began_is_not_lost_with_its_last_state() -> None:
+    held = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, TextEdge(undecided=b"EN"))
+    call = Call(held, max_tokens=4, wants_state=True)
+    call.job.anchor({"position": 0})
+    assert call.job.accept(_outputs(b"abcd"))
+    call.job.fail(NotReady("stopping"))
+    (told,) = call.result().pieces
+    assert (told.text, told.finish_reason) == ("EN", None)
+    assert told.moment is not None
+    assert (told.moment.drawn, told.moment.edge.undecided) == (0, b"")
+
+
 def _ended_in_its_replay(script: bytes, chunk: int, spec: dict[str, Any]) -> Result | None:
     """A stream whose run fails once it has written all; None if no run comes then."""
     call = Call(wants_state=True, **spec)
@@ -175,8 +190,6 @@ def test_one_that_ends_in_its_prompt_has_nothing_to_tell() -> None:
 
 
 def _outputs(written: bytes) -> dict[str, Any]:
-    import numpy as np
-
     return {"next": np.frombuffer(written, np.uint8).astype(np.int64)}
 
 
