@@ -1,5 +1,7 @@
 """The best of several draws of each word: beside a naive search that takes one step at a time."""
 
+import asyncio
+from collections.abc import AsyncGenerator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,16 +12,17 @@ import pytest
 from contract.ending import Ending
 from contract.noise import InkNoise
 from service.artifact import load_artifact
+from service.engine.jobs import FinishReason
 from service.engine.runners import ScanRunner, stack_rows
 from service.engine.runtime import Runtime
-from service.ink.best import parts_of
-from service.ink.line import in_sight, on_its_line, row_of
+from service.ink.best import LEAST_LEGIBLE, Judgement, best_of, parts_of
+from service.ink.line import InkPiece, in_sight, on_its_line, row_of
 from service.ink.model import stored_hands
 from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest
 from tests.artifacts import HANDS
 from tests.service.ink.conftest import Judge
-from tests.service.writing import InkService
+from tests.service.writing import InkService, Strokes
 
 _TEXT = "an even keel is all we want"
 _BY_WORD = {"best_of": 4, "best_by": "word", "width": 2000}
@@ -172,3 +175,46 @@ def test_one_draw_is_not_chosen_by_words(ink: InkService) -> None:
     refused = ink.post(text="a", best_by="word")
     assert refused.status_code == 400
     assert "best_by" in refused.json()["error"]["message"]
+
+
+class _Told:
+    """An exchange whose pieces have come: how each of the draws ended."""
+
+    def __init__(self, *reasons: FinishReason) -> None:
+        self.jobs = [None] * len(reasons)
+        self._reasons = reasons
+
+    async def pieces(self) -> AsyncGenerator[tuple[int, InkPiece]]:
+        for number, reason in enumerate(self._reasons):
+            yield number, InkPiece(reason, offsets=np.full((3, 3), number, np.float32))
+
+
+class _Prefers:
+    """A judge to whom the first draws are the likeliest."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def judge(self, text: str, line: Strokes) -> Judgement:
+        self.asked += 1
+        return Judgement(-self.asked, -self.asked)
+
+
+@pytest.mark.parametrize(
+    ("part", "reasons", "best", "asked"),
+    [
+        (True, ("length", "stop", "stop"), 1, 2),
+        (True, ("length", "length"), 0, 0),
+        (False, ("length", "stop", "stop"), 0, 3),  # a whole line is judged by what is there
+    ],
+)
+def test_a_part_that_is_lost_is_worse_than_any_that_ended(
+    part: bool, reasons: tuple[FinishReason, ...], best: int, asked: int
+) -> None:
+    layout = HandwritingRequest(text="a").layout(8.0, 3.0)
+    before = np.zeros((0, 3), np.float32) if part else None
+    exchange, judge = _Told(*reasons), _Prefers()
+    arguments: Any = (exchange, "a", layout, 0, judge, before)
+    kept = asyncio.run(best_of(*arguments))
+    assert (kept.number, judge.asked) == (best, asked)
+    assert (kept.legibility == LEAST_LEGIBLE) == (asked == 0)
