@@ -26,6 +26,7 @@ from service.state import Edge, Moment
 _MOST_POINTS_PER_CHARACTER = 40
 USUAL_POINTS_PER_CHARACTER = 10
 _MOST_POINTS_MORE = 100
+_LEAST_STEPS = 8  # of a chunk in which a part may end
 # The first move of a line that goes on from another covers the space between two words as well.
 SPACE_UNITS = 4.0
 # Where the window's centres stand at the end of a text: at its last character or just past it.
@@ -36,12 +37,14 @@ _POINTS_OF_BASELINE = 60
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A line as far as it has been drawn: its ink `(n, 3)` as the graph put it out, and the state
-    before point number `at` of it. Whoever goes on has the points from there drawn again."""
+    """A line as far as it has been drawn, up to a character of its text: its ink `(n, 3)` as the
+    graph put it out, and the state before point number `at` of it. Whoever goes on has the points
+    from there drawn again."""
 
     ink: np.ndarray
     state: Arrays
     at: int
+    until: int
 
 
 @dataclass(slots=True)
@@ -156,6 +159,7 @@ class InkLine(Generation[InkPiece]):
         self._until = until
         self._in_sight = in_sight(text, moment.edge)
         self._noise = InkNoise(moment.seed, moment.choice)
+        self._begun = begun
         self._length = len(text) if until is None else until
         self._most = _MOST_POINTS_PER_CHARACTER * self._length + _MOST_POINTS_MORE
         self._ink = np.zeros((0, 3), np.float32)
@@ -165,7 +169,15 @@ class InkLine(Generation[InkPiece]):
             self._ending.follow(begun.ink)
 
     def steps_wanted(self) -> int:
-        return self._most - self._read
+        left = self._most - self._read
+        if self._until is None:
+            return left
+        # What is drawn beyond the end of a part is drawn for nothing, and what comes before it in a
+        # chunk, again: so the end is expected where this hand's pace has it.
+        ink, characters = (len(self._begun.ink), self._begun.until) if self._begun else (0, 0)
+        pace = ink / characters if characters else USUAL_POINTS_PER_CHARACTER
+        end = ink + round(pace * (self._until - characters))
+        return min(left, max(end - self._read, _LEAST_STEPS))
 
     def steps_expected(self) -> int:
         return max(1, USUAL_POINTS_PER_CHARACTER * self._length - self._read)
@@ -198,30 +210,25 @@ class InkLine(Generation[InkPiece]):
             self._drop_last()
         if end is not None:
             self._finish_reason = "stop"
-        elif self.steps_wanted() == 0:
+        elif self._read >= self._most:
             self._finish_reason = "length"
         return self._finish_reason is not None
 
     def replay(self) -> tuple[Arrays, Arrays]:
-        if not self._is_gone_on_from:
+        if self._until is None or self._finish_reason == "length":
             return super().replay()
         # Whoever goes on does it together with the first steps of theirs.
         at, state = next(a for a in reversed(self._anchors) if a[0] <= self._read)
-        self._piece.begun = Begun(self._ink, state, at)
+        self._piece.begun = Begun(self._ink, state, at, self._until)
         return state, self._again(self._read)
 
     def finish(self, state: Arrays | None) -> None:
-        if self._is_gone_on_from:
-            state = None  # it is told in `begun`
+        if self._piece.begun is not None:
+            state = None  # it is told there
         elif self.moment.edge.known:
             self._piece.moment = replace(self.moment, drawn=self.moment.drawn + self._read)
             state = None
         super().finish(state)
-
-    @property
-    def _is_gone_on_from(self) -> bool:
-        """Whether it is a part that has come to its end, and not lost its way."""
-        return self._until is not None and self._finish_reason == "stop"
 
     def publish(self) -> None:
         if len(self._piece.offsets) and self._until is None:
