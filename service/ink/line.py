@@ -194,7 +194,7 @@ class InkLine(Generation[InkPiece]):
         drawn, ended, characters = (outputs[n][again:] for n in ("drawn", "ended", "character"))
         characters = characters - (len(self._in_sight) - len(self.text))
         end = self._ending.first(ended, drawn)
-        beyond = [] if self._until is None else np.flatnonzero(characters >= self._until)
+        beyond = np.flatnonzero(characters >= (self._until or np.inf))
         reached = len(beyond) > 0 and (end is None or beyond[0] < end)
         if reached:
             end = int(beyond[0])
