@@ -4,13 +4,15 @@ key."""
 # ruff: noqa: E402
 
 import argparse
+import os
 import signal
 import sys
 from pathlib import Path
 
-# Before anything takes its time to load: process 1 of a container would not hear of them at all.
+# Before anything takes its time to load: process 1 of a container would not hear of them at all. At
+# once, as nothing is to be ended yet: an exception within an import may come out as another.
 for _number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(_number, lambda *_: sys.exit(0))
+    signal.signal(_number, lambda *_: os._exit(0))
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 from pydantic import ValidationError
