@@ -2,6 +2,8 @@
 
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -144,6 +146,14 @@ def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
         _, err = process.communicate(timeout=30)
         assert "Traceback" not in err
         assert process.returncode == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_within_an_import_is_not_told_as_an_exception(number: int) -> None:
+    code = "import os, service.__main__\ntry: os.kill(os.getpid(), %d)\nfinally: print('told')"
+    command = [sys.executable, "-c", code % number]
+    ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
 def test_a_second_signal_ends_it_at_once(artifacts: Path) -> None:
