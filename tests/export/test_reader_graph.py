@@ -67,7 +67,7 @@ def test_served_steps_are_torchs(
     assert np.abs(outputs["logits"] - training_logits(model, sample).numpy()).max() < 1e-4
     other = copy.deepcopy(model)
     with torch.no_grad():
-        other.stack.cells[1].weight_h[4, 7] += 0.02
+        other.stack.cells[1].weight_h[200, 7] += 0.01
     assert np.abs(outputs["logits"] - training_logits(other, sample).numpy()).max() > 1e-3
 
 
