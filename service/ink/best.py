@@ -34,8 +34,8 @@ LEAST_LEGIBLE = -99.0
 # Nats a character. Of 320 single draws Tesseract misread 0.69 of the characters of the 37 below it,
 # and 0.36 of the others'.
 UNREADABLE = -2.0
-# A word that is shorter, with the space after it, is chosen together with the next: of a choice at
-# every word half of the time goes into what is drawn beyond its end, again, and into waiting.
+# A word that is shorter, with the space after it, is chosen together with the next: every choice
+# costs what is drawn beyond its end, and waiting for the judge.
 _SHORTEST_PART = 6
 _PLACES = 4
 

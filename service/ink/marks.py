@@ -120,15 +120,12 @@ def owners(text: str, characters: NDArray[np.int64], points: Points) -> NDArray[
     """The place of the letter that each of the points `(n, 3)` is of, n at least 1, given the
     window's character at it `(n,)`."""
     found = np.concatenate([np.repeat(characters[:1], _AHEAD), characters])[: len(characters)]
-    reached = np.maximum.accumulate(points[:, 0])
+    window, reached = np.maximum.accumulate(characters), np.maximum.accumulate(points[:, 0])
     downs = np.flatnonzero(points[:-1, 2] > 0.5) + 1
     spaces = [place for place, letter in enumerate(text) if letter == " "]
     begins = 0  # where the word does
     for space, following in pairwise([*spaces, len(text)]):
-        into, beyond, after = (
-            int(np.searchsorted(np.maximum.accumulate(characters), place))
-            for place in (space, space + 1, following)
-        )
+        into, beyond, after = window.searchsorted([space, space + 1, following]).tolist()
         if beyond == len(characters):
             break
         # Of a word of one letter both gaps are near.

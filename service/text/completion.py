@@ -92,7 +92,7 @@ class Completion(Generation[TextPiece]):
     def anchor(self, state: Arrays) -> None:
         super().anchor(state)
         self._before = None
-        if self._can_go_on():
+        if self.spec.streamed and self._can_go_on():
             # What has not been shown yet is not written again.
             logprobs, moment = list(self._piece.logprobs), self._moment_after(state)
             self._before = replace(self._piece, logprobs=logprobs, moment=moment)
@@ -134,7 +134,7 @@ class Completion(Generation[TextPiece]):
         super().finish(state)
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        if self._finish_reason and self._before and self.spec.streamed:
+        if self._finish_reason and self._before:
             # Only its last state was still to be found: the last chunk is to be written again.
             self._piece = self._before
         else:
