@@ -87,6 +87,12 @@ class Settings(BaseSettings):
     first_chunk_steps: int = Field(
         8, ge=1, le=4096, description="steps before a request's first bytes go out"
     )
+    piece_s: float = Field(
+        0.02,
+        ge=0,
+        description="seconds between two events of a stream, at least, where others have all other "
+        "slots; a share of that where they have some",
+    )
     checkpoint_steps: int = Field(
         256, ge=1, description="steps between two resumable tokens of a stream"
     )

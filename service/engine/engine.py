@@ -323,7 +323,7 @@ class Engine:
         if not job.accept(outputs):
             if job.wants_checkpoint():
                 job.checkpoint(self._slots.runner.read(slot))
-            job.publish()
+            job.publish(self._gap_s())
         elif not job.wants_state:
             self._finish(slot, job, None)
         elif (again := job.replay()) is None:
@@ -332,6 +332,12 @@ class Engine:
             self._finish(slot, job, again[0])
         else:
             self._slots.put(slot, Replay(job, *again))
+
+    def _gap_s(self) -> float:
+        """Between two pieces of a job, at least: the more share the chunks, the shorter those are
+        as others begin and end, and each piece costs the event loop a tenth of a millisecond."""
+        beside = len(self._slots.schedule.slots) - 1
+        return self._limits.piece_s * beside / self._slots.runner.width
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._slots.retire(slot)

@@ -3,6 +3,7 @@
 Shapes: T steps of a chunk.
 """
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -86,8 +87,8 @@ class Job(ABC):
     def checkpoint(self, state: Arrays) -> None:  # noqa: B027
         """That state."""
 
-    def publish(self) -> None:  # noqa: B027
-        """Hand what has been gathered to whoever waits for it."""
+    def publish(self, gap_s: float = 0.0) -> None:  # noqa: B027
+        """Hand what has been gathered to whoever waits for it, if the last time is `gap_s` ago."""
 
 
 @dataclass(slots=True)
@@ -140,6 +141,7 @@ class Generation(Job, Generic[P]):
         self._read = 0  # steps done
         self._anchors: list[tuple[int, Arrays]] = []
         self._finish_reason: FinishReason | None = None
+        self._flushed_s = -math.inf
 
     def anchor(self, state: Arrays) -> None:
         self._anchors.append((self._read, state))
@@ -179,7 +181,12 @@ class Generation(Job, Generic[P]):
 
     def _flush(self) -> None:
         piece, self._piece = self._piece, self._next_piece()
+        self._flushed_s = time.perf_counter()
         self._send(piece)
+
+    def _rested(self, gap_s: float) -> bool:
+        """Whether nothing has been handed out for so long."""
+        return time.perf_counter() - self._flushed_s >= gap_s
 
     def _decided(self) -> int:
         """Up to which step it will not go back."""

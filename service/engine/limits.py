@@ -12,6 +12,7 @@ class Limits:
     chunk_steps: int
     first_chunk_steps: int
     chunk_s: float
+    piece_s: float
     slice_s: float
     queue_size: int
     max_wait_s: float

@@ -47,6 +47,7 @@ class Slots:
     def park(self, slot: int) -> None:
         """Its state is a value: the job keeps it until it is placed again."""
         ticket = self.schedule.slots[slot]
+        ticket.job.publish()
         ticket.job.state = self.runner.read(slot)
         self.schedule.waiting.append(ticket)
         self.retire(slot)

@@ -230,8 +230,8 @@ class InkLine(Generation[InkPiece]):
             state = None
         super().finish(state)
 
-    def publish(self) -> None:
-        if len(self._piece.offsets) and self._until is None:
+    def publish(self, gap_s: float = 0.0) -> None:
+        if len(self._piece.offsets) and self._until is None and self._rested(gap_s):
             self._flush()
 
     def _take(self, drawn: np.ndarray) -> None:

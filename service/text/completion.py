@@ -152,9 +152,12 @@ class Completion(Generation[TextPiece]):
         self._checked = self._read
         self._piece.moment = self._moment_after(state)
 
-    def publish(self) -> None:
+    def publish(self, gap_s: float = 0.0) -> None:
         piece = self._piece
-        if self.spec.streamed and (piece.text or piece.logprobs or piece.moment):
+        if not self.spec.streamed:
+            return
+        # A moment stands at the end of its piece: nothing may be added.
+        if piece.moment or ((piece.text or piece.logprobs) and self._rested(gap_s)):
             self._flush()
 
     def _can_go_on(self) -> bool:

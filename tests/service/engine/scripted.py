@@ -75,7 +75,8 @@ class ScriptedRunner:
 def limits(**changes: float) -> Limits:
     """Of an engine that is told by steps alone when to look up."""
     usual: dict[str, Any] = {"chunk_steps": 8, "first_chunk_steps": 3, "queue_size": 8}
-    return Limits(**usual | {"chunk_s": 1e9, "slice_s": 1e9, "max_wait_s": 1e9} | changes)
+    never = {"chunk_s": 1e9, "piece_s": 0.0, "slice_s": 1e9, "max_wait_s": 1e9}
+    return Limits(**usual | never | changes)
 
 
 def made_engine(
