@@ -8,27 +8,16 @@ rolling updates.
 
 import json
 import secrets
-import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import httpx
 from httpx_sse import EventSource
-from tenacity import (
-    AttemptManager,
-    RetryCallState,
-    Retrying,
-    retry_if_exception,
-    stop_after_attempt,
-    stop_before_delay,
-    wait_random_exponential,
-)
 
 from clients.arrived import Arrived, Event
-from clients.errors import check, is_temporary
+from clients.errors import check
+from clients.replicas import Replicas, begin_again
 
-_BACKOFF = wait_random_exponential(multiplier=0.1, max=10)
-_LONGEST_PAUSE_S = 60.0
 # The service closes a connection after 5 s without a request, whatever is on its way just then.
 _KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
 # A proxy of the environment has another machine of that name.
@@ -40,15 +29,10 @@ class Client:
     come for `patience_s`. Raises `Refused`, or `httpx.TransportError` where nobody answers."""
 
     def __init__(
-        self,
-        urls: Sequence[str],
-        api_key: str | None = None,
-        *,
-        patience_s: float = 30,
-        timeout_s: float = 30,
-    ) -> None:
-        self._free_at_s = dict.fromkeys(urls, 0.0)
-        self._patience_s = patience_s
+        self, urls: Sequence[str], api_key: str | None = None, *,
+        patience_s: float = 30, timeout_s: float = 30,
+    ) -> None:  # fmt: skip
+        self._replicas = Replicas(urls, patience_s)
         headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
         self._http = httpx.Client(
             headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
@@ -70,7 +54,7 @@ class Client:
 
     def ask(self, method: str, path: str) -> httpx.Response:
         """A whole answer."""
-        for attempt, url in self._attempts():
+        for attempt, url in self._replicas.attempts():
             with attempt:
                 response = self._http.request(method, url + path)
                 check(response)
@@ -81,12 +65,11 @@ class Client:
         # With a seed of ours, a stream that is cut before its first event comes again the same.
         seed = {} if "state" in asked else {"seed": secrets.randbits(53)}
         arrived = Arrived(seed | asked | {"stream": True})
-        for attempt, url in self._attempts():
+        for attempt, url in self._replicas.attempts():
             with attempt:
                 for event in self._events(url + path, arrived.request()):
                     if (new := arrived.new(event)) is not None:
-                        attempt.retry_state.attempt_number = 1
-                        attempt.retry_state.start_time = time.monotonic()
+                        begin_again(attempt)
                         yield new
 
     def _events(self, url: str, body: dict[str, Any]) -> Iterator[Event]:
@@ -98,21 +81,3 @@ class Client:
                 if sent.data:  # else it is there to keep the connection open
                     yield json.loads(sent.data)
         raise httpx.RemoteProtocolError("the stream ended before [DONE]")
-
-    def _attempts(self) -> Iterator[tuple[AttemptManager, str]]:
-        """Each try with the replica to ask, the one that has been left alone for long enough."""
-        url = ""
-
-        def pause_s(failed: RetryCallState) -> float:
-            now_s = time.monotonic()
-            error = failed.outcome.exception() if failed.outcome else None
-            alone_s = max(_BACKOFF(failed), getattr(error, "pause_s", 0))
-            self._free_at_s[url] = now_s + min(alone_s, _LONGEST_PAUSE_S)
-            return max(0, min(self._free_at_s.values()) - now_s)
-
-        # A pause that would outlast the patience is not begun.
-        over = stop_before_delay(self._patience_s) & stop_after_attempt(len(self._free_at_s))
-        again = retry_if_exception(is_temporary)
-        for attempt in Retrying(retry=again, stop=over, wait=pause_s, reraise=True):
-            url = min(self._free_at_s, key=lambda one: self._free_at_s[one])
-            yield attempt, url

@@ -139,6 +139,8 @@ def write(
         ink = _written(client, asked)
         out.write_bytes(ink.content())
     typer.echo(f"{out}, seed {ink.seed}", err=True)
+    for line in ink.unfinished:
+        typer.echo(f"evenkeel: not finished: {line}", err=True)
     for line in ink.unreadable:
         typer.echo(f"evenkeel: not legible enough: {line}", err=True)
 

@@ -28,7 +28,12 @@ class Page:
     @property
     def unreadable(self) -> list[str]:
         """The texts of lines that are not legible enough."""
-        return [line["text"] for line in self._lines if line.get("finish_reason") == "unreadable"]
+        return self._ended("unreadable")
+
+    @property
+    def unfinished(self) -> list[str]:
+        """The texts of lines that the pen did not come to the end of."""
+        return self._ended("length")
 
     def add(self, event: dict[str, Any]) -> None:
         """The next event."""
@@ -50,6 +55,9 @@ class Page:
             return json.dumps(self._head | {"lines": self._lines} | self._tail).encode()
         drawing = str(self._tail["drawing"])
         return base64.b64decode(drawing) if self._format in _BYTES else drawing.encode()
+
+    def _ended(self, how: str) -> list[str]:
+        return [line["text"] for line in self._lines if line.get("finish_reason") == how]
 
     def _draw(self, event: dict[str, Any], line: dict[str, Any]) -> None:
         if not line["strokes"]:

@@ -8,7 +8,7 @@ it still does. One thing changes at a time, and on the event loop alone.
 import asyncio
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -91,6 +91,16 @@ class Models:
     def places(self) -> list[Place]:
         """Those of all folders, in the order of their names."""
         return [self._places[folder] for folder in sorted(self._places)]
+
+    @property
+    def named(self) -> dict[str, Place]:
+        """The same by their names. A folder may be called as the model of another is: it is told
+        apart by a slash, which no model has in its name."""
+        named: dict[str, Place] = {}
+        for place in sorted(self.places, key=lambda place: place.model is None):
+            name = place.name if place.name not in named else f"{place.folder.name}/"
+            named[name] = place
+        return dict(sorted(named.items()))
 
     @property
     def ready(self) -> bool:
@@ -193,9 +203,9 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            for folder in found:
-                self._places.setdefault(folder, Place(folder, folder.name))
-            place = self._place(name)
+            new = {folder: Place(folder, folder.name) for folder in found}
+            place = self._place(name, [p for p in new.values() if p.folder not in self._places])
+            self._places[place.folder] = place
             place.unloaded = False
             await self._swap(place, found.get(place.folder, frozenset()), again=again)
             if place.model is None or place.refused:
@@ -210,10 +220,12 @@ class Models:
             self._retire(place)
             log.info("%s: unloaded", place.name)
 
-    def _place(self, name: str) -> Place:
-        named = [place for place in self.places if place.name == name]
+    def _place(self, name: str, new: Sequence[Place] = ()) -> Place:
+        """That of a model, or of a folder; among those of `new` folders as well."""
+        places = [*self.places, *new]
+        named = [place for place in places if place.name == name]
         if not named:
-            known = ", ".join(place.name for place in self.places)
+            known = ", ".join(sorted(place.name for place in places))
             raise UnknownModel(f"model is {name!r}; the artifacts are: {known}", "name")
         return min(named, key=lambda place: place.model is None)
 

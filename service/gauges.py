@@ -43,7 +43,7 @@ class ModelGauges(Collector):
         self._models, self._version = models, version
 
     def collect(self) -> Iterator[Metric]:
-        served, places = list(self._models), self._models.places
+        served = list(self._models)
         ready = GaugeMetricFamily(
             "evenkeel_model_ready", "1 while the model takes requests", labels=["model"]
         )
@@ -52,9 +52,9 @@ class ModelGauges(Collector):
             "1 while its folder holds what cannot be served",
             labels=["model"],
         )
-        for place in places:
-            ready.add_metric([place.name], float(place.state == "ready"))
-            failed.add_metric([place.name], float(place.problem is not None))
+        for name, place in self._models.named.items():
+            ready.add_metric([name], float(place.state == "ready"))
+            failed.add_metric([name], float(place.problem is not None))
         yield from (ready, failed)
         for name, text, value in _OF_A_MODEL:
             gauge = GaugeMetricFamily(f"evenkeel_{name}", text, labels=["model"])

@@ -130,5 +130,6 @@ class ServedModel:
             "system_fingerprint": self.fingerprint,
             "parity": None if parity is None else [finding.describe() for finding in parity],
             "unproved": self.doubt,
+            "ready": self.engine.ready,
             "attestation": self.verdict.describe() if self.verdict else None,
         }

@@ -252,8 +252,7 @@ class Engine:
         steps = self._limits.chunk_steps
         for job in jobs:
             if job.urgent and not job.started:
-                first = max(self._limits.first_chunk_steps, job.steps_to_first())
-                steps = min(steps, first)
+                steps = min(steps, max(self._limits.first_chunk_steps, job.steps_to_first()))
             steps = min(steps, job.steps_wanted())
         return min(steps, max(_LEAST_STEPS, int(self._limits.chunk_s / step_s)))
 
@@ -271,10 +270,13 @@ class Engine:
                 ticket.job.publish()
         if self._failures >= MOST_FAILURES:
             raise error
-        if self._another is None:
-            return
-        self._slots.move_to(self._another())
-        self.ready = self._attest(self._slots.runner)
+        try:
+            runner = self._another() if self._another else self._slots.runner
+        except Exception:  # its folder may hold something else by now
+            log.exception("%s has no other runner, and keeps the one whose run failed", self.name)
+            runner = self._slots.runner
+        self._slots.move_to(runner)
+        self.ready = self._attest(runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error
 
@@ -323,7 +325,7 @@ class Engine:
         if not job.accept(outputs):
             if job.wants_checkpoint():
                 job.checkpoint(self._slots.runner.read(slot))
-            job.publish(self._gap_s())
+            job.publish(self._limits.gap_s(self._slots.occupied))
         elif not job.wants_state:
             self._finish(slot, job, None)
         elif (again := job.replay()) is None:
@@ -332,12 +334,6 @@ class Engine:
             self._finish(slot, job, again[0])
         else:
             self._slots.put(slot, Replay(job, *again))
-
-    def _gap_s(self) -> float:
-        """Between two pieces of a job, at least: the more share the chunks, the shorter those are
-        as others begin and end, and each piece costs the event loop a tenth of a millisecond."""
-        beside = len(self._slots.schedule.slots) - 1
-        return self._limits.piece_s * beside / self._slots.runner.width
 
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._slots.retire(slot)

@@ -174,10 +174,11 @@ class Generation(Job, Generic[P]):
             self.first_run_s = time.perf_counter()
 
     def _begins(self) -> None:
-        """Note when the first output came."""
+        """Note when the first output came, which waits for nothing."""
         if not self.started:
             self.started = True
             self.first_output_s = time.perf_counter()
+            self._flushed_s = -math.inf
 
     def _flush(self) -> None:
         piece, self._piece = self._piece, self._next_piece()

@@ -21,3 +21,9 @@ class Limits:
     def of(cls, settings: Settings) -> "Limits":
         """Those of the settings."""
         return cls(**{name: getattr(settings, name) for name in cls.__dataclass_fields__})
+
+    def gap_s(self, occupied: float) -> float:
+        """Between two pieces of a job, at least, where such a part of the slots beside its own is
+        occupied: the more share the chunks, the shorter those are as others begin and end, and each
+        piece costs the event loop a tenth of a millisecond."""
+        return self.piece_s * occupied

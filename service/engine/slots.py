@@ -38,6 +38,11 @@ class Slots:
             row = self._rows[tuple(slots)] = stack_rows([job.row for job in jobs], axis=0)
         return row
 
+    @property
+    def occupied(self) -> float:
+        """The part of the slots beside one that others have; 0 where there is but one."""
+        return (len(self.schedule.slots) - 1) / max(1, self.runner.width - 1)
+
     def put(self, slot: int, job: Job) -> None:
         """Another job in the place of one that has ended."""
         self.schedule.slots[slot].job = job

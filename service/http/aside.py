@@ -78,6 +78,8 @@ class Aside:
         finally:
             with self._lock:
                 self._busy[work.caller] -= 1
+                if not self._busy[work.caller]:
+                    del self._busy[work.caller]
 
 
 def _stopping() -> NotReady:

@@ -32,8 +32,9 @@ class Found(Answer):
 class Card(Answer):
     """A model that is served; a kind may have more to say.
 
-    `speedup` is how many times as fast as the exact model beside it one of eight bits is here, and
-    `default` whether it answers requests of its kind that name none.
+    `speedup` is how many times as fast as the exact model beside it one of eight bits is here,
+    `default` whether it answers requests of its kind that name none, and `ready` whether it answers
+    any: it has been attested here, and is not refused for want of a proof.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -57,6 +58,7 @@ class Card(Answer):
     system_fingerprint: str
     parity: list[Found] | None
     unproved: str | None
+    ready: bool
     attestation: Attestation | None
 
 

@@ -1,6 +1,7 @@
 """What a request's body may not exceed, in size and in time, refused while it arrives."""
 
 import asyncio
+import math
 
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -18,14 +19,19 @@ class Bodies:
     """Those that are waited for, and the turns at reading large ones."""
 
     def __init__(self) -> None:
-        self.ended = False
+        self.ends_s = math.inf  # of the event loop's time
         self.turns = Turns()
         self.waits: set[asyncio.Timeout] = set()
 
     def end(self) -> None:
         """What has not arrived in a moment is waited for no more: it would hold the stop."""
-        self.ended = True
-        cut_short(self.waits, asyncio.get_running_loop().time() + _LAST_BYTES_S)
+        self.ends_s = asyncio.get_running_loop().time() + _LAST_BYTES_S
+        cut_short(self.waits, self.ends_s)
+
+    @property
+    def ended(self) -> bool:
+        """Whether the service is stopping."""
+        return self.ends_s < math.inf
 
 
 class BodyLimit:
@@ -57,7 +63,7 @@ class BodyLimit:
                 return await receive()
             waits = self._bodies.waits
             try:
-                async with asyncio.timeout_at(due_s) as wait:
+                async with asyncio.timeout_at(min(due_s, self._bodies.ends_s)) as wait:
                     waits.add(wait)
                     try:
                         message = await receive()

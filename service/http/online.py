@@ -169,9 +169,7 @@ async def _answer_to(
     if message == _ASKS_FOR_STATE:
         return {"state": session.token(), "step": session.steps}
     with _charged(socket, session):
-        answer = await session.answer(_said(kind, message))
-    record.current().steps = session.steps
-    return answer
+        return await session.answer(_said(kind, message))
 
 
 def _said(kind: ServiceKind, message: Any) -> Any:
@@ -203,15 +201,13 @@ async def _open(models: Models, message: Any) -> tuple[Online, ServiceKind, dict
 def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
     """Charge the steps of an answer to the key of whoever asks, which must have some left."""
     account: Account | None = getattr(socket.state, "account", None)
-    if account is None:
-        yield
-        return
-    account.check()
+    if account is not None:
+        account.check()
     before = session.ran
     try:
         yield
     finally:
-        account.charge(session.ran - before)
+        record.current().pay(session.ran - before)
 
 
 def _where(session: Online | None) -> dict[str, str]:

@@ -135,8 +135,12 @@ class Completion(Generation[TextPiece]):
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
         if self._finish_reason and self._before:
-            # Only its last state was still to be found: the last chunk is to be written again.
-            self._piece = self._before
+            # Only its last state was still to be found: the last chunk is to be written again, what
+            # was gathered before that is told. An error comes alone.
+            self._piece, moment = self._before, self._before.moment
+            self._piece.moment = None
+            self.publish()
+            self._piece.moment = moment
         else:
             self.publish()
             if state is not None and self._can_go_on():

@@ -73,12 +73,9 @@ function putBack(before) {
   blank(at.sheet, { ...page, label: `Handwriting: ${before.lines.join(" ")}` });
   at.sheet.append(...paths);
   sheet = before;
-  // What the form says of a hand is not known before those of its model are listed.
-  fill(before.request).then(() => {
-    before.form = JSON.stringify({ ...JSON.parse(before.form), style: asked().style });
-    desk.changed();
-  });
-  sheet.form = formSays();
+  fill(before.request).then(() => desk.changed());
+  // Its hand may not be there, or not yet: the form asks for another then.
+  sheet.form = JSON.stringify({ ...asked(), style: before.request.style ?? null });
   showLines(sheet.lines);
   at.progress.textContent = sheet.said;
   sheets.mark(sheet);

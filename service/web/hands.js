@@ -2,7 +2,7 @@
 import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
 import { headers } from "./key.js";
-import { named } from "./models.js";
+import { named, serves, settled } from "./models.js";
 import { forgetOwn, keepOwn, own } from "./own.js";
 import { ask, listStyles } from "./service.js";
 
@@ -22,13 +22,14 @@ export function chosenHand() {
   return wanted !== "" && chosen?.value === wanted ? wanted : null;
 }
 
-/** Choose a hand by its style, or any one; if it is not there any more, what was chosen stays. */
+/** Choose a hand by its style, or any one; one that is not there is chosen as soon as it is. */
 export function chooseHand(style) {
   wanted = style ?? "";
   const radios = [...at.hands.querySelectorAll("input")];
-  const radio = radios.find(({ value }) => value === wanted);
+  const radio = radios.find(({ value }) => value === wanted) ?? radios[0];
   if (radio) radio.checked = true;
   tell();
+  at.hands.dispatchEvent(new Event("input", { bubbles: true })); // a sheet may be of another hand
 }
 
 /** Say what the chosen hand is like. */
@@ -73,12 +74,11 @@ function fetchInto(image, path) {
 /** Whether a style is one of those everybody has, and no token of somebody's hand. */
 export const isEverybodys = (style) => style == null || style === MADE_UP || ids.has(style);
 
-/** The hands of a model; what was chosen stays so where it can. */
+/** Show the hands of a model, and return once all are there; what was chosen stays so where it can. */
 export async function listHands(model) {
   listed = model;
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
-  if (!styles) setTimeout(() => listed === model && listHands(model), AGAIN_MS);
   ids = new Set((styles ?? []).map(({ id }) => id));
   const stored = (styles ?? []).filter((style) => style.model === model).map(storedCard);
   const any = card("", "Any", "Another of these hands with each seed", unknown());
@@ -86,14 +86,21 @@ export async function listHands(model) {
   const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());
   const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
   at.hands.replaceChildren(...cards);
-  at.count.textContent = styles ? `${cards.length} to choose from` : "the others are being looked at";
-  at.hands.querySelector("input").checked = true;
+  // Another pen may have been ready before this one, which is then not asked for its hands.
+  const pen = named(model);
+  const complete = settled(pen) ? styles || !serves(pen) : stored.length;
+  at.count.textContent = complete ? `${cards.length} to choose from` : "the others are being looked at";
   chooseHand(wanted);
+  if (complete) return;
+  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  if (listed === model) await listHands(model);
 }
 
 /** Keep the hand that a person drew, and offer it. */
 export async function offerMine(hand) {
+  const mine = wanted !== "" && wanted === own()?.token;
   keepOwn(hand);
+  if (mine) wanted = hand.token;
   if (listed === hand.model) await listHands(listed);
 }
 

@@ -20,18 +20,21 @@ export function offer(select, kind, preferred) {
   return models.length;
 }
 
+/** Whether a model answers requests. On a device whatever has been attested does. */
+export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !== false);
+
 /** What to ask for where one model can read: the most legible of four draws of each word. */
 export function bestOf() {
   const readers = ofKind("reader");
-  return readers.length === 1 && readers[0].attestation?.ok ? { best_of: 4, best_by: "word" } : {};
+  return readers.length === 1 && serves(readers[0]) ? { best_of: 4, best_by: "word" } : {};
 }
 
 export const all = () => [...known.values()];
 
-/** Wait until a model has been attested. */
+/** Wait until a model answers requests. */
 export const ready = (name) =>
   new Promise((resolve) => {
-    const look = () => named(name)?.attestation?.ok && resolve();
+    const look = () => serves(named(name)) && resolve();
     look();
     watch(look);
   });
@@ -55,15 +58,21 @@ export async function load(trouble) {
       await pause();
     }
   }
-  for (const model of all()) if (!model.attestation) follow(model.id);
+  for (const model of all()) if (!settled(model)) follow(model.id);
 }
 
-/** Ask again about one model until it has been attested. */
+/** Whether a model answers requests, or does not for a reason that waiting does not mend. */
+export const settled = (model) => serves(model) || Boolean(model?.attestation && whyNot(model));
+
+const whyNot = ({ attestation, unproved }) =>
+  attestation.ok ? unproved : "it does not compute here what it computed in training";
+
+/** Ask again about one model until that is settled. */
 export async function follow(name) {
   for (;;) {
     const model = await getModel(name).catch(() => null);
     if (model) learn(model);
-    if (model?.attestation) return;
+    if (settled(model)) return;
     await pause();
   }
 }
@@ -77,13 +86,14 @@ export async function check(name) {
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
 
 /** Say in plain words whether a model can be asked, and that it is what was trained. */
-export function showReady(element, { attestation, checkedAt, pending }) {
-  const ok = attestation?.ok;
-  element.className = `verdict ${attestation ? (ok ? "good" : "bad") : ""}`;
-  const when = checkedAt ? `at ${checkedAt.toLocaleTimeString()}` : "at its start";
+export function showReady(element, model) {
+  const ok = serves(model);
+  const why = !ok && model.attestation && (whyNot(model) ?? "it has stopped");
+  element.className = `verdict ${ok ? "good" : why ? "bad" : ""}`;
+  const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
   if (ok) element.textContent = `Ready: checked on this machine ${when}, it computes what it computed in training.`;
-  else if (attestation) element.textContent = "Not served: it does not compute here what it computed in training.";
-  else element.textContent = pending ?? "Getting ready: it is checking itself against its training.";
+  else if (why) element.textContent = `Not served: ${why}.`;
+  else element.textContent = model.pending ?? "Getting ready: it is checking itself against its training.";
 }
 
 /** Say in a line whether a model is what was trained, with the figures. */

@@ -1,6 +1,6 @@
 // The Proof tab: for every model, what was compared with its training, and the verdict here.
 import { allow, make, onPress, scientific, whole } from "./elements.js";
-import { all, check, showVerdict, watch } from "./models.js";
+import { all, check, serves, showVerdict, watch } from "./models.js";
 
 const list = document.getElementById("proof-models");
 const cards = new Map(); // by name: the element of a model, and how to bring it up to date
@@ -69,16 +69,15 @@ function card(model) {
   const findings = model.parity?.length
     ? table(model)
     : make("p", { className: "hint" }, "This artifact carries no parity report.");
-  const doubt = model.unproved
-    ? [make("p", { className: "verdict bad" }, `Served without proof: ${model.unproved}.`)]
-    : [];
+  const doubt = make("p", { className: "verdict bad", hidden: !model.unproved });
   const description = facts(model);
-  const element = make("article", {}, head, verdict, sample, ...doubt, description, findings);
+  const element = make("article", {}, head, verdict, sample, doubt, description, findings);
   element.setAttribute("aria-labelledby", title.id);
   button.setAttribute("aria-describedby", title.id);
   onPress(button, () => checkNow(model.id, verdict, button));
   const update = (model) => {
     showVerdict(verdict, model);
+    doubt.textContent = `${serves(model) ? "Served" : "Not served, as it is"} without proof: ${model.unproved}.`;
     showSample(sample, model.attestation?.sample);
     description.replaceChildren(...facts(model).children);
     allow(button, model.attestation || model.pending);

@@ -19,8 +19,18 @@ const aborted = (signal) =>
     signal?.addEventListener("abort", () => reject(signal.reason));
   });
 
+let first; // settles when the first answer is there, with a key where one is wanted
+
 /** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong. */
-export async function ask(path, options = {}) {
+export function ask(path, options = {}) {
+  // Whether a key is wanted is asked once: nothing else goes out until that is known.
+  if (first) return first.then(() => answered(path, options));
+  const answer = answered(path, options);
+  first = answer.catch(() => {});
+  return answer;
+}
+
+async function answered(path, options) {
   let response;
   try {
     response = await place.reach(path, options);
@@ -30,7 +40,7 @@ export async function ask(path, options = {}) {
   if (response.ok) return response;
   if (response.status === 401) {
     await Promise.race([askKey(), aborted(options.signal)]);
-    return ask(path, options);
+    return answered(path, options);
   }
   const body = await response.json().catch(() => null);
   const { message = `The service answers ${response.status}.`, param } = body?.error ?? {};

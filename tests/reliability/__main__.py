@@ -14,8 +14,8 @@ from pathlib import Path
 from bench.goal import judge
 from bench.peers.launch import launch
 from bench.target import SERVICE
-from tests.reliability import aborts, chaos, overload, soak
-from tests.reliability.plots import PICTURES
+from tests.reliability import aborts, board, chaos, overload, soak
+from tests.reliability.plots import PICTURES, plot_board
 from tests.reliability.record import Found, record
 
 RESULTS = Path("docs", "results", "reliability")
@@ -51,6 +51,8 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("scenarios", nargs="*", metavar="SCENARIO", help=" ".join(chaos.SCENARIOS))
     verb.add_argument("--pause", type=float, default=2.0, help="seconds between two faults [2]")
     verb.add_argument("--length", type=int, default=3000, help="bytes, or points, of a stream")
+    verb = verbs.add_parser("board", help="what the dashboard shows; wants Prometheus")
+    verb.add_argument("--seconds", type=float, default=240.0, help="of load [240]")
     return parser
 
 
@@ -69,6 +71,10 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
                     options.shares,
                     options.parts,
                 )
+            elif options.verb == "board":
+                panels: list[board.Panel] = []
+                yield from board.measure(service, options.seconds, panels)
+                plot_board(panels, options.out / "board.png")
             elif options.verb == "aborts":
                 yield from aborts.measure(service, options.clients)
             else:

@@ -10,6 +10,8 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
+from tests.reliability.board import Panel
+
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 _OURS, _OTHER, _BAD = "#0b7a6f", "#7a5ba8", "#c8480f"
 _LIMIT: dict[str, Any] = {"color": "0.6", "linestyle": (0, (4, 2)), "linewidth": 1}
@@ -60,6 +62,41 @@ def plot_soak(tables: Tables, image: Path) -> None:
     _save(figure, image)
 
 
+def plot_board(panels: Sequence[Panel], image: Path) -> None:
+    """The panels where the dashboard has them: numbers as they were last, and lines."""
+    rows = max(panel.place[1] + panel.place[3] for panel in panels)
+    figure = pyplot.figure(figsize=(15, 0.55 * rows), dpi=90, layout="constrained")
+    grid = figure.add_gridspec(rows, 24)
+    for panel in panels:
+        x, y, w, h = panel.place
+        axes = figure.add_subplot(grid[y : y + h, x : x + w])
+        shown = [series for series in panel.series if series.points]
+        if panel.type == "stat":
+            last = [f"{_with_unit(s.points[-1][1], panel.unit)}  {s.name}" for s in shown]
+            axes.set_axis_off()
+            axes.text(0, 0.5, "\n".join(last), fontsize=10, color=_OURS, va="center")
+            axes.set_title(panel.title, loc="left", fontsize=10, fontweight="bold")
+            continue
+        for series in shown:
+            axes.plot(*zip(*series.points, strict=True), label=series.name, linewidth=1.2)
+        axes.set_xlabel("seconds", fontsize=8)
+        axes.tick_params(labelsize=8)
+        axes.set_ylim(bottom=0)
+        title = f"{panel.title}, {panel.unit}" if panel.unit != "none" else panel.title
+        _finish(axes, title, legend_size=6)
+    _save(figure, image)
+
+
+def _with_unit(value: float, unit: str) -> str:
+    match unit:
+        case "percentunit":
+            return f"{value:.0%}"
+        case "s":
+            return f"{value * 1e3:.0f} ms"
+        case _:
+            return f"{value:g}"
+
+
 PICTURES = {"overload": plot_overload, "soak": plot_soak}
 
 
@@ -67,12 +104,12 @@ def _figure(columns: int) -> tuple[Any, Any]:
     return pyplot.subplots(1, columns, figsize=(5 * columns, 3.6), dpi=110, layout="constrained")
 
 
-def _finish(axes: Any, title: str) -> None:
+def _finish(axes: Any, title: str, legend_size: int = 9) -> None:
     axes.set_title(title, loc="left", fontsize=10, fontweight="bold")
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(color="0.92")
     if axes.get_legend_handles_labels()[0]:
-        axes.legend(frameon=False, fontsize=9)
+        axes.legend(frameon=False, fontsize=legend_size)
 
 
 def _save(figure: Any, image: Path) -> None:

@@ -71,6 +71,36 @@ def test_of_two_artifacts_of_one_name_the_second_is_refused(
     assert other.problem == f"{second}: another folder has a model 'letters'"
 
 
+def test_a_folder_that_is_called_as_the_model_of_another_is_told_apart(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(artifacts / "letters", tmp_path / "before")  # which comes first
+    copy_of(artifacts / "letters", tmp_path)
+    with changing(tmp_path) as service:
+        assert service.standing()["ready"]
+        assert "another folder has a model 'letters'" in service.standing("letters/")["failed"]
+        assert service.ready() == (200, "ok; failed: letters/")
+        assert (service.metric("model_ready"), service.metric("model_failed")) == (1, 0)
+        told = service.client.get("/metrics").text
+        assert told.count('evenkeel_model_ready{model="letters"}') == 1
+        assert service.metric("model_ready", "letters/") == 0
+        service.tell("unload")
+        assert service.standing()["state"] == "unloaded"
+        assert service.standing("letters/")["state"] == "failed"
+
+
+def test_a_load_leaves_other_folders_to_the_watch(artifacts: Path, tmp_path: Path) -> None:
+    copy_of(artifacts / "letters", tmp_path)
+    with changing(tmp_path) as service:
+        for name in ("noise", "waves"):
+            if (artifacts / name).exists():
+                copy_of(artifacts / name, tmp_path)
+        shutil.copytree(artifacts / "letters", tmp_path / "other")
+        assert service.tell("load", "nobody").status_code == 404
+        assert service.tell("load", "letters").status_code == 200
+        assert set(service.client.get("/health").json()["models"]) == {"letters"}
+
+
 def test_the_second_is_served_when_the_name_is_free(artifacts: Path, tmp_path: Path) -> None:
     first = copy_of(artifacts / "letters", tmp_path)
     with changing(tmp_path) as service:

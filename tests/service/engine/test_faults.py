@@ -181,3 +181,26 @@ def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path)
         assert answer.json()["error"]["code"] == "engine_fault"
         assert service.post(max_tokens=5).status_code == 200
         assert service.client.get("/readyz").status_code == 200
+
+
+def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() -> None:
+    runner, attested = _Failing(1), []
+
+    def gone() -> Runner:
+        raise OSError("the folder holds something else by now")
+
+    def attest(asked: Runner) -> bool:
+        attested.append(asked)
+        return True
+
+    engine = _engine(runner, gone, attest)
+    try:
+        failed, after = Call(max_tokens=20), Call(max_tokens=20)
+        engine.submit([failed.job])
+        assert isinstance(failed.result().pieces[-1].error, EngineFault)
+        assert eventually(lambda: engine.ready)
+        engine.submit([after.job])
+        assert after.result().text == _SCRIPT[:20].decode()
+        assert attested == [runner, runner]
+    finally:
+        engine.stop()

@@ -3,9 +3,11 @@
 import threading
 from contextlib import AbstractContextManager
 
+import pytest
+
 from service.engine.engine import Engine
 from service.errors import EngineFault
-from tests.service.engine.scripted import Call, ScriptedRunner, engine, limits
+from tests.service.engine.scripted import Call, ScriptedRunner, complete, engine, limits
 
 _SCRIPT = b"0123456789" * 60
 _NEVER_S = 1e9  # between two pieces, in the time of a test
@@ -77,6 +79,39 @@ def test_whoever_gives_its_slot_to_another_tells_what_it_has() -> None:
         assert first.pieces.get(timeout=20).text == _SCRIPT[:3].decode()
         assert first.pieces.get(timeout=20).text == _SCRIPT[3:35].decode()
         assert first.result().pieces[-1].last
+
+
+@pytest.mark.parametrize("stop", [b"0123", b"4567", b"9"])
+def test_what_was_gathered_is_told_before_an_error_while_the_last_state_is_found(
+    stop: bytes,
+) -> None:
+    spec = {"max_tokens": 99, "stops": (stop,), "wants_state": True}
+    script = _SCRIPT[10:40].replace(stop, b"x") + _SCRIPT
+    call, beside = Call(**spec), Call(max_tokens=99)
+
+    def during(run: int) -> None:
+        if call.job.finished_at_once:
+            raise ValueError("no more of this")
+
+    with _engine(ScriptedRunner(script, during=during)) as started:
+        started.submit([call.job, beside.job])
+        *told, last = call.result().pieces
+    assert isinstance(last.error, EngineFault)
+    assert (last.text, last.logprobs) == ("", [])
+    assert last.moment is not None
+    rest = complete(script, last.moment, **spec | {"max_tokens": 99 - last.moment.drawn})
+    whole = complete(script, **spec)
+    assert "".join(piece.text for piece in told) + rest.text == whole.text
+    assert rest.finish_reason == whole.finish_reason == "stop"
+
+
+def test_the_first_byte_that_is_written_waits_for_no_echo() -> None:
+    calls = [Call(prompt=b"p" * 16, max_tokens=40, echo=True) for _ in range(2)]
+    with _engine(ScriptedRunner(_SCRIPT)) as started:
+        started.submit([call.job for call in calls])
+        first, second, _ = calls[0].result().pieces
+    assert first.text == "p" * 16
+    assert 0 < len(second.text) < 40
 
 
 def test_a_fault_takes_nothing_that_was_gathered_with_it() -> None:

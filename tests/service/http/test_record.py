@@ -91,9 +91,14 @@ def test_a_session_that_comes_to_its_end_is_counted_once(
     with _logged(caplog) as lines:
         with online(scan, model="letters") as session:
             steps = session.ask(write=3)["step"]
+            token = session.ask(state=True)["state"]
         assert eventually(lambda: counted() == {(_ONLINE, "1000", ""): 1})
     (line,) = lines
     assert (line["method"], line["model"], line["steps"]) == ("WEBSOCKET", "letters", steps)
+    with _logged(caplog) as lines, online(scan, model="letters", state=token) as session:
+        assert session.ask(write=2)["step"] == steps + 2
+    (line,) = lines
+    assert line["steps"] == 2  # not those of the session before
 
 
 def test_a_session_that_breaks_a_rule_is_counted_with_its_code(scan: Service) -> None:

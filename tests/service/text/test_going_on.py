@@ -162,8 +162,9 @@ def test_what_was_held_back_before_it_began_is_not_lost_with_its_last_state() ->
     call.job.anchor({"position": 0})
     assert call.job.accept(_outputs(b"abcd"))
     call.job.fail(NotReady("stopping"))
-    (told,) = call.result().pieces
-    assert (told.text, told.finish_reason) == ("EN", None)
+    shown, told = call.result().pieces
+    assert (shown.text, shown.error, shown.moment) == ("EN", None, None)
+    assert (told.text, told.finish_reason) == ("", None)
     assert told.moment is not None
     assert (told.moment.drawn, told.moment.edge.undecided) == (0, b"")
 

@@ -1,0 +1,40 @@
+"""Models that are attested but not served: what the page says of them, and does without."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.page.visit import HANDWRITING, Visit
+from tests.service.altered import copy_of, edit_manifest
+from tests.service.serving import listening, settings
+
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+
+
+def _folder(folder: Path, unproved: str) -> Path:
+    """The pen and the reader, one of them without a parity report."""
+    for name in (HANDWRITING, "reader"):
+        if not (_ARTIFACTS / name).exists():
+            pytest.skip(f"artifacts/{name} is not there")
+        copy_of(_ARTIFACTS / name, folder)
+    edit_manifest(folder / unproved, lambda manifest: manifest.pop("parity"))
+    return folder
+
+
+def test_where_the_reader_is_not_served_lines_are_drawn_once(browser: Any, tmp_path: Path) -> None:
+    chosen = settings(_folder(tmp_path, "reader"), allow_unproved=False)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
+        visit.write("a")
+        assert "draws of each" not in visit["#write-progress"].inner_text()
+        visit.go("proof")
+        visit.until("() => document.body.innerText.includes('Not served, as it is without proof')")
+
+
+def test_a_pen_that_is_not_served_is_said_to_be(browser: Any, tmp_path: Path) -> None:
+    chosen = settings(_folder(tmp_path, HANDWRITING), allow_unproved=False)
+    with listening(chosen) as (url, _):
+        visit = Visit(browser.new_page(), url)
+        visit.go("write")
+        visit.until("() => document.querySelector('#status').innerText.includes('Not served: ')")
+        visit.page.close()
