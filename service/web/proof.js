@@ -69,15 +69,16 @@ function card(model) {
   const findings = model.parity?.length
     ? table(model)
     : make("p", { className: "hint" }, "This artifact carries no parity report.");
-  const doubt = make("p", { className: "verdict bad", hidden: !model.unproved });
+  const doubts = model.unproved ? [make("p", { className: "verdict bad" })] : [];
   const description = facts(model);
-  const element = make("article", {}, head, verdict, sample, doubt, description, findings);
+  const element = make("article", {}, head, verdict, sample, ...doubts, description, findings);
   element.setAttribute("aria-labelledby", title.id);
   button.setAttribute("aria-describedby", title.id);
   onPress(button, () => checkNow(model.id, verdict, button));
   const update = (model) => {
     showVerdict(verdict, model);
-    doubt.textContent = `${serves(model) ? "Served" : "Not served, as it is"} without proof: ${model.unproved}.`;
+    const served = serves(model) ? "Served" : "Not served, as it is";
+    for (const doubt of doubts) doubt.textContent = `${served} without proof: ${model.unproved}.`;
     showSample(sample, model.attestation?.sample);
     description.replaceChildren(...facts(model).children);
     allow(button, model.attestation || model.pending);
