@@ -26,9 +26,9 @@ export const offerSheets = (whose) => (desk = whose);
 /**
  * Write the answer to a request on the desk, until it ends or `signal` stops it; what to say of it.
  * `begun` hears when the sheet lies there; what is stopped is one of the sheets of this visit too, unless
- * nobody `wanted` it.
+ * nobody `wanted` it. The form `said` so when the request was made.
  */
-export async function put(request, response, { signal, begun, wanted = true }) {
+export async function put(request, response, { signal, begun, wanted = true, said = asked() }) {
   let own = null;
   try {
     const { usage, cut, unreadable } = await writeOn(at.sheet, response, {
@@ -36,7 +36,7 @@ export async function put(request, response, { signal, begun, wanted = true }) {
       pace: () => Number(at.speed.value),
       lineHeight: request.line_height,
       begun: (head) => {
-        own = lay(request, head);
+        own = lay(request, head, said);
         if (wanted) at.paper.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
         begun(head);
       },
@@ -60,8 +60,9 @@ function summary({ seed, best_of: draws, best_by: part }, { characters, points }
   return `${count(characters, "character")}, ${how}${unfinished}${unclear}\nseed ${seed}`;
 }
 
-function lay(request, { seed, lines, system_fingerprint: fingerprint }) {
-  sheet = { request: { ...request, seed }, fingerprint, lines, said: `Stopped\nseed ${seed}`, form: formSays() };
+function lay(request, { seed, lines, system_fingerprint: fingerprint }, said) {
+  const form = JSON.stringify(said);
+  sheet = { request: { ...request, seed }, fingerprint, lines, said: `Stopped\nseed ${seed}`, form };
   showLines(lines);
   at.progress.textContent = `Writing…\nseed ${seed}`;
   return sheet;

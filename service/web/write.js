@@ -32,9 +32,10 @@ function again() {
 
 const write = (seed) =>
   work.run(async () => {
-    const request = { ...asked(), seed, width: roomIn(at.desk), ...bestOf() };
+    const said = asked();
+    const request = { ...said, seed, width: roomIn(at.desk), ...bestOf() };
     const response = await stream(request).catch(explain);
-    return put(request, response, { signal: work.signal, begun: refresh });
+    return put(request, response, { signal: work.signal, begun: refresh, said });
   });
 
 const stream = (request) => handwrite({ ...request, format: "json", stream: true }, work.signal);

@@ -6,12 +6,13 @@
 import os
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
@@ -40,6 +41,7 @@ _specs = st.fixed_dictionaries({
     "sampling": st.sampled_from([Sampling(), Sampling(top_k=3), Sampling(min_p=0.1)]),
     "wants_state": st.booleans(),
     "streamed": st.booleans(),
+    "checkpoint_steps": st.sampled_from([None, 1, 7]),
 })  # fmt: skip
 
 
@@ -79,6 +81,10 @@ class EngineStory(RuleBasedStateMachine):
         self.engine = made_engine(_Runner(self), limits=some, another=lambda: _Runner(self))
         self.engine.start()
         assert eventually(lambda: self.engine.ready)
+
+    @initialize(piece_s=st.sampled_from([0.0, 0.001, 1e9]))
+    def gather_or_not(self, piece_s: float) -> None:
+        self.engine._limits = replace(self.engine._limits, piece_s=piece_s)
 
     @rule(spec=_specs, caller=st.sampled_from("abc"), late=st.sampled_from([1e9, 1e9, 0.002]))
     def ask(self, spec: dict[str, Any], caller: str, late: float) -> None:
@@ -158,10 +164,20 @@ class EngineStory(RuleBasedStateMachine):
 
 
 def _require_its_own(result: Result, alone: Result, spec: dict[str, Any]) -> None:
-    error = result.pieces[-1].error
-    if error is not None:
-        assert isinstance(error, EngineFault | DeadlineExceeded | NotReady)
+    *_, last = result.pieces
+    if last.error is not None:
+        assert isinstance(last.error, EngineFault | DeadlineExceeded | NotReady)
         assert alone.text.startswith(result.text)
+        if spec["streamed"]:
+            assert last.text == ""  # an error comes alone
+    for number, piece in enumerate(result.pieces):
+        if piece.moment is None or piece.finish_reason is not None or not spec["streamed"]:
+            continue
+        told = "".join(piece.text for piece in result.pieces[: number + 1])
+        left = spec["max_tokens"] - piece.moment.drawn
+        rest = spec | {"prompt": b"", "max_tokens": left, "checkpoint_steps": None}
+        assert told + complete(_SCRIPT, piece.moment, **rest).text == alone.text
+    if last.error is not None:
         return
     assert result.text == alone.text
     assert result.finish_reason == alone.finish_reason

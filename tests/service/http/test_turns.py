@@ -13,10 +13,13 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.exceptions import HTTPException
+from starlette.types import Message, Receive, Scope, Send
 
 from service.engine import terms
 from service.errors import NotReady
 from service.http.aside import Aside
+from service.http.limits import Bodies, BodyLimit
 from service.http.waits import Turns
 from tests.service.serving import Service, eventually, listening, running, settings
 
@@ -238,6 +241,27 @@ def test_what_nobody_waits_for_is_not_drawn() -> None:
 
     asyncio.run(ask())
     assert done == ["kept"]
+
+
+def test_a_body_that_begins_as_the_service_stops_is_waited_for_a_moment() -> None:
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+
+    async def never() -> Message:
+        await asyncio.sleep(30)
+        raise AssertionError
+
+    async def ask() -> None:
+        bodies = Bodies()
+        bodies.end()
+        limit = BodyLimit(application, 100, 20.0, bodies)
+        with pytest.raises(HTTPException) as told:
+            await limit({"type": "http", "headers": []}, never, never)
+        assert told.value.status_code == 503
+
+    began_s = time.monotonic()
+    asyncio.run(ask())
+    assert time.monotonic() - began_s < 5
 
 
 def test_a_stream_whose_drawing_fails_says_so(
