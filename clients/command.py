@@ -22,6 +22,7 @@ from clients.options import (
     FILE,
     FORMATS,
     HERE,
+    KEEP,
     BestBy,
     BestOf,
     Key,
@@ -71,7 +72,7 @@ def complete(
         Path | None, typer.Option(help="go on from the moment in a file", **FILE)
     ] = None,
     state_out: Annotated[
-        Path | None, typer.Option(help="keep the moment it ends at", dir_okay=False)
+        Path | None, typer.Option(help="keep the moment it ends at", **KEEP)
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="write the events, one a line")] = False,
     url: Url = HERE,
@@ -106,7 +107,7 @@ def write(
     context: typer.Context,
     out: Annotated[
         Path,
-        typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(FORMATS)}"),
+        typer.Option("-o", "--out", help=f"its ending is the format: {', '.join(FORMATS)}", **KEEP),
     ],
     text: Annotated[str, typer.Argument(help="what to write; - reads standard input")] = "-",
     model: Model = None,
@@ -198,11 +199,13 @@ def watch(
 def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
     """A client whose errors are told in plain words."""
     try:
-        urls = [one.strip().rstrip("/") for one in url.split(",")]
+        urls = [one.strip().rstrip("/") for one in url.split(",") if one.strip()] or [url]
         with Client(urls, api_key, patience_s=patience_s) as client:
             yield client
     except BrokenPipeError:
         raise  # whoever read has read enough
+    except httpx.UnsupportedProtocol:
+        _fail(f"{url} is no address: it begins with http:// or https://", 2)
     except httpx.TransportError as error:
         _fail(f"no answer from {url}: {error or type(error).__name__}")
     except json.JSONDecodeError:

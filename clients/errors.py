@@ -39,8 +39,11 @@ def check(response: httpx.Response) -> None:
 
 def is_temporary(error: BaseException) -> bool:
     """Whether it may be worth another try, of this replica or of another."""
-    return isinstance(error, httpx.TransportError) or (
-        isinstance(error, Refused) and error.temporary
+    if isinstance(error, Refused):
+        return error.temporary
+    # An address without http:// is wrong for ever.
+    return isinstance(error, httpx.TransportError) and not isinstance(
+        error, httpx.UnsupportedProtocol
     )
 
 

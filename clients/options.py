@@ -76,6 +76,7 @@ Sheet = Annotated[
 ]
 Transparent = Annotated[bool, typer.Option("--transparent", help="a PNG without ground")]
 FILE = {"exists": True, "dir_okay": False}
+KEEP = {"dir_okay": False, "writable": True}  # looked at before anything is asked for
 HERE = "http://127.0.0.1:8000"
 # The longest ending that fits is the format.
 FORMATS = {

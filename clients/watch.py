@@ -45,7 +45,6 @@ class Row:
         """Ask for a little, and take the time."""
         ask = client.complete if self.kind == "language" else client.write
         self.probes += 1
-        self.failure = ""
         began_s, sizes, times_s = time.perf_counter(), [], []
         try:
             for event in ask(model=self.name, **_PROBE[self.kind]):
@@ -56,6 +55,7 @@ class Row:
             self.failed += 1
             self.failure = str(error) or type(error).__name__
             return
+        self.failure = ""  # until then what was known of it stands
         if sizes:
             self.first_s.append(times_s[0] - began_s)
         if len(sizes) > 1:

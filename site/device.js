@@ -15,7 +15,7 @@ const ready = new Promise((resolve) => {
   worker.addEventListener("message", ({ data }) => {
     if (data.ready) resolve();
     if (data.fetched) heard.fetched(data.fetched);
-    if (data.trouble) heard.trouble(data.trouble);
+    if ("trouble" in data) heard.trouble(data.trouble, data.of);
     listeners.get(data.id)?.(data);
   });
 });

@@ -14,16 +14,25 @@ told.setAttribute("role", "status");
 bar.setAttribute("aria-label", "Fetching the model");
 document.querySelector("header").append(fetching);
 
+const troubles = new Map(); // by model that could not be had, until it is
+
 function showFetched({ loaded, total }) {
-  fetching.hidden = total === 0;
+  if (total === 0) return showTroubles();
+  fetching.hidden = false;
   bar.value = total && Math.min(1, loaded / total);
   const figures = [loaded, total].map((bytes) => (bytes / MB).toFixed(1));
   told.textContent = `Fetching the model, kept for the next visit: ${figures[0]} of ${figures[1]} MB`;
 }
 
-function showTrouble(message) {
-  fetching.hidden = false;
-  told.textContent = message;
+function showTroubles() {
+  fetching.hidden = troubles.size === 0;
+  told.textContent = [...troubles.values()].join(" ");
+}
+
+function hearTrouble(message, of) {
+  if (message) troubles.set(of, message);
+  else troubles.delete(of);
+  showTroubles();
 }
 
 /** What is shown needs its model, and Proof a sample of every model that is here. */
@@ -36,7 +45,7 @@ async function prepare(tab) {
   }
 }
 
-device.listen({ fetched: showFetched, trouble: showTrouble });
+device.listen({ fetched: showFetched, trouble: hearTrouble });
 answerBy(device);
 // Served by a service, this page offers the way back to it.
 document.getElementById("place").hidden = location.search !== "?server";

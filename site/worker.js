@@ -30,8 +30,11 @@ async function loadRuntime(file) {
 async function fetchAll(files) {
   opening += 1;
   try {
-    const [, ...bytes] = await Promise.all([loadRuntime(index.runtime), ...files.map((f) => store.get(f))]);
-    return bytes;
+    // None is left to arrive when the bytes are counted from nothing again.
+    const all = await Promise.allSettled([loadRuntime(index.runtime), ...files.map((f) => store.get(f))]);
+    const failed = all.find(({ status }) => status === "rejected");
+    if (failed) throw failed.reason;
+    return all.slice(1).map(({ value }) => value);
   } finally {
     opening -= 1;
     if (!opening) Object.assign(fetched, { loaded: 0, total: 0 });
@@ -49,7 +52,7 @@ async function open({ files, manifest }) {
 }
 
 const load = (model) =>
-  model.load().catch((error) => postMessage({ trouble: `${model.name}: ${error.message}` }));
+  model.load().catch((error) => postMessage({ trouble: `${model.name}: ${error.message}`, of: model.name }));
 
 const index = await fetch(new URL("models/index.json", base))
   .then((answer) => answer.json())
@@ -58,6 +61,7 @@ const index = await fetch(new URL("models/index.json", base))
     return { models: [] };
   });
 const models = new Map(index.models.map((entry) => [entry.manifest.name, new Model(entry, open)]));
+for (const { name, attested } of models.values()) attested.then(() => postMessage({ trouble: "", of: name }));
 const filesOf = ({ files }) => Object.values(files);
 if (index.runtime) store.tidy([index.runtime, ...index.models.flatMap(filesOf)]);
 

@@ -114,11 +114,17 @@ function showDigit({ picture, frame: [x, y, width] }) {
 
 async function readDecoder() {
   const answer = await fetch(new URL("lab/draw-decoder.safetensors", import.meta.url));
+  if (!answer.ok) throw new Error(`The service answers ${answer.status}.`);
   return readSafetensors(new Uint8Array(await answer.arrayBuffer())).tensors;
 }
 
 async function drawOne() {
-  decoder ??= await readDecoder();
+  try {
+    decoder ??= await readDecoder();
+  } catch (error) {
+    lab.drawn.textContent = `What draws could not be fetched. ${error.message}`;
+    return;
+  }
   clearInterval(film);
   digit += 1;
   const began = performance.now();

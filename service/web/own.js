@@ -31,6 +31,7 @@ export function keepOwn(hand) {
 
 export function forgetOwn() {
   mine = null;
+  if (!remembers()) return; // what is kept is of another place
   try {
     localStorage.removeItem(KEPT_AS);
   } catch {

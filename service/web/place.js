@@ -1,7 +1,8 @@
 // Where models compute, on the server or on this device: a page each, between which what was typed goes
 // along.
 const KEPT_AS = "evenkeel-fields";
-const FIELDS = "form :is(textarea, input[type=text], input[type=number], input[type=range])";
+// What was drawn stays behind, and so do the words that it says.
+const FIELDS = "form :is(textarea, input[type=text], input[type=number], input[type=range]):not(#draw-text)";
 
 const fields = () => [...document.querySelectorAll(FIELDS)];
 

@@ -91,6 +91,7 @@ export async function* events(response) {
     for (const part of parts) {
       const data = dataOf(part);
       if (data === "[DONE]") return;
+      if (!data) continue; // a comment, of whoever stands between
       const event = JSON.parse(data);
       if (event.error) throw new Error(event.error.message);
       yield event;

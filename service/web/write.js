@@ -19,6 +19,9 @@ const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 const FILES = ["svg", "png", "pdf"];
 const COPIES = { curl: asCurl, python: asPython, link: asLink };
 
+// Or a line would hold one word; before anything is typed or brought along.
+if (narrow.matches) [at.size.value, at.nib.value] = [44, 2];
+
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
 const lookAtText = watchTyping(at.text, at.wrong, () => model()?.writes);
@@ -145,7 +148,6 @@ function refresh() {
 export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
-  if (narrow.matches) [at.size.value, at.nib.value] = [44, 2]; // or a line would hold one word
   offerSheets({ free: () => !work.running, changed: refresh });
   lookAtText();
   refresh();

@@ -18,6 +18,8 @@ from typer.testing import CliRunner, Result
 
 from clients import options
 from clients.command import main, write
+from clients.errors import Refused
+from clients.watch import Row
 from service.ink.schemas import HandwritingRequest
 from tests.clients.scripted import Scripted, refusal, scripted
 from tests.service.serving import listening, settings
@@ -264,6 +266,9 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("write", "a", "-o", "no/such/folder/a.svg"), 2, "no folder"),
         (("complete", "a", "--state-out", "no/such/folder/a"), 2, "no folder"),
         (("write", "a", "-o", "a.doc"), 2, "a.doc ends in none of"),
+        (("write", "a", "-o", "docs"), 2, "docs.* is a directory"),
+        (("complete", "a", "--url", "localhost:8000"), 2, "begins with http:// or https://"),
+        (("models", "--url", ","), 2, "begins with http:// or https://"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
         (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
@@ -299,6 +304,36 @@ def test_what_is_not_the_service_is_told(service: Scripted) -> None:
     result = _evenkeel(service.url, "models")
     assert result.exit_code == 1
     assert result.stderr == f"evenkeel: what {service.url} answers is no JSON; is Evenkeel there?\n"
+
+
+def test_what_an_address_ends_with_is_no_replica(url: str) -> None:
+    assert "letters" in _out(f"{url}, ,", "models")
+
+
+def test_lines_that_are_not_finished_are_told(url: str, tmp_path: Path) -> None:
+    # This pen has random weights: none of its lines comes to an end.
+    result = _evenkeel(url, "write", "a b", "-o", str(tmp_path / "a.json"), "--seed", "1")
+    assert result.exit_code == 0, result.output
+    lines = json.loads((tmp_path / "a.json").read_text())["lines"]
+    unfinished = [line["text"] for line in lines if line["finish_reason"] == "length"]
+    told = result.stderr.count("evenkeel: not finished: ")
+    assert told == len(unfinished)
+
+
+def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
+    class Fails:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            raise Refused("not now")
+
+    class Hangs:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            raise KeyboardInterrupt
+
+    row = Row("letters", "language")
+    row.probe(Fails())
+    with pytest.raises(KeyboardInterrupt):
+        row.probe(Hangs())
+    assert row.failure == "not now"
 
 
 def test_no_proxy_is_asked_for_what_is_here(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
