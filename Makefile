@@ -206,5 +206,7 @@ build/ray-venv/.stamp: ROLES = cpu,ray
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[$(ROLES)]'
 	touch $@
 
+# Without its manifest a folder is what an attempt before this left behind.
 $(QUICKSTART): | $(VENV)
+	rm -rf $(@D)
 	$(RUN) export build quickstart

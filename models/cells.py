@@ -189,3 +189,9 @@ class GRUCell(Cell):
 
 
 CELLS: dict[CellKind, type[Cell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
+
+
+def require_cell(cell: str) -> None:
+    """Raises `ValueError` for a name of none."""
+    if cell not in CELLS:
+        raise ValueError(f"model.cell is {cell!r}; it must be one of {', '.join(CELLS)}")

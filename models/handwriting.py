@@ -15,7 +15,7 @@ from torch.nn.utils import parametrize
 from contract.alphabets import ALPHABET, WINDOW_SYMBOLS
 from contract.integers import LARGEST_INPUT
 from contract.mixture import outputs_of
-from models.cells import CELLS, CellKind, State
+from models.cells import CELLS, CellKind, State, require_cell
 from models.norms import NormKind
 from models.quantized import Precision, check_precision, round_matrices
 from models.stack import Dropout, Stack, require_from
@@ -39,6 +39,7 @@ class HandwritingConfig:
     precision: Precision = "float32"
 
     def __post_init__(self) -> None:
+        require_cell(self.cell)
         check_precision(self.precision, self.norm)
         if self.norm == "batch":
             raise ValueError("model.norm is 'batch'; a pen has no batch: 'layer', 'weight', 'none'")

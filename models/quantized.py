@@ -101,8 +101,18 @@ def load_weights(model: nn.Module, weights: dict[str, Tensor]) -> None:
         name.replace("parametrizations.", "").removesuffix(".original"): name
         for name in model.state_dict()
     }
+    given = {own.get(name, name): t for name, t in weights.items()}
+    for place, module in model.named_modules():
+        if not parametrize.is_parametrized(module):
+            continue
+        for name, parametrization in _parametrizations(module).items():
+            # One of several parts, as weight norm's are, finds them in the matrix.
+            if not parametrization.is_tensor and (whole := f"{place}.{name}") in given:
+                parts = parametrization[0].right_inverse(given.pop(whole))
+                at = f"{place}.parametrizations.{name}.original"
+                given |= {f"{at}{number}": part for number, part in enumerate(parts)}
     try:
-        model.load_state_dict({own.get(name, name): t for name, t in weights.items()})
+        model.load_state_dict(given)
     except RuntimeError as error:
         raise ValueError(f"those weights are of another model: {error}") from error
 

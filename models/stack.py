@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-from models.cells import CELLS, At, Cell, CellKind, State
+from models.cells import CELLS, At, Cell, CellKind, State, require_cell
 from models.norms import LONGEST_STEP, NormKind
 from models.recurrence import recurrent_product
 
@@ -66,8 +66,7 @@ class Stack(nn.Module):
         longest_step: int = LONGEST_STEP,
     ) -> None:
         super().__init__()
-        if cell not in CELLS:
-            raise ValueError(f"model.cell is {cell!r}; it must be one of {', '.join(CELLS)}")
+        require_cell(cell)
         require_from(1, units=units, layers=layers)
         require_rates(**{f"{name}_dropout": rate for name, rate in dropout._asdict().items()})
         widths = [inputs] + [units] * (layers - 1)

@@ -192,7 +192,8 @@ def _open(path: Path, largest_bytes: int) -> Iterator[BufferedReader]:
 
 def _read(path: Path, largest_bytes: int) -> bytes:
     with _open(path, largest_bytes) as file:
-        return file.read(largest_bytes)
+        # A buffer comes before what is read into it: the largest is more than some machines have.
+        return file.read(min(largest_bytes, os.fstat(file.fileno()).st_size))
 
 
 def _short(reason: object) -> str:

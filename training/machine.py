@@ -1,6 +1,7 @@
 """How training uses the machine it runs on."""
 
 import ctypes
+import platform
 
 import torch
 
@@ -10,10 +11,11 @@ _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
 def use_fast_float32() -> None:
     """Let CPU matrix products take oneDNN's float32 kernels: 2.3 times MKL's speed on an AMD CPU.
 
-    PyTorch reaches them only under a setting that allows bfloat16. Where the CPU has AMX that
-    would really mean bfloat16, so there the default stays.
+    PyTorch reaches them only under a setting that allows bfloat16. Where the CPU has AMX, or is an
+    ARM, that would really mean bfloat16, so there the default stays.
     """
-    if not torch.cpu.get_capabilities().get("amx_tile", False):
+    plain = not torch.cpu.get_capabilities().get("amx_tile", False)
+    if plain and platform.machine() in ("x86_64", "AMD64"):
         torch.backends.mkldnn.matmul.fp32_precision = "bf16"  # type: ignore[attr-defined]
 
 

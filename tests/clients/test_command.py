@@ -18,8 +18,6 @@ from typer.testing import CliRunner, Result
 
 from clients import options
 from clients.command import main, write
-from clients.errors import Refused
-from clients.watch import Row
 from service.ink.schemas import HandwritingRequest
 from tests.clients.scripted import Scripted, refusal, scripted
 from tests.service.serving import listening, settings
@@ -318,22 +316,6 @@ def test_lines_that_are_not_finished_are_told(url: str, tmp_path: Path) -> None:
     unfinished = [line["text"] for line in lines if line["finish_reason"] == "length"]
     told = result.stderr.count("evenkeel: not finished: ")
     assert told == len(unfinished)
-
-
-def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
-    class Fails:
-        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
-            raise Refused("not now")
-
-    class Hangs:
-        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
-            raise KeyboardInterrupt
-
-    row = Row("letters", "language")
-    row.probe(Fails())
-    with pytest.raises(KeyboardInterrupt):
-        row.probe(Hangs())
-    assert row.failure == "not now"
 
 
 def test_no_proxy_is_asked_for_what_is_here(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -122,3 +122,24 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()
         # The new model serves, and then the old one has ended.
         assert eventually(lambda: len(settled) == 3)
+
+
+_LIMITED = """
+import resource, sys
+from pathlib import Path
+from service.artifact import load_artifact
+
+artifact = load_artifact(Path(sys.argv[1]))
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+print({name: len(content) for name, content in artifact.weights().items()})
+"""
+
+
+def test_files_are_read_where_the_largest_there_may_be_has_no_room(artifacts: Path) -> None:
+    folder = str(artifacts / "letters")
+    ran = subprocess.run(
+        [sys.executable, "-c", _LIMITED, folder], capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    size = (artifacts / "letters" / "model.safetensors").stat().st_size
+    assert f"'model.safetensors': {size}" in ran.stdout

@@ -188,6 +188,8 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "model.width=3"], "unknown key width"),
         (["train", "quickstart", "--set", "model.units=wide"], "model.units is 'wide'"),
         (["train", "quickstart", "--set", "model.cell=LSTM"], "model.cell is 'LSTM'"),
+        (["train", "handwriting", "--set", "model.cell=LSTM"], "model.cell is 'LSTM'"),
+        (["train", "reader", "--set", "model.cell=LSTM"], "model.cell is 'LSTM'"),
         (["train", "quickstart", "--set", "model.layers=0"], "model.layers is 0"),
         (["train", "quickstart", "--set", "model.embedding=-1"], "model.embedding is -1"),
         (["train", "handwriting", "--set", "model.mixtures=0"], "model.mixtures is 0"),

@@ -4,6 +4,7 @@ Shapes: T points of the longest row, B rows, U symbols of the longest text, N po
 """
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -57,10 +58,19 @@ class PenCorpus:
         return digest.hexdigest()
 
     def split(self, validation_fraction: float) -> tuple[list[Ink], list[Ink]]:
-        """Lines to train on and to validate: a writer is in one or the other, by a hash."""
+        """Lines to train on and to validate: a writer is in one or the other, by a hash. Where all
+        writers would be in one, as one alone is, what a writer wrote is in one or the other."""
+        parts = self._split(validation_fraction, lambda ink: ink.writer)
+        if not all(parts):
+            parts = self._split(validation_fraction, lambda ink: f"{ink.writer}\0{ink.text}")
+        return parts
+
+    def _split(
+        self, validation_fraction: float, name: Callable[[Ink], str]
+    ) -> tuple[list[Ink], list[Ink]]:
         parts: tuple[list[Ink], list[Ink]] = ([], [])
         for ink in self.inks:
-            number = int.from_bytes(hashlib.sha256(ink.writer.encode()).digest()[:8], "big")
+            number = int.from_bytes(hashlib.sha256(name(ink).encode()).digest()[:8], "big")
             parts[number < validation_fraction * 2**64].append(ink)
         return parts
 

@@ -130,6 +130,15 @@ def test_a_writer_is_in_one_part_only(pens: PenCorpus) -> None:
     assert {ink.writer for ink in more[1]} - {"w"} == writers[1]
 
 
+def test_of_one_writer_some_texts_are_held_out(pens: PenCorpus) -> None:
+    mine = PenCorpus("mine", [replace(ink, writer="me") for ink in pens.inks])
+    train, validation = mine.split(0.3)
+    assert len(train) + len(validation) == len(pens.inks)
+    texts = [{ink.text for ink in part} for part in (train, validation)]
+    assert all(texts)
+    assert not texts[0] & texts[1]
+
+
 def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
     boxed = replace(pens.inks[0], isolated=True)
     pens = PenCorpus(pens.name, [*pens.inks, boxed])
