@@ -49,6 +49,13 @@ def carry_out(
     if start is not None:
         facts["from"] = begin_from(start, task.model, recipe.kind)
     trainer = Trainer(task, recipe.training, run, facts)
+    if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
+        print(
+            f"only {trainer.total_updates} updates, all of them of the warm-up: a network that has "
+            "hardly learnt amplifies rounding, so its parity report may be red; take more data, or "
+            "--set training.epochs=N",
+            file=sys.stderr,
+        )
     trainer.run()
     if rank == 0:
         _plot(run, f"{run.name} on {data['name']}", kind.unit)

@@ -229,6 +229,15 @@ def test_bad_arguments_are_refused_in_words(
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize(("warmup", "told"), [(5, False), (10_000, True)])
+def test_a_run_that_never_leaves_its_warm_up_says_so(
+    corpus: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], warmup: int, told: bool
+) -> None:
+    recipe = tiny_recipe(corpus, epochs=1, warmup_updates=warmup)
+    carry_out(recipe, tmp_path / "run", "cpu", tmp_path)
+    assert ("all of them of the warm-up" in capsys.readouterr().err) == told
+
+
 def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(
