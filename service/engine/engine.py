@@ -261,17 +261,17 @@ class Engine:
         log.error("a run of %s failed", self._thread.name, exc_info=error)
         self._failures += 1
         self._metrics.faults.inc()
-        fault = _fault(error)
         for slot in slots:
             ticket = self._slots.schedule.slots.get(slot)
             if ticket is not None:  # it may have ended before another of its run failed
                 self._slots.retire(slot)
-                ticket.job.fail(fault)
-                ticket.job.publish()
+                ticket.job.fail(_fault(error))
         if self._failures >= MOST_FAILURES:
             raise error
+        if self._another is None:
+            return
         try:
-            runner = self._another() if self._another else self._slots.runner
+            runner = self._another()
         except Exception:  # its folder may hold something else by now
             log.exception("%s has no other runner, and keeps the one whose run failed", self.name)
             runner = self._slots.runner
