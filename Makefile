@@ -28,11 +28,16 @@ help: ## list these targets
 serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train quickstart too
 	@exec $(RUN) service
 
+# The tests of all routes have one name, of which `--dist loadfile` runs one.
+SCHEMA := tests/service/http/test_schema.py
+
 test: check ## lint, types and the tests that do not take long
 	$(RUN) pytest -n $(WORKERS) --dist loadfile
+	$(RUN) pytest $(SCHEMA)
 
 test-all: check ## all tests
 	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile
+	$(RUN) pytest $(SCHEMA)
 
 lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
 	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
@@ -132,8 +137,9 @@ STORIES ?= 2000
 .PHONY: fuzz
 fuzz: $(VENV) ## send the service what nobody would: requests, tokens, strokes, frames, artifacts; tell an engine any story
 	EVENKEEL_FUZZ=$(EXAMPLES) EVENKEEL_FUZZ_INPUTS=$(INPUTS) EVENKEEL_FUZZ_ARTIFACTS=$(ARTIFACTS) \
-	EVENKEEL_FUZZ_MACHINE=$(STORIES) $(RUN) pytest -n $(WORKERS) --dist loadfile tests/service/http/test_schema.py \
+	EVENKEEL_FUZZ_MACHINE=$(STORIES) $(RUN) pytest -n $(WORKERS) --dist loadfile \
 		tests/service/http/test_fuzz.py tests/service/test_artifact_fuzz.py tests/service/engine/test_machine.py
+	EVENKEEL_FUZZ=$(EXAMPLES) $(RUN) pytest $(SCHEMA)
 
 # How long each load of `overload` is offered, and `soak` goes on.
 SECONDS ?= 20
