@@ -203,8 +203,8 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            new = {folder: Place(folder, folder.name) for folder in found}
-            place = self._place(name, [p for p in new.values() if p.folder not in self._places])
+            new = [Place(folder, folder.name) for folder in found if folder not in self._places]
+            place = self._place(name, new)
             self._places[place.folder] = place
             place.unloaded = False
             await self._swap(place, found.get(place.folder, frozenset()), again=again)

@@ -160,7 +160,12 @@ class Generation(Job, Generic[P]):
         self._flush()
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        self._piece.error = error
+        self._end_by(error)
+
+    def _end_by(self, error: ServiceError, moment: Moment[Any] | None = None) -> None:
+        """Tell what was gathered, and then the error alone, with where one can go on from."""
+        self.publish()
+        self._piece.moment, self._piece.error = moment, error
         self._flush()
 
     @property

@@ -18,7 +18,7 @@ from contract.golden import Arrays
 from contract.ink import InkManifest
 from contract.noise import InkNoise
 from service.engine.jobs import Generation, Piece
-from service.errors import InvalidRequest, ServiceError
+from service.errors import InvalidRequest
 from service.ink.letters import bases
 from service.state import Edge, Moment
 
@@ -229,10 +229,6 @@ class InkLine(Generation[InkPiece]):
             self._piece.moment = replace(self.moment, drawn=self.moment.drawn + self._read)
             state = None
         super().finish(state)
-
-    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
-        self.publish()  # an error comes alone
-        super().fail(error, state)
 
     def publish(self, gap_s: float = 0.0) -> None:
         if len(self._piece.offsets) and self._until is None and self._rested(gap_s):

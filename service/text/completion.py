@@ -86,7 +86,8 @@ class Completion(Generation[TextPiece]):
         self._stream = TextStream(spec.stops)
         self._entries: list[ByteLogprob] = []
         self._checked = 0  # steps done at the last checkpoint
-        self._before: TextPiece | None = None  # the last chunk, if it can be gone on from
+        # What was gathered before the last chunk and where that stood, if it can be gone on from.
+        self._before: tuple[TextPiece, Moment[TextEdge]] | None = None
         self._begin()
 
     def anchor(self, state: Arrays) -> None:
@@ -94,8 +95,8 @@ class Completion(Generation[TextPiece]):
         self._before = None
         if self.spec.streamed and self._can_go_on():
             # What has not been shown yet is not written again.
-            logprobs, moment = list(self._piece.logprobs), self._moment_after(state)
-            self._before = replace(self._piece, logprobs=logprobs, moment=moment)
+            gathered = replace(self._piece, logprobs=list(self._piece.logprobs))
+            self._before = gathered, self._moment_after(state)
 
     def steps_wanted(self) -> int:
         return len(self.spec.prompt) + self.spec.max_tokens - self._read
@@ -134,18 +135,13 @@ class Completion(Generation[TextPiece]):
         super().finish(state)
 
     def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        moment = None
         if self._finish_reason and self._before:
-            # Only its last state was still to be found: the last chunk is to be written again, what
-            # was gathered before that is told. An error comes alone.
-            self._piece, moment = self._before, self._before.moment
-            self._piece.moment = None
-            self.publish()
-            self._piece.moment = moment
-        else:
-            self.publish()
-            if state is not None and self._can_go_on():
-                self._piece.moment = self._moment_after(state)
-        super().fail(error)
+            # Only its last state was still to be found: the last chunk is to be written again.
+            self._piece, moment = self._before
+        elif state is not None and self._can_go_on():
+            moment = self._moment_after(state)
+        self._end_by(error, moment)
 
     def wants_checkpoint(self) -> bool:
         interval = self.spec.checkpoint_steps
