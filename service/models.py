@@ -131,5 +131,6 @@ class ServedModel:
             "parity": None if parity is None else [finding.describe() for finding in parity],
             "unproved": self.doubt,
             "ready": self.engine.ready,
+            "failed": self.problem,
             "attestation": self.verdict.describe() if self.verdict else None,
         }

@@ -33,8 +33,8 @@ class Card(Answer):
     """A model that is served; a kind may have more to say.
 
     `speedup` is how many times as fast as the exact model beside it one of eight bits is here,
-    `default` whether it answers requests of its kind that name none, and `ready` whether it answers
-    any: it has been attested here, and is not refused for want of a proof.
+    `default` whether it answers requests of its kind that name none, `ready` whether it answers
+    any, and `failed` why it does not, once that is settled.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -59,6 +59,7 @@ class Card(Answer):
     parity: list[Found] | None
     unproved: str | None
     ready: bool
+    failed: str | None
     attestation: Attestation | None
 
 

@@ -62,10 +62,10 @@ export async function load(trouble) {
 }
 
 /** Whether a model answers requests, or does not for a reason that waiting does not mend. */
-export const settled = (model) => serves(model) || Boolean(model?.attestation && whyNot(model));
+export const settled = (model) => serves(model) || Boolean(model && whyNot(model));
 
-const whyNot = ({ attestation, unproved }) =>
-  attestation.ok ? unproved : "it does not compute here what it computed in training";
+const whyNot = ({ attestation, failed }) =>
+  attestation && !attestation.ok ? "it does not compute here what it computed in training" : failed;
 
 /** Ask again about one model until that is settled. */
 export async function follow(name) {
@@ -88,7 +88,7 @@ const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
 /** Say in plain words whether a model can be asked, and that it is what was trained. */
 export function showReady(element, model) {
   const ok = serves(model);
-  const why = !ok && model.attestation && (whyNot(model) ?? "it has stopped");
+  const why = !ok && whyNot(model);
   element.className = `verdict ${ok ? "good" : why ? "bad" : ""}`;
   const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
   if (ok) element.textContent = `Ready: checked on this machine ${when}, it computes what it computed in training.`;

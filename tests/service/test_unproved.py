@@ -52,7 +52,7 @@ def test_an_unproved_model_is_not_ready_and_says_why(
     _record(copy, report)
     with running(settings(copy.parent, allow_unproved=False), ready=False) as service:
         model = service.app.state.models["letters"]
-        assert eventually(lambda: model.verdict is not None)
+        assert eventually(model.engine.attested.is_set)
         assert model.verdict.ok  # it computes what its golden vectors say
         assert service.client.get("/readyz").status_code == 503
         health = service.client.get("/health")
@@ -61,7 +61,8 @@ def test_an_unproved_model_is_not_ready_and_says_why(
         assert (entry["ready"], entry["unproved"]) == (False, doubt)
         for path in ("/v1/models/letters", "/v1/models"):
             answer = service.client.get(path).json()
-            assert answer.get("data", [answer])[0]["unproved"] == doubt
+            card = answer.get("data", [answer])[0]
+            assert (card["unproved"], card["ready"], card["failed"]) == (doubt, False, doubt)
         refused = service.post(max_tokens=1)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
         assert service.client.post("/v1/models/letters/attest").status_code == 503
@@ -89,7 +90,8 @@ def test_a_proved_model_is_ready_without_being_allowed(copy: Path) -> None:
     with running(settings(copy.parent, allow_unproved=False)) as service:
         entry = service.client.get("/health").json()["models"]["letters"]
         assert (entry["ready"], entry["unproved"]) == (True, None)
-        assert service.client.get("/v1/models/letters").json()["unproved"] is None
+        card = service.client.get("/v1/models/letters").json()
+        assert (card["unproved"], card["ready"], card["failed"]) == (None, True, None)
         assert service.complete(max_tokens=3)["usage"]["completion_tokens"] == 3
 
 
