@@ -15,7 +15,7 @@ from bench.goal import judge
 from bench.peers.launch import launch
 from bench.target import SERVICE
 from tests.reliability import aborts, board, chaos, overload, soak
-from tests.reliability.plots import PICTURES, plot_board
+from tests.reliability.plots import PICTURES
 from tests.reliability.record import Found, record
 
 RESULTS = Path("docs", "results", "reliability")
@@ -72,9 +72,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
                     options.parts,
                 )
             elif options.verb == "board":
-                panels: list[board.Panel] = []
-                yield from board.measure(service, options.seconds, panels)
-                plot_board(panels, options.out / "board.png")
+                yield from board.measure(service, options.seconds, options.out / "board.png")
             elif options.verb == "aborts":
                 yield from aborts.measure(service, options.clients)
             else:

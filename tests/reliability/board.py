@@ -10,9 +10,8 @@ import re
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from shutil import which
@@ -26,11 +25,12 @@ from bench.goal import judge
 from bench.peers.launch import end, free_port, ready
 from bench.target import Target
 from tests.reliability.load import capacity_per_s, offer
+from tests.reliability.plots import Panel, Series, plot_board
 from tests.reliability.record import Found
 from tests.reliability.work import INK, TEXT, Reply, Work, ask, connect
 
 _OBSERVE = Path("deploy", "observe")
-BOARD = _OBSERVE / "grafana" / "dashboards" / "evenkeel.json"
+_BOARD = _OBSERVE / "grafana" / "dashboards" / "evenkeel.json"
 # Of what both get together: half of it, all, more than there is, and half again.
 _SHARES = (0.5, 1.0, 2.0, 0.5)
 _LEAVES = 20  # one client in so many
@@ -40,33 +40,16 @@ _STEP_S = 5
 _QUIET = {"Failed runs"}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Series:
-    """One line of a panel: `(seconds since the first, value)`."""
-
-    name: str
-    points: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Panel:
-    """A panel of the dashboard with the answers to its questions."""
-
-    title: str
-    type: str
-    unit: str
-    place: tuple[int, int, int, int]  # x, y, w and h, of 24 columns
-    series: Sequence[Series]
-
-
-def measure(service: Target, seconds: float, panels: list[Panel]) -> Iterator[Found]:
-    """A load of text beside ink, for so long in all, and what Prometheus says then; `panels` is
-    filled with that."""
+def measure(service: Target, seconds: float, image: Path) -> Iterator[Found]:
+    """A load of text beside ink, for so long in all, and what Prometheus says then, which is also
+    drawn into a file."""
     with tempfile.TemporaryDirectory() as folder, _prometheus(service, Path(folder)) as url:
         began_s = time.time()
         uvloop.run(_load(service.url(""), seconds))
         time.sleep(2 * _STEP_S)
-        panels += _ask(url, began_s, time.time())
+        panels = _ask(url, began_s, time.time())
+    image.parent.mkdir(parents=True, exist_ok=True)
+    plot_board(panels, image)
     for panel in panels:
         values = [value for series in panel.series for _, value in series.points]
         largest = max(values, default=None)
@@ -119,7 +102,7 @@ async def _load(url: str, seconds: float) -> None:
 
 
 def _ask(url: str, began_s: float, ended_s: float) -> list[Panel]:
-    board: dict[str, Any] = json.loads(BOARD.read_text())
+    board: dict[str, Any] = json.loads(_BOARD.read_text())
     ask_range = partial(_series, url, began_s, ended_s)
     panels = []
     for panel in board["panels"]:

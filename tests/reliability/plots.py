@@ -2,6 +2,7 @@
 they stand in JSON."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,28 @@ import matplotlib
 matplotlib.use("Agg")
 from matplotlib import pyplot
 
-from tests.reliability.board import Panel
-
 Tables = Mapping[str, Sequence[Mapping[str, Any]]]
 _OURS, _OTHER, _BAD = "#0b7a6f", "#7a5ba8", "#c8480f"
 _LIMIT: dict[str, Any] = {"color": "0.6", "linestyle": (0, (4, 2)), "linewidth": 1}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Series:
+    """One line of a panel: `(seconds since the first, value)`."""
+
+    name: str
+    points: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Panel:
+    """A panel of the dashboard with the answers to its questions."""
+
+    title: str
+    type: str
+    unit: str
+    place: tuple[int, int, int, int]  # x, y, w and h, of 24 columns
+    series: Sequence[Series]
 
 
 def plot_overload(tables: Tables, image: Path) -> None:
