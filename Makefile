@@ -32,11 +32,11 @@ serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train q
 SCHEMA := tests/service/http/test_schema.py
 
 test: check ## lint, types and the tests that do not take long
-	$(RUN) pytest -n $(WORKERS) --dist loadfile
+	$(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
 	$(RUN) pytest $(SCHEMA)
 
 test-all: check ## all tests
-	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile
+	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
 	$(RUN) pytest $(SCHEMA)
 
 lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
