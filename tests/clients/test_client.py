@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from clients.client import Client
-from clients.errors import Refused
+from clients.errors import Refused, is_temporary
 from tests.clients.scripted import (
     Scripted,
     page_of,
@@ -300,3 +300,8 @@ def test_a_connection_is_let_go_before_the_service_closes_it() -> None:
     with Client(["http://127.0.0.1:1"]) as client:
         pool = client._http._transport._pool  # type: ignore[attr-defined]
         assert pool._keepalive_expiry < closes_after_s
+
+
+def test_what_is_no_address_is_asked_once() -> None:
+    assert is_temporary(httpx.ConnectError("refused"))
+    assert not is_temporary(httpx.UnsupportedProtocol("no http://"))

@@ -19,11 +19,12 @@ from typer.testing import CliRunner, Result
 from clients import options
 from clients.command import main, write
 from service.ink.schemas import HandwritingRequest
-from tests.clients.scripted import Scripted, refusal, scripted
+from tests.clients.scripted import Scripted, refusal, scripted, streamed
 from tests.service.serving import listening, settings
 
 _ROOT = Path(__file__).parents[2]
 _STATE_SPAN = ("--max-tokens", "20", "--seed", "5")
+_ENDS = ("length", "stop")  # of two lines
 
 
 @pytest.fixture(scope="module")
@@ -308,14 +309,13 @@ def test_what_an_address_ends_with_is_no_replica(url: str) -> None:
     assert "letters" in _out(f"{url}, ,", "models")
 
 
-def test_lines_that_are_not_finished_are_told(url: str, tmp_path: Path) -> None:
-    # This pen has random weights: none of its lines comes to an end.
-    result = _evenkeel(url, "write", "a b", "-o", str(tmp_path / "a.json"), "--seed", "1")
+def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path) -> None:
+    head = {"lines": ["an even", "keel"], "seed": 1}
+    ends = [{"line": n, "points": [], "finish_reason": how} for n, how in enumerate(_ENDS)]
+    service.script = [streamed([head, *ends, {"usage": {}}, "[DONE]"])]
+    result = _evenkeel(service.url, "write", "an even keel", "-o", str(tmp_path / "a.json"))
     assert result.exit_code == 0, result.output
-    lines = json.loads((tmp_path / "a.json").read_text())["lines"]
-    unfinished = [line["text"] for line in lines if line["finish_reason"] == "length"]
-    told = result.stderr.count("evenkeel: not finished: ")
-    assert told == len(unfinished)
+    assert re.findall("not finished: (.*)", result.stderr) == ["an even"]
 
 
 def test_no_proxy_is_asked_for_what_is_here(url: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,3 +127,16 @@ def test_what_is_not_of_this_page_is_no_hand(handwriting: str, opened: Open) -> 
             visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", other)
             visit.go("draw")
             assert visit["#draw-use"].get_attribute("aria-disabled") == "true"
+
+
+def test_a_place_that_keeps_none_forgets_none(drawn: Visit) -> None:
+    """Of the two places of one origin the device forgets its hands with the page."""
+    kept = _kept(drawn)
+    assert kept
+    drawn.page.evaluate(
+        """async () => {
+          (await import("/static/service.js")).answerBy({ forgetful: true });
+          (await import("/static/own.js")).forgetOwn();
+        }"""
+    )
+    assert _kept(drawn) == kept

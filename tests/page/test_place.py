@@ -28,3 +28,16 @@ def test_what_was_typed_goes_along_to_the_device_and_back(handwriting: str, open
         visit["#place a[href]"].click()
         visit.page.wait_for_url(f"{handwriting}/#write")
         visit.until(_TYPED, _TEXT)
+
+
+def test_the_words_of_ink_that_stays_behind_stay_with_it(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        brought = visit.page.evaluate(
+            """async () => {
+              const typed = { "draw-text": "hello", "write-text": "gone along" };
+              sessionStorage.setItem("evenkeel-fields", JSON.stringify(typed));
+              (await import("/static/place.js")).bringFields();
+              return Object.keys(typed).map((id) => document.getElementById(id).value);
+            }"""
+        )
+    assert brought == ["", "gone along"]

@@ -38,30 +38,3 @@ def test_a_pen_that_is_not_served_is_said_to_be(browser: Any, tmp_path: Path) ->
         visit.go("write")
         visit.until("() => document.querySelector('#status').innerText.includes('Not served: ')")
         visit.page.close()
-
-
-def test_a_link_s_hand_is_waited_for_where_the_list_of_hands_comes_late(
-    browser: Any, tmp_path: Path
-) -> None:
-    if not (_ARTIFACTS / HANDWRITING).exists():
-        pytest.skip(f"artifacts/{HANDWRITING} is not there")
-    copy_of(_ARTIFACTS / HANDWRITING, tmp_path)
-    asked = 0
-
-    def late(route: Any) -> None:
-        nonlocal asked
-        asked += 1
-        route.fulfill(status=503, body="{}") if asked == 1 else route.continue_()
-
-    with listening(settings(tmp_path)) as (url, _):
-        visit = Visit(browser.new_page(), url)
-        visit.page.route("**/v1/styles", late)
-        visit.page.goto(f"{url}/#write?text=Hi&hand=ada&seed=2")
-        visit.until("() => document.querySelector('#write-progress').innerText.includes('seed 2')")
-        visit.wait_done("write")
-        assert visit.ink("#write-sheet")
-        assert asked > 1
-        assert visit.page.evaluate(
-            "() => document.querySelector('#write-hands input:checked').value === 'ada'"
-        )
-        visit.page.close()

@@ -143,3 +143,20 @@ def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any
     assert "model.onnx.gz was cut short or altered" in visit.text("#write-error")
     assert visit.ink("#write-sheet") == []
     context.close()
+
+
+def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: Any) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    page.route("**/model.onnx.gz*", lambda route: route.fulfill(status=404, body=""))
+    visit = SiteVisit(page, shelf.origin)
+    visit.go("write")
+    shown = "document.querySelector('.fetching:not([hidden])')"
+    told = f"() => {shown}?.innerText.includes('handwriting: ')"
+    visit.until(told)
+    page.wait_for_timeout(1000)  # what else was on its way has arrived
+    assert page.evaluate(told)
+    page.unroute("**/model.onnx.gz*")
+    visit.write("no")
+    visit.until("() => document.querySelector('.fetching').hidden")
+    context.close()

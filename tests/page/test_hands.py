@@ -1,0 +1,95 @@
+"""The hands to choose from: all come, however late, and what is checked is what is asked for."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.page.conftest import Open
+from tests.page.visit import HANDWRITING, Visit
+from tests.service.altered import copy_of
+from tests.service.serving import listening, settings
+
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_CHECKED = "#write-hands input:checked"
+_CHOOSE = "async (hand) => (await import('/static/hands.js')).chooseHand(hand)"
+
+
+@contextmanager
+def _visit(browser: Any, folder: Path) -> Iterator[Visit]:
+    """A page of a service of the pen alone, which may be told something else than it says."""
+    if not (_ARTIFACTS / HANDWRITING).exists():
+        pytest.skip(f"artifacts/{HANDWRITING} is not there")
+    copy_of(_ARTIFACTS / HANDWRITING, folder)
+    with listening(settings(folder)) as (url, _):
+        visit = Visit(browser.new_page(), url)
+        yield visit
+        visit.page.close()
+
+
+def test_a_link_s_hand_is_waited_for_where_the_list_comes_late(
+    browser: Any, tmp_path: Path
+) -> None:
+    asked = 0
+
+    def late(route: Any) -> None:
+        nonlocal asked
+        asked += 1
+        route.fulfill(status=503, body="{}") if asked == 1 else route.continue_()
+
+    with _visit(browser, tmp_path) as visit:
+        visit.page.route("**/v1/styles", late)
+        visit.page.goto(f"{visit.site}/#write?text=Hi&hand=ada&seed=2")
+        visit.until("() => document.querySelector('#write-progress').innerText.includes('seed 2')")
+        visit.wait_done("write")
+        assert visit.ink("#write-sheet")
+        assert asked > 1
+        assert visit[_CHECKED].get_attribute("value") == "ada"
+
+
+def test_hands_come_where_the_list_was_asked_for_before_the_pen_was_ready(
+    browser: Any, tmp_path: Path
+) -> None:
+    """Another pen that is ready makes the list an answer, without those of this one."""
+    asked = 0
+
+    def early(route: Any) -> None:
+        nonlocal asked
+        asked += 1
+        route.fulfill(json={"object": "list", "data": []}) if asked == 1 else route.continue_()
+
+    def unready(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            model |= {"attestation": None, "ready": False}
+        route.fulfill(json=told)
+
+    with _visit(browser, tmp_path) as visit:
+        visit.page.route("**/v1/styles", early)
+        visit.page.route("**/v1/models", unready)
+        visit.go("write")
+        visit.until("() => document.querySelectorAll('#write-hands input').length > 8")
+        assert asked > 1
+        assert visit.errors == []
+
+
+def test_a_hand_that_is_not_there_leaves_no_other_checked(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-hands input[value=ben]")
+        visit.page.evaluate(_CHOOSE, "ben")
+        assert visit[_CHECKED].get_attribute("value") == "ben"
+        visit.page.evaluate(_CHOOSE, "nobody")
+        assert visit[_CHECKED].get_attribute("value") == ""  # any, which is what is asked for
+
+
+def test_a_sheet_is_marked_when_another_hand_is_chosen_for_a_person(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-hands input[value=ben]")
+        visit.write("a")
+        for hand, marked in (("ben", True), (None, False)):
+            visit.page.evaluate(_CHOOSE, hand)
+            assert visit["#write-stale"].is_visible() == marked
