@@ -26,7 +26,7 @@ UNITS_PER_LINE = 14.0
 LONGEST_OFFSET = 25.0
 
 _ELONGATED = 4.0  # times as wide as high: a shorter word is too short to say how its line climbs
-_STEEPEST = 0.25  # a line that climbs more is not level writing
+STEEPEST = 0.25  # a line of a tablet that climbs more is not level writing
 _FLAT = 1e-6  # of its width: a line that is no higher has no size but its width
 _LEAST_INK = 1e-6  # in any unit a tablet or a screen has
 _PAUSE = 0.02  # of the line's size: a pen that moves less stands still
@@ -46,13 +46,16 @@ class Measured:
     advance: float
 
 
-def measure(strokes: Sequence[NDArray[np.floating]], text: str) -> Measured | None:
-    """Strokes `(n, 2)` that say `text`, levelled and measured; None if there is no ink in them."""
+def measure(
+    strokes: Sequence[NDArray[np.floating]], text: str, steepest: float = STEEPEST
+) -> Measured | None:
+    """Strokes `(n, 2)` that say `text`, levelled and measured; None if there is no ink in them. A
+    line that climbs by `steepest` or more is taken as it is."""
     wide = [np.asarray(stroke, np.float64) for stroke in strokes if len(stroke)]
     every = np.concatenate(wide) if wide else np.zeros((0, 2))
     if not len(every) or not np.isfinite(every).all() or np.ptp(every, axis=0).max() < _LEAST_INK:
         return None
-    wide = level(wide)
+    wide = level(wide, steepest)
     every = np.concatenate(wide)
     origin = every[:, 0].min(), _baseline(wide)
     wide = [stroke - origin for stroke in wide]
@@ -82,7 +85,7 @@ def offsets(line: Measured, points_per_character: float, size: float) -> NDArray
     return result
 
 
-def level(strokes: Sequence[Points]) -> list[Points]:
+def level(strokes: Sequence[Points], steepest: float = STEEPEST) -> list[Points]:
     """The strokes turned so that their line no longer climbs, if they are long enough to say."""
     every = np.concatenate(strokes)
     width, height = np.ptp(every, axis=0)
@@ -91,7 +94,7 @@ def level(strokes: Sequence[Points]) -> list[Points]:
         tilt = float(np.polyfit(every[:, 0], every[:, 1], 1)[0])
         # A tilted line is higher than it is when level: what turning makes of it counts as well.
         shapes = (width, height), np.ptp(every @ _turn(tilt), axis=0)
-        if abs(tilt) < _STEEPEST and any(w >= _ELONGATED * h for w, h in shapes):
+        if abs(tilt) < steepest and any(w >= _ELONGATED * h for w, h in shapes):
             slope = tilt
     return [stroke @ _turn(slope) for stroke in strokes]
 

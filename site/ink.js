@@ -1,14 +1,20 @@
 // `/v1/handwriting` and `/v1/styles` as the service answers them, for what the page asks.
-import { Layout, breakText } from "./layout.js";
+import { breakText } from "./breaking.js";
+import { Layout } from "./layout.js";
 import { written } from "./letters.js";
 import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { Refusal, anySeed } from "./model.js";
+import { round } from "./numbers.js";
+import { Squeeze } from "./squeeze.js";
 import { offsetsOf } from "./strokes.js";
 
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
 const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
+
+/** To hundredths of a px. */
+const rounded = (x) => round(100 * x) / 100;
 
 /** The stored hands of a model, as `/v1/styles` lists them. */
 export const stored = ({ name, manifest }) =>
@@ -75,7 +81,7 @@ async function laidOut(model, body) {
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
   const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);
-  const lines = breakText(text, layout.charactersPerLine);
+  const lines = breakText(text, layout.lineWidth);
   layout.check(lines.length);
   return { layout, lines, ...begun };
 }
@@ -100,9 +106,12 @@ async function* pageEvents(model, body, page, signal) {
   for (const [line, text] of lines.entries()) {
     if (text) {
       const job = new InkLine(text, hand, model, body.bias ?? 1);
-      const pen = new LinePen(layout, line);
+      const [pen, squeeze] = [new LinePen(layout, line), new Squeeze(layout, text)];
       for await (const _ of model.run(job, signal)) {
-        const points = pen.move(job.piece());
+        const { offsets, characters } = job.piece();
+        const points = pen
+          .move(offsets)
+          .map(([x, y, up], i) => [rounded(squeeze.place(x, characters[i])), rounded(y), up]);
         if (points.length) yield { line, points, character: job.character };
       }
       usage.points += job.points;

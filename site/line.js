@@ -113,6 +113,7 @@ export class InkLine {
   #ending = new Ending();
   #ink = []; // all offsets as they were drawn
   #shown = []; // those since the last piece, as they are shown
+  #characters = [];
 
   constructor(text, hand, model, bias) {
     [this.text, this.hand, this.model, this.state] = [text, hand, model, hand.state];
@@ -152,6 +153,7 @@ export class InkLine {
       this.#add(offset);
       const character = Number(outputs.character.data[t]) - (this.sight.length - this.text.length);
       this.character = clamp(character, 0, this.text.length - 1);
+      this.#characters.push(this.character);
     }
     if (this.wanted === 0) this.reason = "length";
   }
@@ -167,9 +169,10 @@ export class InkLine {
     this.points += 1;
   }
 
-  /** The offsets since the last piece. */
+  /** The offsets since the last piece, and the character the window was at for each. */
   piece() {
-    return Float32Array.from(this.#shown.splice(0));
+    const offsets = Float32Array.from(this.#shown.splice(0));
+    return { offsets, characters: this.#characters.splice(0) };
   }
 
   /** The hand for the next line: the same, or the one that was made up for this line. */

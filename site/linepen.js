@@ -1,6 +1,6 @@
 // From offsets in model units to points on the page, in whatever portions they come, as
 // service/ink/pen.py has it.
-import { clamp, median, round } from "./numbers.js";
+import { clamp, median } from "./numbers.js";
 
 // A model that knows offsets alone cannot see the ruled line, and climbs or sinks along it. A writer
 // looks where the last letters stand, and comes back towards the line whenever the pen is lifted.
@@ -8,9 +8,6 @@ const ARCS_SEEN = 9; // the lowest places of so many arcs; descenders are the fe
 const ARCS_NEEDED = 5;
 const GAIN = 0.4; // of the distance that is made good at one lift
 const MOST_UNITS = 0.8; // a lift; a small letter is about three units high
-
-/** To hundredths of a px. */
-const rounded = (x) => round(100 * x) / 100;
 
 /** A pen at the origin of line number `line` of a page, moved by offsets, kept on the line. */
 export class LinePen {
@@ -32,8 +29,8 @@ export class LinePen {
       this.#y += offsets[i + 1];
       const [left, base] = this.origin;
       // The model's y points up, the page's down.
-      const place = [left + this.#x * this.layout.pxPerUnit, base - this.#y * this.layout.pxPerUnit];
-      points.push([...place.map(rounded), offsets[i + 2]]);
+      const { pxPerUnit } = this.layout;
+      points.push([left + this.#x * pxPerUnit, base - this.#y * pxPerUnit, offsets[i + 2]]);
       this.#look(up);
       if (up) this.#comeBack();
     }

@@ -10,7 +10,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -25,6 +25,7 @@ from service.ink.layout import Layout
 from service.ink.letters import bases
 from service.ink.line import Begun, InkEdge, InkPiece
 from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.squeeze import Squeeze
 from service.models import ServedModel
 from service.state import Moment
 
@@ -141,14 +142,16 @@ async def best_of(
     layout: Layout,
     line: int,
     judge: Judge,
-    before: NDArray[np.floating] | None = None,
+    before: InkPiece | None = None,
+    until: int | None = None,
 ) -> Best:
     """Wait for all draws of line number `line`, and keep the one whose ink, as the page shows it,
     ranks highest. Raises the error of a draw, and what `judge` raises.
 
-    Or of its part up to the end of the text, which goes on from the offsets `before (n, 3)`: one
-    that has lost its way is then worse than any that has come to its end, and is not judged.
+    Or of its part up to the character `until`, which goes on from the ink `before`: one that has
+    lost its way is then worse than any that has come to its end, and is not judged.
     """
+    said = text[:until].rstrip()
     draws = [_Draw() for _ in exchange.jobs]
     scores: dict[int, asyncio.Task[Judgement]] = {}
     try:
@@ -157,22 +160,31 @@ async def best_of(
                 draws[number].take(piece)
                 lost = before is not None and piece.finish_reason == "length"
                 if piece.last and not lost:  # one is read while others are being drawn
-                    written = draws[number].offsets
-                    offsets = np.concatenate(written if before is None else [before, *written])
+                    ink = draws[number].whole()
+                    shown = ink if before is None else joined(before, ink)
                     # Marks of letters are composed, and a reader may not know them.
-                    scored = judge.judge(bases(text), _in_line_heights(offsets, layout, line))
+                    scored = judge.judge(bases(said), _in_line_heights(shown, text, layout, line))
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
     if not scores:
         return Best(0, draws[0].whole(), LEAST_LEGIBLE)
     best = max(scores, key=lambda number: (scores[number].result().rank, -number))
-    legibility = max(scores[best].result().log_likelihood / len(text), LEAST_LEGIBLE)
+    legibility = max(scores[best].result().log_likelihood / len(said), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
 
 
-def _in_line_heights(offsets: NDArray[np.floating], layout: Layout, line: int) -> Strokes:
+def joined(before: InkPiece, after: InkPiece) -> InkPiece:
+    """The ink of two parts of a line as that of one, which ends as the second does."""
+    offsets = np.concatenate([before.offsets, after.offsets])
+    characters = np.concatenate([before.characters, after.characters])
+    return replace(after, offsets=offsets, characters=characters)
+
+
+def _in_line_heights(ink: InkPiece, text: str, layout: Layout, line: int) -> Strokes:
     """Ink as a judge wants it."""
-    points = LinePen(layout, line).move(offsets).round(DECIMALS)
+    points = LinePen(layout, line).move(ink.offsets)
+    points[:, 0] = Squeeze(layout, text).place(points[:, 0], ink.characters)
     origin_px, height_px = np.array(layout.origin_px(line)), layout.line_height_px
-    return [(stroke - origin_px) * (1 / height_px, -1 / height_px) for stroke in strokes(points)]
+    drawn = strokes(points.round(DECIMALS))
+    return [(stroke - origin_px) * (1 / height_px, -1 / height_px) for stroke in drawn]

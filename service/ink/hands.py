@@ -30,6 +30,7 @@ _LEAST_PX = 1e-3
 # How wide the model writes a character after ink of some advance, in units: the line through 11
 # writers it had not learned from, at bias 1 (correlation 0.91).
 _ADVANCE, _ADVANCE_OF_INK = 2.34, 0.34
+_STEEPEST = 1.0  # a caller says that it is a line of writing, however the tablet lay
 # Fewer, and there is no letter to be seen in them.
 _LEAST_POINTS_PER_CHARACTER = 2.0
 
@@ -93,7 +94,7 @@ def offsets_of(strokes: Sequence[Sequence[Sequence[float]]], text: str) -> np.nd
     # Before anything is fitted to it, which so little ink so far from the origin would not bear.
     line = None
     if paths and np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
-        line = measure_strokes(paths, text)
+        line = measure_strokes(paths, text, _STEEPEST)
     if line is None:
         raise InvalidRequest("style.strokes has no line in it", "style")
     if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:

@@ -1,20 +1,18 @@
-"""Where lines of handwriting stand on a page, and how a text is broken into lines."""
+"""Where lines of handwriting stand on a page."""
 
 import math
 from dataclasses import dataclass
 from typing import Literal
 
-from contract.alphabets import LONGEST_LINE
+from service.ink.breaking import AVERAGE
 
 MM_PER_PX = 25.4 / 96  # that of CSS
-SHORTEST_LINE = 2  # characters: one and a hyphen
 _MARGIN = 0.5  # of a line height, unless it is given
 _ABOVE_BASELINE = 0.7  # of a line height; the rest is for descenders
 # Of the width between margins: no hand keeps to its average advance, and what few lines are longer
 # still ends within the margin.
 _ROOM = 0.93
 _CRUMB = 1e-9  # of a line: what rounding takes from a page that is a whole number of them high
-_LAST_LINE = 3  # a last line shorter than a third of the others looks lost
 
 Paper = Literal["plain", "ruled", "squared"]
 
@@ -61,12 +59,11 @@ class Layout:
         return [range(i, min(i + count, lines)) for i in range(0, lines, count)]
 
     @property
-    def characters_per_line(self) -> int:
-        """The longest line that may be asked of the model, in characters; fewer than a text can be
-        broken into where the page has no room."""
+    def line_width(self) -> int:
+        """The room of a line, as `width_of` has it; less than a text can be broken into where the
+        page has none."""
         room_px = (self.width_px - 2 * self.margin_px) * _ROOM
-        characters = math.floor(room_px / (self.units_per_character * self.px_per_unit))
-        return min(characters, LONGEST_LINE)
+        return math.floor(AVERAGE * room_px / (self.units_per_character * self.px_per_unit))
 
     def height_px(self, lines: int) -> float:
         """The height of a page of `lines` lines, or of all sheets that they take."""
@@ -91,56 +88,3 @@ class Layout:
         assert self.page_height_px is not None
         room_px = self.page_height_px - 2 * self.margin_px
         return max(1, math.floor(room_px / self.line_height_px + _CRUMB))
-
-
-def break_text(text: str, longest: int) -> list[str]:
-    """The lines of a text, none longer than `longest` characters, `SHORTEST_LINE` or
-    more.
-
-    Lines end where the text's own do and otherwise at spaces, as evenly as the fewest lines can be
-    filled; a word longer than a line is divided, by its own hyphens if it has any. Spaces that
-    follow one another become one, blank lines become empty ones.
-    """
-    lines: list[str] = []
-    for paragraph in text.splitlines():
-        words: list[str] = []
-        for whole in paragraph.split():
-            word = whole
-            while len(word) > longest:
-                part, word = _divide(word, longest)
-                lines += _fill([*words, part], longest)
-                words = []
-            words.append(word)
-        lines += _fill(words, longest)
-    return lines
-
-
-def _divide(word: str, longest: int) -> tuple[str, str]:
-    """A part of a word that ends a line, and the rest."""
-    place = word.rfind("-", 0, longest) + 1
-    if place > 1:
-        return word[:place], word[place:]
-    return word[: longest - 1] + "-", word[longest - 1 :]
-
-
-def _fill(words: list[str], longest: int) -> list[str]:
-    """The fewest lines, and of those the ones whose room left over has the least sum of squares;
-    the last may be short."""
-    # For the first n words: how many lines they take, the squares, and where the last one begins.
-    best = [(0, 0, 0)]
-    for end in range(1, len(words) + 1):
-        wanted = longest if end < len(words) else longest // _LAST_LINE
-        ways, length = [], -1
-        for start in reversed(range(end)):
-            length += 1 + len(words[start])
-            if length > longest:
-                break
-            count, squares, _ = best[start]
-            ways.append((count + 1, squares + max(wanted - length, 0) ** 2, start))
-        best.append(min(ways))
-    lines, end = [], len(words)
-    while end:
-        start = best[end][2]
-        lines.append(" ".join(words[start:end]))
-        end = start
-    return lines[::-1] or [""]

@@ -5,7 +5,8 @@ import secrets
 from service.errors import InvalidRequest
 from service.ink import hands
 from service.ink.best import Judge
-from service.ink.layout import MM_PER_PX, SHORTEST_LINE, Layout, break_text
+from service.ink.breaking import LEAST_ROOM, break_text
+from service.ink.layout import MM_PER_PX, Layout
 from service.ink.letters import written
 from service.ink.line import InkEdge
 from service.ink.model import InkModel
@@ -29,13 +30,14 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     units = model.manifest.ink
     advance = moment.edge.advance or units.units_per_character
     layout = body.layout(units.units_per_line, advance)
-    longest = layout.characters_per_line
-    if longest < SHORTEST_LINE:
+    room = layout.line_width
+    if room < LEAST_ROOM:
         raise InvalidRequest(
             f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px beside each other, "
-            f"too few for two characters of a line of {layout.line_height_px:g}", "line_height",
-        )  # fmt: skip
-    lines = break_text(text, longest)
+            f"too few for two characters of {advance * layout.px_per_unit:.0f} px in this hand",
+            "line_height",
+        )
+    lines = break_text(text, room)
     if not any(lines[body.first_line :]):
         last = max(number for number, line in enumerate(lines) if line)
         raise InvalidRequest(
@@ -44,7 +46,7 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     area_px = layout.width_px * layout.height_px(len(lines))
     if area_px > _LARGEST_PAGE_PX:
         raise InvalidRequest(
-            f"text has {len(lines)} lines, a page of {area_px:,} px; "
+            f"text has {len(lines)} lines, a page of {area_px:,.0f} px; "
             f"at most {_LARGEST_PAGE_PX:,}", "text",
         )  # fmt: skip
     if body.format == "hpgl":

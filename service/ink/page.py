@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 
 from service.http.answers import Exchange
-from service.ink.best import Best, Judge, best_of, parts_of
+from service.ink.best import Best, Judge, best_of, joined, parts_of
 from service.ink.layout import Layout
 from service.ink.line import Begun, InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
 from service.ink.model import InkModel
 from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest
+from service.ink.squeeze import Squeeze
 from service.ink.svg import to_svg
 from service.ink.wander import Baseline
 from service.state import Moment
@@ -108,11 +109,13 @@ class Page:
             if self._writing is None:
                 self._submit(number, self._parts(number)[0])
             pen, marks = LinePen(self.layout, number), LineMarks(line.text, self.layout.px_per_unit)
+            squeeze = Squeeze(self.layout, line.text)
             baseline = Baseline(self.layout, self.moment.seed, number)
             end = np.zeros((0, 3))
             async with aclosing(self._pieces(number)) as pieces:
                 async for piece in pieces:
                     points = pen.move(piece.offsets)
+                    points[:, 0] = squeeze.place(points[:, 0], piece.characters)
                     marks.follow(piece.offsets, points, piece.characters)
                     end = points[-1:].copy() if len(points) else end  # where the pen is
                     if piece.finish_reason is not None and len(drawn := marks.drawn()):
@@ -148,17 +151,16 @@ class Page:
     async def _chosen(self, number: int, judge: Judge) -> AsyncGenerator[InkPiece]:
         """The parts of a line, or all of it as one, each the best of several draws."""
         line, before = self.lines[number], InkPiece()
-        shown = before.offsets if self.body.best_by == "word" else None
+        shown = before if self.body.best_by == "word" else None
         for until in self._parts(number):
             if before.begun is not None:
                 self._submit(number, until, before.begun)
             assert self._writing is not None
-            text = line.text[:until].rstrip()
-            best = await best_of(self._writing, text, self.layout, number, judge, shown)
+            best = await best_of(self._writing, line.text, self.layout, number, judge, shown, until)
             piece = best.piece
             self._others += sum(job.written for job in self._writing.jobs) - len(piece.offsets)
             if shown is not None:
-                shown = np.concatenate([shown, piece.offsets])
+                shown = joined(shown, piece)
                 line.candidates = [*(line.candidates or []), best.number]
             if not len(piece.offsets):
                 piece.character = before.character

@@ -7,7 +7,8 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
-from service.ink.layout import MM_PER_PX, SHORTEST_LINE, Layout, Paper
+from service.ink.breaking import SHORTEST_LINE
+from service.ink.layout import MM_PER_PX, Layout, Paper
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
 
 Format = Literal["svg", "json", "inkml", "png", "pdf", "hpgl", "gcode", "plotter-svg"]
@@ -66,7 +67,8 @@ PAGES = {
 _SHEET_MARGIN_MM = 15.0
 _LEAST_ROOM_PX = 160  # between the margins, as a page has at least
 _LAYS_OUT = {"width", "line_height", "page", "margin"}
-_SHORTEST_USUAL = 8  # characters of a line in the widest hand, where the page is as it usually is
+# Wide characters of a line in the widest hand, where the page is as it usually is.
+_SHORTEST_USUAL = 5
 
 
 class PageOptions(RequestBody):

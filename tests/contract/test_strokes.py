@@ -142,6 +142,16 @@ def test_a_long_line_is_turned_until_it_is_level(degrees: float) -> None:
         assert after == pytest.approx(before, abs=0.3)
 
 
+@pytest.mark.parametrize("degrees", [-40.0, -20.0, 16.0, 30.0, 40.0])
+def test_a_line_as_steep_as_is_allowed_is_turned_nearly_level(degrees: float) -> None:
+    angle = np.radians(degrees)
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    turned = [stroke @ turn for stroke in _arches()]
+    assert np.concatenate(level(turned)).tolist() == np.concatenate(turned).tolist()
+    ends = level(turned, steepest=1.0)[-1][-1] - level(turned, steepest=1.0)[0][0]
+    assert abs(np.degrees(np.arctan2(ends[1], ends[0]))) < 1.5
+
+
 @pytest.mark.parametrize(
     "stroke",
     [

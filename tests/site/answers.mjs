@@ -5,13 +5,14 @@ import { join } from "node:path";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
-import { breakText } from "./site/layout.js";
+import { breakText } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
+import { Squeeze } from "./site/squeeze.js";
 import { takeRows } from "./site/tensors.js";
 import { TextOffsets, TextStream } from "./site/utf8.js";
 
@@ -49,7 +50,13 @@ function golden({ folder, name, place, by }) {
 
 const unknown = ({ text, ...writes }) => unwritable(text, writes);
 
-const layout = ({ text, longest }) => breakText(text, longest);
+const lines = ({ text, room }) => breakText(text, room);
+
+/** Where a pen's points go, from left to right. */
+const squeezed = ({ layout, text, xs, characters }) => {
+  const squeeze = new Squeeze(layout, text);
+  return xs.map((x, i) => squeeze.place(x, characters[i]));
+};
 
 /** What a caller's strokes become, or why they do not. */
 function strokes({ strokes, text }) {
@@ -102,7 +109,7 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median };
+const QUESTIONS = { noise, utf8, golden, lines, squeezed, strokes, fold, unknown, round, median };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);

@@ -1,13 +1,16 @@
-"""Texts broken into lines on the site: as in the service."""
+"""Texts are broken into lines on the site, and those squeezed that run on, as in the service."""
 
 import numpy as np
 
-from service.ink.layout import break_text
+from service.ink.breaking import break_text
+from service.ink.squeeze import Squeeze
+from tests.service.ink.sheets import sheet
 from tests.site.conftest import Ask
 
 _CASES = 200
 _PIECES = [
     "a",
+    "Iliad WHAM",
     "to",
     "keel,",
     "even-keeled",
@@ -28,10 +31,10 @@ def test_lines_end_where_the_services_do(ask: Ask) -> None:
     for _ in range(_CASES):
         pieces = [_PIECES[i] for i in random.integers(0, len(_PIECES), random.integers(1, 25))]
         glue = random.choice(["", " "])
-        cases.append({"text": glue.join(pieces), "longest": int(random.integers(2, 45))})
-    expected = [break_text(case["text"], case["longest"]) for case in cases]
+        cases.append({"text": glue.join(pieces), "room": int(random.integers(20, 450))})
+    expected = [break_text(case["text"], case["room"]) for case in cases]
     assert sum(len(lines) > 3 for lines in expected) > _CASES / 4
-    assert ask("layout", cases) == expected
+    assert ask("lines", cases) == expected
 
 
 def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
@@ -40,5 +43,23 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
     for _ in range(_CASES):
         lengths = random.integers(1, 10, random.integers(8, 60)).tolist()
         text = " ".join("w" * length for length in lengths)
-        cases.append({"text": text, "longest": int(random.integers(12, 45))})
-    assert ask("layout", cases) == [break_text(case["text"], case["longest"]) for case in cases]
+        cases.append({"text": text, "room": int(random.integers(120, 450))})
+    assert ask("lines", cases) == [break_text(case["text"], case["room"]) for case in cases]
+
+
+def test_a_line_is_squeezed_as_the_services(ask: Ask) -> None:
+    random = np.random.default_rng(6)
+    text = "A line that may RUN on"
+    layout, squeezed = sheet(), 0
+    cases, expected = [], []
+    for _ in range(40):
+        xs = layout.margin_px + random.normal(random.uniform(0.5, 4), 4, 200).cumsum()
+        characters = np.sort(random.integers(0, len(text), 200))
+        expected.append(Squeeze(layout, text).place(xs, characters).tolist())
+        squeezed += expected[-1] != xs.tolist()
+        page = {"advance": 0.9, "pxPerUnit": layout.px_per_unit, "margin": layout.margin_px}
+        page |= {"width": layout.width_px, "nib": layout.stroke_width_px}
+        cases.append({"layout": page, "text": text, "xs": xs.tolist()} | {
+            "characters": characters.tolist()})  # fmt: skip
+    assert 10 < squeezed < 40
+    assert ask("squeezed", cases) == expected

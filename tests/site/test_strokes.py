@@ -16,7 +16,7 @@ _TEXTS = ["even keel", "a", "to be", "Steady as she goes"]
 
 def _case(random: np.random.Generator) -> dict[str, Any]:
     """Waves along a line that climbs, at any size, rate and place, with pauses and dots."""
-    size, slope = 10 ** random.uniform(0, 2), random.uniform(-0.4, 0.4)
+    size, slope = 10 ** random.uniform(0, 2), random.uniform(-1.2, 1.2)
     strokes = []
     for number in range(int(random.integers(1, 7))):
         t = np.arange(random.choice([1, 2, 3, 30, 90])) * random.uniform(0.05, 0.6)

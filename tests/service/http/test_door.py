@@ -21,7 +21,7 @@ from service.errors import Overloaded
 from service.http import record
 from service.http.keys import new_key
 from service.ink import schemas as ink_schemas
-from service.ink.layout import break_text
+from service.ink.breaking import break_text
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
 from service.settings import Settings
 from service.text import routes
@@ -250,14 +250,14 @@ def test_ink_is_refused_at_the_door_as_the_route_would(
 
 
 # Many a word that is longer than a line, and has to be divided.
-_WORDS = st.text(st.sampled_from("aaaaaaaaaaaaZ5,. -\n"), max_size=60)
+_WORDS = st.text(st.sampled_from("aaaaaMMMMiiiZ5,. -\n"), max_size=60)
 
 
-@example(text="a" * 30, longest=8)
-@given(text=_WORDS, longest=st.integers(8, 14))
-def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, longest: int) -> None:
+@example(text="M" * 30, room=80)
+@given(text=_WORDS, room=st.integers(80, 140))
+def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, room: int) -> None:
     wanted = ink_schemas.least({"model": "scrawl", "text": text})
-    lines = [line for line in break_text(text, longest) if line]
+    lines = [line for line in break_text(text, room) if line]
     assert (wanted is None) == (not lines)
     if wanted is not None:
         assert wanted[0] == "scrawl"

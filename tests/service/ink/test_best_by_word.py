@@ -187,7 +187,8 @@ class _Told:
 
     async def pieces(self) -> AsyncGenerator[tuple[int, InkPiece]]:
         for number, reason in enumerate(self._reasons):
-            yield number, InkPiece(reason, offsets=np.full((3, 3), number, np.float32))
+            offsets = np.full((3, 3), number, np.float32)
+            yield number, InkPiece(reason, offsets=offsets, characters=np.zeros(3, np.int64))
 
 
 class _Prefers:
@@ -213,7 +214,7 @@ def test_a_part_that_is_lost_is_worse_than_any_that_ended(
     part: bool, reasons: tuple[FinishReason, ...], best: int, asked: int
 ) -> None:
     layout = HandwritingRequest(text="a").layout(8.0, 3.0)
-    before = np.zeros((0, 3), np.float32) if part else None
+    before = InkPiece() if part else None
     exchange, judge = _Told(*reasons), _Prefers()
     arguments: Any = (exchange, "a", layout, 0, judge, before)
     kept = asyncio.run(best_of(*arguments))

@@ -13,7 +13,8 @@ import httpx
 import pytest
 from PIL import Image
 
-from service.ink.layout import LONGEST_LINE
+from contract.alphabets import LONGEST_LINE
+from service.ink.breaking import width_of
 from tests.service.serving import Service, eventually, listening, settings
 from tests.service.writing import InkService
 
@@ -84,9 +85,12 @@ def test_a_long_text_is_broken_into_lines_that_fit(ink: InkService, width: int) 
     )[0]["lines"]
     advance = next(s.advance for s in ink.model.manifest.styles if s.id == "hasty")
     assert advance is not None
-    longest = min(int((width - 64) * 0.93 / (advance * 64 / 14)), LONGEST_LINE)
+    room = int(10 * ((width - 64) * 0.93) / (advance * 64 / 14))
+    widest = max(sum(map(width_of, line)) for line in lines)
     assert len(lines) > 4
-    assert longest - 8 <= max(map(len, lines)) <= longest
+    assert max(map(len, lines)) <= LONGEST_LINE
+    assert widest <= room
+    assert widest >= room - 90 or max(map(len, lines)) > LONGEST_LINE - 8
     assert "".join(lines).replace(" ", "").replace("-", "").startswith(_LONG.replace(" ", ""))
 
 

@@ -191,6 +191,17 @@ def test_a_style_of_strokes_is_measured(ink: InkService) -> None:
     )
 
 
+@pytest.mark.parametrize("degrees", [-35.0, 20.0, 40.0])
+def test_a_line_written_askew_shows_the_same_hand(ink: InkService, degrees: float) -> None:
+    angle, askew = np.radians(degrees), _strokes()
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    askew["strokes"] = [(np.array(s) @ turn).tolist() for s in askew["strokes"]]
+    level = ink.client.post("/v1/styles", json=_strokes()).json()
+    made = ink.client.post("/v1/styles", json=askew).json()
+    assert made["size"] == pytest.approx(level["size"], rel=0.2)
+    assert made["slant_degrees"] == pytest.approx(level["slant_degrees"], abs=6)
+
+
 def test_a_page_twice_as_large_shows_the_same_hand(ink: InkService) -> None:
     small, large = (ink.client.post("/v1/styles", json=_strokes(s)).json() for s in (1, 2))
     assert small == large

@@ -1,0 +1,85 @@
+// How a text is broken into lines of handwriting, as service/ink/breaking.py has it.
+const LONGEST_LINE = 44; // characters: lines the pen learned from are hardly longer
+export const AVERAGE = 10; // widths are in so many parts of the average character of English text
+const CHARACTERS = {
+  4: "`|{}^,.;:!'()",
+  6: "ijl1",
+  9: " ostxI0",
+  11: "bdnuTU69",
+  12: "ghqyzFGJLQVZ2357",
+  14: "pABCDHXYW",
+  16: "mwEKMNR",
+};
+const WIDTHS = new Map(
+  Object.entries(CHARACTERS).flatMap(([width, every]) => [...every].map((one) => [one, Number(width)])),
+);
+export const LEAST_ROOM = 2 * AVERAGE; // a character and a hyphen
+const LAST_LINE = 3; // a last line shorter than a third of the others looks lost
+
+/** How wide a character is written, in `AVERAGE`ths of the average one. */
+export const widthOf = (character) => WIDTHS.get(character) ?? AVERAGE;
+
+const width = (text) => [...text].reduce((sum, character) => sum + widthOf(character), 0);
+
+const fits = (text, room) =>
+  (text.length <= LONGEST_LINE && width(text) <= room) || text.length === 1;
+
+/** A part of a word that ends a line, and the rest: by its own hyphens if it has any. */
+function divide(word, room) {
+  let longest = word.length - 1;
+  while (longest > 1 && !fits(word.slice(0, longest), room)) longest -= 1;
+  const place = word.slice(0, longest).lastIndexOf("-") + 1;
+  if (place > 1) return [word.slice(0, place), word.slice(place)];
+  while (longest > 1 && !fits(`${word.slice(0, longest)}-`, room)) longest -= 1;
+  return [`${word.slice(0, longest)}-`, word.slice(longest)];
+}
+
+/** Which way to fill lines is better: fewer, then more even, then with a longer last one. */
+const better = (a, b) => a.count - b.count || a.squares - b.squares || a.start - b.start;
+
+/** The fewest lines, and of those the ones whose room left over has the least sum of squares; the
+ *  last may be short. */
+function fill(words, room) {
+  // For the first n words: how many lines they take, the squares, and where the last one begins.
+  const best = [{ count: 0, squares: 0, start: 0 }];
+  for (let end = 1; end <= words.length; end += 1) {
+    const wanted = end < words.length ? room : Math.floor(room / LAST_LINE);
+    let found = null;
+    for (let start = end - 1; start >= 0; start -= 1) {
+      const line = words.slice(start, end).join(" ");
+      if (found && !fits(line, room)) break;
+      const squares = best[start].squares + Math.max(wanted - width(line), 0) ** 2;
+      const way = { count: best[start].count + 1, squares, start };
+      if (!found || better(way, found) < 0) found = way;
+    }
+    best.push(found);
+  }
+  const lines = [];
+  for (let end = words.length; end; end = best[end].start) {
+    lines.unshift(words.slice(best[end].start, end).join(" "));
+  }
+  return lines.length ? lines : [""];
+}
+
+/** The lines of one paragraph; a word longer than a line is divided. */
+function wrap(paragraph, room) {
+  const lines = [];
+  let words = [];
+  for (let word of paragraph.split(" ").filter(Boolean)) {
+    while (!fits(word, room)) {
+      const [part, rest] = divide(word, room);
+      lines.push(...fill([...words, part], room));
+      [words, word] = [[], rest];
+    }
+    words.push(word);
+  }
+  return [...lines, ...fill(words, room)];
+}
+
+/** The lines of a text, none of more characters nor wider than a line may be; blank lines become
+ *  empty ones. */
+export function breakText(text, room) {
+  const paragraphs = text.split(/\r?\n/);
+  if (paragraphs.at(-1) === "") paragraphs.pop();
+  return paragraphs.flatMap((paragraph) => wrap(paragraph, room));
+}
