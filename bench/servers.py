@@ -9,14 +9,13 @@ import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any
 
 from bench import http
 from bench.goal import Goal, judge
 from bench.in_process import ROWS, InProcess, InProcessRow
 from bench.peers.launch import launch
 from bench.rows import Lengths, LoadRow, Spread
-from bench.target import IN_EIGHT_BITS, PEERS, SERVERS, SERVICE, Target
+from bench.target import IN_EIGHT_BITS, PEERS, SERVERS, SERVICE
 
 # Given, so that a busy moment at a start does not decide a whole series.
 _SETTINGS = {"EVENKEEL_THREADS": str(os.cpu_count() or 1)}
@@ -63,26 +62,31 @@ def closed(full: bool, plan: LoadPlan | None = None) -> Iterator[Measured | Goal
 
 def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured | Goal]:
     """The section `open`: what each server can do with 32 clients; then all of them at each rate,
-    one after the other, so that a slow spell of the machine meets every server at that rate. The
+    one after the other, so that a slow spell of the machine meets every server at that rate. Rates
+    are shares of what the service can do, of whole answers and of streams each by itself. The
     service answers in both of its modes, others in their last."""
     rows: list[LoadRow] = []
-    for name in plan.servers:
+    modes = {n: SERVERS[n].modes if n == SERVICE else SERVERS[n].modes[-1:] for n in plan.servers}
+    for name, streamed in ((n, mode) for n in plan.servers for mode in modes[n]):
         with launch(name, settings=_SETTINGS) as target:
-            rows.append(_load(target, plan.open_seconds, clients=MANY))
-        yield "load", rows[-1]
-    rates = [share * capacity(SERVICE, rows) for share in plan.shares]
+            row = http.load(target, clients=MANY, seconds=plan.open_seconds, streamed=streamed)
+        rows.append(row)
+        yield "load", row
     answered: dict[float, list[LoadRow]] = {share: [] for share in plan.shares}
-    for (share, rate), name in product(zip(plan.shares, rates, strict=True), plan.servers):
-        if rate in offered(capacity(name, rows), rates, plan.shares):
-            modes = SERVERS[name].modes if name == SERVICE else SERVERS[name].modes[-1:]
-            for streamed in modes:
-                # A server of its own for each: what an overload leaves behind is nobody else's.
-                with launch(name, settings=_SETTINGS) as target:
-                    row = http.load(
-                        target, seconds=plan.open_seconds, streamed=streamed, rate_per_s=rate
-                    )
-                answered[share].append(row)
-                yield "load", row
+    for streamed in SERVERS[SERVICE].modes:
+        rates = [share * capacity(SERVICE, rows, streamed=streamed) for share in plan.shares]
+        able = [name for name in plan.servers if streamed in modes[name]]
+        for (share, rate), name in product(zip(plan.shares, rates, strict=True), able):
+            own = capacity(name, rows, streamed=streamed)
+            if rate not in offered(own, rates, plan.shares):
+                continue
+            # A server of its own for each: what an overload leaves behind is nobody else's.
+            with launch(name, settings=_SETTINGS) as target:
+                row = http.load(
+                    target, seconds=plan.open_seconds, streamed=streamed, rate_per_s=rate
+                )
+            answered[share].append(row)
+            yield "load", row
     yield from open_goals(answered)
 
 
@@ -90,8 +94,9 @@ def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
     """Of an open loop, whose rows are known by the share of the service's capacity offered."""
     behind = []
     for share, rows in answered.items():
-        mine = _p50(row for row in rows if row.target == SERVICE and not row.streamed)
-        theirs = _p50(row for row in rows if row.target in PEERS)
+        whole = [row for row in rows if not row.streamed]
+        mine = _p50(row for row in whole if row.target == SERVICE)
+        theirs = _p50(row for row in whole if row.target in PEERS)
         if share <= _BELOW_CAPACITY and mine is not None and theirs is not None:
             behind.append((mine, theirs))
     mine, theirs = max(behind, key=lambda pair: pair[0] / pair[1], default=(None, None))
@@ -121,11 +126,11 @@ def _p50(rows: Iterable[LoadRow]) -> float | None:
     return min((row.latency_ms.p50 for row in rows if row.latency_ms is not None), default=None)
 
 
-def capacity(name: str, rows: Sequence[LoadRow]) -> float:
-    """Requests per second with 32 clients, streamed if the server can: the median of repeats."""
-    mine = [r for r in rows if (r.target, r.loop, r.clients) == (name, "closed", MANY)]
-    streamed = max(r.streamed for r in mine)
-    return statistics.median(r.requests_per_s for r in mine if r.streamed == streamed)
+def capacity(name: str, rows: Sequence[LoadRow], *, streamed: bool) -> float:
+    """Requests per second with 32 clients, all of them streamed or none: the median of repeats."""
+    wanted = name, "closed", MANY, streamed
+    mine = [r for r in rows if (r.target, r.loop, r.clients, r.streamed) == wanted]
+    return statistics.median(r.requests_per_s for r in mine)
 
 
 def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list[float]:
@@ -212,11 +217,6 @@ def _throughput(load: Sequence[LoadRow], name: str) -> float | None:
 
 def _session(inside: Sequence[InProcessRow], rows: int, column: str) -> float | None:
     return _median(getattr(row, column) for row in inside if row.rows == rows)
-
-
-def _load(target: Target, seconds: float, **load: Any) -> LoadRow:
-    """Streamed if the server can."""
-    return http.load(target, seconds=seconds, streamed=target.server.modes[-1], **load)
 
 
 def _headline(name: str, plan: LoadPlan, here: InProcess) -> Iterator[Measured]:

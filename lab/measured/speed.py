@@ -147,9 +147,10 @@ def arrivals(content: Json) -> str:
     return section(
         "## HTTP, arrivals that do not wait",
         source(content),
-        "Poisson arrivals of 200-byte completions, every server by turns at each rate up to 120% "
-        "of what it can do. Latency counts from the moment a request was meant to be sent; 30 s "
-        "without an answer is a failure.",
+        "Poisson arrivals of 200-byte completions, every server by turns at shares of what the "
+        "service can do with 32 clients, of streams and of whole answers each by itself, up to "
+        "120% of what the server can do. Latency counts from the moment a request was meant to be "
+        "sent; 30 s without an answer is a failure.",
         table(
             ("offered a second", "server", "streamed", *_SPREADS, "good a second", "failed"), rows
         ),

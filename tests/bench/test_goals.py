@@ -269,12 +269,12 @@ def test_a_server_is_asked_at_the_rates_it_can_do_and_at_one_it_cannot() -> None
     assert offered(0.0, rates, shares) == [50.0]
 
 
-def test_capacity_is_the_median_with_32_clients_streamed_where_there_are_streams() -> None:
+def test_capacity_is_the_median_with_32_clients_of_streams_or_of_whole_answers() -> None:
     rows = [under_load(SERVICE, streamed=True, requests_per_s=r) for r in (90.0, 10.0, 70.0)]
     rows += [under_load(SERVICE, requests_per_s=500.0)]
     rows += [under_load(SERVICE, 1, streamed=True, requests_per_s=500.0)]
-    rows += [under_load("bentoml", requests_per_s=40.0)]
-    assert (capacity(SERVICE, rows), capacity("bentoml", rows)) == (70.0, 40.0)
+    assert capacity(SERVICE, rows, streamed=True) == 70.0
+    assert capacity(SERVICE, rows, streamed=False) == 500.0
 
 
 def starting(full: bool) -> Any:
