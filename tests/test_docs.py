@@ -250,6 +250,15 @@ def test_the_page_of_results_is_what_the_results_say() -> None:
     assert _text("docs/measured.md") == page.page(_ROOT), "run `make report`"
 
 
+def test_every_goal_of_speed_stands_on_the_page_of_results() -> None:
+    runs = [
+        json.loads(path.read_text()) for path in (_ROOT / page.RESULTS / "bench").glob("*.json")
+    ]
+    wanted = {goal["name"] for run in runs for goal in run["goals"]}
+    assert "streamed, first byte, p99 at 95% of capacity" in wanted
+    assert {row[0] for row in _rows(_part(_text("docs/measured.md"), "Goals"))[2:]} == wanted
+
+
 def test_the_table_beside_the_paper_is_what_the_results_say() -> None:
     assert _text("docs/paper.md") == paper.page(_ROOT), "run `make report`"
 

@@ -17,7 +17,7 @@ from lab.measured.table import Json, section, table, told
 
 PAGE = Path("docs", "measured.md")
 RESULTS = Path("docs", "results")
-_FULL = ("step", "http", "websocket", "memory", "training")
+_SECTIONS = ("step", "http", "open", "websocket", "memory", "training")
 
 
 def write(root: Path = Path()) -> Path:
@@ -29,7 +29,7 @@ def write(root: Path = Path()) -> Path:
 def page(root: Path) -> str:
     """The page as it should stand."""
     results = root / RESULTS
-    bench = {name: _read(results / "bench" / f"{name}.json") for name in (*_FULL, "open")}
+    bench = {name: _read(results / "bench" / f"{name}.json") for name in _SECTIONS}
     shipped = measured_artifacts(root / "artifacts", bench["step"])
     race, legibility = _read(results / "pen-contrast.json"), _read(results / "legibility.json")
     parts = [
@@ -53,7 +53,7 @@ def page(root: Path) -> str:
         speed.websocket(bench["websocket"]),
         speed.memory(bench["memory"]),
         speed.training(bench["training"]),
-        speed.goals([bench[name] for name in _FULL], list(_read(results / "bench.json").values())),
+        speed.goals(list(bench.values()), list(_read(results / "bench.json").values())),
     ]
     return "\n\n".join(parts) + "\n"
 
