@@ -6,6 +6,8 @@ import inspect
 import json
 import pkgutil
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -248,6 +250,23 @@ def _ragged(text: str) -> list[str]:
 
 def test_the_page_of_results_is_what_the_results_say() -> None:
     assert _text("docs/measured.md") == page.page(_ROOT), "run `make report`"
+
+
+def test_every_shipped_model_stands_on_the_page_of_results_with_its_report() -> None:
+    names = _artifacts_in_git()
+    if not names:
+        pytest.skip("this is no git repository")
+    measured = _text("docs/measured.md")
+    assert {row[0].strip("`") for row in _rows(_part(measured, "Models"))[2:]} == names
+    assert set(re.findall("^### `(.*)`$", _part(measured, "Parity"), re.M)) == names
+
+
+def _artifacts_in_git() -> set[str]:
+    if shutil.which("git") is None:
+        return set()
+    command = ["git", "ls-files", "artifacts/*/manifest.json"]
+    listed = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True).stdout
+    return {Path(line).parent.name for line in listed.splitlines()}
 
 
 def test_every_goal_of_speed_stands_on_the_page_of_results() -> None:
