@@ -10,6 +10,7 @@ import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
+import { Session } from "./site/session.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { takeRows } from "./site/tensors.js";
@@ -61,6 +62,24 @@ function strokes({ strokes, text }) {
   }
 }
 
+/** What a session computes of messages it has all at once, and what it tells. */
+async function session({ messages, stops, fails }) {
+  const [computed, heard] = [[], []];
+  const answer = async (message) => {
+    computed.push(message);
+    if (message === fails) throw new Error("no such point");
+    return message;
+  };
+  const told = (message) => {
+    heard.push(message);
+    if (message === stops) online.stop();
+  };
+  const online = new Session({ open: async () => ({ answer }), told, failed: () => heard.push("failed") });
+  for (const message of ["opening", ...messages]) online.hear(message);
+  await new Promise(setImmediate);
+  return { computed, heard };
+}
+
 async function opened(folder, web) {
   const ort = await import(join(web, "dist/ort.wasm.bundle.min.mjs"));
   ort.env.wasm.numThreads = 1;
@@ -102,8 +121,10 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median };
+const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median, session };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
-const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);
+const answers = await (question === "requests"
+  ? requests(cases, ...rest)
+  : Promise.all(cases.map(QUESTIONS[question])));
 process.stdout.write(JSON.stringify(answers), () => process.exit(0));
