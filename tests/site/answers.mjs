@@ -2,6 +2,7 @@
 // an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
@@ -11,6 +12,7 @@ import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
 import { Session } from "./site/session.js";
+import { Store } from "./site/store.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { takeRows } from "./site/tensors.js";
@@ -80,6 +82,16 @@ async function session({ messages, stops, fails }) {
   return { computed, heard };
 }
 
+/** The text of a packed file of which `bytes` arrived, or why there is none; over `plain` HTTP browsers
+ *  have no hashes. */
+async function fetched({ text, sha256, bytes, plain }) {
+  if (plain) Object.defineProperty(globalThis, "crypto", { value: {} });
+  globalThis.fetch = async () => new Response(gzipSync(text).subarray(0, bytes));
+  const store = new Store(new URL("http://127.0.0.1/"), () => {});
+  const found = store.get({ path: "model.gz", bytes, sha256 });
+  return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
+}
+
 async function opened(folder, web) {
   const ort = await import(join(web, "dist/ort.wasm.bundle.min.mjs"));
   ort.env.wasm.numThreads = 1;
@@ -121,7 +133,7 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median, session };
+const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median, session, fetched };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const answers = await (question === "requests"
