@@ -13,7 +13,7 @@ const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
 /** The stored hands of a model, as `/v1/styles` lists them. */
 export const stored = ({ name, manifest }) =>
   (manifest.styles ?? []).map(({ id, description }) => ({
-    id, model: name, description, preview: `models/previews/${id}.svg`,
+    id, model: name, description, preview: `models/previews/${name}/${id}.svg`,
   }));
 
 /** The style of a page that asks for none: one of the stored hands, if the model has any. */

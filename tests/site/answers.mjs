@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
-import { handwriting } from "./site/ink.js";
+import { handwriting, stored } from "./site/ink.js";
 import { breakText } from "./site/layout.js";
 import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
@@ -51,6 +51,8 @@ function golden({ folder, name, place, by }) {
 }
 
 const unknown = ({ text, ...writes }) => unwritable(text, writes);
+
+const previews = (manifest) => stored({ name: manifest.name, manifest }).map(({ preview }) => preview);
 
 const layout = ({ text, longest }) => breakText(text, longest);
 
@@ -133,7 +135,9 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, layout, strokes, fold, unknown, round, median, session, fetched };
+const QUESTIONS = {
+  noise, utf8, golden, layout, previews, strokes, fold, unknown, round, median, session, fetched,
+};
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
 const answers = await (question === "requests"
