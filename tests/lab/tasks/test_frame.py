@@ -134,6 +134,15 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
         again.run(first.full("layer", 0.1, 0), "a")
 
 
+def test_a_run_of_another_recipe_is_not_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["line"]) == 0
+    recipe = experiment.recipe_path("line")
+    recipe.write_text(recipe.read_text().replace("average_decay = 0.0", "average_decay = 0.5"))
+    assert main(["export", "line"]) == 1
+    folder = Path("runs", "lab", "line", "plain", "layer-seed-0")
+    assert f"{folder} is of a run with another recipe; remove it" in capsys.readouterr().err
+
+
 def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(Line, "data", lambda _, recipe, source: read.append(recipe))
