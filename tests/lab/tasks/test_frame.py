@@ -184,6 +184,21 @@ def test_an_export_replaces_nothing_but_an_export(
     assert not list(tmp_path.glob(".exporting-*"))
 
 
+def test_every_export_has_a_folder_of_its_own() -> None:
+    assert main(["line"]) == 0
+    assert main(["line", "--quick"]) == 0
+    for more in ([], ["--case", "longer"], ["--norm", "none"], ["--seed", "1"], ["--quick"]):
+        assert main(["export", "line", *more]) == 0
+    made = {str(path.parent) for path in Path("runs").rglob("manifest.json")}
+    assert made == {
+        "runs/lab-exported/line/plain/layer-seed-0",
+        "runs/lab-exported/line/longer/layer-seed-0",
+        "runs/lab-exported/line/plain/none-seed-0",
+        "runs/lab-exported/line/plain/layer-seed-1",
+        "runs/lab-quick-exported/line/plain/layer-seed-0",
+    }
+
+
 def test_a_result_that_was_cut_short_is_named() -> None:
     one = Line()
     first, _ = read_plans(one)
