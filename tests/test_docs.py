@@ -307,6 +307,15 @@ def test_readme_shows_the_six_rows_and_no_figure_of_its_own() -> None:
     assert [figure for figure in figures if figure not in told] == []
 
 
+@pytest.mark.parametrize("name", ["docs/paper.md", "lab/tasks/reader/README.md"])
+def test_beside_errors_on_babi_it_is_told_what_of_the_test_stands_in_training(name: str) -> None:
+    (case,) = json.loads(_text("docs/results/lab/reader.json"))["cases"].values()
+    asked, repeated = case["data"]["test"], case["data"]["repeated"]
+    told = " ".join(_text(name).split())
+    assert f"{sum(repeated.values()):,} of the {asked:,} test questions" in told
+    assert f"{repeated['qa4']} of the 1,000 of `qa4`" in told
+
+
 def test_readme_has_the_checksum_of_the_text_shakespeare_learned() -> None:
     manifest = read_manifest(_ROOT / "artifacts" / "shakespeare")
     assert manifest.provenance["data"]["sha256"] in _text("README.md")
