@@ -314,6 +314,14 @@ def test_how_soon_is_told_of_the_medians_and_of_each_seed() -> None:
     assert sooner({"layer": curves["layer"]}, "layer", _LOSS) is None
 
 
+def test_a_baseline_that_diverged_sets_no_goal_to_be_missed() -> None:
+    lost, able = [(1, math.nan), (2, math.nan)], [(1, 3.0), (2, 2.0)]
+    mine = [[(1, 2.0), (2, 1.0)]] * 3
+    assert sooner({"layer": mine, "none": [lost, lost, lost]}, "layer", _LOSS) is None
+    found = sooner({"layer": mine, "none": [able, lost, able]}, "layer", _LOSS)
+    assert found == {"updates": 1, "ratio": 0.5, "ratio_of_seeds": [0.5, 0.5]}
+
+
 def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> None:
     sweep = {1e-3: _run([3.0, 2.0]), 1e-2: _run([1.0, 1.5]), 1e-1: _run([math.nan, math.nan])}
     assert best_rate(sweep, _LOSS) == 1e-2
