@@ -36,7 +36,9 @@ def add_verbs(commands: Any) -> None:
     export.add_argument("--norm", help="the norm it was trained with (the task's first)")
     export.add_argument("--seed", type=int, default=0)
     export.add_argument("--quick", action="store_true", help="what --quick has trained")
-    export.add_argument("--out", type=Path, help="folder to write (runs/lab-exported/TASK-NORM)")
+    export.add_argument(
+        "--out", type=Path, help="folder to write (runs/lab-exported/TASK/CASE/NORM-seed-SEED)"
+    )
     export.set_defaults(command=_export)
 
 
@@ -153,7 +155,8 @@ def _export(options: argparse.Namespace) -> int:
     runs = QUICK if options.quick else RUNS
     laboratory = Laboratory(one, plans[case], source, runs)
     norm = options.norm or one.norms[0]
-    out = options.out or Path("runs", "lab-exported", f"{one.name}-{norm}")
+    run = laboratory.folder / laboratory.name(norm, options.seed)
+    out = options.out or runs.with_name(f"{runs.name}-exported") / run.relative_to(runs)
     report = export(one, laboratory.trained(norm, options.seed), plans[case].recipe, out)
     for finding in report:
         print(finding.line())

@@ -115,24 +115,30 @@ class Laboratory:
         if not (folder / RESULT).exists():
             self._train(recipe, folder, keep=keep)
         found = _read(folder / RESULT)
-        of_then = {"recipe": found.pop("recipe"), "data": found["data"]}
-        of_now = {"recipe": _plain(asdict(recipe)), "data": _plain(self.facts)}
-        if other := [what for what in of_now if of_then[what] != of_now[what]]:
+        self._require_same(recipe, folder, found)
+        del found["recipe"]
+        return Run(**found)
+
+    def _require_same(self, recipe: Recipe, folder: Path, found: dict[str, Any]) -> None:
+        """Raise `ValueError` where a finished run is of another recipe or of other data."""
+        now = {"recipe": _plain(asdict(recipe)), "data": _plain(self.facts)}
+        if other := [what for what in now if found[what] != now[what]]:
             raise ValueError(
                 f"{folder} is of a run with another {other[0]}; remove it to run this one"
             )
-        return Run(**found)
 
     def trained(self, norm: str, seed: int) -> LabTask:
         """The task of a finished full run, its model with the best weights.
 
-        Raises `ValueError` where there is none.
+        Raises `ValueError` where there is none, or one of another recipe or of other data.
         """
         folder = self.folder / self.name(norm, seed)
         if not (folder / WEIGHTS).exists():
             raise ValueError(f"{folder} has no {WEIGHTS}; run `python -m lab` with the task first")
-        rate = _read(folder / RESULT)["recipe"]["training"]["learning_rate"]
-        task = self._task(self.plan.full(norm, rate, seed))
+        found = _read(folder / RESULT)
+        recipe = self.plan.full(norm, found["recipe"]["training"]["learning_rate"], seed)
+        self._require_same(recipe, folder, found)
+        task = self._task(recipe)
         task.model.load_state_dict(checkpoint.load(folder / WEIGHTS)[0])
         return task
 

@@ -95,22 +95,23 @@ def updates_to_reach(curve: Curve, goal: float, metric: Metric) -> int | None:
 
 def sooner(curves: dict[str, list[Curve]], norm: str, metric: Metric) -> Json | None:
     """How many updates a norm takes to the best of no normalisation, and its ratio to the updates
-    that one took: of the median curves, then of each pair of seeds. None without a baseline."""
-    if BASELINE not in curves:
+    that one took: of the median curves, then of each pair of seeds. A baseline that diverged sets
+    no goal: None where there is no other, and no ratio of such a seed."""
+    goal = median_curve(curves.get(BASELINE, []), metric)
+    if not _has_figures(goal):
         return None
-    updates, ratio = _race(
-        median_curve(curves[norm], metric), median_curve(curves[BASELINE], metric), metric
-    )
+    updates, ratio = _race(median_curve(curves[norm], metric), goal, metric)
     pairs = zip(curves[norm], curves[BASELINE], strict=False)
-    ratios = [_race(mine, theirs, metric)[1] for mine, theirs in pairs]
+    ratios = [_race(mine, theirs, metric)[1] for mine, theirs in pairs if _has_figures(theirs)]
     return {"updates": updates, "ratio": ratio, "ratio_of_seeds": ratios}
 
 
+def _has_figures(curve: Curve) -> bool:
+    return any(math.isfinite(value) for _, value in curve)
+
+
 def _race(mine: Curve, theirs: Curve, metric: Metric) -> tuple[int | None, float | None]:
-    values = [value for _, value in theirs if math.isfinite(value)]
-    if not values:
-        return None, None  # who never had a figure sets no goal
-    best = metric.best(values)
+    best = metric.best([value for _, value in theirs if math.isfinite(value)])
     needed = updates_to_reach(theirs, best, metric)
     reached = updates_to_reach(mine, best, metric)
     if reached is None or needed is None:

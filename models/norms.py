@@ -88,7 +88,14 @@ class BatchNorm(nn.Module):
 
     @torch.no_grad()
     def _learn(self, at: Tensor, mean: Tensor, variance: Tensor, rows: int) -> None:
-        """From steps `at (...)`, statistics `(..., 1, F)`; the variance is kept unbiased."""
+        """From steps `at (...)`, statistics `(..., 1, F)`; the variance is kept unbiased.
+
+        Raises `ValueError` for one row, which has no variance.
+        """
+        if rows < 2:
+            raise ValueError(
+                f"batch norm has {rows} row to learn from; batch.rows must be 2 or more"
+            )
         means, variances = (s.reshape(-1, s.shape[-1]) for s in (mean, variance))
         unbiased = variances * (rows / (rows - 1))
         # One after the other, because steps past the longest share one place.

@@ -73,11 +73,14 @@ function models() {
   // their session, and a first one would fetch more than 16 MB.
   const exact = found.sort().map((folder) => [folder, JSON.parse(read(folder, "manifest.json"))])
     .filter(([, { hyperparameters }]) => (hyperparameters.precision ?? "float32") === "float32");
-  const entries = exact.map(([folder, manifest]) => model(folder, manifest));
+  const entries = exact.map(([folder, manifest]) => model(folder, manifest)).filter(Boolean);
   const wasm = "ort-wasm-simd-threaded.wasm";
   const runtime = pack(`device/ort/${wasm}`, readFileSync(join(ORT, "dist", wasm)));
-  write("models/index.json", JSON.stringify({ runtime, models: entries.filter(Boolean) }));
-  cpSync(join(drawn, "previews"), join(out, "models/previews"), { recursive: true });
+  write("models/index.json", JSON.stringify({ runtime, models: entries }));
+  for (const { manifest: { name, styles } } of entries) {
+    if (!styles?.length) continue;
+    cpSync(join(drawn, "previews", name), join(out, "models/previews", name), { recursive: true });
+  }
 }
 
 /** The page's scripts and styles as they are, and the modules of this folder beside them. */

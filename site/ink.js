@@ -19,7 +19,7 @@ const rounded = (x) => round(100 * x) / 100;
 /** The stored hands of a model, as `/v1/styles` lists them. */
 export const stored = ({ name, manifest }) =>
   (manifest.styles ?? []).map(({ id, description }) => ({
-    id, model: name, description, preview: `models/previews/${id}.svg`,
+    id, model: name, description, preview: `models/previews/${name}/${id}.svg`,
   }));
 
 /** The style of a page that asks for none: one of the stored hands, if the model has any. */

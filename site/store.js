@@ -7,11 +7,11 @@ async function unpacked(blob) {
   return new Response(blob.stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 }
 
-async function checked(bytes, { path, sha256 }) {
-  if (!globalThis.crypto?.subtle) return; // over plain HTTP, but on this machine, there is none
+async function isWhole(bytes, sha256) {
+  if (!globalThis.crypto?.subtle) return true; // over plain HTTP, but on this machine, there is none
   const found = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
   const hex = [...found].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-  if (hex !== sha256) throw new Error(`${path} was cut short or altered; load the page again.`);
+  return hex === sha256;
 }
 
 export class Store {
@@ -34,12 +34,10 @@ export class Store {
     const [address, kept] = [this.#address(file), await this.#kept()];
     const found = await kept?.match(address);
     const blob = found ? await found.blob() : await this.#fetch(address, file);
-    const bytes = await unpacked(blob).catch(() => new ArrayBuffer());
-    try {
-      await checked(bytes, file);
-    } catch (error) {
+    const bytes = await unpacked(blob).catch(() => null);
+    if (!bytes || !(await isWhole(bytes, file.sha256))) {
       await kept?.delete(address);
-      throw error;
+      throw new Error(`${file.path} was cut short or altered; load the page again.`);
     }
     // Without room to keep it, it is fetched again the next time.
     if (!found) await kept?.put(address, new Response(blob)).catch(() => {});

@@ -3,6 +3,7 @@
 import * as ort from "./ort/ort.js";
 import { Model } from "./model.js";
 import { answer, follow } from "./routes.js";
+import { Session } from "./session.js";
 import { Store } from "./store.js";
 
 const base = new URL("../", import.meta.url);
@@ -87,21 +88,21 @@ async function request({ id, ...asked }) {
   }
 }
 
-/** A session {id, opening} hears messages one by one, each answered in its turn. */
+/** A session {id} hears messages one by one. */
 function session({ id }) {
-  let turn = Promise.resolve();
-  let online = null;
-  const say = async (message) => {
-    if (!online) online = await follow(models, message);
-    else postMessage({ id, content: await online.answer(message) });
-  };
-  const hear = (message) => {
-    turn = turn.then(() => say(message)).catch(() => {
+  const online = new Session({
+    open: (opening) => follow(models, opening),
+    told: (content) => postMessage({ id, content }),
+    failed: () => {
       postMessage({ id, end: true });
       running.delete(id);
-    });
+    },
+  });
+  const stop = () => {
+    online.stop();
+    running.delete(id);
   };
-  running.set(id, { hear, stop: () => running.delete(id) });
+  running.set(id, { hear: (message) => online.hear(message), stop });
 }
 
 addEventListener("message", ({ data }) => {

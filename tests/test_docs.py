@@ -6,6 +6,8 @@ import inspect
 import json
 import pkgutil
 import re
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -250,6 +252,32 @@ def test_the_page_of_results_is_what_the_results_say() -> None:
     assert _text("docs/measured.md") == page.page(_ROOT), "run `make report`"
 
 
+def test_every_shipped_model_stands_on_the_page_of_results_with_its_report() -> None:
+    names = _artifacts_in_git()
+    if not names:
+        pytest.skip("this is no git repository")
+    measured = _text("docs/measured.md")
+    assert {row[0].strip("`") for row in _rows(_part(measured, "Models"))[2:]} == names
+    assert set(re.findall("^### `(.*)`$", _part(measured, "Parity"), re.M)) == names
+
+
+def _artifacts_in_git() -> set[str]:
+    if shutil.which("git") is None:
+        return set()
+    command = ["git", "ls-files", "artifacts/*/manifest.json"]
+    listed = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True).stdout
+    return {Path(line).parent.name for line in listed.splitlines()}
+
+
+def test_every_goal_of_speed_stands_on_the_page_of_results() -> None:
+    runs = [
+        json.loads(path.read_text()) for path in (_ROOT / page.RESULTS / "bench").glob("*.json")
+    ]
+    wanted = {goal["name"] for run in runs for goal in run["goals"]}
+    assert "streamed, first byte, p99 at 95% of capacity" in wanted
+    assert {row[0] for row in _rows(_part(_text("docs/measured.md"), "Goals"))[2:]} == wanted
+
+
 def test_the_table_beside_the_paper_is_what_the_results_say() -> None:
     assert _text("docs/paper.md") == paper.page(_ROOT), "run `make report`"
 
@@ -277,6 +305,15 @@ def test_readme_shows_the_six_rows_and_no_figure_of_its_own() -> None:
     assert len(figures) >= 4
     told = "".join(_part(measured, part) for part in ("In six rows", "Models", "Goals"))
     assert [figure for figure in figures if figure not in told] == []
+
+
+@pytest.mark.parametrize("name", ["docs/paper.md", "lab/tasks/reader/README.md"])
+def test_beside_errors_on_babi_it_is_told_what_of_the_test_stands_in_training(name: str) -> None:
+    (case,) = json.loads(_text("docs/results/lab/reader.json"))["cases"].values()
+    asked, repeated = case["data"]["test"], case["data"]["repeated"]
+    told = " ".join(_text(name).split())
+    assert f"{sum(repeated.values()):,} of the {asked:,} test questions" in told
+    assert f"{repeated['qa4']} of the 1,000 of `qa4`" in told
 
 
 def test_readme_has_the_checksum_of_the_text_shakespeare_learned() -> None:

@@ -10,14 +10,16 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from contract.manifest import MANIFEST, Finding, Manifest
+from contract.manifest import Finding, Manifest
 from contract.manifests import read_manifest
 from lab.measured import proof, speed
 from lab.measured.table import Json, section, table, told
 
 PAGE = Path("docs", "measured.md")
 RESULTS = Path("docs", "results")
-_FULL = ("step", "http", "websocket", "memory", "training")
+# What is shipped; a folder may have models of whoever works in it as well.
+SHIPPED = ("shakespeare", "shakespeare-int8", "handwriting", "handwriting-int8", "reader")
+_SECTIONS = ("step", "http", "open", "websocket", "memory", "training")
 
 
 def write(root: Path = Path()) -> Path:
@@ -29,8 +31,8 @@ def write(root: Path = Path()) -> Path:
 def page(root: Path) -> str:
     """The page as it should stand."""
     results = root / RESULTS
-    bench = {name: _read(results / "bench" / f"{name}.json") for name in (*_FULL, "open")}
-    shipped = measured_artifacts(root / "artifacts", bench["step"])
+    bench = {name: _read(results / "bench" / f"{name}.json") for name in _SECTIONS}
+    shipped = {name: read_manifest(root / "artifacts" / name) for name in SHIPPED}
     race, legibility = _read(results / "pen-contrast.json"), _read(results / "legibility.json")
     parts = [
         section(
@@ -53,7 +55,7 @@ def page(root: Path) -> str:
         speed.websocket(bench["websocket"]),
         speed.memory(bench["memory"]),
         speed.training(bench["training"]),
-        speed.goals([bench[name] for name in _FULL], list(_read(results / "bench.json").values())),
+        speed.goals(list(bench.values()), list(_read(results / "bench.json").values())),
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -64,12 +66,6 @@ _TERMS = (
     "that turn what was read into what was meant, over the characters of the latter. An update is "
     "one step of the optimiser."
 )
-
-
-def measured_artifacts(folder: Path, step: Json) -> dict[str, Manifest]:
-    """The manifests of the artifacts whose speed was measured: what is shipped, by name."""
-    names = dict.fromkeys(row["model"] for row in step["rows"]["step"])
-    return {n: read_manifest(folder / n) for n in names if (folder / n / MANIFEST).exists()}
 
 
 def headlines(

@@ -18,7 +18,7 @@ def models(shipped: Iterable[Manifest]) -> str:
         "bytes of state",
         "trained on",
         "updates",
-        "validation loss, nats a step",
+        "validation loss, nats",
     )
     rows = [
         (
@@ -28,16 +28,22 @@ def models(shipped: Iterable[Manifest]) -> str:
             told(bytes_of_state(m)),
             m.provenance["data"]["name"],
             told(m.provenance["updates"]),
-            f"{m.provenance['validation_loss']:.4f}",
+            _loss(m),
         )
         for m in shipped
     ]
     return section(
         "## Models",
-        "From the manifests in `artifacts/`. A step is a byte of text or a point of a pen. The "
-        "state is all a model remembers of one text or line.",
+        "From the manifests in `artifacts/`. A step is a byte of text, a point of a pen, or a "
+        "piece of ink that is read. The state is all a model remembers of one text or line. The "
+        "loss is that of a byte, of a point, or of a character read.",
         table(head, rows),
     )
+
+
+def _loss(manifest: Manifest) -> str:
+    loss = f"{manifest.provenance['validation_loss']:.4f}"
+    return f"{loss}, before it was rounded" if "rounded" in manifest.provenance else loss
 
 
 def bytes_of_state(manifest: Manifest) -> int:

@@ -8,6 +8,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from contract.manifest import MANIFEST, sha256
 from export.results import machine, write_json
 from lab.legibility import held_out
 from lab.legibility.goal import Goal
@@ -24,7 +25,9 @@ from lab.legibility.reading import (
 )
 from lab.legibility.reading import read as read_pictures
 from lab.reading.readers import parameters_of, read, reader_of
+from lab.reading.shown import named
 from training.ink.prepare import Ink
+from training.loop import CHECKPOINT
 
 RESULTS = Path("docs", "results")
 MOST_OF_TESSERACT = 0.5
@@ -80,12 +83,20 @@ def measure(
         print(f"  words {overall(of_words[name]).rate:.4f}" if name in of_words else "")
     print("\n".join(goal.line() for goal in goals))
     return {
+        "models": {name: _identity(source) for name, source in sources.items()},
         "parameters": {name: parameters_of(source) for name, source in sources.items()},
         "lines": {name: figures(found) for name, found in of_lines.items()},
         "words": {name: figures(found) for name, found in of_words.items()},
         "intervals": intervals(of_lines),
         "goals": [goal.described() for goal in goals],
     }
+
+
+def _identity(source: Path) -> dict[str, str]:
+    """Which one was measured: an artifact by the hash of its weights, a run by its checkpoint's."""
+    if (source / MANIFEST).exists():
+        return named(source)
+    return {"name": source.name, CHECKPOINT: sha256(source / CHECKPOINT)}
 
 
 def judge(texts: Sequence[str], readings: Sequence[str]) -> list[Errors]:

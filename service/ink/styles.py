@@ -29,7 +29,10 @@ _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
 _WIDER = 1.1
 _MEASURED_AT_ONCE = 4
 _LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
-_DRAWING: Responses = {200: {"content": {"image/svg+xml": TEXT}}, **fails(UnknownStyle, *BUSY)}
+_DRAWING: Responses = {
+    200: {"content": {"image/svg+xml": TEXT}},
+    **fails(InvalidRequest, UnknownModel, UnknownStyle, *BUSY),
+}
 _MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, *BUSY)}
 
 
@@ -51,17 +54,15 @@ async def list_styles(request: Request) -> dict[str, Any]:
 
 
 @router.get("/v1/styles/{style}/preview.svg", response_class=Response, responses=_DRAWING)
-async def preview(request: Request, style: str) -> Response:
+async def preview(request: Request, style: str, model: str | None = None) -> Response:
     """A few words in a stored hand, always the same: the most legible of a few draws, where there
-    is a model that reads."""
+    is a model that reads. By the first model that has such a hand, if none is named."""
     models: Models = request.app.state.models
-    model, judge = _model_of(models, style), only_judge(models)
+    pen, judge = _model_of(models, model, style), only_judge(models)
     by = None if judge is None else judge.fingerprint
-    if style not in model.previews or model.previews[style][0] != by:
-        model.previews[style] = by, await _drawn(model, style, judge)
-    return Response(
-        model.previews[style][1], 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml"
-    )
+    if style not in pen.previews or pen.previews[style][0] != by:
+        pen.previews[style] = by, await _drawn(pen, style, judge)
+    return Response(pen.previews[style][1], 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
 
 
 async def _drawn(model: InkModel, style: str, judge: Judge | None) -> str:
@@ -104,7 +105,7 @@ async def _describe(model: InkModel, style: StyleEntry, turn: asyncio.Semaphore)
         "model": model.name,
         "description": style.description,
         **_facts(model.looks[style.id]),
-        "preview": f"/v1/styles/{style.id}/preview.svg",
+        "preview": f"/v1/styles/{style.id}/preview.svg?model={model.name}",
     }
 
 
@@ -116,9 +117,11 @@ def _facts(looks: Measures) -> dict[str, float]:
     }
 
 
-def _model_of(models: Models, style: str) -> InkModel:
-    able = [model for model in models.of(InkModel) if style in model.styles]
+def _model_of(models: Models, name: str | None, style: str) -> InkModel:
+    every = models.of(InkModel) if name is None else [models.pick(name, InkModel)]
+    able = [model for model in every if style in model.styles]
     if able:
         return next((model for model in able if model.engine.ready), able[0])
-    known = ", ".join(s for m in models.of(InkModel) for s in m.styles) or "none"
-    raise UnknownStyle(f"style is {style!r}; this service has: {known}", "style")
+    known = ", ".join(dict.fromkeys(s for model in every for s in model.styles)) or "none"
+    whose = "this service" if name is None else f"model {name!r}"
+    raise UnknownStyle(f"style is {style!r}; {whose} has: {known}", "style")

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from contract.manifest import WEIGHTS, sha256
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import best_path
 from lab.legibility.reading import Errors
@@ -90,6 +91,14 @@ def test_everything_is_judged_on_the_same_lines(squint: Path, twin: Path, inks: 
     assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract", "reader / twin"]
     assert not content["goals"][0]["met"]  # it squints
     json.dumps(content)
+
+
+def test_what_was_measured_is_told_by_hash(squint: Path, twin: Path, inks: list[Ink]) -> None:
+    content = report.measure(squint, twin, inks[:1], inks[:1], lambda _: "")
+    assert content["models"] == {
+        "reader": {"name": "squint", WEIGHTS: sha256(squint / WEIGHTS)},
+        "twin": {"name": twin.name, CHECKPOINT: sha256(twin / CHECKPOINT)},
+    }
 
 
 def test_without_a_twin_its_goal_is_not_judged(squint: Path, inks: list[Ink]) -> None:

@@ -226,3 +226,13 @@ def test_which_changes_of_its_matrices_a_whole_lstm_ignores(
     before = output(large, 0)
     assert torch.allclose(output(3 * large, 0), before, rtol=0, atol=1e-7) is rescaled
     assert torch.allclose(output(large, 1), before, rtol=0, atol=1e-7) is recentred
+
+
+def test_batch_norm_says_that_it_learns_nothing_from_one_row() -> None:
+    norm = batch_norm()
+    with pytest.raises(
+        ValueError, match=r"^batch norm has 1 row .* batch\.rows must be 2 or more$"
+    ):
+        norm(normal(1, H), times(1, 1)[0])
+    with torch.no_grad():
+        assert norm(normal(1, H), times(1, 1)[0]).isfinite().all()

@@ -2,14 +2,17 @@
 // an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
-import { handwriting } from "./site/ink.js";
+import { handwriting, stored } from "./site/ink.js";
 import { breakText } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
+import { Session } from "./site/session.js";
+import { Store } from "./site/store.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Squeeze } from "./site/squeeze.js";
@@ -58,6 +61,8 @@ const squeezed = ({ layout, text, xs, characters }) => {
   return xs.map((x, i) => squeeze.place(x, characters[i]));
 };
 
+const previews = (manifest) => stored({ name: manifest.name, manifest }).map(({ preview }) => preview);
+
 /** What a caller's strokes become, or why they do not. */
 function strokes({ strokes, text }) {
   try {
@@ -66,6 +71,34 @@ function strokes({ strokes, text }) {
     if (!(error instanceof Refusal)) throw error;
     return { refused: error.message };
   }
+}
+
+/** What a session computes of messages it has all at once, and what it tells. */
+async function session({ messages, stops, fails }) {
+  const [computed, heard] = [[], []];
+  const answer = async (message) => {
+    computed.push(message);
+    if (message === fails) throw new Error("no such point");
+    return message;
+  };
+  const told = (message) => {
+    heard.push(message);
+    if (message === stops) online.stop();
+  };
+  const online = new Session({ open: async () => ({ answer }), told, failed: () => heard.push("failed") });
+  for (const message of ["opening", ...messages]) online.hear(message);
+  await new Promise(setImmediate);
+  return { computed, heard };
+}
+
+/** The text of a packed file of which `bytes` arrived, or why there is none; over `plain` HTTP browsers
+ *  have no hashes. */
+async function fetched({ text, sha256, bytes, plain }) {
+  if (plain) Object.defineProperty(globalThis, "crypto", { value: {} });
+  globalThis.fetch = async () => new Response(gzipSync(text).subarray(0, bytes));
+  const store = new Store(new URL("http://127.0.0.1/"), () => {});
+  const found = store.get({ path: "model.gz", bytes, sha256 });
+  return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
 async function opened(folder, web) {
@@ -109,8 +142,12 @@ async function requests(cases, folder, web) {
   return answers;
 }
 
-const QUESTIONS = { noise, utf8, golden, lines, squeezed, strokes, fold, unknown, round, median };
+const QUESTIONS = {
+  noise, utf8, golden, lines, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
+};
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
-const answers = question === "requests" ? await requests(cases, ...rest) : cases.map(QUESTIONS[question]);
+const answers = await (question === "requests"
+  ? requests(cases, ...rest)
+  : Promise.all(cases.map(QUESTIONS[question])));
 process.stdout.write(JSON.stringify(answers), () => process.exit(0));

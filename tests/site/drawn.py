@@ -25,8 +25,8 @@ _SAMPLES: dict[str, tuple[str, dict[str, Any]]] = {
 
 
 def draw(folder: Path) -> None:
-    """Write `NAME.json` of every model that the site has, and `previews/HAND.svg`."""
-    (folder / "previews").mkdir(parents=True, exist_ok=True)
+    """Write `NAME.json` of every model that the site has, and `previews/NAME/HAND.svg`."""
+    folder.mkdir(parents=True, exist_ok=True)
     with running(settings(_ARTIFACTS, max_wait_s=_PATIENCE_S)) as service:
         for model in service.client.get("/v1/models").json()["data"]:
             if model["kind"] in _SAMPLES:
@@ -38,7 +38,10 @@ def draw(folder: Path) -> None:
                 (folder / f"{model['id']}.json").write_text(json.dumps(sample))
         for style in service.client.get("/v1/styles").json()["data"]:
             picture = service.client.get(style["preview"])
-            (folder / "previews" / f"{style['id']}.svg").write_text(picture.text)
+            picture.raise_for_status()
+            previews = folder / "previews" / style["model"]
+            previews.mkdir(parents=True, exist_ok=True)
+            (previews / f"{style['id']}.svg").write_text(picture.text)
 
 
 if __name__ == "__main__":

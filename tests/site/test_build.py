@@ -6,20 +6,26 @@ from pathlib import Path
 
 import pytest
 
+from tests.site.conftest import Ask
+
 _ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture
 def built(tmp_path: Path, node: str) -> Path:
-    """A build with a runtime that runs nothing and previews of nothing."""
+    """A build with a runtime that runs nothing and previews that show nothing."""
     runtime = tmp_path / "npm" / "node_modules" / "onnxruntime-web"
     (runtime / "dist").mkdir(parents=True)
     (runtime / "package.json").write_text(json.dumps({"version": "1", "license": "MIT"}))
     (runtime / "dist" / "ort-wasm-simd-threaded.wasm").write_bytes(b"\0asm")
     (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text("export const env = {};\n")
     drawn = tmp_path / "drawn"
-    (drawn / "previews").mkdir(parents=True)
     for folder in (_ROOT / "artifacts").iterdir():
+        manifest = json.loads((folder / "manifest.json").read_text())
+        previews = drawn / "previews" / folder.name
+        previews.mkdir(parents=True)
+        for style in manifest.get("styles", []):
+            (previews / f"{style['id']}.svg").write_text("<svg/>")
         (drawn / f"{folder.name}.json").write_text("{}")
     command = [node, "site/build.mjs", *(str(tmp_path / n) for n in ("drawn", "npm", "site"))]
     subprocess.run(command, cwd=_ROOT, check=True, timeout=120)
@@ -39,3 +45,12 @@ def test_what_is_shipped_in_float32_is_in_it_and_the_page_is_kept(built: Path) -
     there = {str(p.relative_to(built)) for p in built.rglob("*") if p.is_file()}
     assert {p for p in there if not p.endswith(".gz")} == {*kept[1:], "index.html", "sw.js"}
     assert "VERSION" not in worker
+
+
+def test_every_hand_has_its_preview_and_no_model_that_is_left_out(built: Path, ask: Ask) -> None:
+    index = json.loads((built / "models" / "index.json").read_text())
+    listed = ask("previews", [model["manifest"] for model in index["models"]])
+    wanted = {path for previews in listed for path in previews}
+    assert any(path.startswith("models/previews/handwriting/") for path in wanted)
+    assert {str(p.relative_to(built)) for p in built.rglob("models/previews/*/*")} == wanted
+    assert not list(built.glob("models/previews/*.svg"))

@@ -13,7 +13,7 @@ import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
 
-EXPORTED = Path("runs", "lab-exported", "draw-layer")
+EXPORTED = Path("runs", "lab-exported", "draw", "layer-seed-0")
 _SHADES = " .:-=+*#%@"
 _NUMBERS = {"tensor(float)": np.float32, "tensor(int64)": np.int64}
 Array = NDArray[np.float32]

@@ -19,7 +19,8 @@ from models.stack import Dropout, Stack
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DrawConfig:
-    """`steps` of drawing by LSTMs of `units`; `read` and `write` are the filters a side."""
+    """`steps` of drawing by LSTMs of `units`; `read` and `write` are the filters a side, 2 or more,
+    because what is placed is the distance between them."""
 
     norm: NormKind = "layer"
     units: int = 128
@@ -28,6 +29,11 @@ class DrawConfig:
     side: int = 28
     read: int = 2
     write: int = 5
+
+    def __post_init__(self) -> None:
+        for name in ("read", "write"):
+            if (filters := getattr(self, name)) < 2:
+                raise ValueError(f"model.{name} is {filters}; it must be 2 or more")
 
 
 class Bound(NamedTuple):

@@ -37,8 +37,8 @@ class Sentences(Divided):
 def read_sentences(folder: Path | None, validation_fraction: float, places: int) -> Sentences:
     """The sentences of a folder, at most `places` words of each; drawn ones where it is None.
 
-    What stands twice in training, or also in the test, is learned once, or not at all. Raises
-    `ValueError` where a file is missing.
+    What stands twice in training, or also in the test, is learned once, or not at all. Words are
+    those of what is learned. Raises `ValueError` where a file is missing.
     """
     if folder is None:
         train, test = _drawn(600, 0), _drawn(150, 1)
@@ -62,8 +62,9 @@ def _sentences(
     asked = {sentence for _, sentence in test}
     once = {sentence: label for label, sentence in train if sentence not in asked}
     learned = [(label, sentence) for sentence, label in once.items()]
-    vocabulary = Vocabulary(once, _LARGEST_VOCABULARY, _AT_LEAST)
     cut = round(len(learned) * (1 - fraction))
+    known = (sentence for _, sentence in learned[:cut])
+    vocabulary = Vocabulary(known, _LARGEST_VOCABULARY, _AT_LEAST)
     first, rest, last = (
         _numbers(part, vocabulary, places) for part in (learned[:cut], learned[cut:], test)
     )

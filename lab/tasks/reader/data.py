@@ -6,6 +6,7 @@ Shapes: N questions, U words of a story, Q of a question.
 
 import hashlib
 import tarfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,19 +42,23 @@ class Stories(Divided):
     """Questions as `(N, U + Q)` int64: a story's last U words, then those of the question, each
     padded with 0. Tests are in order of length; `test_tasks (N,)` says of which task each is.
 
-    `words` and `answers` are what the numbers mean; word 0 is padding.
+    `words` and `answers` are what the numbers mean; word 0 is padding. bAbI's own test sets are
+    kept as they are, though some of their questions stand in training: `repeated` of each task.
     """
 
     words: tuple[str, ...]
     answers: tuple[str, ...]
     test_tasks: Tensor
     shortened: dict[int, float]
+    repeated: dict[int, int]
 
     def facts(self) -> dict[str, Any]:
-        """For the results; `shortened`: what part of a task's test stories lost their beginning."""
+        """For the results; `shortened`: what part of a task's test stories lost their beginning;
+        `repeated`: how many of its test questions stand in training, word for word."""
         sizes = {"words": len(self.words), "answers": len(self.answers)}
         cut = {f"qa{task}": share for task, share in self.shortened.items() if share}
-        return super().facts() | sizes | {"shortened": cut}
+        again = {f"qa{task}": count for task, count in self.repeated.items() if count}
+        return super().facts() | sizes | {"shortened": cut, "repeated": again}
 
 
 def read_stories(folder: Path | None, validation_fraction: float, longest: int) -> Stories:
@@ -135,7 +140,23 @@ def _stories(
         test=_numbers(held_out, words, answers, longest),
         test_tasks=torch.tensor([task for task, _ in asked]),
         shortened=shortened,
+        repeated=_repeated(learned, asked, longest),
     )
+
+
+def _repeated(
+    learned: Sequence[Question], asked: Sequence[tuple[int, Question]], longest: int
+) -> dict[int, int]:
+    """How many test questions of each task stand in training: the same story as it is read,
+    question and answer."""
+
+    def read(q: Question) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+        return tuple(q.story[-longest:]), tuple(q.question), q.answer
+
+    rows = [(task, read(question)) for task, question in asked]
+    known = {row for _, row in rows}.intersection(map(read, learned))
+    found = Counter(task for task, row in rows if row in known)
+    return {task: found[task] for task in sorted({task for task, _ in rows})}
 
 
 def _numbers(

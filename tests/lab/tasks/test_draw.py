@@ -47,6 +47,13 @@ def _pictures(rows: int = _ROWS) -> Tensor:
     )
 
 
+@pytest.mark.parametrize("name", ["read", "write"])
+def test_a_grid_of_one_filter_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match=f"^model.{name} is 1; it must be 2 or more$"):
+        DrawConfig(**{name: 1})
+    Draw(DrawConfig(**{name: 2}))
+
+
 def test_the_divergence_is_that_of_the_distributions() -> None:
     mean, log_deviation = torch.randn(
         2, 7, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0)

@@ -1,4 +1,4 @@
-"""The frame of the laboratory's tasks: budgets, runs that are not repeated, what came out."""
+"""The frame of the laboratory's tasks: budgets, runs that are not repeated, exports, reports."""
 
 import json
 import math
@@ -18,10 +18,10 @@ import torch
 
 from lab import command, compare, experiment, export, paper
 from lab.__main__ import main
-from lab.compare import Contender, Laboratory, Run, best_rate, beyond, carry_out
+from lab.compare import Laboratory, carry_out
 from lab.curves import plot
-from lab.experiment import Metric, Part
-from lab.outcome import median_curve, outcome, sooner, updates_to_reach, winner
+from lab.experiment import Part
+from lab.outcome import outcome
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask
 from tests.service.serving import eventually
@@ -49,8 +49,6 @@ if __name__ == "__main__":
     first, _ = read_plans(Line())
     compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
 """
-_LOSS = Metric(name="loss", label="loss")
-_HITS = Metric(name="hits", label="hits", higher_is_better=True)
 
 
 @pytest.fixture(autouse=True)
@@ -69,11 +67,6 @@ def _line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     LineTask.fail_at, LineTask.updates_done = None, 0
     yield
     LineTask.fail_at = None
-
-
-def _run(losses: list[float], test: float = 0.0, name: str = "loss") -> Run:
-    rows: list[dict[str, float]] = [{"update": i + 1, name: v} for i, v in enumerate(losses)]
-    return Run({"name": "x", "sha256": "0"}, len(losses), 1.0, rows, {name: test})
 
 
 def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told() -> None:
@@ -134,6 +127,15 @@ def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
         again.run(first.full("layer", 0.1, 0), "a")
 
 
+def test_a_run_of_another_recipe_is_not_exported(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["line"]) == 0
+    recipe = experiment.recipe_path("line")
+    recipe.write_text(recipe.read_text().replace("average_decay = 0.0", "average_decay = 0.5"))
+    assert main(["export", "line"]) == 1
+    folder = Path("runs", "lab", "line", "plain", "layer-seed-0")
+    assert f"{folder} is of a run with another recipe; remove it" in capsys.readouterr().err
+
+
 def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(Line, "data", lambda _, recipe, source: read.append(recipe))
@@ -173,6 +175,21 @@ def test_an_export_replaces_nothing_but_an_export(
     assert main([*command, str(tmp_path / "made")]) == 0
     assert main([*command, str(tmp_path / "made")]) == 0, "one of before is replaced"
     assert not list(tmp_path.glob(".exporting-*"))
+
+
+def test_every_export_has_a_folder_of_its_own() -> None:
+    assert main(["line"]) == 0
+    assert main(["line", "--quick"]) == 0
+    for more in ([], ["--case", "longer"], ["--norm", "none"], ["--seed", "1"], ["--quick"]):
+        assert main(["export", "line", *more]) == 0
+    made = {str(path.parent) for path in Path("runs").rglob("manifest.json")}
+    assert made == {
+        "runs/lab-exported/line/plain/layer-seed-0",
+        "runs/lab-exported/line/longer/layer-seed-0",
+        "runs/lab-exported/line/plain/none-seed-0",
+        "runs/lab-exported/line/plain/layer-seed-1",
+        "runs/lab-quick-exported/line/plain/layer-seed-0",
+    }
 
 
 def test_a_result_that_was_cut_short_is_named() -> None:
@@ -258,62 +275,6 @@ def test_a_recipe_may_not_say_what_nobody_reads() -> None:
         read_plans(Line())
 
 
-def test_the_median_of_a_curve_counts_what_diverged_as_worst() -> None:
-    curves = [[(1, 5.0), (2, math.nan)], [(1, 3.0), (2, 1.0)], [(1, 4.0), (2, 2.0)]]
-    assert median_curve(curves, _LOSS) == [(1, 4.0), (2, 2.0)]
-    assert median_curve(curves[:2], _LOSS)[1] == (2, math.inf)
-    assert median_curve(curves[:1], _HITS)[1] == (2, -math.inf)
-
-
-def test_the_first_update_as_good_counts_whichever_way_is_better() -> None:
-    curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
-    assert updates_to_reach(curve, 2.0, _LOSS) == 20
-    assert updates_to_reach(curve, 3.0, _HITS) == 10
-    assert updates_to_reach(curve, 0.5, _LOSS) is None
-
-
-def test_how_soon_is_told_of_the_medians_and_of_each_seed() -> None:
-    curves = {
-        "layer": [[(1, 5.0), (2, 2.0), (4, 1.0)], [(1, 1.9), (2, 1.8), (4, 1.7)]],
-        "none": [[(1, 9.0), (2, 4.0), (4, 2.0)], [(1, 9.0), (2, 3.0), (4, 1.0)]],
-    }
-    found = sooner(curves, "layer", _LOSS)
-    assert found is not None
-    # Medians: layer 3.45, 1.9, 1.35; none 9, 3.5, 1.5.
-    assert (found["updates"], found["ratio"]) == (4, 1.0)
-    assert found["ratio_of_seeds"] == [0.5, None]
-    assert sooner(curves, "none", _LOSS) == {
-        "updates": 4,
-        "ratio": 1.0,
-        "ratio_of_seeds": [1.0, 1.0],
-    }
-    assert sooner({"layer": curves["layer"]}, "layer", _LOSS) is None
-
-
-def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> None:
-    sweep = {1e-3: _run([3.0, 2.0]), 1e-2: _run([1.0, 1.5]), 1e-1: _run([math.nan, math.nan])}
-    assert best_rate(sweep, _LOSS) == 1e-2
-    hits = {1e-3: _run([0.1], name="hits"), 1e-2: _run([0.3], name="hits")}
-    assert best_rate(hits, _HITS) == 1e-2
-    assert best_rate({1e-1: sweep[1e-1]}, _LOSS) == 1e-1
-
-
-def test_a_sweep_goes_on_past_the_end_that_was_best_and_no_further() -> None:
-    def after(*losses: float, rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)) -> list[float]:
-        return beyond({rate: _run([loss]) for rate, loss in zip(rates, losses, strict=True)}, _LOSS)
-
-    assert after(3.0, 2.0, 1.0) == [3e-2]
-    assert after(1.0, 2.0, 3.0) == [3e-4]
-    assert after(2.0, 1.0, 3.0) == []
-    assert after(2.0, 1.0, math.nan) == []
-    assert after(math.nan, math.nan, math.nan) == [3e-4]
-    assert after(2.0, 1.0, rates=(3e-1, 1.0)) == []
-    assert after(1.0, 2.0, rates=(1e-5, 3e-5)) == []
-    assert after(1.0, rates=(1e-3,)) == []
-    hits = {rate: _run([rate], name="hits") for rate in (1e-3, 3e-3)}
-    assert beyond(hits, _HITS) == [1e-2]
-
-
 def test_a_sweep_is_the_full_run_in_small() -> None:
     plan = read_plans(Line())[0]
     training = replace(plan.recipe.training, warmup_updates=40)
@@ -327,18 +288,6 @@ def test_a_rate_is_one_of_the_ladder() -> None:
     path.write_text(RECIPE.replace("3e-2", "2e-2"))
     with pytest.raises(ValueError, match=r"lab\.rates has \[0\.02\]"):
         read_plans(Line())
-
-
-def _contender(norm: str, tests: list[float]) -> Contender:
-    return Contender(norm, {}, 1e-2, [_run([1.0], test) for test in tests])
-
-
-def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
-    layer, none = _contender("layer", [1.0, 2.0, 9.0]), _contender("none", [1.9, 2.1, 2.2])
-    lost = _contender("batch", [math.nan] * 3)
-    assert winner([layer, none, lost], _LOSS) == "layer"
-    assert winner([layer, _contender("weight", [2.0])], _LOSS) == "layer = weight"
-    assert winner([lost], _LOSS) is None
 
 
 def _results() -> dict[str, Any]:

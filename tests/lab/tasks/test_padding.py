@@ -40,7 +40,7 @@ def test_a_line_ends_where_it_ends_in_the_file() -> None:
 
 
 def test_nothing_of_the_test_is_learned_and_nothing_twice(tmp_path: Path) -> None:
-    (tmp_path / "TREC.train.all").write_text("0 a b\n0 a b\n1 b c\n1 c a\n0 a d\n1 b d\n")
+    (tmp_path / "TREC.train.all").write_text("0 a b\n0 a b\n1 b c\n1 c a d\n0 c b d\n1 a d\n")
     (tmp_path / "TREC.test.all").write_text("1 B C\n0 d d e\n")
     found = read_sentences(tmp_path, 0.25, 5)
     assert (len(found.train.classes), len(found.validation.classes)) == (3, 1)
@@ -51,6 +51,17 @@ def test_nothing_of_the_test_is_learned_and_nothing_twice(tmp_path: Path) -> Non
     assert found.test.inputs[1].tolist()[2:] == [1, 0, 0]  # e was never learned
     with pytest.raises(ValueError, match="--quick needs no data"):
         read_sentences(tmp_path / "none", 0.25, 5)
+
+
+def test_a_word_of_validation_or_test_alone_has_no_number_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "TREC.train.all").write_text("0 a b\n1 b a\n0 b b a\n1 a v v\n")
+    (tmp_path / "TREC.test.all").write_text("0 a t t\n")
+    found = read_sentences(tmp_path, 0.25, 3)
+    b, a = 2, 3  # 0 is padding, 1 any word that was not learned
+    assert found.words == 4
+    assert found.train.inputs.tolist() == [[a, b, 0], [b, a, 0], [b, b, a]]
+    assert found.validation.inputs.tolist() == [[a, 1, 1]]
+    assert found.test.inputs.tolist() == [[a, 1, 1]]
 
 
 def test_a_pool_puts_like_lengths_side_by_side_and_loses_nothing() -> None:

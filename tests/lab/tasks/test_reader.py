@@ -58,6 +58,22 @@ def test_a_story_keeps_its_last_words_and_validation_has_stories_of_its_own(
         read_stories(tmp_path, 0.1, 16)
 
 
+def test_test_questions_that_stand_in_training_are_counted_and_kept() -> None:
+    found = read_stories(None, 0.1, 16)
+
+    def rows(examples: Examples) -> list[tuple[int, ...]]:
+        both = torch.cat([examples.inputs, examples.classes.unsqueeze(1)], 1)
+        return [tuple(row) for row in both.tolist()]
+
+    learned, asked = set(rows(found.train)), rows(found.test)
+    expected = {1: 0, 6: 0}
+    for task, row in zip(found.test_tasks.tolist(), asked, strict=True):
+        expected[task] += row in learned
+    assert found.repeated == expected
+    assert 0 < sum(expected.values()) < len(asked) == 2 * 60 * 2
+    assert found.facts()["repeated"] == {f"qa{task}": count for task, count in expected.items()}
+
+
 def _made(norm: str = "layer") -> tuple[AttentiveReader, Tensor]:
     torch.manual_seed(0)
     config = ReaderConfig(norm=norm, words=8, embedding=4, units=5)  # type: ignore[arg-type]

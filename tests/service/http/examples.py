@@ -40,7 +40,8 @@ def ask(client: TestClient, route: str, example: Example, state: str, **names: s
     if body is not None:
         body = {n: names.get(v, v) if isinstance(v, str) else v for n, v in body.items()}
         body |= {"state": state} if "state" in body else {}
-    return client.request(method, path.format(**parameters), json=body)
+    asked = {n: v for n, v in parameters.items() if f"{{{n}}}" not in path}
+    return client.request(method, path.format(**parameters), params=asked, json=body)
 
 
 def shortened(content: Any) -> Any:

@@ -21,7 +21,8 @@ _EXAMPLES = [
     for route, examples in routes.items()
     for name, example in examples.items()
 ]
-_NAMES = {"shakespeare": "letters", "ada": "upright"}  # of the shipped models, and of these
+# Of the shipped models, and of these.
+_NAMES = {"shakespeare": "letters", "handwriting": "scrawl", "ada": "upright"}
 _NOT_SHOWN = {"application/pdf", "image/png"}
 _PROBES = {"/livez", "/readyz"}
 _EACH = pytest.mark.parametrize(("route", "name", "example"), _EXAMPLES)

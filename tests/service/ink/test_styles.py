@@ -1,14 +1,11 @@
 """Hands to write in: those that are stored, those made of strokes, and what is no hand at all."""
 
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from service.catalogue import Models
 from service.ink import hands
 from service.ink.line import InkEdge
 from service.ink.schemas import StrokesWithText
@@ -49,87 +46,6 @@ def test_stored_hands_are_listed_with_what_they_look_like(ink: InkService) -> No
 
 def test_a_service_without_hands_lists_none(scan: Service) -> None:
     assert scan.client.get("/v1/styles").json() == {"object": "list", "data": []}
-
-
-def test_a_preview_is_always_the_same_drawing(ink: InkService) -> None:
-    previews = []
-    for style in ink.client.get("/v1/styles").json()["data"]:
-        answer = ink.client.get(style["preview"])
-        assert answer.headers["content-type"].startswith("image/svg+xml")
-        assert any(p.tag.endswith("path") for p in ElementTree.fromstring(answer.content).iter())
-        assert ink.client.get(style["preview"]).content == answer.content
-        previews.append(answer.content)
-    assert len(set(previews)) == len(HANDS)
-
-
-def test_a_preview_is_the_most_legible_of_four_draws(ink: InkService) -> None:
-    first = 0
-    for style in ink.client.get("/v1/styles").json()["data"]:
-        preview = ink.client.get(style["preview"]).text
-        width = float(ElementTree.fromstring(preview).get("width", 0))
-        asked = {"text": "an even keel", "style": style["id"], "seed": 1, "width": width}
-        best = ink.post(**asked, line_height=56, best_of=4).text
-        assert preview == best
-        first += best == ink.post(**asked, line_height=56).text
-    assert first < len(HANDS)  # else nothing was chosen
-
-
-def test_a_preview_is_one_line_however_wide_the_hand(
-    ink: InkService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def drawn() -> ElementTree.Element:
-        return ElementTree.fromstring(ink.client.get("/v1/styles/upright/preview.svg").content)
-
-    model = ink.app.state.models["scrawl"]
-    usual = drawn()
-    upright = model.styles["upright"]
-    wide = upright.edge.model_copy(update={"advance": 3 * model.manifest.ink.units_per_character})
-    monkeypatch.setitem(model.styles, "upright", replace(upright, edge=wide))
-    monkeypatch.setattr(model, "previews", {})
-    assert drawn().get("height") == usual.get("height")
-    assert float(drawn().get("width", 0)) > float(usual.get("width", 0))
-
-
-def test_a_preview_is_drawn_once_for_everybody_and_again_when_its_judge_is_another(
-    ink: InkService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def drawn() -> tuple[str, float]:
-        before = ink.metric("steps_total", model="scrawl")
-        text = ink.client.get("/v1/styles/hasty/preview.svg").text
-        return text, ink.metric("steps_total", model="scrawl") - before
-
-    chosen, _ = drawn()
-    assert drawn() == (chosen, 0)
-    monkeypatch.setattr("service.ink.styles.only_judge", lambda models: None)
-    unchosen, steps = drawn()
-    assert steps > 0
-    assert unchosen == drawn()[0]
-    monkeypatch.undo()
-    again, steps = drawn()
-    assert again == chosen
-    assert steps > 0
-
-
-@pytest.mark.parametrize("style", ["nobody", "..%2Fupright", "%F0%9F%A6%8A"])
-def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
-    ink: InkService, style: str
-) -> None:
-    error = _refusal(ink.client.get(f"/v1/styles/{style}/preview.svg"), 404)
-    if "%2F" not in style:
-        assert error["code"] == "style_not_found"
-        assert error["message"].endswith("this service has: upright, hasty")
-
-
-def test_a_preview_is_by_a_model_that_is_ready(
-    ink: InkService, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    class Stopped:
-        styles, engine = {"upright": None}, SimpleNamespace(ready=False)
-
-    of = Models.of
-    monkeypatch.setattr(Models, "of", lambda self, kind: [Stopped(), *of(self, kind)])
-    answer = ink.client.get("/v1/styles/upright/preview.svg")
-    assert answer.status_code == 200
 
 
 def test_each_hand_writes_its_own_ink(pen: InkService) -> None:

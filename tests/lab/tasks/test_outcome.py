@@ -1,0 +1,91 @@
+"""What came out of a comparison: medians, who was sooner, which rate is best, and who won."""
+
+import math
+
+from lab.compare import Contender, Run, best_rate, beyond
+from lab.experiment import Metric
+from lab.outcome import median_curve, sooner, updates_to_reach, winner
+
+_LOSS = Metric(name="loss", label="loss")
+_HITS = Metric(name="hits", label="hits", higher_is_better=True)
+
+
+def _run(losses: list[float], test: float = 0.0, name: str = "loss") -> Run:
+    rows: list[dict[str, float]] = [{"update": i + 1, name: v} for i, v in enumerate(losses)]
+    return Run({"name": "x", "sha256": "0"}, len(losses), 1.0, rows, {name: test})
+
+
+def test_the_median_of_a_curve_counts_what_diverged_as_worst() -> None:
+    curves = [[(1, 5.0), (2, math.nan)], [(1, 3.0), (2, 1.0)], [(1, 4.0), (2, 2.0)]]
+    assert median_curve(curves, _LOSS) == [(1, 4.0), (2, 2.0)]
+    assert median_curve(curves[:2], _LOSS)[1] == (2, math.inf)
+    assert median_curve(curves[:1], _HITS)[1] == (2, -math.inf)
+
+
+def test_the_first_update_as_good_counts_whichever_way_is_better() -> None:
+    curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
+    assert updates_to_reach(curve, 2.0, _LOSS) == 20
+    assert updates_to_reach(curve, 3.0, _HITS) == 10
+    assert updates_to_reach(curve, 0.5, _LOSS) is None
+
+
+def test_how_soon_is_told_of_the_medians_and_of_each_seed() -> None:
+    curves = {
+        "layer": [[(1, 5.0), (2, 2.0), (4, 1.0)], [(1, 1.9), (2, 1.8), (4, 1.7)]],
+        "none": [[(1, 9.0), (2, 4.0), (4, 2.0)], [(1, 9.0), (2, 3.0), (4, 1.0)]],
+    }
+    found = sooner(curves, "layer", _LOSS)
+    assert found is not None
+    # Medians: layer 3.45, 1.9, 1.35; none 9, 3.5, 1.5.
+    assert (found["updates"], found["ratio"]) == (4, 1.0)
+    assert found["ratio_of_seeds"] == [0.5, None]
+    assert sooner(curves, "none", _LOSS) == {
+        "updates": 4,
+        "ratio": 1.0,
+        "ratio_of_seeds": [1.0, 1.0],
+    }
+    assert sooner({"layer": curves["layer"]}, "layer", _LOSS) is None
+
+
+def test_a_baseline_that_diverged_sets_no_goal_to_be_missed() -> None:
+    lost, able = [(1, math.nan), (2, math.nan)], [(1, 3.0), (2, 2.0)]
+    mine = [[(1, 2.0), (2, 1.0)]] * 3
+    assert sooner({"layer": mine, "none": [lost, lost, lost]}, "layer", _LOSS) is None
+    found = sooner({"layer": mine, "none": [able, lost, able]}, "layer", _LOSS)
+    assert found == {"updates": 1, "ratio": 0.5, "ratio_of_seeds": [0.5, 0.5]}
+
+
+def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> None:
+    sweep = {1e-3: _run([3.0, 2.0]), 1e-2: _run([1.0, 1.5]), 1e-1: _run([math.nan, math.nan])}
+    assert best_rate(sweep, _LOSS) == 1e-2
+    hits = {1e-3: _run([0.1], name="hits"), 1e-2: _run([0.3], name="hits")}
+    assert best_rate(hits, _HITS) == 1e-2
+    assert best_rate({1e-1: sweep[1e-1]}, _LOSS) == 1e-1
+
+
+def test_a_sweep_goes_on_past_the_end_that_was_best_and_no_further() -> None:
+    def after(*losses: float, rates: tuple[float, ...] = (1e-3, 3e-3, 1e-2)) -> list[float]:
+        return beyond({rate: _run([loss]) for rate, loss in zip(rates, losses, strict=True)}, _LOSS)
+
+    assert after(3.0, 2.0, 1.0) == [3e-2]
+    assert after(1.0, 2.0, 3.0) == [3e-4]
+    assert after(2.0, 1.0, 3.0) == []
+    assert after(2.0, 1.0, math.nan) == []
+    assert after(math.nan, math.nan, math.nan) == [3e-4]
+    assert after(2.0, 1.0, rates=(3e-1, 1.0)) == []
+    assert after(1.0, 2.0, rates=(1e-5, 3e-5)) == []
+    assert after(1.0, rates=(1e-3,)) == []
+    hits = {rate: _run([rate], name="hits") for rate in (1e-3, 3e-3)}
+    assert beyond(hits, _HITS) == [1e-2]
+
+
+def _contender(norm: str, tests: list[float]) -> Contender:
+    return Contender(norm, {}, 1e-2, [_run([1.0], test) for test in tests])
+
+
+def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
+    layer, none = _contender("layer", [1.0, 2.0, 9.0]), _contender("none", [1.9, 2.1, 2.2])
+    lost = _contender("batch", [math.nan] * 3)
+    assert winner([layer, none, lost], _LOSS) == "layer"
+    assert winner([layer, _contender("weight", [2.0])], _LOSS) == "layer = weight"
+    assert winner([lost], _LOSS) is None

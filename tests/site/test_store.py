@@ -1,0 +1,35 @@
+"""A file the site fetches is the one that was built, or it says that it is not."""
+
+import gzip
+import hashlib
+from typing import Any
+
+import pytest
+
+from tests.site.conftest import Ask
+
+_TEXT = "an even keel " * 100
+_SHA256 = hashlib.sha256(_TEXT.encode()).hexdigest()
+_BROKEN = {"error": "model.gz was cut short or altered; load the page again."}
+
+
+def _file(**changed: Any) -> dict[str, Any]:
+    whole = {"text": _TEXT, "sha256": _SHA256, "bytes": 2 * len(gzip.compress(_TEXT.encode()))}
+    return whole | changed
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_whole_file_is_unpacked(ask: Ask, plain: bool) -> None:
+    assert ask("fetched", [_file(plain=plain)]) == [{"text": _TEXT}]
+
+
+@pytest.mark.parametrize("plain", [False, True])
+@pytest.mark.parametrize("arrived", [2, 30])
+def test_a_file_that_was_cut_short_is_told_so(ask: Ask, arrived: int, plain: bool) -> None:
+    assert ask("fetched", [_file(bytes=arrived, plain=plain)]) == [_BROKEN]
+
+
+def test_an_altered_file_is_told_so_where_there_are_hashes(ask: Ask) -> None:
+    other = _file(sha256="0" * 64)
+    assert ask("fetched", [other]) == [_BROKEN]
+    assert ask("fetched", [other | {"plain": True}]) == [{"text": _TEXT}]
