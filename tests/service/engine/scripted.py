@@ -154,11 +154,14 @@ class Result:
 def complete(
     script: bytes, moment: Moment[TextEdge] | None = None, *, chunk: int = 8, **spec: Any
 ) -> Result:
-    """One completion on an engine of its own."""
+    """One completion on an engine of its own, which does not fail: even a failed one can be gone on
+    from, and what it lost would be written again."""
     call = Call(moment, **spec)
     if call.job.finished_at_once:
         call.job.finish(call.job.state if call.job.wants_state else None)
         return call.result()
     with engine(ScriptedRunner(script), chunk=chunk, first=min(3, chunk)) as started:
         started.submit([call.job])
-        return call.result()
+        result = call.result()
+    assert result.pieces[-1].error is None
+    return result
