@@ -123,15 +123,12 @@ def from_token(
 ) -> Moment[InkEdge]:
     """The hand in a state token. Raises what `StateCodec.decode` raises, and `InvalidRequest` for
     the middle of a line."""
-    moment: Moment[InkEdge] = model.codec.go_on(token, seed, policy)
-    if moment.edge.ahead:
-        raise InvalidRequest("state stands within a line of /v1/online; go on there", "state")
-    return moment
+    return _between_lines(model.codec.go_on(token, seed, policy), "state")
 
 
 def _token(model: InkModel, style: str, policy: StatePolicy) -> Moment[InkEdge]:
     try:
-        return from_token(model, style, None, policy)
+        moment = model.codec.go_on(style, None, policy)
     except StateMismatch as error:
         raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
     except InvalidRequest as error:
@@ -141,3 +138,10 @@ def _token(model: InkModel, style: str, policy: StatePolicy) -> Moment[InkEdge]:
             f"style is {given!r}; it must be {MADE_UP}, a token of this service or one of: {known}",
             "style",
         ) from error
+    return _between_lines(moment, "style")
+
+
+def _between_lines(moment: Moment[InkEdge], param: str) -> Moment[InkEdge]:
+    if moment.edge.ahead:
+        raise InvalidRequest(f"{param} stands within a line of /v1/online; go on there", param)
+    return moment
