@@ -16,7 +16,7 @@ from service.engine.given import GivenSteps, run_steps
 from service.errors import InvalidRequest, StateMismatch
 from service.http import record
 from service.http.answers import Exchange
-from service.ink.letters import written
+from service.ink.letters import require_line, written
 from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row_of
 from service.ink.measure import Measures, measure
 from service.ink.model import InkModel
@@ -64,6 +64,7 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     text = " ".join(written(own.text, model.manifest, "style.text").split())
     if not text:
         raise InvalidRequest("style.text is empty", "style")
+    require_line(text, "style.text")
     known = await asyncio.to_thread(offsets_of, own.strokes, text)
     start = model.fresh(0)
     steps = {

@@ -17,7 +17,7 @@ from contract.noise import InkNoise
 from service.errors import InvalidRequest
 from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed
 from service.ink import hands
-from service.ink.letters import written
+from service.ink.letters import require_line, written
 from service.ink.line import SPACE_UNITS, InkEdge, row_of
 from service.ink.model import InkModel
 from service.ink.schemas import LineHeight, PenPoint, Place, StrokesWithText
@@ -51,6 +51,7 @@ class InkSaid(RequestBody):
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
     """Begin a session in the hand it asks for."""
     text = written(opening.text, model.manifest).replace("\n", " ")  # of one line alone
+    require_line(text)
     moment = await _start(model, opening)
     row = row_of(text, moment.edge, model.manifest, opening.bias)
     px_per_unit = opening.line_height / model.manifest.ink.units_per_line

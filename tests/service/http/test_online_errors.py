@@ -7,6 +7,7 @@ import pytest
 from tests.service.writing import InkService, Session, online
 
 _LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
+_LINE = [[[x, x % 7] for x in range(200)]]
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,8 @@ _LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
         (_INK | {"surprise": 1}, None, "surprise"),
         (_INK | {"text": "n漢"}, None, "'漢'"),
         (_INK | {"text": "x" * 61}, None, "text"),
+        (_INK | {"text": "…" * 60}, None, "text has 180 characters"),
+        (_INK | {"style": {"text": "…" * 60, "strokes": _LINE}}, None, "style.text has 180"),
         (_INK | {"bias": 6}, None, "bias"),
         (_INK | {"bias": float("nan")}, None, "bias"),
         (_INK | {"line_height": 3}, None, "line_height"),

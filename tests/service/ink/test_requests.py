@@ -145,6 +145,7 @@ def test_a_wrong_value_is_named(ink: InkService, change: dict[str, Any], field: 
         ({"stream": True, "resume": True, "format": "svg"}, ["resume", "json", "svg"]),
         ({"return_state": True}, ["return_state", "json"]),
         ({"return_state": True, "format": "png"}, ["return_state", "json"]),
+        (_style(text="a…" * 30), ["style.text has 120 characters", "60"]),
         (_style(strokes=[_LINE] * 201), ["201", "200"]),
         (_style(strokes=[_LINE * 201]), ["8040", "8000"]),
     ],
