@@ -83,7 +83,11 @@ def _of_inkml(document: str) -> _Strokes:
     try:
         return STROKES.validate_python(from_inkml(document), strict=True)
     except ValidationError as error:
-        raise InvalidRequest(f"inkml: {error.errors()[0]['msg']}", "inkml") from error
+        first = error.errors()[0]
+        about = f"a coordinate {first['input']}: {first['msg']}"
+        if isinstance(first["input"], list):  # all of it
+            about = str(first["ctx"]["error"])
+        raise InvalidRequest(f"inkml has {about}", "inkml") from error
 
 
 def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
