@@ -15,7 +15,7 @@ from contract.integers import LARGEST_INPUT
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
-from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed
+from service.http.fields import FLOAT32, UNICODE, WHOLE, RequestBody, Seed
 from service.ink import hands
 from service.ink.letters import require_line, written
 from service.ink.line import SPACE_UNITS, InkEdge, row_of
@@ -34,7 +34,7 @@ class InkOpening(RequestBody):
     seed: Seed | None = None
     state: str | None = None
     state_policy: StatePolicy = "exact"
-    text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
+    text: Annotated[str, Field(max_length=LONGEST_TEXT), UNICODE] = ""
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
     line_height: LineHeight = 64.0

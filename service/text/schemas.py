@@ -7,6 +7,7 @@ from pydantic import Field, WrapValidator, field_validator, model_validator
 from contract.alphabets import VOCABULARY
 from service.http.fields import (
     FLOAT32,
+    UNICODE,
     WHOLE,
     RequestBody,
     Text,
@@ -20,7 +21,7 @@ Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MAX_TOKENS = 16  # where a request does not say
 _MOST_STOPS = 16
 # Characters: while a stop string may have begun, the states since then are kept.
-_Stop = Annotated[Text, Field(max_length=256)]
+_Stop = Annotated[str, Field(max_length=256), UNICODE]
 _MOST_METADATA = 16
 MOST_CHOICES = 128
 # Positions times the bytes listed at each: some 20 MB of numbers and their names.

@@ -119,12 +119,16 @@ def test_a_wrong_value_is_named(scan: Service, change: dict[str, Any], field: st
         ({"stream_options": {"chunky": True}}, ["chunky"]),
         ({"prompt": [65, 300]}, ["300", "256"]),
         ({"logit_bias": {"256": 1}}, ["256", "255"]),
+        ({"stop": "x" * 257}, ["at most 256 characters"]),
+        ({"stop": ["a", "x" * 257]}, ["at most 256 characters"]),
+        ({"stop": ["a", "b\ud800"]}, ["character 1 is half of a surrogate pair"]),
     ],
 )
 def test_a_message_holds_the_value_and_the_rule(
     scan: Service, change: dict[str, Any], parts: list[str]
 ) -> None:
-    message = _error(scan.post(**change), 400)["message"]
+    content = json.dumps({"model": "letters"} | change).encode()
+    message = _error(_raw(scan, content), 400)["message"]
     for part in parts:
         assert part in message
 
