@@ -1,6 +1,8 @@
 """Whatever cannot be answered gets a 4xx with OpenAI's error body and a clear reason."""
 
+import gzip
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -173,18 +175,32 @@ def test_a_body_that_is_not_json_says_so(scan: Service, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "why"),
     [
-        b'{"model": "letters", "prompt": "\xff"}',
-        '{"model": "letters", "prompt": "é"}'.encode("latin-1"),
-        b"\xfe\xff\x00{",
-        b"[" * 100_000,
-        b'{"model": "letters", "seed": ' + b"9" * 5000 + b"}",
+        (b'{"prompt": "\xff"}', "is not JSON in UTF-8: invalid start byte at byte 12"),
+        ('{"prompt": "é"}'.encode("latin-1"), "is not JSON in UTF-8: .* at byte 12"),
+        (b"\xfe\xff\x00{", "is not JSON: .* at character 1"),
+        (b"{} trailing", "is not JSON: Extra data at character 3"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", "has a whole number of over 4300 digits"),
     ],
-    ids=["invalid", "latin-1", "half utf-16", "too deep", "too long a number"],
+    ids=["invalid", "latin-1", "half utf-16", "trailing", "too deep", "too long a number"],
 )
-def test_a_body_that_cannot_be_parsed_is_refused(scan: Service, content: bytes) -> None:
-    _error(_raw(scan, content), 400)
+def test_a_body_that_cannot_be_parsed_is_told_why(scan: Service, content: bytes, why: str) -> None:
+    assert re.fullmatch(f"the request body {why}", _error(_raw(scan, content), 400)["message"])
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b'{"model": "letters"}'), b"like this"], ids=["is so", "is not"]
+)
+def test_a_compressed_body_is_told_that_none_is_read(scan: Service, content: bytes) -> None:
+    message = _error(_raw(scan, content, **{"content-encoding": "gzip"}), 400)["message"]
+    assert message == "the request body is in content-encoding gzip; this service reads none"
+
+
+def test_a_body_that_is_said_to_be_as_it_is_is_read(scan: Service) -> None:
+    content = b'{"model": "letters", "max_tokens": 1}'
+    assert _raw(scan, content, **{"content-encoding": "identity"}).status_code == 200
 
 
 def test_a_body_of_another_type_is_refused(scan: Service) -> None:
