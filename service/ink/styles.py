@@ -91,7 +91,7 @@ async def make_style(body: StyleRequest, request: Request) -> Response:
 
 async def _made(body: StyleRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
-    moment, looks = await hands.read_strokes(model, body)
+    moment, looks = await hands.read_strokes(model, body, within="")
     return JSONResponse({"style": model.codec.encode(moment)} | _facts(looks))
 
 

@@ -54,7 +54,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^the margins leave -?\d+ px beside",
         r"^page has a width of its own; ",
         r"^inkml (is|has) ",
-        r"^strokes have no line in them$",
+        r"^the ink has no line in it$",
         r"^the ink is \d+ pieces long, for its size; at most \d+$",
         r"^candidate is one draw alone; ",
         r"^best_of needs a model that reads ink",

@@ -211,6 +211,10 @@ def test_a_body_over_the_limit_is_refused(ink: InkService) -> None:
         ({"text": "x" * 61}, "text"),
         ({"text": "\ud800"}, "text"),
         ({"text": "\u0436"}, "text"),
+        ({"text": " "}, "text"),
+        ({"text": "…" * 60}, "text"),
+        ({"strokes": [[[1, 1]]]}, "strokes"),
+        ({"text": "x" * 60}, "strokes"),
         ({"surprise": 1}, "surprise"),
         ({"model": "letters"}, "model"),
     ],
@@ -219,8 +223,9 @@ def test_a_body_over_the_limit_is_refused(ink: InkService) -> None:
 def test_strokes_to_be_kept_have_the_same_limits(
     ink: InkService, change: dict[str, Any], field: str
 ) -> None:
-    message = _error(_raw(ink, {"strokes": [_LINE], "text": "ab"} | change, "/v1/styles"))
-    assert field in message["message"]
+    error = _error(_raw(ink, {"strokes": [_LINE], "text": "ab"} | change, "/v1/styles"))
+    assert field in error["message"]
+    assert error["param"] == field
 
 
 @pytest.mark.parametrize(

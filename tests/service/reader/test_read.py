@@ -82,6 +82,7 @@ def test_a_dot_is_read(reader: ReaderService) -> None:
 
 
 _FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
+_WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,9 @@ _FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
         ({"strokes": [[[5, 5]]]}, "no line"),
         ({"strokes": [[[1, 1]]] * 501}, "at most 500"),
         ({"strokes": [[[1, 1]] * 20_001]}, "at most"),
+        ({"inkml": "<ink><trace>1 1</trace></ink>"}, "inkml the ink has no line in it"),
+        ({"inkml": _WIDE, "line_height": 16}, "inkml the ink is "),
+        ({"strokes": _FLAT * 100}, "strokes the ink is "),
         ({"strokes": _FLAT * 100}, "at most 4096"),
         ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
