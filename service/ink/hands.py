@@ -14,7 +14,7 @@ import numpy as np
 from contract.strokes import LONGEST_OFFSET, offsets
 from contract.strokes import measure as measure_strokes
 from service.engine.given import GivenSteps, run_steps
-from service.errors import InvalidRequest, StateMismatch
+from service.errors import InvalidRequest, StateMismatch, shown
 from service.http import record
 from service.http.answers import Exchange
 from service.ink.letters import require_line, written
@@ -143,9 +143,9 @@ def _token(model: InkModel, style: str, policy: StatePolicy) -> Moment[InkEdge]:
         raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
     except InvalidRequest as error:
         known = ", ".join(model.styles) or "none"
-        given = style if len(style) <= 40 else f"{style[:37]}..."
         raise InvalidRequest(
-            f"style is {given!r}; it must be {MADE_UP}, a token of this service or one of: {known}",
+            f"style is {shown(style)}; it must be {MADE_UP}, a token of this service or one of: "
+            f"{known}",
             "style",
         ) from error
     return _between_lines(moment, "style")

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from contract.ink import StyleEntry
 from service.catalogue import Models
-from service.errors import InvalidRequest, UnknownModel, UnknownStyle
+from service.errors import InvalidRequest, UnknownModel, UnknownStyle, shown
 from service.http.answers import unless_gone
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
@@ -121,4 +121,4 @@ def _model_of(models: Models, style: str) -> InkModel:
     if able:
         return next((model for model in able if model.engine.ready), able[0])
     known = ", ".join(s for m in models.of(InkModel) for s in m.styles) or "none"
-    raise UnknownStyle(f"style is {style!r}; this service has: {known}", "style")
+    raise UnknownStyle(f"style is {shown(style)}; this service has: {known}", "style")

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator, field_validator, model_validator
 
 from contract.alphabets import VOCABULARY
+from service.errors import shown
 from service.http.fields import (
     FLOAT32,
     UNICODE,
@@ -112,7 +113,7 @@ class CompletionRequest(WorkRequest):
     def _byte_keys(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         for key in value or {}:
             if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
-                raise ValueError(f"{key!r} is not a token; tokens are the bytes 0 to 255")
+                raise ValueError(f"{shown(key)} is not a token; tokens are the bytes 0 to 255")
         return value
 
     @model_validator(mode="after")

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.service.serving import Service
+from tests.service.writing import InkService, online
 
 _URL = "/v1/completions"
 _JSON = {"content-type": "application/json"}
@@ -144,6 +145,20 @@ def test_where_several_models_can_a_missing_one_is_named(scan: Service) -> None:
 def test_a_long_wrong_value_is_not_sent_back_whole(scan: Service) -> None:
     for change in ({"suffix": "x" * 10_000}, {"temperature": "x" * 10_000}, {"y" * 10_000: 1}):
         assert len(_error(scan.post(**change), 400)["message"]) < 500
+    assert len(_error(scan.post(logit_bias={"a" * 10_000: 1}), 400)["message"]) < 500
+
+
+def test_a_long_name_that_nothing_has_is_not_sent_back_whole(ink: InkService) -> None:
+    name = "x" * 5000
+    asked = [
+        ink.client.get(f"/v1/{path}") for path in (f"models/{name}", f"styles/{name}/preview.svg")
+    ]
+    for answer in (ink.post(text="a", model=name), *asked):
+        told = _error(answer, 404)["message"]
+        assert f"'{'x' * 37}...'" in told
+        assert len(told) < 500
+    with online(ink) as session:
+        assert len(session.ask(model=name)["error"]["message"]) < 500
 
 
 def test_an_unknown_field_that_is_not_unicode_is_refused(scan: Service) -> None:
