@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from service.catalogue import Models
 from service.engine.jobs import FinishReason
-from service.errors import InvalidRequest, NotReady
+from service.errors import EngineFault, InvalidRequest, NotReady
 from service.http.answers import Exchange
 from service.ink.layout import Layout
 from service.ink.letters import bases
@@ -160,7 +160,7 @@ async def best_of(
                     written = draws[number].offsets
                     offsets = np.concatenate(written if before is None else [before, *written])
                     # Marks of letters are composed, and a reader may not know them.
-                    scored = judge.judge(bases(text), _in_line_heights(offsets, layout, line))
+                    scored = _judged(judge, bases(text), _in_line_heights(offsets, layout, line))
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
@@ -169,6 +169,14 @@ async def best_of(
     best = max(scores, key=lambda number: (scores[number].result().rank, -number))
     legibility = max(scores[best].result().log_likelihood / len(text), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
+
+
+async def _judged(judge: Judge, text: str, line: Strokes) -> Judgement:
+    """Errors of the judge name it: a caller has named another model."""
+    try:
+        return await judge.judge(text, line)
+    except (EngineFault, NotReady) as error:
+        raise type(error)(f"{judge.name}, which judges the lines: {error.message}") from error
 
 
 def _in_line_heights(offsets: NDArray[np.floating], layout: Layout, line: int) -> Strokes:
