@@ -26,14 +26,16 @@ _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 
 class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
-    come for `patience_s`. Raises `Refused`, or `httpx.TransportError` where nobody answers."""
+    come for `patience_s`. Raises `Refused`, or `httpx.TransportError` where nobody answers, and
+    `ValueError` at once for a key that no header can have."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
         patience_s: float = 30, timeout_s: float = 30,
     ) -> None:  # fmt: skip
         self._replicas = Replicas(urls, patience_s)
-        headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
+        key = _checked(api_key or "")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
             headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
         )
@@ -81,3 +83,11 @@ class Client:
                 if sent.data:  # else it is there to keep the connection open
                     yield json.loads(sent.data)
         raise httpx.RemoteProtocolError("the stream ended before [DONE]")
+
+
+def _checked(api_key: str) -> str:
+    """A key without the line end of a file it was read from; errors do not tell it."""
+    key = api_key.strip()
+    if not (key.isascii() and key.isprintable()):
+        raise ValueError("the API key has other characters than printable ASCII")
+    return key

@@ -6,6 +6,8 @@ import httpx
 
 # Of whole answers; an event has no status, and what is at fault instead.
 _TEMPORARY = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_MANY_REQUESTS}
+# An address without http://, and what no request can be made of.
+_WRONG_FOR_EVER = (httpx.UnsupportedProtocol, httpx.LocalProtocolError)
 
 
 class Refused(Exception):
@@ -41,10 +43,7 @@ def is_temporary(error: BaseException) -> bool:
     """Whether it may be worth another try, of this replica or of another."""
     if isinstance(error, Refused):
         return error.temporary
-    # An address without http:// is wrong for ever.
-    return isinstance(error, httpx.TransportError) and not isinstance(
-        error, httpx.UnsupportedProtocol
-    )
+    return isinstance(error, httpx.TransportError) and not isinstance(error, _WRONG_FOR_EVER)
 
 
 def _message(response: httpx.Response) -> str:

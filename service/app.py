@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
-from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import FileResponse, HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
+from starlette.routing import WebSocketRoute
 
 from service.catalogue import Models
 from service.gauges import ModelGauges
@@ -19,7 +19,7 @@ from service.http.aside import Aside
 from service.http.callers import Callers
 from service.http.door import Door
 from service.http.errors import handle_errors
-from service.http.guard import POLICY, Guard, hosts_of, is_loopback
+from service.http.guard import POLICY, Friends, Guard, hosts_of, is_loopback
 from service.http.keys import Keys
 from service.http.limits import Bodies, BodyLimit
 from service.http.record import Recorder
@@ -99,11 +99,13 @@ def _add_routes(app: FastAPI) -> None:
     for router in routers:
         app.include_router(router)
     app.state.routes = [route for router in routers for route in router.routes]
+    app.router.routes.append(WebSocketRoute("/{path:path}", online.elsewhere))
     page: Route = _page
     if (app.state.settings.site / "index.html").exists():
         app.mount(_ON_DEVICE, _Site(directory=app.state.settings.site, html=True), name="site")
         page = _page_with_choice
     app.mount("/static", _Fresh(directory=_WEB), name="static")
+    app.mount("/docs/ui", document.scripts())
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
@@ -122,7 +124,7 @@ def _add_guards(app: FastAPI, settings: Settings) -> None:
     )
     if settings.allowed_origins:
         app.add_middleware(
-            CORSMiddleware,
+            Friends,
             allow_origins=settings.allowed_origins,
             allow_methods=["*"],
             allow_headers=["*"],

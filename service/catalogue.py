@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel
+from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel, shown
 from service.kind import ServiceKind
 from service.leaving import Leaving
 from service.loading import Loader
@@ -124,7 +124,7 @@ class Models:
             if model.name == name:
                 return model
         known = ", ".join(model.name for model in self) or "none"
-        raise UnknownModel(f"model is {name!r}; this service has: {known}", "model")
+        raise UnknownModel(f"model is {shown(name)}; this service has: {known}", "model")
 
     def of(self, kind: type[S]) -> list[S]:
         """The models of a class."""
@@ -226,7 +226,7 @@ class Models:
         named = [place for place in places if place.name == name]
         if not named:
             known = ", ".join(sorted(place.name for place in places))
-            raise UnknownModel(f"model is {name!r}; the artifacts are: {known}", "name")
+            raise UnknownModel(f"model is {shown(name)}; the artifacts are: {known}", "name")
         return min(named, key=lambda place: place.model is None)
 
     def _engines(self) -> list[Engine]:

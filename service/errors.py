@@ -19,6 +19,13 @@ ServiceError
 └── DeadlineExceeded    504  not finished within its deadline
 """
 
+_LONGEST_NAME = 40
+
+
+def shown(name: str) -> str:
+    """A name as an error tells it: a caller may have made it any length."""
+    return repr(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}...")
+
 
 class ServiceError(Exception):
     """An error with a place in the HTTP world; `param` names the offending request field."""

@@ -9,7 +9,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
-_LEAST_VARIETY = 8
+_SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
 
 # From the environment as names between commas, or as a JSON list.
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -48,7 +48,6 @@ class Settings(BaseSettings):
     )
     state_key: SecretStr | None = Field(
         None,
-        min_length=16,
         description="secret that signs state tokens; replicas that share it accept each other's. "
         "Without one, tokens last until the service restarts",
     )
@@ -176,12 +175,15 @@ class Settings(BaseSettings):
 
     @field_validator("state_key")
     @classmethod
-    def _has_variety(cls, key: SecretStr | None) -> SecretStr | None:
-        if key is not None and len(set(key.get_secret_value())) < _LEAST_VARIETY:
-            raise ValueError(
-                f"it has fewer than {_LEAST_VARIETY} different characters; take a random one: "
-                "openssl rand -hex 32"
-            )
+    def _cannot_be_guessed(cls, key: SecretStr | None) -> SecretStr | None:
+        secret = "" if key is None else key.get_secret_value()
+        few = None
+        if len(secret) < _SHORTEST_SECRET:
+            few = f"{_SHORTEST_SECRET} characters"
+        elif len(set(secret)) < _LEAST_VARIETY:
+            few = f"{_LEAST_VARIETY} different characters"
+        if key is not None and few:
+            raise ValueError(f"it has fewer than {few}; take a random one: openssl rand -hex 32")
         return key
 
     @field_validator("traces")

@@ -12,7 +12,7 @@ from typing import Any
 
 from fastapi.responses import JSONResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn._types import ASGI3Application
+from uvicorn._types import ASGI3Application, ASGISendEvent
 from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import (
     STATUS_LINE,
@@ -187,6 +187,11 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         # A session that answers does not listen meanwhile.
         if (leave := getattr(self, "scope", {}).get("state", {}).get(ON_LOST)) is not None:
             leave()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        # After a refusal that was told whole uvicorn would log that there was no handshake.
+        self.handshake_complete = self.handshake_complete or self.close_sent
 
     def send_receive_event_to_app(self) -> None:
         if self.curr_msg_data_type == "text":

@@ -48,7 +48,6 @@ class DescribedApp(FastAPI):
             **options,
         )
         self.openapi_version = "3.2.0"  # the first that can say what a stream's events are
-        self.mount("/docs/ui", StaticFiles(packages=[("fastapi_swagger", "resources")]))
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
@@ -125,6 +124,11 @@ def _show(operation: dict[str, Any], name: str, example: dict[str, Any]) -> None
 
 async def _page() -> FileResponse:
     return FileResponse(_SERVICE / "web" / "docs.html", headers={"Cache-Control": "no-cache"})
+
+
+def scripts() -> StaticFiles:
+    """What the page loads from `/docs/ui`."""
+    return StaticFiles(packages=[("fastapi_swagger", "resources")])
 
 
 router = APIRouter(include_in_schema=False)

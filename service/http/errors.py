@@ -2,6 +2,7 @@
 
 import builtins
 import logging
+import sys
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
@@ -63,7 +64,8 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     if not _is_json(request):
         told = InvalidRequest("the body is not JSON: set content-type: application/json")
     elif errors[0]["type"] == "json_invalid":
-        told = InvalidRequest(f"the request body is not JSON: {errors[0]['ctx']['error']}")
+        why = f"is not JSON: {errors[0]['ctx']['error']} at character {errors[0]['loc'][0]}"
+        told = _unreadable(request, why)
     elif errors[0]["type"] == "missing" and not errors[0]["loc"]:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
     else:
@@ -115,11 +117,33 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kinds = {kind.status: kind for kind in (BodyTooLarge, RequestTimeout, NotReady)}
     wrapped = kinds.get(error.status_code, InvalidRequest)(str(error.detail))
+    if why := _why_unreadable(error.__cause__):
+        wrapped = _unreadable(request, why)
     wrapped.status = error.status_code
     answer = await _service_error(request, wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         answer.headers["Allow"] = ", ".join(_allowed(request, error))
     return answer
+
+
+def _why_unreadable(cause: BaseException | None) -> str | None:
+    """What the framework met while it made JSON of a body, and does not tell."""
+    match cause:
+        case UnicodeDecodeError():
+            return f"is not JSON in UTF-8: {cause.reason} at byte {cause.start}"
+        case RecursionError():
+            return "is nested too deeply"
+        case ValueError():
+            return f"has a whole number of over {sys.get_int_max_str_digits()} digits"
+    return None
+
+
+def _unreadable(request: Request, why: str) -> InvalidRequest:
+    """Of a body that is no JSON, as one that is compressed."""
+    coding = request.headers.get("content-encoding", "identity")
+    if coding != "identity":
+        why = f"is in content-encoding {coding[:40]}; this service reads none"
+    return InvalidRequest(f"the request body {why}")
 
 
 def _allowed(request: Request, error: HTTPException) -> list[str]:

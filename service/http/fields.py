@@ -82,6 +82,10 @@ def check_unicode(text: str) -> str:
     return text
 
 
+def _unicode(value: Any) -> Any:
+    return check_unicode(value) if isinstance(value, str) else value
+
+
 def at_most(count: int, what: str) -> BeforeValidator:
     """Refuses a longer list or object before anything in it is looked at, or an error made of each
     of a million."""
@@ -97,8 +101,9 @@ def at_most(count: int, what: str) -> BeforeValidator:
 # The last of an annotation: the limits before them are then part of the schema.
 FLOAT32 = AfterValidator(_in_float32)
 WHOLE = BeforeValidator(_whole)
+UNICODE = BeforeValidator(_unicode)
 
-Text = Annotated[str, AfterValidator(check_unicode)]
+Text = Annotated[str, UNICODE]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]
 
 

@@ -5,16 +5,18 @@ that is asked. A name that was made to point here must not either: a service on 
 interface answers to the names of that alone.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.middleware.cors import CORSMiddleware
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import Forbidden
-from service.http.errors import refuse
+from service.errors import Forbidden, InvalidRequest
+from service.http.errors import answer_to, refuse
 
 PROBES = ("/livez", "/readyz")
 _SAFE_METHODS = {"GET", "HEAD", "OPTIONS"}
@@ -72,6 +74,23 @@ class Guard:
         if _place(origin) == host.lower():
             return None
         return Forbidden(f"{origin!r} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
+
+
+class Friends(CORSMiddleware):
+    """Lets pages of some other origins use the service."""
+
+    def preflight_response(self, request_headers: Headers) -> Response:
+        answer = super().preflight_response(request_headers)
+        if answer.status_code == InvalidRequest.status:  # in words alone
+            told = answer_to(InvalidRequest(bytes(answer.body).decode()))
+            told.headers.update(_of_browsers(answer.headers))
+            return told
+        return answer
+
+
+def _of_browsers(headers: Mapping[str, str]) -> dict[str, str]:
+    """What is not about the body."""
+    return {name: value for name, value in headers.items() if not name.startswith("content-")}
 
 
 def _with_policy(send: Send) -> Send:

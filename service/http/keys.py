@@ -24,7 +24,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from contract.files import replacing
+from contract.files import write_whole
 
 log = logging.getLogger(__name__)
 
@@ -64,12 +64,26 @@ _FILE = TypeAdapter(dict[str, Key])
 
 def read_keys(path: Path) -> dict[str, Key]:
     """The keys of a file by name. Raises `BadKeys`."""
+    return _keys_in(_text_of(path), path)
+
+
+def _text_of(path: Path) -> str:
     try:
-        return _FILE.validate_python(tomllib.loads(path.read_text()))
+        return path.read_text()
+    except OSError as error:
+        raise BadKeys(f"{path}: {error.strerror}") from None
+    except ValueError as error:
+        raise BadKeys(f"{path}: {error}") from None
+
+
+def _keys_in(text: str, path: Path) -> dict[str, Key]:
+    """Those of a file that says, or will say, this."""
+    try:
+        return _FILE.validate_python(tomllib.loads(text))
     except ValidationError as error:
         first = error.errors()[0]
         raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
-    except (OSError, ValueError) as error:
+    except ValueError as error:
         raise BadKeys(f"{path}: {error}") from None
 
 
@@ -84,17 +98,20 @@ def new_key(
     """Add a key to a file, which is made if need be, and return it. Raises `BadKeys`."""
     if not _NAME.fullmatch(name):
         raise BadKeys(f"{name!r} is no name of a key: at most 64 letters, digits, _ and -")
-    if path.exists() and name in read_keys(path):
+    before = _text_of(path) if path.exists() else ""
+    if name in _keys_in(before, path):
         raise BadKeys(f"{path} has a key {name} already")
     key = f"ek-{secrets.token_urlsafe(32)}"
     lines = [f"[{name}]", f'sha256 = "{_hash(key)}"', f"admin = {str(admin).lower()}"]
     limits = {"concurrency": concurrency, "bytes_per_minute": bytes_per_minute}
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
-    before = path.read_text().rstrip() + "\n\n" if path.exists() else ""
-    # A service that reads the file at this moment finds the old one or the new one.
-    with replacing(path) as whole:
-        whole.write_text(before + "\n".join(lines) + "\n")
-        read_keys(whole)
+    after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
+    _keys_in(after, path)
+    try:
+        # A service that reads the file at this moment finds the old one or the new one.
+        write_whole(path, after)
+    except OSError as error:
+        raise BadKeys(f"{path}: {error.strerror}") from None
     return key
 
 

@@ -16,12 +16,12 @@ from pydantic_core import to_json
 from service.catalogue import Models
 from service.engine import terms
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, NotReady, ServiceError
+from service.errors import InvalidRequest, NoSuchRoute, NotReady, ServiceError
 from service.frames import packed
 from service.http import record
 from service.http.callers import Account
 from service.http.connections import ON_LOST
-from service.http.errors import broken_rule
+from service.http.errors import answer_to, broken_rule
 from service.http.waits import cut_short
 from service.kind import ServiceKind
 from service.kinds import KINDS
@@ -125,6 +125,12 @@ async def online(socket: WebSocket) -> None:
             raise
         while (await socket.receive())["type"] != "websocket.disconnect":
             pass  # said before it left
+
+
+async def elsewhere(socket: WebSocket) -> None:
+    """Say where there is one: the framework would say nothing, and files know of no sockets."""
+    error = NoSuchRoute("there is no WebSocket at this path; there is one at /v1/online")
+    await socket.send_denial_response(answer_to(error))
 
 
 async def _answer(socket: WebSocket, sessions: Sessions) -> None:

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from service.catalogue import Models
 from service.engine.jobs import FinishReason
-from service.errors import InvalidRequest, NotReady
+from service.errors import EngineFault, InvalidRequest, NotReady
 from service.http.answers import Exchange
 from service.ink.layout import Layout
 from service.ink.letters import bases
@@ -163,7 +163,8 @@ async def best_of(
                     ink = draws[number].whole()
                     shown = ink if before is None else joined(before, ink)
                     # Marks of letters are composed, and a reader may not know them.
-                    scored = judge.judge(bases(said), _in_line_heights(shown, text, layout, line))
+                    heights = _in_line_heights(shown, text, layout, line)
+                    scored = _judged(judge, bases(said), heights)
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
@@ -172,6 +173,14 @@ async def best_of(
     best = max(scores, key=lambda number: (scores[number].result().rank, -number))
     legibility = max(scores[best].result().log_likelihood / len(said), LEAST_LEGIBLE)
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
+
+
+async def _judged(judge: Judge, text: str, line: Strokes) -> Judgement:
+    """Errors of the judge name it: a caller has named another model."""
+    try:
+        return await judge.judge(text, line)
+    except (EngineFault, NotReady) as error:
+        raise type(error)(f"{judge.name}, which judges the lines: {error.message}") from error
 
 
 def joined(before: InkPiece, after: InkPiece) -> InkPiece:

@@ -7,16 +7,17 @@ import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from math import floor
 
 import numpy as np
 
 from contract.strokes import LONGEST_OFFSET, offsets
 from contract.strokes import measure as measure_strokes
 from service.engine.given import GivenSteps, run_steps
-from service.errors import InvalidRequest, StateMismatch
+from service.errors import InvalidRequest, StateMismatch, shown
 from service.http import record
 from service.http.answers import Exchange
-from service.ink.letters import written
+from service.ink.letters import require_line, written
 from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row_of
 from service.ink.measure import Measures, measure
 from service.ink.model import InkModel
@@ -60,12 +61,17 @@ def by_seed(model: InkModel, seed: int) -> str:
     return hands[seed % len(hands)]
 
 
-async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[InkEdge], Measures]:
-    """The hand that wrote these strokes: the state after reading them with their text."""
-    text = " ".join(written(own.text, model.manifest, "style.text").split())
+async def read_strokes(
+    model: InkModel, own: StrokesWithText, within: str = "style."
+) -> tuple[Moment[InkEdge], Measures]:
+    """The hand that wrote these strokes: the state after reading them with their text; `within` is
+    what comes before the names of its fields."""
+    name = f"{within}text"
+    text = " ".join(written(own.text, model.manifest, name).split())
     if not text:
-        raise InvalidRequest("style.text is empty", "style")
-    known = await asyncio.to_thread(offsets_of, own.strokes, text)
+        raise InvalidRequest(f"{name} is empty", name.partition(".")[0])
+    require_line(text, name)
+    known = await asyncio.to_thread(offsets_of, own.strokes, text, f"{within}strokes")
     start = model.fresh(0)
     steps = {
         "forced": known,
@@ -85,22 +91,26 @@ async def read_strokes(model: InkModel, own: StrokesWithText) -> tuple[Moment[In
     return replace(hand, edge=hand.edge.model_copy(update={"advance": advance})), looks
 
 
-def offsets_of(strokes: Sequence[Sequence[Sequence[float]]], text: str) -> np.ndarray:
+def offsets_of(
+    strokes: Sequence[Sequence[Sequence[float]]], text: str, name: str = "style.strokes"
+) -> np.ndarray:
     """Strokes in px, y down, that say `text`, prepared as training's were: a source of one line.
 
-    Raises `InvalidRequest` for ink that cannot be the text: none, or far too little.
+    Raises `InvalidRequest` for ink that cannot be the text, by its name: none, or far too little.
     """
+    param = name.partition(".")[0]
     paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
     # Before anything is fitted to it, which so little ink so far from the origin would not bear.
     line = None
     if paths and np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
         line = measure_strokes(paths, text, _STEEPEST)
     if line is None:
-        raise InvalidRequest("style.strokes has no line in it", "style")
+        raise InvalidRequest(f"{name} has no line in it", param)
     if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:
+        shown = floor(10 * line.points_per_character) / 10  # rounded up it might be the limit
         raise InvalidRequest(
-            f"style.strokes has {line.points_per_character:.1f} points a character that move; "
-            f"a pen makes {_LEAST_POINTS_PER_CHARACTER:.0f} or more", "style",
+            f"{name} has {shown:.1f} points a character that move; "
+            f"a pen makes {_LEAST_POINTS_PER_CHARACTER:.0f} or more", param,
         )  # fmt: skip
     known = offsets(line, line.points_per_character, line.size)
     # What training would leave out as a jump of the tablet, a caller's page may well have.
@@ -124,21 +134,25 @@ def from_token(
 ) -> Moment[InkEdge]:
     """The hand in a state token. Raises what `StateCodec.decode` raises, and `InvalidRequest` for
     the middle of a line."""
-    moment: Moment[InkEdge] = model.codec.go_on(token, seed, policy)
-    if moment.edge.ahead:
-        raise InvalidRequest("state stands within a line of /v1/online; go on there", "state")
-    return moment
+    return _between_lines(model.codec.go_on(token, seed, policy), "state")
 
 
 def _token(model: InkModel, style: str, policy: StatePolicy) -> Moment[InkEdge]:
     try:
-        return from_token(model, style, None, policy)
+        moment = model.codec.go_on(style, None, policy)
     except StateMismatch as error:
         raise StateMismatch(error.message.replace("state", "style", 1), "style") from error
     except InvalidRequest as error:
         known = ", ".join(model.styles) or "none"
-        given = style if len(style) <= 40 else f"{style[:37]}..."
         raise InvalidRequest(
-            f"style is {given!r}; it must be {MADE_UP}, a token of this service or one of: {known}",
+            f"style is {shown(style)}; it must be {MADE_UP}, a token of this service or one of: "
+            f"{known}",
             "style",
         ) from error
+    return _between_lines(moment, "style")
+
+
+def _between_lines(moment: Moment[InkEdge], param: str) -> Moment[InkEdge]:
+    if moment.edge.ahead:
+        raise InvalidRequest(f"{param} stands within a line of /v1/online; go on there", param)
+    return moment

@@ -6,6 +6,7 @@ characters is folded back, and letters with marks are written as their base lett
 import unicodedata
 from functools import lru_cache
 
+from contract.alphabets import LONGEST_TEXT
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
 
@@ -75,3 +76,13 @@ def written(text: str, manifest: InkManifest, param: str = "text") -> str:
             param.partition(".")[0],
         )
     return folded
+
+
+def require_line(folded: str, param: str = "text") -> None:
+    """Raises `InvalidRequest` for a text that folding has made too long for one line."""
+    if len(folded) > LONGEST_TEXT:
+        raise InvalidRequest(
+            f"{param} has {len(folded)} characters, ellipses and the like written out; at most "
+            f"{LONGEST_TEXT}",
+            param.partition(".")[0],
+        )

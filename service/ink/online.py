@@ -15,9 +15,9 @@ from contract.integers import LARGEST_INPUT
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT
 from contract.noise import InkNoise
 from service.errors import InvalidRequest
-from service.http.fields import FLOAT32, WHOLE, RequestBody, Seed
+from service.http.fields import FLOAT32, UNICODE, WHOLE, RequestBody, Seed
 from service.ink import hands
-from service.ink.letters import written
+from service.ink.letters import require_line, written
 from service.ink.line import SPACE_UNITS, InkEdge, row_of
 from service.ink.model import InkModel
 from service.ink.schemas import LineHeight, PenPoint, Place, StrokesWithText
@@ -34,7 +34,7 @@ class InkOpening(RequestBody):
     seed: Seed | None = None
     state: str | None = None
     state_policy: StatePolicy = "exact"
-    text: Annotated[str, Field(max_length=LONGEST_TEXT)] = ""
+    text: Annotated[str, Field(max_length=LONGEST_TEXT), UNICODE] = ""
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 0.0
     style: str | StrokesWithText | None = None
     line_height: LineHeight = 64.0
@@ -51,6 +51,7 @@ class InkSaid(RequestBody):
 async def follow(model: InkModel, opening: InkOpening) -> "OnlineInk":
     """Begin a session in the hand it asks for."""
     text = written(opening.text, model.manifest).replace("\n", " ")  # of one line alone
+    require_line(text)
     moment = await _start(model, opening)
     row = row_of(text, moment.edge, model.manifest, opening.bias)
     px_per_unit = opening.line_height / model.manifest.ink.units_per_line

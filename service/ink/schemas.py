@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
-from service.http.fields import FLOAT32, WHOLE, RequestBody, Text, WorkRequest
+from service.http.fields import FLOAT32, UNICODE, WHOLE, RequestBody, WorkRequest
 from service.ink.breaking import SHORTEST_LINE
 from service.ink.layout import MM_PER_PX, Layout, Paper
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
@@ -43,7 +43,7 @@ class StrokesWithText(RequestBody):
     """A person's strokes in px, y down, and what they say."""
 
     strokes: _HandStrokes
-    text: Annotated[Text, Field(min_length=1, max_length=LONGEST_TEXT)]
+    text: Annotated[str, Field(min_length=1, max_length=LONGEST_TEXT), UNICODE]
 
 
 class StyleRequest(StrokesWithText):
@@ -136,7 +136,7 @@ class HandwritingRequest(PageOptions, WorkRequest):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
-    text: Annotated[Text, Field(min_length=1, max_length=2000)]
+    text: Annotated[str, Field(min_length=1, max_length=2000), UNICODE]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
     style: str | StrokesWithText | None = None
     best_of: Annotated[

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, Response
 
 from contract.ink import StyleEntry
 from service.catalogue import Models
-from service.errors import InvalidRequest, UnknownModel, UnknownStyle
+from service.errors import InvalidRequest, UnknownModel, UnknownStyle, shown
 from service.http.answers import unless_gone
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
@@ -92,7 +92,7 @@ async def make_style(body: StyleRequest, request: Request) -> Response:
 
 async def _made(body: StyleRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
-    moment, looks = await hands.read_strokes(model, body)
+    moment, looks = await hands.read_strokes(model, body, within="")
     return JSONResponse({"style": model.codec.encode(moment)} | _facts(looks))
 
 
@@ -124,4 +124,4 @@ def _model_of(models: Models, name: str | None, style: str) -> InkModel:
         return next((model for model in able if model.engine.ready), able[0])
     known = ", ".join(dict.fromkeys(s for model in every for s in model.styles)) or "none"
     whose = "this service" if name is None else f"model {name!r}"
-    raise UnknownStyle(f"style is {style!r}; {whose} has: {known}", "style")
+    raise UnknownStyle(f"style is {shown(style)}; {whose} has: {known}", "style")

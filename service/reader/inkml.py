@@ -1,28 +1,27 @@
 """Strokes out of W3C InkML (https://www.w3.org/TR/InkML/), as handwriting tools write it."""
 
 from itertools import islice
+from math import isfinite
 from xml.etree import ElementTree
 
 from service.errors import InvalidRequest
 from service.reader.schemas import MOST_POINTS
 
 _NAMESPACE = "{http://www.w3.org/2003/InkML}"
+_XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 _MOST_CHANNELS = 64  # of all that a document names, those that its format may be among
 
 
 def from_inkml(document: str) -> list[list[list[float]]]:
-    """The traces of a document, `[x, y]` of every point, in order.
+    """The strokes of a document, `[x, y]` of every point, in order.
 
-    A trace is a list of points, numbers each, X and Y among the channels that its format names.
-    Where the pen is up, or a trace is only defined, there is no ink. Raises `InvalidRequest` for
-    anything else: differences, hexadecimal numbers, entities.
+    A trace is a list of points, numbers each, X and Y among the channels that its format names;
+    what other channels say is passed over. Where the pen is up, or a trace is only defined, there
+    is no ink. Raises `InvalidRequest` for anything else: differences, hexadecimal numbers,
+    entities.
     """
-    if "<!DOCTYPE" in document:
-        raise InvalidRequest("inkml has a document type, which ink needs none of", "inkml")
-    try:
-        root = ElementTree.fromstring(document)
-    except (ElementTree.ParseError, ValueError) as error:
-        raise InvalidRequest(f"inkml is no XML: {error}", "inkml") from error
+    root = _root(document)
+    most_more = _drop_intermittent(root)
     named = (c.get("name", "") for c in root.iter() if _tag(c) == "channel")
     channels = list(islice(named, _MOST_CHANNELS)) or ["X", "Y"]
     # A document may name a format more than once; all its traces have the first.
@@ -30,32 +29,85 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     if not {"X", "Y"}.issubset(channels[:width]):
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
+    widths = range(width, width + most_more + 1)
+    return _joined([(trace, _points(trace.text or "", x, y, widths)) for trace in _traces(root)])
+
+
+def _root(document: str) -> ElementTree.Element:
+    if "<!DOCTYPE" in document:
+        raise InvalidRequest("inkml has a document type, which ink needs none of", "inkml")
+    try:
+        return ElementTree.fromstring(document)
+    except (ElementTree.ParseError, ValueError) as error:
+        raise InvalidRequest(f"inkml is no XML: {error}", "inkml") from error
+
+
+def _drop_intermittent(root: ElementTree.Element) -> int:
+    """How many values a point may have after those of the channels that it always has."""
+    most = 0
+    for element in root.iter():
+        if _tag(element) == "intermittentChannels":
+            most = max(most, len(element))
+            element.clear()
+    return most
+
+
+def _traces(root: ElementTree.Element) -> list[ElementTree.Element]:
+    """Those with ink in them."""
     for element in root.iter():
         if _tag(element) == "definitions":
             element.clear()
-    traces = [t.text or "" for t in root.iter() if _tag(t) == "trace" and t.get("type") != "penUp"]
+    down = (t for t in root.iter() if _tag(t) == "trace" and t.get("type") != "penUp")
+    traces = [trace for trace in down if (trace.text or "").strip()]
+    if not traces:
+        raise InvalidRequest("inkml has no trace of a pen that is down", "inkml")
     # Before any of them is read: a document has room for many more than are taken.
-    if (points := sum(t.count(",") + 1 for t in traces)) > MOST_POINTS:
+    if (points := sum((t.text or "").count(",") + 1 for t in traces)) > MOST_POINTS:
         raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")
-    return [_points(trace, x, y, width) for trace in traces if trace.strip()]
+    return traces
+
+
+def _joined(
+    traces: list[tuple[ElementTree.Element, list[list[float]]]],
+) -> list[list[list[float]]]:
+    """The points of each stroke, whether it is one trace or several that continue each other."""
+    strokes: list[list[list[float]]] = []
+    by_id: dict[str, list[list[float]]] = {}
+    for trace, points in traces:
+        stroke = None
+        if trace.get("continuation") in ("middle", "end"):
+            stroke = by_id.get(trace.get("priorRef", "").removeprefix("#"))
+        if stroke is None:
+            stroke = []
+            strokes.append(stroke)
+        stroke += points
+        if name := trace.get(_XML_ID) or trace.get("id"):
+            by_id[name] = stroke
+    return strokes
 
 
 def _tag(element: ElementTree.Element) -> str:
     return element.tag.removeprefix(_NAMESPACE)
 
 
-def _points(trace: str, x: int, y: int, width: int) -> list[list[float]]:
+def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
     points = []
     for written in trace.strip().strip(",").split(","):
-        try:
-            if "_" in written or not written.isascii():  # Python's own ways to write a number
-                raise ValueError(written)
-            numbers = [float(number) for number in written.split()]
-        except ValueError as error:
-            raise InvalidRequest(f"inkml has a point {written[:20]!r}", "inkml") from error
-        if len(numbers) != width:
+        values = written.split()
+        if len(values) not in widths:
             raise InvalidRequest(
-                f"inkml has a point of {len(numbers)} numbers in a format of {width}", "inkml"
+                f"inkml has a point of {len(values)} numbers in a format of {widths[0]}", "inkml"
             )
-        points.append([numbers[x], numbers[y]])
+        try:
+            points.append([_number(values[x]), _number(values[y])])
+        except ValueError as error:
+            raise InvalidRequest(f"inkml has a point {written.strip()[:20]!r}", "inkml") from error
     return points
+
+
+def _number(written: str) -> float:
+    """Raises `ValueError` for what is none, and for Python's own ways to write one."""
+    number = float(written)
+    if "_" in written or not (written.isascii() and isfinite(number)):
+        raise ValueError(written)
+    return number

@@ -16,7 +16,7 @@ from service.errors import InvalidRequest
 from service.online import Online
 from service.reader.model import ReaderEdge, ServedReader
 from service.reader.schemas import ReaderOpening, ReaderSaid
-from service.reader.tracer import Point, Tracer, require_few
+from service.reader.tracer import Point, Tracer, come_by, require_few
 from service.state import Edge, Moment
 
 # How high over the baseline most people begin a line, in units: for a line whose place is unknown.
@@ -50,14 +50,15 @@ class OnlineReader(Online):
     async def answer(self, message: Any) -> dict[str, Any]:
         match ReaderSaid.model_validate(message):
             case ReaderSaid(point=list(one), points=None):
-                points = [one]
+                field, points = "point", [one]
             case ReaderSaid(point=None, points=list(points)):
-                pass
+                field = "points"
             case _:
                 raise InvalidRequest("a message to this model has either point or points")
         # Cutting long ink takes a while, and others are being served meanwhile.
         long = len(points) > _SHORT
-        pieces = await asyncio.to_thread(self.trace, points) if long else self.trace(points)
+        with come_by(field):
+            pieces = await asyncio.to_thread(self.trace, points) if long else self.trace(points)
         settled = await self.read(pieces)
         ahead = await self.ahead()
         self._text = (self._text + text_of(settled))[-_KEPT:]

@@ -20,7 +20,7 @@ from service.reader.inkml import from_inkml
 from service.reader.model import ReaderEdge, ServedReader
 from service.reader.online import OnlineReader, described, text_of
 from service.reader.schemas import STROKES, ReadRequest
-from service.reader.tracer import require_short
+from service.reader.tracer import come_by, require_short
 from service.state import Moment
 
 router = APIRouter(tags=["reading"])
@@ -46,12 +46,13 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
     record.current().model = model.name
     line = OnlineReader(model, _begin(model, body))
     # Cutting long ink takes a while, and others are being served meanwhile.
-    strokes = body.strokes
+    field, strokes = "strokes", body.strokes
     if body.inkml is not None:
-        strokes = await asyncio.to_thread(_of_inkml, body.inkml)
+        field, strokes = "inkml", await asyncio.to_thread(_of_inkml, body.inkml)
     assert strokes is not None, "one of the two is there"
     on_a_line = body.line_height is not None or body.state is not None
-    pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
+    with come_by(field):
+        pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
     try:
         settled = await line.read(pieces)
         ahead = await line.ahead()
@@ -83,7 +84,11 @@ def _of_inkml(document: str) -> _Strokes:
     try:
         return STROKES.validate_python(from_inkml(document), strict=True)
     except ValidationError as error:
-        raise InvalidRequest(f"inkml: {error.errors()[0]['msg']}", "inkml") from error
+        first = error.errors()[0]
+        about = f"a coordinate {first['input']}: {first['msg']}"
+        if isinstance(first["input"], list):  # all of it
+            about = str(first["ctx"]["error"])
+        raise InvalidRequest(f"inkml has {about}", "inkml") from error
 
 
 def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
@@ -99,6 +104,6 @@ def _alone(line: OnlineReader, strokes: _Strokes) -> Pieces:
     if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
         level = line_of(paths)
     if level is None:
-        raise InvalidRequest("strokes have no line in them", "strokes")
+        raise InvalidRequest("the ink has no line in it")
     require_short(level)
     return cut(level)

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field, TypeAdapter, model_validator
 
-from service.http.fields import RequestBody, Text
+from service.http.fields import UNICODE, RequestBody
 from service.ink.schemas import LineHeight, PenPoint, Place, Stroke, no_more_than
 from service.state import StatePolicy
 
@@ -24,7 +24,7 @@ class ReadRequest(RequestBody):
 
     model: str | None = None
     strokes: Strokes | None = None
-    inkml: Annotated[Text, Field(max_length=1_000_000)] | None = None
+    inkml: Annotated[str, Field(max_length=1_000_000), UNICODE] | None = None
     line_height: LineHeight | None = None
     origin: Place | None = None
     state: str | None = None

@@ -3,7 +3,8 @@
 Shapes: n points, N pieces; units are those of ink, y points up.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -50,6 +51,15 @@ class Tracer:
         self.path = [self.at, *(self.path[i] for i in np.flatnonzero(run > length))]
 
 
+@contextmanager
+def come_by(field: str) -> Iterator[None]:
+    """Refusals of ink name the field that it came by."""
+    try:
+        yield
+    except InvalidRequest as error:
+        raise InvalidRequest(error.message, field) from error
+
+
 def require_short(strokes: Sequence[NDArray[np.float64]]) -> None:
     """Raise `InvalidRequest` for strokes `(n, 2)` of more pieces than a message may have."""
     lengths = [np.hypot(*np.diff(stroke, axis=0).T).sum() for stroke in strokes]
@@ -60,5 +70,5 @@ def require_few(pieces: float) -> None:
     """Raise `InvalidRequest` for more pieces than a message may have."""
     if not pieces <= MOST_STEPS:
         raise InvalidRequest(
-            f"the ink is {pieces:.0f} pieces long, for its size; at most {MOST_STEPS}", "strokes"
+            f"the ink is {pieces:.0f} pieces long, for its size; at most {MOST_STEPS}"
         )

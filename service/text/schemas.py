@@ -5,8 +5,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator, field_validator, model_validator
 
 from contract.alphabets import VOCABULARY
+from service.errors import shown
 from service.http.fields import (
     FLOAT32,
+    UNICODE,
     WHOLE,
     RequestBody,
     Text,
@@ -20,7 +22,7 @@ Token = Annotated[int, Field(ge=0, lt=VOCABULARY)]
 _MAX_TOKENS = 16  # where a request does not say
 _MOST_STOPS = 16
 # Characters: while a stop string may have begun, the states since then are kept.
-_Stop = Annotated[Text, Field(max_length=256)]
+_Stop = Annotated[str, Field(max_length=256), UNICODE]
 _MOST_METADATA = 16
 MOST_CHOICES = 128
 # Positions times the bytes listed at each: some 20 MB of numbers and their names.
@@ -111,7 +113,7 @@ class CompletionRequest(WorkRequest):
     def _byte_keys(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         for key in value or {}:
             if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
-                raise ValueError(f"{key!r} is not a token; tokens are the bytes 0 to 255")
+                raise ValueError(f"{shown(key)} is not a token; tokens are the bytes 0 to 255")
         return value
 
     @model_validator(mode="after")

@@ -127,6 +127,22 @@ def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
     assert texts[0] == text_of(seeds[0])
 
 
+@pytest.mark.parametrize("key", ["ek-\u00e9", "ek-1\nek-2", "ek-\x00"], ids=ascii)
+def test_a_key_that_no_header_can_have_is_refused_at_once_and_not_told(key: str) -> None:
+    with pytest.raises(ValueError, match="printable ASCII") as refused:
+        Client(["http://nowhere"], key)
+    assert "ek-" not in str(refused.value)
+
+
+def test_what_is_around_a_key_is_no_part_of_it(service: Scripted) -> None:
+    _texts(Client([service.url], " ek-1\r\n").complete(seed=7))
+    assert "Bearer ek-1\r\n" in service.headers[0]
+
+
+def test_what_no_request_can_be_made_of_is_not_tried_again() -> None:
+    assert not is_temporary(httpx.LocalProtocolError("illegal header"))
+
+
 def test_an_error_event_with_a_token_is_gone_on_from(
     service: Scripted, client_of_many: Client
 ) -> None:

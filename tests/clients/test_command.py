@@ -273,7 +273,8 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
         (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),
         (("models", "--url", "http://localhost:80x"), 2, "evenkeel: Invalid port"),
-        (("models", "--api-key", "\u00e9"), 2, "evenkeel: .*ascii"),
+        (("models", "--api-key", "ek-\u00e9"), 2, "evenkeel: the API key has other .*ASCII"),
+        (("models", "--api-key", "ek-1\nek-2"), 2, "evenkeel: the API key has other .*ASCII"),
         (("copmlete",), 2, "copmlete"),
     ],
 )
@@ -284,6 +285,7 @@ def test_what_went_wrong_is_told_in_a_line(
     assert result.exit_code == status
     assert re.search(message, result.stderr)
     assert "Traceback" not in result.output
+    assert "ek-" not in result.stderr
     assert not result.stdout
 
 

@@ -138,13 +138,42 @@ def test_keys_that_cannot_be_read_are_an_error(artifacts: Path) -> None:
     assert "error: /nowhere/keys.toml" in done.stderr
 
 
-@pytest.mark.parametrize("key", ["x" * 16, "abababababababab"])
-def test_a_state_key_without_variety_is_refused(run: _Run, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "why"),
+    [
+        ("x" * 16, "fewer than 8 different characters"),
+        ("abababababababab", "fewer than 8 different characters"),
+        ("too short a key", "fewer than 16 characters"),
+    ],
+)
+def test_a_state_key_that_might_be_guessed_is_refused(run: _Run, key: str, why: str) -> None:
     status, _, told = run(EVENKEEL_STATE_KEY=key)
     assert status == 2
     assert "EVENKEEL_STATE_KEY: " in told
-    assert "fewer than 8 different characters" in told
+    assert why in told
     assert key not in told
+
+
+@pytest.mark.parametrize("place", [".", "missing/keys.toml", "file/keys.toml"])
+def test_a_place_where_no_key_can_be_kept_is_told_in_a_line(
+    run: _Run, tmp_path: Path, place: str
+) -> None:
+    (tmp_path / "file").touch()
+    status, out, told = run("keys", "new", "me", "--file", str(tmp_path / place))
+    assert (status, out) == (2, "")
+    assert told.startswith(f"error: {tmp_path / place}: ")
+    assert told.count("\n") == 1
+
+
+@pytest.mark.parametrize("limit", ["concurrency", "bytes-per-minute"])
+def test_a_limit_that_is_none_is_told_of_the_file_that_was_meant(
+    run: _Run, tmp_path: Path, limit: str
+) -> None:
+    file = tmp_path / "keys.toml"
+    status, out, told = run("keys", "new", "me", "--file", str(file), f"--{limit}", "0")
+    assert (status, out, file.exists()) == (2, "", False)
+    rule = "Input should be greater than or equal to 1"
+    assert told == f"error: {file}: me.{limit.replace('-', '_')}: {rule}\n"
 
 
 def test_a_key_is_made_and_told_once(run: _Run, tmp_path: Path) -> None:

@@ -1,12 +1,15 @@
 """Whatever cannot be answered gets a 4xx with OpenAI's error body and a clear reason."""
 
+import gzip
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.service.serving import Service
+from tests.service.writing import InkService, online
 
 _URL = "/v1/completions"
 _JSON = {"content-type": "application/json"}
@@ -119,12 +122,16 @@ def test_a_wrong_value_is_named(scan: Service, change: dict[str, Any], field: st
         ({"stream_options": {"chunky": True}}, ["chunky"]),
         ({"prompt": [65, 300]}, ["300", "256"]),
         ({"logit_bias": {"256": 1}}, ["256", "255"]),
+        ({"stop": "x" * 257}, ["at most 256 characters"]),
+        ({"stop": ["a", "x" * 257]}, ["at most 256 characters"]),
+        ({"stop": ["a", "b\ud800"]}, ["character 1 is half of a surrogate pair"]),
     ],
 )
 def test_a_message_holds_the_value_and_the_rule(
     scan: Service, change: dict[str, Any], parts: list[str]
 ) -> None:
-    message = _error(scan.post(**change), 400)["message"]
+    content = json.dumps({"model": "letters"} | change).encode()
+    message = _error(_raw(scan, content), 400)["message"]
     for part in parts:
         assert part in message
 
@@ -138,6 +145,20 @@ def test_where_several_models_can_a_missing_one_is_named(scan: Service) -> None:
 def test_a_long_wrong_value_is_not_sent_back_whole(scan: Service) -> None:
     for change in ({"suffix": "x" * 10_000}, {"temperature": "x" * 10_000}, {"y" * 10_000: 1}):
         assert len(_error(scan.post(**change), 400)["message"]) < 500
+    assert len(_error(scan.post(logit_bias={"a" * 10_000: 1}), 400)["message"]) < 500
+
+
+def test_a_long_name_that_nothing_has_is_not_sent_back_whole(ink: InkService) -> None:
+    name = "x" * 5000
+    asked = [
+        ink.client.get(f"/v1/{path}") for path in (f"models/{name}", f"styles/{name}/preview.svg")
+    ]
+    for answer in (ink.post(text="a", model=name), *asked):
+        told = _error(answer, 404)["message"]
+        assert f"'{'x' * 37}...'" in told
+        assert len(told) < 500
+    with online(ink) as session:
+        assert len(session.ask(model=name)["error"]["message"]) < 500
 
 
 def test_an_unknown_field_that_is_not_unicode_is_refused(scan: Service) -> None:
@@ -169,18 +190,32 @@ def test_a_body_that_is_not_json_says_so(scan: Service, content: bytes) -> None:
 
 
 @pytest.mark.parametrize(
-    "content",
+    ("content", "why"),
     [
-        b'{"model": "letters", "prompt": "\xff"}',
-        '{"model": "letters", "prompt": "é"}'.encode("latin-1"),
-        b"\xfe\xff\x00{",
-        b"[" * 100_000,
-        b'{"model": "letters", "seed": ' + b"9" * 5000 + b"}",
+        (b'{"prompt": "\xff"}', "is not JSON in UTF-8: invalid start byte at byte 12"),
+        ('{"prompt": "é"}'.encode("latin-1"), "is not JSON in UTF-8: .* at byte 12"),
+        (b"\xfe\xff\x00{", "is not JSON: .* at character 1"),
+        (b"{} trailing", "is not JSON: Extra data at character 3"),
+        (b"[" * 100_000, "is nested too deeply"),
+        (b'{"seed": ' + b"9" * 5000 + b"}", "has a whole number of over 4300 digits"),
     ],
-    ids=["invalid", "latin-1", "half utf-16", "too deep", "too long a number"],
+    ids=["invalid", "latin-1", "half utf-16", "trailing", "too deep", "too long a number"],
 )
-def test_a_body_that_cannot_be_parsed_is_refused(scan: Service, content: bytes) -> None:
-    _error(_raw(scan, content), 400)
+def test_a_body_that_cannot_be_parsed_is_told_why(scan: Service, content: bytes, why: str) -> None:
+    assert re.fullmatch(f"the request body {why}", _error(_raw(scan, content), 400)["message"])
+
+
+@pytest.mark.parametrize(
+    "content", [gzip.compress(b'{"model": "letters"}'), b"like this"], ids=["is so", "is not"]
+)
+def test_a_compressed_body_is_told_that_none_is_read(scan: Service, content: bytes) -> None:
+    message = _error(_raw(scan, content, **{"content-encoding": "gzip"}), 400)["message"]
+    assert message == "the request body is in content-encoding gzip; this service reads none"
+
+
+def test_a_body_that_is_said_to_be_as_it_is_is_read(scan: Service) -> None:
+    content = b'{"model": "letters", "max_tokens": 1}'
+    assert _raw(scan, content, **{"content-encoding": "identity"}).status_code == 200
 
 
 def test_a_body_of_another_type_is_refused(scan: Service) -> None:

@@ -2,6 +2,7 @@
 to be read, and the probes are reachable when every place is taken."""
 
 import json
+import logging
 import socket
 import time
 from collections.abc import Iterator
@@ -14,6 +15,7 @@ import pytest
 from fastapi import FastAPI
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from tests.service.serving import eventually, listening, settings
 
@@ -253,6 +255,15 @@ def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str
 def test_a_full_service_opens_no_socket(crowded: str) -> None:
     with _wires(crowded, 24), pytest.raises(InvalidStatus, match="503"):
         connect(crowded.replace("http", "ws") + "/v1/online")
+
+
+def test_a_refused_socket_is_no_error_of_the_service(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(InvalidStatus, match="403"):
+        connect(url.replace("http", "ws") + "/v1/online", origin=Origin("https://evil.example"))
+    assert httpx.get(f"{url}/livez").status_code == 200  # what it logs of the refusal is there
+    assert [line for line in caplog.records if line.levelno >= logging.ERROR] == []
 
 
 def test_one_address_has_half_of_the_places(crowded: str) -> None:

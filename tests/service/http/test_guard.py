@@ -95,6 +95,16 @@ def test_a_friend_may_and_is_told_so(friendly: Service) -> None:
     assert "access-control-allow-origin" not in foreign.headers
 
 
+def test_a_preflight_that_is_refused_has_the_error_body(friendly: Service) -> None:
+    asked = {"origin": _FOREIGN, "access-control-request-method": "POST"}
+    answer = friendly.client.options("/v1/completions", headers=asked)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert "origin" in answer.json()["error"]["message"]
+    assert "access-control-allow-origin" not in answer.headers
+    assert "Origin" in answer.headers["vary"]
+
+
 def test_without_friends_nobody_is_told_that_they_may(scan: Service) -> None:
     answer = scan.client.get("/v1/models", headers={"origin": _FOREIGN})
     assert "access-control-allow-origin" not in answer.headers

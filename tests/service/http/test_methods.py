@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
+from starlette.testclient import TestClient, WebSocketDenialResponse
 
 from service.app import create_app
 from tests.service.serving import Service, settings
@@ -61,6 +61,20 @@ def test_chat_says_where_to_go(scan: Service, body: dict[str, Any]) -> None:
     error = answer.json()["error"]
     assert error["code"] == "unknown_url"
     assert "/v1/completions" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/v1/models", "/", "/docs", "/docs/x.js", "/static/page.js"]
+)
+def test_where_there_is_no_socket_one_is_told_where_there_is(scan: Service, path: str) -> None:
+    with (
+        pytest.raises(WebSocketDenialResponse) as refused,
+        scan.client.websocket_connect(path),
+    ):
+        pass
+    error = refused.value.json()["error"]
+    assert (refused.value.status_code, error["code"]) == (404, "unknown_url")
+    assert "/v1/online" in error["message"]
 
 
 @pytest.mark.parametrize("path", ["/v1/completions", "/v1/handwriting", "/v1/styles", "/tokenize"])

@@ -7,6 +7,7 @@ import pytest
 from tests.service.writing import InkService, Session, online
 
 _LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
+_LINE = [[[x, x % 7] for x in range(200)]]
 
 
 @pytest.mark.parametrize(
@@ -17,7 +18,10 @@ _LANGUAGE, _INK = {"model": "letters"}, {"model": "scrawl"}
         ({"model": 5}, None, "model"),
         (_INK | {"surprise": 1}, None, "surprise"),
         (_INK | {"text": "n漢"}, None, "'漢'"),
-        (_INK | {"text": "x" * 61}, None, "text"),
+        (_INK | {"text": "x" * 61}, None, "at most 60 characters"),
+        (_INK | {"text": "a\ud800"}, None, "character 1 is half of a surrogate pair"),
+        (_INK | {"text": "…" * 60}, None, "text has 180 characters"),
+        (_INK | {"style": {"text": "…" * 60, "strokes": _LINE}}, None, "style.text has 180"),
         (_INK | {"bias": 6}, None, "bias"),
         (_INK | {"bias": float("nan")}, None, "bias"),
         (_INK | {"line_height": 3}, None, "line_height"),

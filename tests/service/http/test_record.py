@@ -18,6 +18,7 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 from starlette.types import Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 from websockets.sync.client import connect
 
 from service.app import create_app
@@ -129,6 +130,8 @@ def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path)
         ask.delete(_TEXT)
         ask.get("/v1/models/nobody")
         ask.get("/nowhere/at/all")
+        with pytest.raises(WebSocketDisconnect), ask.websocket_connect("/nowhere/at/all"):
+            pass
         assert counted() == {
             (_TEXT, "400", "invalid_request_error"): 1,
             (_TEXT, "404", "model_not_found"): 1,
@@ -138,6 +141,7 @@ def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path)
             (_TEXT, "405", "invalid_request_error"): 1,
             ("/v1/models/{name}", "404", "model_not_found"): 1,
             ("other", "404", "invalid_request_error"): 1,
+            ("other", "404", "unknown_url"): 1,
         }
 
 

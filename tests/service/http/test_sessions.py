@@ -77,7 +77,13 @@ def test_the_middle_of_a_line_is_no_hand(ink: InkService) -> None:
     refused = ink.post(text="a", state=token)
     assert refused.status_code == 400
     assert "within a line" in refused.json()["error"]["message"]
-    assert ink.post(text="a", style=token).status_code == 400
+    refused = ink.post(text="a", style=token)
+    assert refused.status_code == 400
+    error = refused.json()["error"]
+    assert (error["param"], error["message"].split(" of ")[0]) == (
+        "style",
+        "style stands within a line",
+    )
 
 
 def test_a_session_has_one_hand(ink: InkService) -> None:

@@ -254,3 +254,27 @@ def test_a_reader_that_is_not_ready_is_not_waited_for(inks: Path) -> None:
         refused = InkService(started.app, started.client).post(text="a", best_of=2)
         assert refused.status_code == 503
         assert "squint" in refused.json()["error"]["message"]
+
+
+def test_a_reader_that_goes_while_it_judges_is_named(inks: Path) -> None:
+    body = {"text": f"{_TEXT}\n" * 100, "best_of": 2, "stream": True}
+    with (
+        listening(settings(inks)) as (url, app),
+        httpx.stream("POST", f"{url}/v1/handwriting", json=body, timeout=60) as answer,
+    ):
+        events = (line[6:] for line in answer.iter_lines() if line.startswith("data: {"))
+        next(events)
+        app.state.models["squint"].engine.stop()
+        error = json.loads([*events][-1])["error"]
+    assert error["code"] == "not_ready"
+    # By where it is caught: at work, or between two lines.
+    assert error["message"].startswith("squint, which judges the lines: the model has ")
+
+
+def test_a_reader_that_fails_is_named(inks: Path) -> None:
+    with running(settings(inks)) as started:
+        started.app.state.models["squint"].engine._slots.runner.run = None  # a run raises
+        failed = InkService(started.app, started.client).post(text="a", best_of=2)
+        assert failed.status_code == 500
+        told = failed.json()["error"]["message"]
+        assert told.startswith("squint, which judges the lines: the run")

@@ -139,12 +139,16 @@ def test_a_wrong_value_is_named(ink: InkService, change: dict[str, Any], field: 
         ({"bias": 9.0}, ["9.0", "5"]),
         ({"width": 100}, ["100", "160"]),
         ({"text": "5 \u20ac caf\u0436"}, ["'\u20ac', '\u0436'", "accents"]),
-        ({"text": "x" * 2001}, ["2000"]),
+        ({"text": "x" * 2001}, ["at most 2000 characters"]),
+        ({"text": ""}, ["at least 1 character"]),
+        ({"text": "a\ud800"}, ["character 1 is half of a surrogate pair"]),
+        (_style(text="x" * 61), ["style.text", "at most 60 characters"]),
         ({"text": " \n "}, ["nothing but spaces"]),
         ({"format": "docx"}, ["'docx'", "svg", "png"]),
         ({"stream": True, "resume": True, "format": "svg"}, ["resume", "json", "svg"]),
         ({"return_state": True}, ["return_state", "json"]),
         ({"return_state": True, "format": "png"}, ["return_state", "json"]),
+        (_style(text="a…" * 30), ["style.text has 120 characters", "60"]),
         (_style(strokes=[_LINE] * 201), ["201", "200"]),
         (_style(strokes=[_LINE * 201]), ["8040", "8000"]),
     ],
@@ -207,6 +211,10 @@ def test_a_body_over_the_limit_is_refused(ink: InkService) -> None:
         ({"text": "x" * 61}, "text"),
         ({"text": "\ud800"}, "text"),
         ({"text": "\u0436"}, "text"),
+        ({"text": " "}, "text"),
+        ({"text": "…" * 60}, "text"),
+        ({"strokes": [[[1, 1]]]}, "strokes"),
+        ({"text": "x" * 60}, "strokes"),
         ({"surprise": 1}, "surprise"),
         ({"model": "letters"}, "model"),
     ],
@@ -215,8 +223,9 @@ def test_a_body_over_the_limit_is_refused(ink: InkService) -> None:
 def test_strokes_to_be_kept_have_the_same_limits(
     ink: InkService, change: dict[str, Any], field: str
 ) -> None:
-    message = _error(_raw(ink, {"strokes": [_LINE], "text": "ab"} | change, "/v1/styles"))
-    assert field in message["message"]
+    error = _error(_raw(ink, {"strokes": [_LINE], "text": "ab"} | change, "/v1/styles"))
+    assert field in error["message"]
+    assert error["param"] == field
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,7 @@ def test_the_service_reads_ink_into_the_state_that_export_stored(
     assert ink.client.portal is not None
     for i, hand in enumerate(HANDS):
         read = invented_ink(hand, i)
-        monkeypatch.setattr(hands, "offsets_of", lambda strokes, text, ink=read: ink.offsets)
+        monkeypatch.setattr(hands, "offsets_of", lambda *_, ink=read: ink.offsets)
         body = StrokesWithText(strokes=[[[0.0, 0.0]]], text=read.text)
         found, _ = ink.client.portal.call(hands.read_strokes, ink.model, body)
         stored = ink.model.styles[hand]

@@ -42,6 +42,35 @@ def test_where_the_pen_is_up_and_in_definitions_there_is_no_ink() -> None:
     assert from_inkml(f"<ink>{defined}{hover}</ink>") == [[[1, 2]]]
 
 
+def test_what_a_pen_tells_now_and_then_and_switches_of_it_are_passed_over() -> None:
+    channels = "<channel name='S' type='boolean'/><channel name='X'/><channel name='Y'/>"
+    rare = "<intermittentChannels><channel name='F'/><channel name='B'/></intermittentChannels>"
+    traces = "<trace>T 1 2, F 3 4 0.5, ? 5 6 0.5 T</trace>"
+    document = f"<ink><traceFormat>{channels}{rare}</traceFormat>{traces}</ink>"
+    assert from_inkml(document) == [[[1, 2], [3, 4], [5, 6]]]
+
+
+def test_a_trace_that_goes_on_is_one_stroke() -> None:
+    first = '<trace xml:id="a" continuation="begin">1 2</trace><trace>9 9</trace>'
+    rest = '<trace id="b" continuation="middle" priorRef="#a">3 4</trace>'
+    rest += '<trace continuation="end" priorRef="#b">5 6</trace>'
+    assert from_inkml(f"<ink>{first}{rest}</ink>") == [[[1, 2], [3, 4], [5, 6]], [[9, 9]]]
+
+
+@pytest.mark.parametrize(
+    "traces", ["", '<trace type="penUp">1 2</trace>', "<trace/>" * 100_000], ids=len
+)
+def test_a_document_without_ink_is_told_to_have_none(traces: str) -> None:
+    with pytest.raises(InvalidRequest, match="inkml has no trace of a pen that is down"):
+        from_inkml(f"<ink>{traces}</ink>")
+
+
+@pytest.mark.parametrize("number", ["nan", "-inf", "1e999"])
+def test_a_coordinate_that_is_no_finite_number_is_told_with_its_point(number: str) -> None:
+    with pytest.raises(InvalidRequest, match=f"inkml has a point '{number} 2'"):
+        from_inkml(f"<ink><trace>{number} 2</trace></ink>")
+
+
 def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
     channels = "".join(f"<channel name='{i:x}'/>" for i in range(47_000))
     began_s = time.perf_counter()

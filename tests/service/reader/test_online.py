@@ -83,6 +83,18 @@ def test_without_an_origin_the_line_begins_where_the_pen_does(reader: ReaderServ
     assert texts[0] == texts[1] != ""
 
 
+@pytest.mark.parametrize("many", [2, 200])
+def test_ink_far_too_large_is_told_of_the_points_it_came_by(
+    reader: ReaderService, many: int
+) -> None:
+    with online(reader, model=MODEL) as session:
+        error = session.ask(points=[[1e6 * (i % 2), 0, 0] for i in range(many)])["error"]
+    assert (error["param"], error["message"][:11]) == ("points", "the ink is ")
+    with online(reader, model=MODEL) as session:
+        session.ask(point=[0, 0, 0])
+        assert session.ask(point=[1e6, 0, 0])["error"]["param"] == "point"
+
+
 @pytest.mark.parametrize(
     "message",
     [

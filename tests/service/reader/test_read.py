@@ -82,6 +82,7 @@ def test_a_dot_is_read(reader: ReaderService) -> None:
 
 
 _FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
+_WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
 
 
 @pytest.mark.parametrize(
@@ -97,6 +98,9 @@ _FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
         ({"strokes": [[[5, 5]]]}, "no line"),
         ({"strokes": [[[1, 1]]] * 501}, "at most 500"),
         ({"strokes": [[[1, 1]] * 20_001]}, "at most"),
+        ({"inkml": "<ink><trace>1 1</trace></ink>"}, "inkml the ink has no line in it"),
+        ({"inkml": _WIDE, "line_height": 16}, "inkml the ink is "),
+        ({"strokes": _FLAT * 100}, "strokes the ink is "),
         ({"strokes": _FLAT * 100}, "at most 4096"),
         ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
@@ -107,7 +111,9 @@ _FLAT = [[[0, 0], [1e6, 20], [0, 40], [1e6, 0]]]
         ({"strokes": _INK, "text": "an even keel"}, "text"),
         ({"inkml": "<ink>"}, "no XML"),
         ({"inkml": "<!DOCTYPE ink []><ink/>"}, "document type"),
-        ({"inkml": "<ink/>"}, "inkml"),
+        ({"inkml": "<ink/>"}, "inkml has no trace"),
+        ({"inkml": "<ink><trace>1 2, 1e7 4</trace></ink>"}, "inkml has a coordinate 10000000.0: "),
+        ({"inkml": f"<ink>{'<trace>1 2</trace>' * 501}</ink>"}, "inkml has 501 strokes of 501"),
         ({"inkml": "<ink><trace>1 2, 3</trace></ink>"}, "a point of 1 numbers"),
         ({"inkml": "<ink><trace>1 2, '3 4</trace></ink>"}, "a point"),
         ({"inkml": "<ink><trace>1 2, nan 4</trace></ink>"}, "inkml"),
