@@ -110,7 +110,7 @@ export function offsetsOf(strokes, text) {
   const line = measure(paths, text);
   if (line.points < LEAST_POINTS_PER_CHARACTER) {
     throw new Refusal(
-      `style.strokes has ${line.points.toFixed(1)} points a character that move; ` +
+      `style.strokes has ${(Math.floor(10 * line.points) / 10).toFixed(1)} points a character that move; ` +
         `a pen makes ${LEAST_POINTS_PER_CHARACTER} or more`,
       "style",
     );

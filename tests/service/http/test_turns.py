@@ -23,6 +23,7 @@ from service.http.limits import Bodies, BodyLimit
 from service.http.waits import Turns
 from tests.service.serving import Service, eventually, listening, running, settings
 
+_HELD_S = 90.0  # longer than any test is patient
 _SCOPE = {"asgi": {"version": "3.0"}, "query_string": b"", "headers": []}
 _BLANK = {"text": "\n" * 1500 + "a", "stream": True, "resume": True}
 _LOOK = {"width": 160, "line_height": 16, "margin": 0}
@@ -142,7 +143,7 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
     def held(*_: object) -> tuple[str, str]:
         drawing.release()
-        assert hold.wait(30)
+        assert hold.wait(_HELD_S)
         return "image/svg+xml", "<svg/>"
 
     monkeypatch.setattr("service.ink.routes.draw", held)
@@ -173,7 +174,7 @@ def test_ink_that_is_not_drawn_waits_for_no_drawing(
 
     def held_up(*_: object) -> tuple[str, str]:
         drawing.release()
-        assert hold.wait(30)
+        assert hold.wait(_HELD_S)
         return "image/svg+xml", "<svg/>"
 
     monkeypatch.setattr("service.ink.routes.draw", held_up)
@@ -196,7 +197,7 @@ def test_drawings_of_one_caller_do_not_hold_up_another_s() -> None:
 
     def work(caller: str) -> None:
         began.append(caller)
-        assert hold.wait(30)
+        assert hold.wait(_HELD_S)
 
     async def ask() -> None:
         aside = Aside()
