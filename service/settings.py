@@ -63,7 +63,7 @@ class Settings(BaseSettings):
         description="threads of a model's session; 0 takes the number that is fastest here; while "
         "other models work too, half of the cores at most",
     )
-    slots: int = Field(16, ge=1, le=1024, description="requests a model works on at once")
+    slots: int = Field(24, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
     max_wait_s: float = Field(
         0.75,
