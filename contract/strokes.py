@@ -26,7 +26,7 @@ UNITS_PER_LINE = 14.0
 LONGEST_OFFSET = 25.0
 
 _ELONGATED = 4.0  # times as wide as high: a shorter word is too short to say how its line climbs
-STEEPEST = 0.25  # a line of a tablet that climbs more is not level writing
+_STEEPEST = 0.25  # a line of a tablet that climbs more is not level writing
 _FLAT = 1e-6  # of its width: a line that is no higher has no size but its width
 _LEAST_INK = 1e-6  # in any unit a tablet or a screen has
 _PAUSE = 0.02  # of the line's size: a pen that moves less stands still
@@ -47,7 +47,7 @@ class Measured:
 
 
 def measure(
-    strokes: Sequence[NDArray[np.floating]], text: str, steepest: float = STEEPEST
+    strokes: Sequence[NDArray[np.floating]], text: str, steepest: float = _STEEPEST
 ) -> Measured | None:
     """Strokes `(n, 2)` that say `text`, levelled and measured; None if there is no ink in them. A
     line that climbs by `steepest` or more is taken as it is."""
@@ -85,7 +85,7 @@ def offsets(line: Measured, points_per_character: float, size: float) -> NDArray
     return result
 
 
-def level(strokes: Sequence[Points], steepest: float = STEEPEST) -> list[Points]:
+def level(strokes: Sequence[Points], steepest: float = _STEEPEST) -> list[Points]:
     """The strokes turned so that their line no longer climbs, if they are long enough to say."""
     every = np.concatenate(strokes)
     width, height = np.ptp(every, axis=0)

@@ -21,16 +21,21 @@ export const widthOf = (character) => WIDTHS.get(character) ?? AVERAGE;
 
 const width = (text) => [...text].reduce((sum, character) => sum + widthOf(character), 0);
 
-const fits = (text, room) =>
-  (text.length <= LONGEST_LINE && width(text) <= room) || text.length === 1;
+const fits = (word, room) =>
+  word.length === 1 || (word.length <= LONGEST_LINE && width(word) <= room);
+
+/** How many characters from the beginning of a word there is room for; one at least. */
+function most(word, room) {
+  let [count, left] = [0, room];
+  while (count < word.length && (left -= widthOf(word[count])) >= 0) count += 1;
+  return Math.max(count, 1);
+}
 
 /** A part of a word that ends a line, and the rest: by its own hyphens if it has any. */
 function divide(word, room) {
-  let longest = word.length - 1;
-  while (longest > 1 && !fits(word.slice(0, longest), room)) longest -= 1;
-  const place = word.slice(0, longest).lastIndexOf("-") + 1;
+  const place = word.slice(0, most(word.slice(0, LONGEST_LINE), room)).lastIndexOf("-") + 1;
   if (place > 1) return [word.slice(0, place), word.slice(place)];
-  while (longest > 1 && !fits(`${word.slice(0, longest)}-`, room)) longest -= 1;
+  const longest = most(word.slice(0, LONGEST_LINE - 1), room - widthOf("-"));
   return [`${word.slice(0, longest)}-`, word.slice(longest)];
 }
 
@@ -40,15 +45,17 @@ const better = (a, b) => a.count - b.count || a.squares - b.squares || a.start -
 /** The fewest lines, and of those the ones whose room left over has the least sum of squares; the
  *  last may be short. */
 function fill(words, room) {
+  const [widths, space] = [words.map(width), widthOf(" ")];
   // For the first n words: how many lines they take, the squares, and where the last one begins.
   const best = [{ count: 0, squares: 0, start: 0 }];
   for (let end = 1; end <= words.length; end += 1) {
     const wanted = end < words.length ? room : Math.floor(room / LAST_LINE);
-    let found = null;
+    let [found, wide, length] = [null, -space, -1];
     for (let start = end - 1; start >= 0; start -= 1) {
-      const line = words.slice(start, end).join(" ");
-      if (found && !fits(line, room)) break;
-      const squares = best[start].squares + Math.max(wanted - width(line), 0) ** 2;
+      wide += space + widths[start];
+      length += 1 + words[start].length;
+      if (found && (wide > room || length > LONGEST_LINE)) break;
+      const squares = best[start].squares + Math.max(wanted - wide, 0) ** 2;
       const way = { count: best[start].count + 1, squares, start };
       if (!found || better(way, found) < 0) found = way;
     }

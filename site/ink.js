@@ -81,7 +81,7 @@ async function laidOut(model, body) {
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
   const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);
-  const lines = breakText(text, layout.lineWidth);
+  const lines = breakText(text, layout.room);
   layout.check(lines.length);
   return { layout, lines, ...begun };
 }

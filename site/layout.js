@@ -20,8 +20,8 @@ export class Layout {
     this.margin = lineHeight * MARGIN;
     this.advance = advance;
     const [between, character] = [width - 2 * this.margin, advance * this.pxPerUnit];
-    this.lineWidth = Math.floor((AVERAGE * (between * ROOM)) / character); // as `widthOf` has it
-    if (this.lineWidth < LEAST_ROOM) {
+    this.room = Math.floor((AVERAGE * (between * ROOM)) / character); // as `widthOf` has it
+    if (this.room < LEAST_ROOM) {
       throw new Refusal(
         `the margins leave ${between.toFixed(0)} px beside each other, too few for two characters ` +
           `of ${character.toFixed(0)} px in this hand`,

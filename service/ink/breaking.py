@@ -1,7 +1,9 @@
 """How a text is broken into lines of handwriting."""
 
+from itertools import accumulate, takewhile
+
 from contract.alphabets import LONGEST_LINE
-from service.ink.letters import bases
+from service.ink.letters import apart
 
 # Widths are in so many parts of the average character of English text, whole numbers.
 AVERAGE = 10
@@ -23,7 +25,7 @@ _LAST_LINE = 3  # a last line shorter than a third of the others looks lost
 
 def width_of(character: str) -> int:
     """How wide a character is written, in `AVERAGE`ths of the average one."""
-    return _WIDTHS.get(bases(character), AVERAGE)
+    return _WIDTHS.get(apart(character)[0], AVERAGE)
 
 
 def break_text(text: str, room: int) -> list[str]:
@@ -52,34 +54,42 @@ def _width(text: str) -> int:
     return sum(map(width_of, text))
 
 
-def _fits(text: str, room: int) -> bool:
-    return len(text) == 1 or (len(text) <= LONGEST_LINE and _width(text) <= room)
+def _fits(word: str, room: int) -> bool:
+    return len(word) == 1 or (len(word) <= LONGEST_LINE and _width(word) <= room)
 
 
 def _divide(word: str, room: int) -> tuple[str, str]:
     """A part of a word that ends a line, and the rest."""
-    longest = next((n for n in range(len(word) - 1, 1, -1) if _fits(word[:n], room)), 1)
-    place = word.rfind("-", 0, longest) + 1
+    place = word.rfind("-", 0, _most(word[:LONGEST_LINE], room)) + 1
     if place > 1:
         return word[:place], word[place:]
-    longest = next((n for n in range(longest, 1, -1) if _fits(f"{word[:n]}-", room)), 1)
+    longest = _most(word[: LONGEST_LINE - 1], room - width_of("-"))
     return f"{word[:longest]}-", word[longest:]
+
+
+def _most(word: str, room: int) -> int:
+    """How many characters from the beginning of a word there is room for; one at least."""
+    reached = accumulate(map(width_of, word))
+    return max(sum(1 for _ in takewhile(lambda width: width <= room, reached)), 1)
 
 
 def _fill(words: list[str], room: int) -> list[str]:
     """The fewest lines, and of those the ones whose room left over has the least sum of squares;
     the last may be short."""
+    widths, space = [_width(word) for word in words], width_of(" ")
     # For the first n words: how many lines they take, the squares, and where the last one begins.
     best = [(0, 0, 0)]
     for end in range(1, len(words) + 1):
         wanted = room if end < len(words) else room // _LAST_LINE
-        ways, line = [], ""
+        ways: list[tuple[int, int, int]] = []
+        width, length = -space, -1
         for start in reversed(range(end)):
-            line = f"{words[start]} {line}".rstrip()
-            if not _fits(line, room) and start < end - 1:
+            width += space + widths[start]
+            length += 1 + len(words[start])
+            if ways and (width > room or length > LONGEST_LINE):
                 break
             count, squares, _ = best[start]
-            ways.append((count + 1, squares + max(wanted - _width(line), 0) ** 2, start))
+            ways.append((count + 1, squares + max(wanted - width, 0) ** 2, start))
         best.append(min(ways))
     lines, end = [], len(words)
     while end:

@@ -107,9 +107,9 @@ def offsets_of(
     if line is None:
         raise InvalidRequest(f"{name} has no line in it", param)
     if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:
-        shown = floor(10 * line.points_per_character) / 10  # rounded up it might be the limit
+        points = floor(10 * line.points_per_character) / 10  # rounded up it might be the limit
         raise InvalidRequest(
-            f"{name} has {shown:.1f} points a character that move; "
+            f"{name} has {points:.1f} points a character that move; "
             f"a pen makes {_LEAST_POINTS_PER_CHARACTER:.0f} or more", param,
         )  # fmt: skip
     known = offsets(line, line.points_per_character, line.size)

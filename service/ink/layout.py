@@ -59,7 +59,7 @@ class Layout:
         return [range(i, min(i + count, lines)) for i in range(0, lines, count)]
 
     @property
-    def line_width(self) -> int:
+    def room(self) -> int:
         """The room of a line, as `width_of` has it; less than a text can be broken into where the
         page has none."""
         room_px = (self.width_px - 2 * self.margin_px) * _ROOM

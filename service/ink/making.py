@@ -30,7 +30,7 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     units = model.manifest.ink
     advance = moment.edge.advance or units.units_per_character
     layout = body.layout(units.units_per_line, advance)
-    room = layout.line_width
+    room = layout.room
     if room < LEAST_ROOM:
         raise InvalidRequest(
             f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px beside each other, "

@@ -6,7 +6,7 @@ import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { judge, readGolden } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
-import { breakText } from "./site/breaking.js";
+import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
@@ -54,6 +54,8 @@ function golden({ folder, name, place, by }) {
 const unknown = ({ text, ...writes }) => unwritable(text, writes);
 
 const lines = ({ text, room }) => breakText(text, room);
+
+const widths = (characters) => Array.from(characters, widthOf);
 
 /** Where a pen's points go, from left to right. */
 const squeezed = ({ layout, text, xs, characters }) => {
@@ -143,7 +145,7 @@ async function requests(cases, folder, web) {
 }
 
 const QUESTIONS = {
-  noise, utf8, golden, lines, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
+  noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from service.ink.breaking import break_text
+from contract.alphabets import ALPHABET
+from service.ink.breaking import break_text, width_of
 from service.ink.squeeze import Squeeze
 from tests.service.ink.sheets import sheet
 from tests.site.conftest import Ask
@@ -45,6 +46,10 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
         text = " ".join("w" * length for length in lengths)
         cases.append({"text": text, "room": int(random.integers(120, 450))})
     assert ask("lines", cases) == [break_text(case["text"], case["room"]) for case in cases]
+
+
+def test_every_character_is_as_wide_as_the_services(ask: Ask) -> None:
+    assert ask("widths", [ALPHABET]) == [[width_of(character) for character in ALPHABET]]
 
 
 def test_a_line_is_squeezed_as_the_services(ask: Ask) -> None:

@@ -6,6 +6,7 @@ from itertools import combinations, pairwise
 import pytest
 
 from contract.alphabets import LONGEST_LINE
+from service.ink import breaking
 from service.ink.breaking import AVERAGE, break_text, width_of
 
 _TEXTS = [
@@ -97,6 +98,17 @@ def test_wide_characters_take_more_room_than_narrow_ones() -> None:
 def test_english_is_written_as_wide_as_the_average_character() -> None:
     text = "It was the best of times, it was the worst of times, it was the age of wisdom"
     assert _width(text) / len(text) == pytest.approx(AVERAGE, rel=0.06)
+
+
+@pytest.mark.parametrize("text", ["a " * 1000, "the quick brown fox " * 100, "M" * 2000])
+def test_a_long_text_is_measured_a_few_times_and_not_for_every_way_to_fill_lines(
+    text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is broken on the event loop."""
+    asked = []
+    monkeypatch.setattr(breaking, "width_of", lambda c: asked.append(c) or width_of(c))
+    break_text(text, 279)
+    assert len(asked) < 6 * len(text)
 
 
 @pytest.mark.parametrize(

@@ -18,4 +18,4 @@ def test_every_baseline_is_on_the_page(lines: int) -> None:
 
 @pytest.mark.parametrize(("width_px", "characters"), [(50, 0.7), (80, 3.1), (400, 27.9)])
 def test_a_line_has_the_room_that_the_page_has(width_px: int, characters: float) -> None:
-    assert sheet(width_px).line_width == pytest.approx(characters * AVERAGE, abs=0.5)
+    assert sheet(width_px).room == pytest.approx(characters * AVERAGE, abs=0.5)
