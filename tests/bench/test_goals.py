@@ -98,6 +98,7 @@ def arrivals(share: float, p50: float = 1.0, p99: float = 1.0) -> Iterator[Goal]
     rows = [under_load(SERVICE, streamed=streamed, **mine) for streamed in (False, True)]
     rows += [under_load(PEERS[n], latency_ms=spread(ms)) for n, ms in ((0, 40.0), (1, 30.0))]
     rows.append(under_load(IN_EIGHT_BITS, latency_ms=spread(1.0)))  # no peer
+    rows.append(under_load(PEERS[0], streamed=True, latency_ms=spread(1.0)))  # at another rate
     easy = [under_load(SERVICE, **mine), under_load(PEERS[0], latency_ms=spread(1000.0))]
     return servers.open_goals({0.5: easy, share: rows, 1.2: rows})
 
