@@ -9,12 +9,14 @@ from typing import Any
 class DataConfig:
     """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
     `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
-    isolated mark, or an isolated figure or letter, is set where a word could stand."""
+    isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
+    pen's rows, how much each is slanted, widened and heightened, as a standard deviation."""
 
     source: str
     validation_fraction: float = 0.1
     marked: float = 0.0
     figured: float = 0.0
+    varied: float = 0.0
 
     def __post_init__(self) -> None:
         if not isinstance(self.source, str):
@@ -24,6 +26,8 @@ class DataConfig:
                 f"marked is {self.marked} and figured {self.figured}; they must be from 0 and, "
                 "together, below 1"
             )
+        if not 0 <= self.varied < 0.5:
+            raise ValueError(f"varied is {self.varied}; it must be from 0 and below 0.5")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"

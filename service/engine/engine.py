@@ -217,21 +217,14 @@ class Engine:
             self._wake.notify()
 
     def _run_chunk(self) -> None:
-        """One chunk of every row. Filtered rows have a run of their own where that is faster."""
+        """One chunk of every row."""
         if self._failed is not None:
             error, self._failed = self._failed, None
             self._recover([], error)
             return
-        tickets = self._slots.schedule.slots
-        slots = sorted(tickets)
-        filtered = [slot for slot in slots if tickets[slot].job.filtered]
-        plain = [slot for slot in slots if slot not in filtered]
-        groups = [(slots, bool(filtered))]
-        divided = plain and filtered and self._slots.runner.divides
-        if divided and self._pace.parts(len(plain), len(filtered)):
-            groups = [(plain, False), (filtered, True)]
+        groups = self._slots.groups(self._pace)
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
-        jobs = [tickets[slot].job for slot in slots]
+        jobs = [ticket.job for ticket in self._slots.schedule.slots.values()]
         steps = self._chunk_length(jobs, step_s)
         began_s, run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
@@ -241,6 +234,7 @@ class Engine:
                 self._recover(some, error)
                 return
         self._failures = 0
+        self._slots.schedule.steps += steps
         if then := next((job.then for job in jobs if job.then is not None), None):
             self._taken = False
             then(self._take)

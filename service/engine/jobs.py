@@ -8,14 +8,11 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from contract.golden import Arrays
 from service.errors import ServiceError
 from service.state import Moment
-
-if TYPE_CHECKING:
-    pass
 
 FinishReason = Literal["stop", "length"]
 

@@ -18,14 +18,16 @@ from service.errors import Overloaded, ServiceError
 class Ticket:
     """A job's place in the order, and the terms it was asked for on.
 
-    `turn` counts up from the first job that came, `ran` is whether it has run since it was placed,
-    `served` whether it ever did.
+    `turn` counts up from the first job that came, `due` is the step at which it would be over, had
+    it had a slot ever since; `ran` is whether it has run since it was placed, `served` whether it
+    ever did.
     """
 
     job: Job
     caller: str
     deadline_s: float
     turn: int
+    due: int
     placed_s: float = 0.0
     ran: bool = False
     served: bool = False
@@ -43,14 +45,19 @@ class Schedule:
     If none is free, a job that has run may be parked, state and all, in favour of
 
     - a caller who has at least two slots fewer,
-    - a job that somebody watches and that has never run; of those that are past their own first
-      output, the one with most steps left gives way,
+    - a job that somebody watches and that has never run,
+    - a job that is due before it, of the same caller or of one who has fewer slots. So who gave way
+      to one that had never run is back once that has shown something, and answers end in the order
+      in which they came, but for long ones,
     - any job, once it has had its slot for `slice_s`. Only then it loses its turn as well.
+
+    Of those that may, the one that is due last gives way, if it is past its own first output.
     """
 
     def __init__(self, width: int, slice_s: float) -> None:
         self.slots: dict[int, Ticket] = {}
         self.waiting: list[Ticket] = []
+        self.steps = 0  # that whoever had a slot all along has done
         self._width = width
         self._slice_s = slice_s
         self._turns = itertools.count()
@@ -58,8 +65,8 @@ class Schedule:
     def add(self, jobs: Iterable[Job], terms: Terms) -> None:
         """Let jobs wait."""
         for job in jobs:
-            turn = next(self._turns)
-            self.waiting.append(Ticket(job, terms.caller, terms.deadline_s, turn))
+            turn, due = next(self._turns), self.steps + job.steps_expected()
+            self.waiting.append(Ticket(job, terms.caller, terms.deadline_s, turn, due))
 
     def next(self, now_s: float) -> tuple[int, Ticket] | None:
         """The next to be placed, and where; somebody in that slot has to be parked first."""
@@ -74,29 +81,34 @@ class Schedule:
         if not ran:
             return None
 
-        def longest(least: int, *, shown: bool) -> int | None:
-            """Of the slots of callers who hold so many, the one whose job has most to do."""
+        def last(least: int, of: str | None = None, *, shown: bool = True) -> int | None:
+            """Of the slots of callers who hold so many, or of one, that of the job due last."""
             some = [
                 slot
                 for slot, ticket in ran.items()
-                if held[ticket.caller] >= least
+                if (held[ticket.caller] >= least or ticket.caller == of)
                 and (ticket.job.started or not (shown and ticket.job.urgent))
             ]
-            return max(some, key=lambda slot: ran[slot].job.steps_expected(), default=None)
+            return max(some, key=lambda slot: ran[slot].due, default=None)
 
-        slot = longest(held[first.caller] + 2, shown=False)
+        slot = last(held[first.caller] + 2, shown=False)
         if slot is not None:
             return slot, first
         new = [ticket for ticket in able if ticket.job.urgent and not ticket.served]
         if new:
             watched = min(new, key=lambda ticket: (held[ticket.caller], ticket.turn))
-            slot = longest(held[watched.caller], shown=True)
+            slot = last(held[watched.caller])
             if slot is not None:
                 return slot, watched
+        for caller, ticket in _due_first(able).items():
+            slot = last(held[caller] + 1, caller)
+            if slot is not None and ticket.due < ran[slot].due:
+                return slot, ticket
         slot = min(ran, key=lambda slot: ran[slot].placed_s)
         if now_s - ran[slot].placed_s < self._slice_s:
             return None
         ran[slot].turn = next(self._turns)
+        ran[slot].due = max(ticket.due for ticket in (ran[slot], *able))
         return slot, first
 
     def place(self, slot: int, ticket: Ticket, now_s: float) -> None:
@@ -145,3 +157,12 @@ class Schedule:
             return True
         waiting = Counter(ticket.caller for ticket in self.waiting)
         return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))
+
+
+def _due_first(tickets: Iterable[Ticket]) -> dict[str, Ticket]:
+    """Of each caller the one that is due first."""
+    found: dict[str, Ticket] = {}
+    for ticket in tickets:
+        if ticket.caller not in found or ticket.due < found[ticket.caller].due:
+            found[ticket.caller] = ticket
+    return found

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from contract.golden import Arrays
 from service.engine import terms
 from service.engine.jobs import Job
+from service.engine.pace import Pace
 from service.engine.runners import Runner, stack_rows
 from service.engine.schedule import Schedule, Ticket
 from service.errors import ServiceError
@@ -29,6 +30,18 @@ class Slots:
         while (following := self.schedule.next(now_s)) is not None:
             self._place(*following, now_s)
         self._count()
+
+    def groups(self, pace: Pace) -> list[tuple[list[int], bool]]:
+        """The slots that run together, and whether filtered: filtered rows have a run of their own
+        where that is faster."""
+        tickets = self.schedule.slots
+        slots = sorted(tickets)
+        filtered = [slot for slot in slots if tickets[slot].job.filtered]
+        plain = [slot for slot in slots if slot not in filtered]
+        divided = plain and filtered and self.runner.divides
+        if divided and pace.parts(len(plain), len(filtered)):
+            return [(plain, False), (filtered, True)]
+        return [(slots, bool(filtered))]
 
     def row(self, slots: Sequence[int]) -> Arrays:
         """The row inputs of jobs in slots, `(B, ...)`."""

@@ -263,6 +263,7 @@ def write_one(model: OneProduct, path: Path, *, signed: bool) -> None:
         ("handwriting-on", "handwriting"),
         ("reader-on", "reader"),
         ("handwriting-figures", "handwriting"),
+        ("handwriting-varied", "handwriting"),
     ],
 )
 def test_a_recipe_that_trains_on_differs_in_precision_marks_and_training(
@@ -273,8 +274,10 @@ def test_a_recipe_that_trains_on_differs_in_precision_marks_and_training(
     assert (replace(model, precision="float32") if "int8" in name else model) == before.model
     assert after.kind == before.kind
     marked = 0.0 if first == "shakespeare" else 0.3
-    figured = 0.25 if "figures" in name else 0.0
-    assert after.data == replace(before.data, marked=marked, figured=figured)
+    figured = 0.25 if "figures" in name or "varied" in name else 0.0
+    varied = 0.08 if "varied" in name else 0.0
+    data = replace(before.data, marked=marked, figured=figured, varied=varied)
+    assert after.data == data
     assert replace(after.batch, growing=True) == before.batch
     assert f"--from artifacts/{first}" in (FOLDER / f"{name}.toml").read_text()
 

@@ -59,6 +59,8 @@ def on_pens(
         recipe.batch.growing,
         shares.get("marked", 0.0),
         shares.get("figured", 0.0),
+        recipe.data.varied,
     )
-    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | shares
+    told = shares | ({"varied": recipe.data.varied} if recipe.data.varied else {})
+    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | told
     return task, facts, kind.amount(corpus.inks)

@@ -3,6 +3,8 @@
 Shapes: T points, B rows.
 """
 
+from dataclasses import replace
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -32,10 +34,22 @@ class PenTask(RowTask[HandwritingModel]):
     def collated(self, inks: list[Ink], generator: np.random.Generator | None) -> PenBatch:
         if generator is None:
             return collate(inks, np.full(len(inks), np.mean(GAP)))
-        return collate(inks, generator.uniform(*GAP, len(inks)))
+        gaps = generator.uniform(*GAP, len(inks))
+        if self.varied:
+            inks = [vary(ink, *generator.normal(0, self.varied, 3)) for ink in inks]
+        return collate(inks, gaps)
 
     def losses(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         return point_losses(self.model, PenBatch(*batch), state)
+
+
+def vary(ink: Ink, slant: float, width: float, height: float) -> Ink:
+    """A row slanted by so much a unit of height, and made wider and higher by these logarithms. The
+    baseline stays where it is."""
+    change = np.array([[np.exp(width), slant], [0, np.exp(height)]])
+    moves = np.column_stack([ink.offsets[:, :2] @ change.T, ink.offsets[:, 2]])
+    advance = float(moves[:, 0].cumsum().max())
+    return replace(ink, offsets=moves.astype(np.float32), advance=advance)
 
 
 def point_losses(model: HandwritingModel, batch: PenBatch, state: State) -> tuple[Tensor, State]:

@@ -20,5 +20,7 @@ class ReaderTraining:
         return make_reader(ReaderConfig(**hyperparameters | {"output_dropout": 0.0}))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
+        if recipe.data.varied:
+            raise ValueError("data.varied is of pens; what a reader learns from varies by itself")
         task, facts, amount = on_pens(ReaderTask, make_reader, recipe, source, place)
         return task, facts | {"characters": amount}

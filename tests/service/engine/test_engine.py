@@ -43,6 +43,16 @@ def test_a_request_joins_between_two_chunks_and_starts_with_a_short_one() -> Non
     assert [run.steps for run in runner.runs] == [3, 8, 8, 3, 7, 1]
 
 
+def test_who_gave_way_to_a_first_byte_goes_on_after_it() -> None:
+    early, late = Call(max_tokens=20), Call(max_tokens=20)
+    runner = ScriptedRunner(_SCRIPT, width=1, during=_at(1, lambda: started.submit([late.job])))
+    with engine(runner, chunk=8, first=3) as started:
+        started.submit([early.job])
+        assert early.result().text == late.result().text == _SCRIPT[:20].decode()
+    first, its_rest, late_rest = [3, 8], [8, 1], [8, 8, 1]
+    assert [run.steps for run in runner.runs] == [*first, 3, *its_rest, *late_rest]
+
+
 @pytest.mark.parametrize("streamed", [True, False])
 def test_an_answer_that_is_not_streamed_is_handed_over_once(streamed: bool) -> None:
     call = Call(max_tokens=30, streamed=streamed, logprobs=0)

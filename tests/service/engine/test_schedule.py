@@ -169,6 +169,89 @@ def test_who_gave_way_to_the_watched_keeps_its_turn() -> None:
     assert line.jobs == [first]
 
 
+def _closed_loop(clients: int, width: int, steps: int, chunk: int = 8) -> list[int]:
+    """How many chunks each answer took of clients who come together and ask again at once."""
+    line = _Line(width)
+    came: dict[Job, int] = {}
+    took = []
+    for now in range(40 * steps // chunk):
+        for _ in range(clients - len(came)):
+            job = _Work(steps, urgent=True)
+            came[job] = now
+            line.add("", job)
+        line.fill()
+        line.run()
+        line.schedule.steps += chunk
+        for job in line.jobs:
+            assert isinstance(job, _Work)
+            job.left -= chunk
+            if not job.left:
+                line.end(job)
+                took.append(now + 1 - came.pop(job))
+    return took
+
+
+def test_twice_as_many_streams_as_slots_take_twice_as_long_each() -> None:
+    took = _closed_loop(clients=8, width=4, steps=64)
+    assert len(took) > 8 * 10
+    assert max(took) <= 2 * 64 // 8 + 1
+
+
+def test_who_gave_way_gets_its_slot_back_once_the_other_has_begun() -> None:
+    line = _Line(width=1)
+    early, late = _Work(urgent=True), _Work(urgent=True)
+    line.add("", early)
+    line.fill()
+    line.run()
+    line.schedule.steps += 8
+    line.add("", late)
+    line.fill()
+    assert line.jobs == [late]
+    line.run()
+    line.fill()
+    assert line.jobs == [early]
+
+
+def test_a_long_answer_does_not_take_its_slot_back_from_a_short_one() -> None:
+    line = _Line(width=1)
+    long, short = _Work(60_000, urgent=True), _Work(urgent=True)
+    line.add("", long)
+    line.fill()
+    line.run()
+    line.schedule.steps += 8
+    line.add("", short)
+    line.fill()
+    line.run()
+    line.fill()
+    assert line.jobs == [short]
+
+
+def test_who_is_due_first_takes_a_slot_of_its_caller_not_of_one_who_has_as_many() -> None:
+    line = _Line(width=2)
+    line.add("a", _Work(1_000), _Work())
+    line.add("b", _Work(2_000))
+    line.fill()
+    line.run()
+    line.fill(now_s=0.5)
+    placed_s = {ticket.job.steps_expected(): ticket.placed_s for ticket in line.tickets}
+    assert placed_s == {2_000: 0.0, 100: 0.5}
+
+
+def test_a_slice_lasts_though_others_came_before() -> None:
+    line = _Line(width=1)
+    first, second = _Work(), _Work()
+    line.add("", first)
+    line.fill()
+    line.run()
+    line.schedule.steps += 8
+    line.add("", second)
+    line.fill(now_s=1.1)
+    assert line.jobs == [second]
+    line.run()
+    line.fill(now_s=1.2)
+    assert line.jobs == [second]
+
+
 def test_a_slot_changes_hands_only_after_a_run() -> None:
     line = _Line(width=1)
     line.add("a", _Work(), _Work())

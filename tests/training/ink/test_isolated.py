@@ -219,8 +219,23 @@ def test_the_facts_tell_of_isolated_characters_where_there_are_some(
     assert (task.marked, task.figured) == (told.get("marked", 0), told.get("figured", 0))
 
 
+def test_the_facts_tell_how_much_rows_are_varied_and_a_reader_takes_no_such_recipe(
+    pens: PenCorpus, tmp_path: Path
+) -> None:
+    path = tmp_path / "few.npz"
+    PenCorpus("few", pens.inks[:60]).save(path)
+    recipe = pen_recipe(path)
+    recipe = replace(recipe, data=replace(recipe.data, varied=0.1))
+    task, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
+    assert facts["varied"] == task.varied == 0.1
+    with pytest.raises(ValueError, match=r"data\.varied is of pens"):
+        KINDS["reader"].task(recipe, str(path), Place())
+
+
 def test_shares_together_leave_room_for_words() -> None:
     with pytest.raises(ValueError, match=r"marked is 0\.6 and figured 0\.4"):
         DataConfig(source="pens", marked=0.6, figured=0.4)
     with pytest.raises(ValueError, match=r"figured -0\.1"):
         DataConfig(source="pens", figured=-0.1)
+    with pytest.raises(ValueError, match=r"varied is 0\.5"):
+        DataConfig(source="pens", varied=0.5)

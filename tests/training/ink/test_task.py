@@ -15,7 +15,7 @@ from training.ink.compose import Rows, join
 from training.ink.corpus import PenBatch, PenCorpus, collate, read_pens, with_end
 from training.ink.line import Tally
 from training.ink.prepare import LONGEST_INK, Ink
-from training.ink.task import point_losses
+from training.ink.task import PenTask, point_losses, vary
 from training.recipe import read_recipe
 
 
@@ -47,6 +47,35 @@ def test_the_last_move_is_to_where_a_next_word_would_begin() -> None:
     assert moves[-1, 2] == 1
     following = join(LEFT, RIGHT, gap=4.0).offsets[3, :2] - RIGHT.offsets[0, :2]
     assert moves[-1, :2] == pytest.approx(following)
+
+
+def test_a_varied_row_is_slanted_wider_and_higher_on_its_baseline() -> None:
+    varied = vary(LEFT, 0.5, np.log(2), np.log(3))
+    x, y = LEFT.offsets[:, :2].cumsum(0).T
+    places = varied.offsets[:, :2].cumsum(0)
+    assert places == pytest.approx(np.stack([2 * x + 0.5 * y, 3 * y], axis=1), abs=1e-6)
+    assert varied.advance == pytest.approx(places[:, 0].max())
+    assert varied.offsets.dtype == np.float32
+    assert (varied.offsets[:, 2] == LEFT.offsets[:, 2]).all()
+
+
+def test_training_rows_are_varied_each_in_its_own_way_and_those_of_validation_are_not(
+    pens: PenCorpus,
+) -> None:
+    plain = pen_task(pens)
+    varied = replace(plain, varied=0.1)
+    same = [pens.inks[0]] * 2
+
+    def rows(task: PenTask, generator: np.random.Generator | None) -> list[torch.Tensor]:
+        points = task.collated(same, generator).points[:-1]  # all but the move to a next word
+        return [points[:, 0], points[:, 1]]
+
+    as_written = rows(plain, np.random.default_rng(1))
+    assert torch.equal(*as_written)
+    first, second = rows(varied, np.random.default_rng(1))
+    assert not torch.equal(first, second)
+    assert 0.01 < (first - as_written[0])[:, :2].abs().mean() / as_written[0].abs().mean() < 0.5
+    assert torch.equal(rows(varied, None)[0], as_written[0])
 
 
 def test_a_batch_is_its_rows_padded(pens: PenCorpus) -> None:
