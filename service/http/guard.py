@@ -66,7 +66,7 @@ class Guard:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         probes = scope["path"] in PROBES  # asked for by address, and they tell little
-        if self._hosts and _name(host) not in self._hosts and not probes:
+        if self._hosts and not (probes or _name(host) in self._hosts | {_address(scope)}):
             return Forbidden(f"this service is not {host!r}; EVENKEEL_ALLOWED_HOSTS names hosts")
         asks_only = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         if asks_only or origin is None or origin in self._origins:
@@ -102,6 +102,13 @@ def _with_policy(send: Send) -> Send:
         await send(message)
 
     return guarded
+
+
+def _address(scope: Scope) -> str:
+    """Of this machine, where the connection came in: no name that was made to point here, and how
+    one of several replicas is asked."""
+    server = scope.get("server")
+    return server[0] if server else ""
 
 
 def _place(origin: str) -> str | None:

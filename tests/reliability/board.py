@@ -66,7 +66,8 @@ def _prometheus(service: Target, folder: Path) -> Iterator[str]:
     if program is None:
         raise SystemExit("there is no prometheus here: apt-get install prometheus")
     settings = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())
-    settings["scrape_configs"][0]["static_configs"] = [{"targets": [f"127.0.0.1:{service.port}"]}]
+    (found,) = settings["scrape_configs"][0]["dns_sd_configs"]
+    found |= {"names": ["localhost"], "port": service.port}
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
     url = f"http://127.0.0.1:{free_port()}"
     process = subprocess.Popen(

@@ -97,8 +97,9 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
     services = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]
     scraped = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["scrape_configs"]
     source = yaml.safe_load((_OBSERVE / "grafana/provisioning/datasources/prometheus.yml").read_text())  # fmt: skip # noqa: E501
-    (target,) = scraped[0]["static_configs"][0]["targets"]
-    assert target.partition(":")[0] in services
+    (found,) = scraped[0]["dns_sd_configs"]
+    assert set(found["names"]) <= set(services)
+    assert found["port"] == 8000
     assert source["datasources"][0]["url"] == "http://prometheus:9090"
     for name in ("prometheus", "grafana"):
         assert services[name]["profiles"] == ["observe"]

@@ -9,7 +9,7 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from service.http.guard import hosts_of
-from tests.service.serving import Service, running, settings
+from tests.service.serving import Service, listening, running, settings
 
 _FOREIGN = "https://evil.example"
 _BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
@@ -133,6 +133,13 @@ def test_only_its_own_names_are_answered(friendly: Service, host: str, status: i
 def test_probes_come_by_address_whatever_the_names_are(friendly: Service, path: str) -> None:
     answer = friendly.client.get(path, headers={"host": "10.1.2.3:8000"})
     assert answer.status_code == 200
+
+
+def test_the_address_a_connection_came_in_at_is_answered_and_no_other(artifacts: Path) -> None:
+    with listening(settings(artifacts, allowed_hosts=("keel.example",))) as (url, _):
+        port = httpx.URL(url).port
+        for host, status in ((f"127.0.0.1:{port}", 200), (f"127.0.0.2:{port}", 403)):
+            assert httpx.get(f"{url}/metrics", headers={"host": host}).status_code == status
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.9"])
