@@ -231,6 +231,13 @@ def test_the_ink_is_the_same_however_a_line_is_cut_into_pieces(
     assert pen.lines(**body) == expected
 
 
+def test_no_mark_is_off_the_paper_to_the_right(ink: InkService) -> None:
+    body = {"text": "õõõõ õõõõ õõõõ õõõõ", "width": 160, "margin": 0, "bias": 2.0}
+    pages = [ink.strokes(**body, seed=seed) for seed in range(4)]
+    ends = [x for page in pages for line in page for stroke in line for x, _ in stroke]
+    assert max(ends) == 160
+
+
 def test_a_file_says_what_is_in_it(ink: InkService) -> None:
     body = {"text": "one\ntwo", "seed": 3, "first_line": 1}
     assert "one" not in ink.post(**body, format="inkml").text
