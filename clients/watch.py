@@ -108,7 +108,7 @@ class Watch:
                     setattr(self._rows[sample.labels["model"]], gauge, int(sample.value))
 
     def _table(self) -> Table:
-        table = Table(box=None)
+        table = Table(box=None, padding=(0, 1, 0, 0))
         table.add_column("model", no_wrap=True)
         for column in _NUMBERS:
             table.add_column(column, justify="right")

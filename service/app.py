@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI
-from fastapi.responses import FileResponse, HTMLResponse, Response
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.routing import WebSocketRoute
 
@@ -36,7 +36,7 @@ _SWITCH_S = 0.0005
 _ON_DEVICE = "/static/device"
 _CHOICE = '<nav class="place" id="place" aria-label="Where models compute"'
 
-Route = Callable[[], Awaitable[Response]]
+Route = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -159,11 +159,11 @@ class _Site(_Fresh):
         return response
 
 
-async def _page() -> Response:
-    return FileResponse(_WEB / "index.html", headers=_ASK_AGAIN)
+async def _page(request: Request) -> Response:
+    return await _Fresh(directory=_WEB).get_response("index.html", request.scope)
 
 
-async def _page_with_choice() -> Response:
+async def _page_with_choice(request: Request) -> Response:
     """The page, which offers to compute on the device it is seen on."""
     page = (_WEB / "index.html").read_text()
     return HTMLResponse(page.replace(f"{_CHOICE} hidden>", f"{_CHOICE}>"), headers=_ASK_AGAIN)

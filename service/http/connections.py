@@ -21,6 +21,8 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
+from websockets.exceptions import InvalidHandshake
+from websockets.http11 import Request
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
 from service.http.errors import answer_to
@@ -129,6 +131,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: ASGI3Application) -> None:
         self._answering = cycle
+        if cycle.scope["http_version"] == "1.0":
+            app = partial(_without_chunks, cycle, app)
         super()._start_asgi_task(cycle, app)
 
     def _unanswered(self) -> RequestResponseCycle | None:
@@ -172,10 +176,16 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().data_received(data)
         # The library has limits of its own for a head, and uvicorn no answer to that.
         if self.conn.handshake_exc is not None and not self.transport.is_closing():
-            error = HeadTooLarge("a header is too long, or there are many")
-            self.gate.refused(error)
-            self.transport.write(_written(error))
-            self.transport.close()
+            self._refuse(HeadTooLarge("a header is too long, or there are many"))
+
+    def handle_connect(self, event: Request) -> None:
+        try:
+            self.conn.process_request(event)
+        except InvalidHandshake as error:  # which the library would tell in its own way
+            self.handshake_complete = self.close_sent = True
+            self._refuse(InvalidRequest(f"this opens no WebSocket: {error}"))
+        else:
+            super().handle_connect(event)
 
     def shutdown(self) -> None:
         # A session closes its socket by itself, once it has said where it stands.
@@ -209,6 +219,26 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().resume_writing()
         if not self.read_paused:
             self.transport.resume_reading()
+
+    def _refuse(self, error: ServiceError) -> None:
+        self.gate.refused(error)
+        self.transport.write(_written(error))
+        self.transport.close()
+
+
+async def _without_chunks(
+    cycle: RequestResponseCycle, app: ASGI3Application, scope: Any, receive: Any, send: Any
+) -> None:
+    """HTTP/1.0 has no chunks: what has no length ends with its connection."""
+
+    async def unframed(message: ASGISendEvent) -> None:
+        if message["type"] == "http.response.start":
+            cycle.chunked_encoding = False
+        elif message["type"] == "http.response.body":
+            cycle.expected_content_length = len(message.get("body", b""))
+        await send(message)
+
+    await app(scope, receive, unframed)
 
 
 async def _only_probes(

@@ -77,8 +77,8 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     """The first broken rule among pydantic's errors, with the name of its field; `whole` is what
     the fields are of."""
     # Of the branches of a union the one whose types fit says most, or fit for longest.
-    about = [e for e in errors if e["loc"][:1] == errors[0]["loc"][:1]]
-    first = max(about, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
+    rivals = [e for e in errors if e["loc"][:1] == errors[0]["loc"][:1]]
+    first = max(rivals, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
     # The branches of a union say nothing to a caller; what comes first is a field, even `bytes`.
     path = [*first["loc"][:1], *filter(_names_a_field, first["loc"][1:])]
     field = ".".join(path) or None
@@ -91,8 +91,9 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
         case "missing":
             message = f"{field} is missing"
-        case "value_error" if field is None:  # a rule about several fields
-            message = str(first["ctx"]["error"])
+        case "value_error":  # without a field, it is a rule about several
+            about = f"{field} is {given}: " if field else ""
+            message = f"{about}{first['ctx']['error']}"
         case _ if field is None:
             message = f"{whole} is {given}; it must be a JSON object"
         case _:

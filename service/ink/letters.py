@@ -14,9 +14,10 @@ from service.errors import InvalidRequest
 GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON = "\u0300", "\u0301", "\u0302", "\u0303", "\u0304"
 BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE = "\u0306", "\u0307", "\u0308", "\u030a", "\u030b"
 CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
+DOT_BELOW, COMMA_BELOW = "\u0323", "\u0326"
 MARKS = frozenset((
     GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON, BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE, CARON,
-    CEDILLA, OGONEK, BAR,
+    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW,
 ))  # fmt: skip
 # Letters that Unicode does not take apart, though people write them as a letter and a bar.
 _BARRED = {"ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l", "Ł": "L"}

@@ -40,6 +40,8 @@ _ABOVE: dict[str, Strokes] = {
 _BELOW: dict[str, Strokes] = {
     letters.CEDILLA: [[(0.02, 0.06), (-0.03, -0.14), (0.14, -0.22), (0.1, -0.4), (-0.16, -0.4)]],
     letters.OGONEK: [[(0.16, 0.04), (0.02, -0.16), (0.06, -0.34), (0.26, -0.32)]],
+    letters.DOT_BELOW: [[(0.0, -0.25), (0.02, -0.32)]],
+    letters.COMMA_BELOW: [[(0.04, -0.18), (0.06, -0.3), (-0.08, -0.46)]],
 }
 _GAP = 0.5  # from the top of a letter to the middle of its mark
 # The window looks ahead: it leaves a letter some points before the pen does. Median of 8 hands.

@@ -121,6 +121,7 @@ class Page:
                     if piece.finish_reason is not None and len(drawn := marks.drawn()):
                         # Of a line that was cut off the pen is down: it is lifted where it is.
                         lifted = end[end[:, 2] < 0.5] + (0, 0, 1)
+                        drawn[:, 0] = drawn[:, 0].clip(max=self.layout.width_px)
                         points = np.concatenate([points, lifted, drawn])
                     if self.layout.wander:
                         points = points.copy()  # marks come of these, which have not wandered
@@ -199,8 +200,10 @@ class Page:
         self._writing = exchange
 
     def resume(self) -> dict[str, Any]:
-        """What to change in the request to go on at the next line, if any has a text."""
-        if not any(line.text for line in self.lines[self.next_line :]):
+        """What to change in the request to go on at the next line, if any has a text; a drawing
+        would lack the lines before."""
+        left = any(line.text for line in self.lines[self.next_line :])
+        if not (left and self.body.as_points):
             return {}
         state = self.model.codec.encode(self.moment)
         return {

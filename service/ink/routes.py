@@ -145,8 +145,8 @@ async def _stream(page: Page, aside: Aside) -> AsyncGenerator[str]:
     except ServiceError as error:
         yield json.dumps(error.body() | page.resume())
     else:
-        as_points = page.body.format in (None, "json")  # which have been told
-        drawn = {} if as_points else await aside.do(partial(in_event, page))
+        # Points have been told.
+        drawn = {} if page.body.as_points else await aside.do(partial(in_event, page))
         yield json.dumps(page.tail() | drawn)
 
 

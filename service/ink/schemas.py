@@ -155,7 +155,7 @@ class HandwritingRequest(PageOptions, WorkRequest):
 
     @model_validator(mode="after")
     def _consistent(self) -> "HandwritingRequest":
-        if self.resume and self.format not in (None, "json"):
+        if self.resume and not self.as_points:
             raise ValueError(f"resume goes on with json; {self.format} draws all lines at once")
         if self.return_state and not self.stream and self.format != "json":
             raise ValueError("return_state needs format json, which has a place for it")
@@ -168,6 +168,11 @@ class HandwritingRequest(PageOptions, WorkRequest):
         if self.best_of > 1 and self.candidate:
             raise ValueError("candidate is one draw alone; best_of chooses among several")
         return self
+
+    @property
+    def as_points(self) -> bool:
+        """Whether the answer is of lines, each by itself, and no drawing of them all."""
+        return self.format in (None, "json")
 
     @property
     def choices(self) -> range:

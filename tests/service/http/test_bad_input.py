@@ -125,6 +125,7 @@ def test_a_wrong_value_is_named(scan: Service, change: dict[str, Any], field: st
         ({"stop": "x" * 257}, ["at most 256 characters"]),
         ({"stop": ["a", "x" * 257]}, ["at most 256 characters"]),
         ({"stop": ["a", "b\ud800"]}, ["character 1 is half of a surrogate pair"]),
+        ({"top_p": 1e-46}, ["top_p is 1e-46: float32 has no such number"]),
     ],
 )
 def test_a_message_holds_the_value_and_the_rule(

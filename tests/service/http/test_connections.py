@@ -158,6 +158,16 @@ def test_what_is_not_http_gets_the_usual_error(url: str) -> None:
     assert b"invalid_request_error" in answer
 
 
+def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
+    body = b'{"model": "letters", "max_tokens": 3, "seed": 1, "stream": true}'
+    head = b"Host: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
+    answer = _Wire(url).send(b"POST /v1/completions HTTP/1.0\r\n" + head + body).rest()
+    told, _, events = answer.partition(b"\r\n\r\n")
+    assert b"transfer-encoding" not in told
+    assert events.startswith(b"id: 0\n")
+    assert events.endswith(b"data: [DONE]\n\n")
+
+
 def test_a_head_that_does_not_end_gets_a_408(url: str) -> None:
     answer = _Wire(url).send(_GET).rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
@@ -300,6 +310,26 @@ def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]
             wire.send(ping * 1000)
     assert eventually(lambda: len(app.state.sessions) == 0)
     wire.close()
+
+
+@pytest.mark.parametrize("version", [b"", b"Sec-WebSocket-Version: 12\r\n"])
+def test_what_is_no_handshake_gets_the_usual_error_and_is_counted(
+    service: tuple[str, FastAPI], version: bytes
+) -> None:
+    url, app = service
+    refused = {"path": "other", "status": "400", "code": "invalid_request_error"}
+
+    def count() -> float:
+        value = app.state.metrics.registry.get_sample_value("evenkeel_http_requests_total", refused)
+        return value or 0
+
+    before = count()
+    head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    answer = _Wire(url).send(head + version + b"\r\n").rest()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    told = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
+    assert "Sec-WebSocket" in told["message"]
+    assert count() == before + 1
 
 
 def test_a_socket_with_too_long_a_header_is_refused(url: str) -> None:

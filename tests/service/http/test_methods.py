@@ -21,6 +21,14 @@ def test_head_is_get_without_the_body(scan: Service, path: str) -> None:
     assert asked.headers["content-type"] == got.headers["content-type"]
 
 
+def test_a_page_that_is_had_already_is_not_sent_again(scan: Service) -> None:
+    for path in ("/", "/static/page.js"):
+        had = scan.client.get(path)
+        again = scan.client.get(path, headers={"If-None-Match": had.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b"")
+        assert again.headers["cache-control"] == had.headers["cache-control"] == "no-cache"
+
+
 @pytest.mark.parametrize(
     ("method", "path", "allowed"),
     [

@@ -1,11 +1,14 @@
 """From every line of a page that is being written the rest of it comes again, point for point."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.errors import DeadlineExceeded
+from service.ink.line import InkPiece
+from service.ink.page import Page
 from tests.service.serving import running, settings
 from tests.service.writing import InkService
 
@@ -81,6 +84,24 @@ def test_a_whole_page_from_a_line_on_stands_where_it_stood(ink: InkService) -> N
             rest = ink.write(**body | event["resume"])
             assert rest["lines"] == whole["lines"][event["resume"]["first_line"] :]
             assert rest["height"] == whole["height"]
+
+
+@pytest.mark.parametrize(("format", "has"), [(None, True), ("json", True), ("svg", False)])
+def test_a_drawing_that_is_cut_is_begun_again(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, format: str | None, has: bool
+) -> None:
+    async def cut(page: Page, number: int) -> AsyncGenerator[InkPiece]:
+        if number:
+            raise DeadlineExceeded("it took too long")
+        async for piece in pieces(page, number):
+            yield piece
+
+    pieces = Page._pieces
+    monkeypatch.setattr(Page, "_pieces", cut)
+    *_, failed = ink.events(text="one\ntwo", seed=3, format=format)
+    assert failed["error"]["code"] == "deadline_exceeded"
+    # From a token it would lack the lines before.
+    assert ("resume" in failed) == has
 
 
 def test_a_stream_that_did_not_ask_has_no_tokens(ink: InkService) -> None:

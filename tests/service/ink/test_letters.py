@@ -43,6 +43,7 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     assert bases(_ACCENTED) == _PLAIN
     assert all(apart(letter)[1] for letter in _ACCENTED)
     assert apart("ế") == ("e", "\u0302\u0301")
+    assert [apart(letter)[0] for letter in "Țșệ"] == ["T", "s", "e"]
     assert apart("ǿ") == ("o", "\u0338\u0301")
     # Not a letter, a mark nobody draws here, another alphabet.
     for letter in ("≠", "ơ", "й", "€", "a"):
@@ -120,7 +121,7 @@ def test_strokes_that_join_a_letter_to_others_make_its_bar_no_longer() -> None:
         assert bar.mean() == pytest.approx(0, abs=1)
 
 
-@pytest.mark.parametrize("letter", "éèêëñåçşąūŏżőčø")
+@pytest.mark.parametrize("letter", "éèêëñåçşąșạūŏżőčø")
 def test_a_mark_stands_at_its_letter_and_is_as_large_as_the_writing(letter: str) -> None:
     for height in (10.0, 15.0):
         marks, _ = _line(f"nu{letter}no", height)
@@ -128,7 +129,7 @@ def test_a_mark_stands_at_its_letter_and_is_as_large_as_the_writing(letter: str)
         assert drawn[-1, 2] == 1
         assert 40 - height / 2 < drawn[:, 0].min() < drawn[:, 0].max() < 50 + height / 2
         assert drawn[:, 0].mean() == pytest.approx(45, abs=3)
-        if letter in "çşą":
+        if letter in "çşąșạ":
             assert drawn[:, 1].min() > 100 - height / 2
             assert drawn[:, 1].max() > 100
         elif letter != "ø":
@@ -229,6 +230,13 @@ def test_the_ink_is_the_same_however_a_line_is_cut_into_pieces(
     expected = pen.lines(**body)
     monkeypatch.setattr(Page, "_pieces", parted)
     assert pen.lines(**body) == expected
+
+
+def test_no_mark_is_off_the_paper_to_the_right(ink: InkService) -> None:
+    body = {"text": "õõõõ õõõõ õõõõ õõõõ", "width": 160, "margin": 0, "bias": 2.0}
+    pages = [ink.strokes(**body, seed=seed) for seed in range(4)]
+    ends = [x for page in pages for line in page for stroke in line for x, _ in stroke]
+    assert max(ends) == 160
 
 
 def test_a_file_says_what_is_in_it(ink: InkService) -> None:
