@@ -14,6 +14,7 @@ import pytest
 
 from contract.pieces import RESTS
 from service.http.keys import new_key
+from service.ink import best
 from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best
 from service.ink.line import InkPiece
 from tests.service.ink.conftest import Judge
@@ -129,6 +130,19 @@ def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:
     assert float(headers["X-Evenkeel-Legibility"]) == least
     assert int(headers["X-Evenkeel-Unreadable"]) == len(lines)
     assert "X-Evenkeel-Legibility" not in ink.post(text="one draw").headers
+
+
+@pytest.mark.in_process
+def test_of_a_page_the_lines_that_are_not_legible_are_counted(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"text": "one\ntwo, too\nthree", "seed": 1, "best_of": 2}
+    legible = sorted(line["legibility"] for line in ink.lines(**body))
+    assert legible[0] < legible[1]
+    monkeypatch.setattr(best, "UNREADABLE", legible[1])
+    headers = ink.post(**body).headers
+    assert int(headers["X-Evenkeel-Unreadable"]) == 1
+    assert float(headers["X-Evenkeel-Legibility"]) == legible[0]
 
 
 @pytest.mark.parametrize(
