@@ -10,10 +10,45 @@ from contract.noise import InkNoise
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
+from service.errors import InvalidRequest
+from service.ink.line import InkEdge, _height, on_its_line, row_of
 from tests.service.writing import InkService, online
 
 _PX_PER_UNIT = 64 / 14
 _TEXT = "keel over"
+
+
+def test_a_line_is_as_long_as_the_window_is_with_what_stays_in_sight(ink: InkService) -> None:
+    manifest = ink.model.manifest
+    longest = manifest.alphabet.longest_text
+    for edge, room in ((InkEdge(), longest), (InkEdge(context="a"), longest - 2)):
+        assert row_of("e" * room, edge, manifest, bias=0.0)["length"] == longest
+        with pytest.raises(InvalidRequest, match=f"text has {room + 1} characters"):
+            row_of("e" * (room + 1), edge, manifest, bias=0.0)
+
+
+@pytest.mark.parametrize(("dx", "shown"), [(-9.0, 0.0), (3.0, 0.0), (6.0, 2.0), (30.0, 4.0)])
+def test_a_line_begins_at_its_left_end_or_a_space_from_it(dx: float, shown: float) -> None:
+    """A space less than the hand's pen has moved from where its own ink ended."""
+    ink = np.array([[dx, 1.0, 0], [5, 5, 1]], np.float32)
+    line = on_its_line(ink, InkEdge(context="a", height=2.0))
+    assert line.tolist() == [[shown, 3, 0], [5, 5, 1]]
+    assert ink[0].tolist() == [dx, 1, 0]
+    assert on_its_line(ink, InkEdge()).tolist() == ink.tolist()
+
+
+@pytest.mark.parametrize(
+    ("y", "height"),
+    [([5, 3, 6], 3), ([5, 3, 6, 1, 4, 2, 7], 5), ([1, 2, 4], 3), ([7, 3], 0), ([], 0)],
+    ids=str,
+)
+def test_the_end_of_ink_is_so_high_over_its_arcs_or_its_lowest_point(
+    y: list[float], height: float
+) -> None:
+    """Two points say nothing of a line."""
+    ink = np.zeros((len(y), 3), np.float32)
+    ink[:, 1] = np.diff(y, prepend=0)
+    assert _height(ink) == height
 
 
 def _points(count: int = 25, seed: int = 3) -> list[list[float]]:
