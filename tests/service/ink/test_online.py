@@ -6,12 +6,14 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
+from contract.mixture import LOG_SIGMA, STEEPEST_TILT, outputs_of
 from contract.noise import InkNoise
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.ink.line import InkEdge, _height, on_its_line, row_of
+from service.ink.online import OnlineInk
 from tests.service.writing import InkService, online
 
 _PX_PER_UNIT = 64 / 14
@@ -49,6 +51,33 @@ def test_the_end_of_ink_is_so_high_over_its_arcs_or_its_lowest_point(
     ink = np.zeros((len(y), 3), np.float32)
     ink[:, 1] = np.diff(y, prepend=0)
     assert _height(ink) == height
+
+
+@pytest.mark.in_process
+def test_what_is_shown_has_the_limits_of_what_is_drawn(ink: InkService) -> None:
+    model = ink.model
+    row = row_of("a", InkEdge(), model.manifest, bias=0.0)
+    line = OnlineInk(model, model.fresh(0), row, _PX_PER_UNIT, [0.0, 0.0])
+    raw = np.zeros(outputs_of(4))
+    raw[13:17], raw[17:21], raw[21:] = -9, 9, 50  # log sigmas in x and y, tilts
+    for shown in line._mixture(raw)["mixture"]:
+        wide = (np.exp(LOG_SIGMA) * _PX_PER_UNIT).round(3).tolist()
+        assert shown["sigma"] == wide
+        assert shown["rho"] == pytest.approx(-np.tanh(STEEPEST_TILT), abs=1e-9)
+    many = np.zeros(outputs_of(20))
+    many[1:21] = np.arange(20)
+    weights = [shown["weight"] for shown in line._mixture(many)["mixture"]]
+    assert weights == sorted(weights, reverse=True)
+    assert (len(weights), sum(weights) > 0.99) == (6, True)
+
+
+def test_to_a_model_of_float32_a_point_may_be_as_far_away_as_it_is(ink: InkService) -> None:
+    told = []
+    for units in (256, 300):
+        with online(ink, model="scrawl", text=_TEXT, seed=1) as session:
+            session.ask(point=[0, 0, 0])
+            told.append(session.ask(point=[units * _PX_PER_UNIT, 0, 0])["pen_up"])
+    assert told[0] != told[1]
 
 
 def _points(count: int = 25, seed: int = 3) -> list[list[float]]:

@@ -143,6 +143,9 @@ def test_a_hand_of_strokes_is_as_wide_as_the_model_will_write_it(ink: InkService
         read = hands.read_strokes, ink.model, StrokesWithText(**own)
         hand, looks = ink.client.portal.call(*read)
         assert hand.edge.advance == pytest.approx(2.34 + 0.34 * looks.units_per_character)
+        made = ink.client.post("/v1/styles", json=own).json()
+        told = (looks.slant_degrees, looks.size_units, looks.units_per_point)
+        assert (made["slant_degrees"], made["size"], made["speed"]) == told
 
 
 @pytest.mark.in_process
@@ -236,5 +239,8 @@ def test_strokes_that_cannot_be_the_text_are_refused(
     ink: InkService, strokes: list[Any], text: str, reason: str
 ) -> None:
     style = {"strokes": strokes, "text": text}
-    for response in (ink.post(**_BODY, style=style), ink.client.post("/v1/styles", json=style)):
-        assert reason in _refusal(response, 400)["message"]
+    page, made = ink.post(**_BODY, style=style), ink.client.post("/v1/styles", json=style)
+    told = _refusal(page, 400), _refusal(made, 400)
+    assert all(reason in error["message"] for error in told)
+    param = "text" if "text" in reason or "\u6f22" in reason else "strokes"
+    assert [error["param"] for error in told] == ["style", param]
