@@ -80,6 +80,24 @@ def test_to_a_model_of_float32_a_point_may_be_as_far_away_as_it_is(ink: InkServi
     assert told[0] != told[1]
 
 
+def test_a_pen_is_up_wherever_a_tablet_does_not_say_0(ink: InkService) -> None:
+    told = []
+    for up in (1.0, 0.25):
+        with online(ink, model="scrawl", text=_TEXT, seed=1) as session:
+            told.append(session.ask(point=[9, 9, up]))
+    assert told[0] == told[1]
+
+
+@pytest.mark.in_process
+def test_a_hand_comes_to_its_line_from_a_space_before_it(ink: InkService) -> None:
+    model, hand = ink.model, ink.model.styles["hasty"]
+    row = row_of("a", hand.edge, model.manifest, bias=0.0)
+    line = OnlineInk(model, hand, row, _PX_PER_UNIT, [100.0, 50.0])
+    assert line._at is not None
+    before = [100 - 4 * _PX_PER_UNIT, 50 - hand.edge.height * _PX_PER_UNIT]
+    assert line._at.tolist() == pytest.approx(before)
+
+
 def _points(count: int = 25, seed: int = 3) -> list[list[float]]:
     """Points `[x, y, up]` of a page, in quarters of a px."""
     random = np.random.default_rng(seed)
