@@ -10,9 +10,12 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
+from tenacity import Retrying
 
+from clients.arrived import Arrived
 from clients.client import Client
-from clients.errors import Refused, is_temporary
+from clients.errors import Refused, check, is_temporary
+from clients.replicas import Replicas, begin_again
 from tests.clients.scripted import (
     Scripted,
     page_of,
@@ -297,6 +300,55 @@ def test_another_runtime_goes_on_where_close_will_do(service: Scripted) -> None:
     service.script = [streamed([event | {"system_fingerprint": "old-elsewhere"}])]
     with pytest.raises(Refused, match="old to fp"):
         list(Client([service.url]).complete(seed=7, state_policy="close"))
+
+
+@pytest.mark.parametrize("status", [400, 401, 404, 408, 409, 413, 429, 500, 503, 504])
+def test_what_may_succeed_another_time_is_told_from_what_will_not(status: int) -> None:
+    response = httpx.Response(status, request=httpx.Request("POST", "http://one"))
+    with pytest.raises(Refused) as refused:
+        check(response)
+    assert is_temporary(refused.value) is (status in {408, 429, 500, 503, 504})
+
+
+def test_a_replica_is_left_alone_for_a_minute_at_most() -> None:
+    replicas = Replicas(["one", "two"], patience_s=0)
+    attempts = replicas.attempts()
+    attempt, asked = next(attempts)
+    with attempt:
+        raise Refused("an hour, please", temporary=True, pause_s=3600)
+    assert (asked, next(attempts)[1]) == ("one", "two")
+    assert replicas._free_at_s["one"] <= time.monotonic() + 60
+
+
+def test_patience_is_as_long_as_at_first_once_something_came() -> None:
+    attempt = next(iter(Retrying()))
+    attempt.retry_state.start_time -= 1000
+    begin_again(attempt)
+    assert attempt.retry_state.start_time > time.monotonic() - 500
+
+
+def test_who_goes_on_from_a_token_has_its_seed(service: Scripted) -> None:
+    service.script = [streamed([_END, "[DONE]"])] * 2
+    for body in ({"state": "3"}, {}):
+        list(Client([service.url]).complete(**body))
+    assert ["seed" in request for request in service.requests] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("body", "resume"),
+    [
+        ({"prompt": "a"}, True),
+        ({"prompt": ["a", "b"]}, False),
+        ({"n": 2}, False),
+        ({"format": "svg"}, False),
+        ({"format": "json"}, True),
+    ],
+    ids=str,
+)
+def test_tokens_are_asked_for_where_one_goes_on_from_them(
+    body: dict[str, Any], resume: bool
+) -> None:
+    assert Arrived(body).request()["resume"] is resume
 
 
 def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:

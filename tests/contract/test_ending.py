@@ -28,7 +28,7 @@ def test_a_delayed_stroke_is_ink_and_the_move_past_all_ink_is_the_end(portions: 
     assert _all(_PAST & False, _DOTTED, portions) is None
 
 
-@pytest.mark.parametrize(("dx", "over"), [(2.4, False), (2.6, True)])
+@pytest.mark.parametrize(("dx", "over"), [(2.4, False), (2.5, False), (2.6, True)])
 def test_the_end_is_so_far_right_of_the_ink_not_of_the_pen(dx: float, over: bool) -> None:
     # The pen stands half a unit left of the right end of the ink.
     ink = np.array([[5, 0, 0], [-0.5, 1, 1]], np.float32)

@@ -161,6 +161,26 @@ def test_a_digest_is_of_the_files_and_of_nothing_else() -> None:
     assert one.digest != one.model_copy(update={"files": changed}).digest
 
 
+def test_a_digest_tells_files_that_were_exchanged() -> None:
+    one = TextManifest(**_FACTS | {"files": {"a.onnx": "00", "b.onnx": "01"}})
+    other = TextManifest(**_FACTS | {"files": {"a.onnx": "01", "b.onnx": "00"}})
+    assert one.digest != other.digest
+
+
+@pytest.mark.parametrize("name", ["..", ".hidden", "-option", "a/b", "", "x" * 101, "a\n"])
+def test_a_name_is_that_of_a_plain_file(name: str) -> None:
+    for changes in ({"name": name}, {"files": {name: "00"}}):
+        with pytest.raises(ValidationError, match="pattern"):
+            TextManifest(**_FACTS | changes)
+    assert TextManifest(**_FACTS | {"name": "x" * 100})
+
+
+def test_a_port_is_no_larger_than_a_model_needs() -> None:
+    assert Port(name="h", dtype="float32", shape=(1 << 10, 1 << 10), initial=0.0)
+    with pytest.raises(ValidationError, match="more than 1048576 numbers"):
+        Port(name="h", dtype="float32", shape=(1 << 10, 1 << 10, 2), initial=0.0)
+
+
 def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> None:
     TextManifest(**_FACTS).write(tmp_path)
     path = tmp_path / "manifest.json"

@@ -65,6 +65,13 @@ def test_a_stroke_that_goes_on_has_only_its_whole_pieces() -> None:
     assert cut([wave[:2]], lifted=False).shape == (0, PIECE)
 
 
+def test_a_stroke_that_goes_on_has_its_last_piece_though_its_steps_were_rounded() -> None:
+    steps = np.full((80, 2), (0.1, 0.0)).cumsum(0) - (0.1, 0.0)
+    stroke = np.concatenate([steps, [steps[-1] + (0.1, 0.0)]])
+    assert np.hypot(*np.diff(stroke, axis=0).T).sum() < 2 * PIECE_UNITS
+    assert len(cut([stroke], lifted=False)) == 2
+
+
 def test_a_stroke_before_one_that_goes_on_has_ended() -> None:
     pieces = cut([_wave(50), np.array([[90.0, 0.0]])], lifted=False)
     assert pieces.tolist() == cut([_wave(50)]).tolist()

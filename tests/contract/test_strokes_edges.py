@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from contract.strokes import Points, measure, offsets
+from contract.strokes import UNITS_OF_SIZE, Measured, Points, measure, offsets
 
 
 def _arches(count: int, descender: float = 0.0) -> Points:
@@ -25,6 +25,17 @@ def test_the_baseline_is_under_most_letters_however_far_one_hangs_below(descende
     assert len(lows) == 9
     assert np.median(lows) == pytest.approx(0.0, abs=1e-9)
     assert lows.min() == pytest.approx(-descender, abs=1e-9)
+
+
+def test_a_point_is_a_mean_over_half_of_the_way_to_the_next() -> None:
+    """Tremor of the tablet goes, and a corner is blunted no further."""
+    x = np.arange(33.0)
+    corner = np.stack([x, 16 - np.abs(x - 16)], axis=1)
+    line = Measured((corner,), points_per_character=80.0, size=UNITS_OF_SIZE, advance=1.0)
+    made = offsets(line, line.points_per_character, line.size)[:, :2].cumsum(0)
+    assert made == pytest.approx(
+        np.array([[0, 0], [8, 8], [16, 16 - 6 / 5], [24, 8], [32, 0]]), abs=1e-5
+    )
 
 
 @pytest.mark.parametrize("rest", [1e-3, 0.02, 0.05])

@@ -41,6 +41,18 @@ def test_narrow_filters_pick_single_pixels() -> None:
     torch.testing.assert_close(seen[0, 0], picture[0, 0, 1:6:2, 0:5:2], rtol=0, atol=1e-12)
 
 
+def test_what_is_seen_is_as_intense_and_what_is_left_as_faint() -> None:
+    filters = _grid().filters_at(_placed(3.0, 4.0, 2.0, 0.5))
+    torch.manual_seed(1)
+    picture, patch = torch.randn(1, 1, _SIDE, _SIDE).double(), torch.randn(1, 3, 3).double()
+    one, two = (torch.full((1, 1), value, dtype=torch.float64) for value in (1.0, 2.0))
+    for double, single in (
+        (extract(picture, filters, two), extract(picture, filters, one)),
+        (insert(patch, filters, one), insert(patch, filters, two)),
+    ):
+        torch.testing.assert_close(double, 2 * single)
+
+
 def test_a_state_of_zeros_cuts_the_picture_into_cells() -> None:
     grid = _grid()
     place = grid.place(torch.zeros(1, _UNITS, dtype=torch.float64))

@@ -193,6 +193,15 @@ def test_bias_sharpens_weights_and_widths_alike(bias: float) -> None:
     assert points[:, 2].mean().item() == pytest.approx(0.5, abs=0.002)  # the pen is not biased
 
 
+@pytest.mark.parametrize(("log_sigma", "limit"), [(-9.0, LOG_SIGMA[0]), (9.0, LOG_SIGMA[1])])
+def test_a_draw_keeps_the_limits_of_the_density(log_sigma: float, limit: float) -> None:
+    outputs = one(log_sigma=[log_sigma] * 2 * M, tilt=[50.0] * M)
+    uniform, normal = torch.full((1,), 0.5).double(), torch.tensor([[0.0, 1.0]]).double()
+    along, across, _ = sample(outputs, uniform, normal, torch.zeros(1).double())[0].tolist()
+    assert along == 0
+    assert across == pytest.approx(math.exp(limit) / math.cosh(STEEPEST_TILT))
+
+
 def test_a_bias_is_that_of_its_row() -> None:
     outputs, uniform = raw(6, 3), torch.full((6,), 0.7, dtype=torch.float64)
     normal = torch.ones(6, 2, dtype=torch.float64)

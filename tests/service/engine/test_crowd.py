@@ -47,6 +47,12 @@ def test_nobody_steps_back_while_there_are_cores_for_all(
     assert crowd.seat(threads).crowded is crowded
 
 
+@pytest.mark.parametrize(("cores", "fewer"), [(1, 1), (2, 1), (5, 2), (8, 4)])
+def test_who_steps_back_keeps_half_of_the_cores_and_one_at_least(cores: int, fewer: int) -> None:
+    """0 threads would be all of them to onnxruntime."""
+    assert Crowd(cores).seat(8).fewer == fewer
+
+
 def test_bits_are_the_same_whoever_runs_and_whenever_that_changes(artifacts: Path) -> None:
     artifact, crowd = load_artifact(artifacts / "letters"), Crowd(cores=2)
     shared = sharing(artifact, _TWO, crowd.seat(2))

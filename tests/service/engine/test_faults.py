@@ -164,7 +164,8 @@ def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
         thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
         thread.start()
         assert eventually(lambda: hung.client.get("/livez").status_code == 503)
-        assert hung.client.get("/livez").text == "stuck: letters"
+        told = hung.client.get("/livez")
+        assert (told.text, told.headers["retry-after"]) == ("stuck: letters", "2")
         assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 0.2
     finally:
         hold.set()

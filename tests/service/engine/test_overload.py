@@ -77,7 +77,9 @@ def test_one_that_waits_past_its_deadline_never_runs() -> None:
         time.sleep(0.1)
         gate.allow(20)
         assert first.result().text == _SCRIPT[:6].decode()
-        assert isinstance(late.result().pieces[-1].error, DeadlineExceeded)
+        (ended,) = late.result().pieces
+        assert isinstance(ended.error, DeadlineExceeded)
+        assert ended.moment is None  # it stands where it stood
         assert sum(run.steps for run in runner.runs) == 6
 
 
@@ -110,6 +112,35 @@ def test_an_idle_engine_takes_as_many_at_once_as_it_has_slots() -> None:
         idle.submit([Call(max_tokens=400).job])
     with pytest.raises(Overloaded):
         idle.submit([Call(max_tokens=400).job])
+
+
+def test_who_has_less_time_than_the_service_gives_waits_for_less() -> None:
+    some = limits(max_wait_s=1.0, queue_size=100)
+    idle = made_engine(ScriptedRunner(_SCRIPT, 1), limits=some, measure=_slow)
+    idle.ready, idle._pace = True, _slow(None)
+    for _ in range(2):  # the second waits, with 0.8 s of work
+        idle.submit([Call(max_tokens=80).job])
+    terms.agree(0.5, "")
+    with pytest.raises(Overloaded):
+        idle.submit([Call(max_tokens=400).job])
+    terms.agree(1e9, "")
+    idle.submit([Call(max_tokens=400).job])
+
+
+def test_a_session_that_has_new_terms_keeps_its_caller() -> None:
+    terms.agree(1.0, "somebody")
+    terms.agree(2.0)
+    assert terms.current().caller == "somebody"
+    terms.agree(1e9, "")
+
+
+def test_a_refusal_beforehand_is_that_of_a_queue_with_no_room() -> None:
+    idle = made_engine(ScriptedRunner(_SCRIPT, 1), limits=limits(queue_size=1))
+    idle.ready, idle._pace = True, Pace((1e-6, 0.0), (1e-6, 0.0))
+    idle.submit([Call().job])
+    assert idle.refusal(steps=1) is None
+    idle.submit([Call().job])
+    assert isinstance(idle.refusal(steps=1), Overloaded)
 
 
 def _job_of(call: Call) -> None:
@@ -156,6 +187,15 @@ def test_a_chunk_takes_no_longer_than_it_may() -> None:
         call.result()
     assert runner.runs[1].steps == 5  # of 10 ms each; then it finds that they take less
     assert max(run.steps for run in runner.runs) > 5
+
+
+def test_a_chunk_has_four_steps_however_long_they_take() -> None:
+    runner = ScriptedRunner(_SCRIPT)
+    with engine(runner, limits=limits(chunk_s=0.02), measure=_slow) as started:
+        call = Call(max_tokens=40)
+        started.submit([call.job])
+        call.result()
+    assert [run.steps for run in runner.runs[:2]] == [3, 4]
 
 
 def test_who_does_not_read_holds_no_slot() -> None:

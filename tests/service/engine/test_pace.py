@@ -1,8 +1,12 @@
 """What an engine knows of its own speed."""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 
-from service.engine.pace import Pace
+from service.engine import pace as paces
+from service.engine.pace import Pace, measure_pace
 
 
 def _pace() -> Pace:
@@ -47,3 +51,31 @@ def test_few_filtered_rows_run_apart_and_many_do_not() -> None:
     pace = _pace()
     assert not pace.parts(1, 1)  # 1 and 2 ms for 2.2
     assert pace.parts(15, 1)  # 2.4 and 2 ms for 5
+
+
+def test_each_graph_has_a_pace_of_its_own() -> None:
+    pace = _pace()
+    for _ in range(60):
+        pace.follow(1, 5e-3, filtered=True)
+    assert pace.step_s(1) == 1e-3
+    assert pace.step_s(1, filtered=True) == pytest.approx(5e-3, rel=0.01)
+
+
+def test_one_step_of_each_row_is_shared_by_all_who_wait() -> None:
+    assert _pace().wait_s(11) == pytest.approx(2e-3 / 11)
+
+
+@pytest.mark.parametrize(("all_s", "more_s"), [(3e-3, 5e-4), (0.5e-3, 0.0)])
+def test_what_is_measured_is_what_all_slots_take(
+    monkeypatch: pytest.MonkeyPatch, all_s: float, more_s: float
+) -> None:
+    """No row makes a step faster, however the clock ran."""
+    taken_s = {1: 1e-3, 5: all_s}
+    monkeypatch.setattr(paces, "median_step_s", lambda artifact, runner, rows, **_: taken_s[rows])
+    graphs = SimpleNamespace(scan=SimpleNamespace(filtered=None))
+    artifact: Any = SimpleNamespace(manifest=SimpleNamespace(graphs=graphs))
+    runner: Any = SimpleNamespace(width=5)
+    pace = measure_pace(artifact, runner)
+    assert [pace.step_s(rows) for rows in (1, 2, 5)] == pytest.approx(
+        [1e-3, 1e-3 + more_s, 1e-3 + 4 * more_s]
+    )

@@ -109,6 +109,16 @@ def test_only_what_is_short_runs_there(steps: int, step_s: float, ran: bool) -> 
         assert _rested(started, _job(steps)) is ran
 
 
+def test_what_is_long_with_filters_does_not_run_there() -> None:
+    slow: dict[str, Any] = {"measure": lambda runner: Pace((1e-6, 0.0), (1.0, 0.0))}
+    with engine(_Where(), **slow) as started:
+        assert eventually(lambda: started._idle)
+        filtered = _job()
+        filtered.filtered = True
+        assert not _rested(started, filtered)
+        assert _rested(started, _job())
+
+
 def test_more_steps_than_a_chunk_has_do_not() -> None:
     with engine(_Where(), chunk=4) as started:
         assert eventually(lambda: started._idle)
@@ -202,6 +212,34 @@ def test_failures_in_a_row_make_it_not_ready() -> None:
                 started.run_now(_job())
         assert eventually(lambda: not started.ready)
         assert not started.run_now(_job())
+
+
+class _Shaky(_Where):
+    """Fails at every other run; all such runners count them together."""
+
+    runs_of_all = 0
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        _Shaky.runs_of_all += 1
+        if _Shaky.runs_of_all % 2:
+            raise OSError("the device fell off the bus")
+        return super().run(slots, steps, row, filtered=filtered)
+
+
+def test_failures_with_others_between_do_not() -> None:
+    with engine(_Shaky(), another=_Shaky) as started:
+
+        def fails() -> bool:
+            try:
+                _rested(started, _job())
+            except EngineFault:
+                return True
+            return False
+
+        for _ in range(MOST_FAILURES + 1):
+            assert eventually(fails)
+            assert eventually(lambda: _rested(started, _job()))
+        assert started.ready
 
 
 def test_threads_that_submit_and_one_that_runs_are_never_two_at_once() -> None:

@@ -170,6 +170,12 @@ def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -
     assert runtimes[0].fingerprint.startswith("cpu-ort")
 
 
+def test_on_cuda_a_fingerprint_names_the_slots() -> None:
+    """Its kernels are chosen by the number of rows."""
+    prints = [Runtime("cuda", "slots", threads=1, slots=n).fingerprint for n in (8, 24)]
+    assert [found.rpartition("-")[2] for found in prints] == ["8", "24"]
+
+
 def test_cuda_without_a_device_is_refused(artifacts: Path) -> None:
     if choose_runtime(settings(artifacts, provider="auto")).provider == "cuda":
         pytest.skip("this machine has CUDA")

@@ -93,6 +93,16 @@ def test_callers_who_want_all_slots_end_with_as_many_each() -> None:
     assert line.callers == ["a"] * 2 + ["b"] * 2 + ["c"] * 2
 
 
+def test_who_has_one_slot_fewer_takes_none_from_another() -> None:
+    line = _Line(width=3)
+    line.add("a", _Work(), _Work())
+    line.add("b", _Work(), _Work())
+    line.fill()
+    line.run()
+    line.fill()
+    assert line.callers == ["a", "a", "b"]
+
+
 def test_a_free_slot_goes_to_the_first_who_came() -> None:
     line = _Line(width=1)
     first, second, third = _Work(), _Work(), _Work(urgent=True)
@@ -138,7 +148,7 @@ def test_an_answer_nobody_watches_waits_for_its_turn() -> None:
     line.add("", whole)
     line.fill(now_s=0.9)
     assert line.jobs == [long]
-    line.fill(now_s=1.1)
+    line.fill(now_s=_SLICE_S)
     assert line.jobs == [whole]
 
 
@@ -152,6 +162,32 @@ def test_who_has_had_a_slice_comes_after_those_who_waited() -> None:
         line.run()
         order += line.jobs
     assert order == [a, b, c, a]
+
+
+def test_the_slice_that_began_first_ends_first() -> None:
+    line = _Line(width=2)
+    first, second, third = _Work(), _Work(), _Work()
+    line.add("", first)
+    line.fill()
+    line.add("", second)
+    line.fill(now_s=0.5)
+    line.run()
+    line.add("", third)
+    line.fill(now_s=1.2)
+    assert set(line.jobs) == {second, third}
+
+
+def test_who_has_been_shown_something_is_not_new_though_it_was_placed_again() -> None:
+    line = _Line(width=1)
+    long, shown = _Work(), _Work(urgent=True)
+    line.add("", long)
+    line.fill()
+    line.run()
+    line.add("", shown)
+    (ticket,) = line.schedule.waiting
+    ticket.served = True
+    line.fill()
+    assert line.jobs == [long]
 
 
 def test_who_gave_way_to_the_watched_keeps_its_turn() -> None:
@@ -286,6 +322,30 @@ def test_a_request_waits_for_as_many_of_others_as_it_has_itself() -> None:
     line.fill()
     assert line.schedule.work_before("one", 1_000) == 50
     assert line.schedule.work_before("many", 1_000) == 200 * 50
+
+
+def test_who_is_not_read_from_holds_nobody_up() -> None:
+    line = _Line(width=1)
+    unread = _Work(50)
+    unread.paused = True
+    line.add("", _Work(), unread)
+    line.fill()
+    assert line.schedule.waiting
+    assert line.schedule.work_before("", 1_000) == 0
+
+
+@pytest.mark.parametrize(("steps", "retry_after_s"), [(120, 1), (200, 1), (230, 2), (410, 4)])
+def test_who_is_refused_is_told_when_the_wait_will_be_short_enough(
+    steps: int, retry_after_s: int
+) -> None:
+    """Rounded up to whole seconds."""
+    line = _Line(width=1)
+    line.add("", _Work(), _Work(steps))
+    line.fill()
+    refused = line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=1.0)
+    assert refused is not None
+    assert refused.retry_after_s == retry_after_s
+    assert line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=steps * 0.01) is None
 
 
 def test_a_queue_that_one_has_filled_has_room_for_another() -> None:

@@ -4,6 +4,7 @@ import asyncio
 import socket
 from contextlib import aclosing
 from functools import partial
+from types import SimpleNamespace
 
 import pytest
 
@@ -42,6 +43,35 @@ def test_one_that_fails_ends_the_others() -> None:
         return [job.cancelled for job in exchange.jobs]
 
     assert asyncio.run(fail()) == [True, True]
+
+
+def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_read() -> None:
+    async def follow() -> None:
+        exchange: Exchange[TextPiece] = Exchange(streamed=True)
+        exchange._engine = SimpleNamespace(wake=lambda: None)  # type: ignore[assignment]
+        sends = []
+        for _ in range(2):
+            sends.append(exchange.sender())
+            exchange.jobs.append(Call().job)
+
+        async def sent(number: int, count: int) -> list[bool]:
+            for _ in range(count):
+                sends[number](TextPiece())
+            for _ in range(count):  # a few at a time
+                await asyncio.sleep(0)
+            return [job.paused for job in exchange.jobs]
+
+        assert await sent(0, 63) == [False, False]
+        assert await sent(1, 63) == [False, False]
+        assert await sent(0, 1) == [True, False]
+        async with aclosing(exchange.pieces()) as pieces:
+            for _ in range(31):
+                await anext(pieces)
+            assert exchange.jobs[0].paused
+            await anext(pieces)
+            assert not exchange.jobs[0].paused
+
+    asyncio.run(follow())
 
 
 def test_who_asks_meanwhile_is_heard_before_all_pieces_of_a_chunk_are_taken() -> None:

@@ -6,8 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
+from service.http.fields import _in_float32
 from service.state import Moment
+from service.text.schemas import CompletionRequest
 from tests.service.serving import contents
 from tests.service.writing import InkService, online
 
@@ -217,3 +220,22 @@ def test_ink_at_random_is_refused_or_answered_in_finite_numbers(ink: InkService)
         else:
             assert answer.status_code == 400, strokes
     assert answered > 20
+
+
+def test_what_would_be_rounded_to_infinity_is_none_and_what_comes_before_it_is() -> None:
+    past = 2.0**128 - 2.0**103  # half of a step past the largest
+    assert _in_float32(float(np.nextafter(past, 0))) < past
+    for number in (past, -past):
+        with pytest.raises(ValueError, match="float32 has no such number"):
+            _in_float32(number)
+
+
+@pytest.mark.parametrize("seed", [-(2**63), 2**63 - 1, 2.0**53, -(2.0**53)])
+def test_a_seed_is_any_whole_number_of_64_bits(seed: float) -> None:
+    assert CompletionRequest(seed=seed).seed == seed
+
+
+@pytest.mark.parametrize("seed", [-(2**63) - 1, 2**63, 2.0**53 + 2, 0.5])
+def test_a_seed_that_a_client_has_rounded_is_none(seed: float) -> None:
+    with pytest.raises(ValidationError):
+        CompletionRequest(seed=seed)

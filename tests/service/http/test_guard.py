@@ -65,6 +65,24 @@ def test_a_foreign_origin_may_not_post(scan: Service, path: str) -> None:
     assert post(path, json=_BODY).status_code == 200  # no browser
 
 
+def test_a_refusal_says_what_it_is_not_for(scan: Service) -> None:
+    refused = scan.client.post("/v1/completions", json=_BODY, headers={"origin": _FOREIGN})
+    assert refused.status_code == 403
+    assert refused.headers["x-frame-options"] == "DENY"
+    assert "frame-ancestors 'none'" in refused.headers["content-security-policy"]
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_foreign_origin_may_look(scan: Service, method: str) -> None:
+    answer = scan.client.request(method, "/livez", headers={"origin": _FOREIGN})
+    assert answer.status_code == 200
+
+
+def test_a_host_is_the_same_however_it_is_spelt(scan: Service) -> None:
+    headers = {"host": "TestServer", "origin": "http://testserver"}
+    assert scan.client.post("/v1/completions", json=_BODY, headers=headers).status_code == 200
+
+
 @pytest.mark.parametrize("origin", ["http://[", "http://[::1", "//", "", "http://[v1.]"])
 def test_an_origin_that_is_none_is_a_foreign_one(scan: Service, origin: str) -> None:
     answer = scan.client.post("/v1/completions", json=_BODY, headers={"origin": origin})

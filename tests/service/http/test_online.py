@@ -1,5 +1,9 @@
 """The WebSocket that follows a caller: how a session begins, and that it holds nothing."""
 
+from types import SimpleNamespace
+
+import pytest
+
 from tests.service.writing import InkService, online
 
 
@@ -21,3 +25,15 @@ def test_a_caller_that_leaves_holds_no_slot(ink: InkService) -> None:
             session.ask(point=[0, 0, 0])
     assert ink.metric("requests_running", model="scrawl") == 0
     assert ink.lines(text="a", seed=1)
+
+
+@pytest.mark.in_process
+def test_every_message_has_the_time_of_a_request(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agreed: list[float] = []
+    monkeypatch.setattr("service.http.online.terms", SimpleNamespace(agree=agreed.append))
+    with online(ink, model="letters") as session:
+        for _ in range(3):
+            session.ask(write=2)
+    assert agreed == [ink.app.state.settings.deadline_s] * 4

@@ -22,9 +22,10 @@ from starlette.websockets import WebSocketDisconnect
 from websockets.sync.client import connect
 
 from service.app import create_app
+from service.engine.jobs import Piece
 from service.http import record
-from service.http.record import Recorder
-from service.metrics import Metrics
+from service.http.record import Record, Recorder
+from service.metrics import Metrics, Work
 from tests.service.serving import Service, eventually, listening, running, settings
 from tests.service.writing import InkService, online
 
@@ -325,3 +326,31 @@ def test_work_outside_of_any_request_is_recorded_nowhere() -> None:
         return [record.current().id for _ in range(2)]
 
     assert asyncio.run(ids()) == ["", ""]
+
+
+def test_of_several_errors_and_jobs_the_first_is_told() -> None:
+    kept = Record("id")
+    for code in ("first", "second"):
+        kept.fail(code)
+    for after_s in (2.0, 1.0):
+        times = kept.began_s, kept.began_s + after_s, kept.began_s + 2 * after_s
+        kept.works.append(Work("letters", "stop", 3, 4, *times, kept.began_s + 9))
+    told = json.loads(kept.line())
+    assert (told["error"], told["queue_s"], told["first_byte_s"]) == ("first", 1.0, 2.0)
+
+
+def test_as_many_pieces_are_noted_as_a_span_has_events() -> None:
+    kept, job = Record("id"), Any
+    for _ in range(200):
+        kept.take(job, Piece())  # type: ignore[arg-type]
+    assert len(kept.pieces_s) == 128
+
+
+@pytest.mark.in_process
+def test_a_session_that_broke_a_rule_is_no_request_that_was_refused(ink: InkService) -> None:
+    """Its code is none of HTTP."""
+    with online(ink, model="letters") as session:
+        assert session.ask(no="rule")["error"]
+        assert session.closed() == 1008
+    rejected = ink.app.state.metrics.rejected.collect()[0].samples
+    assert {sample.labels["status"] for sample in rejected} & {"1008", "1000"} == set()

@@ -6,6 +6,7 @@ import time
 from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -13,8 +14,10 @@ import numpy as np
 import pytest
 
 from contract.pieces import RESTS
+from service.errors import InvalidRequest
 from service.http.keys import new_key
-from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best
+from service.ink import best
+from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best, judge_of, only_judge
 from service.ink.line import InkPiece
 from tests.service.ink.conftest import Judge
 from tests.service.serving import eventually, listening, running, settings
@@ -129,6 +132,19 @@ def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:
     assert float(headers["X-Evenkeel-Legibility"]) == least
     assert int(headers["X-Evenkeel-Unreadable"]) == len(lines)
     assert "X-Evenkeel-Legibility" not in ink.post(text="one draw").headers
+
+
+@pytest.mark.in_process
+def test_of_a_page_the_lines_that_are_not_legible_are_counted(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {"text": "one\ntwo, too\nthree", "seed": 1, "best_of": 2}
+    legible = sorted(line["legibility"] for line in ink.lines(**body))
+    assert legible[0] < legible[1]
+    monkeypatch.setattr(best, "UNREADABLE", legible[1])
+    headers = ink.post(**body).headers
+    assert int(headers["X-Evenkeel-Unreadable"]) == 1
+    assert float(headers["X-Evenkeel-Legibility"]) == legible[0]
 
 
 @pytest.mark.parametrize(
@@ -246,6 +262,29 @@ def test_without_a_reader_the_refusal_says_so(tmp_path: Path, inks: Path) -> Non
         assert refused.json()["error"]["param"] == "best_of"
         assert refused.json()["error"]["message"].endswith("this service has: none")
         assert service.post(text="a").status_code == 200
+
+
+def _judges(**ready: bool) -> Any:
+    """Models of which these read."""
+    found = [
+        SimpleNamespace(name=name, engine=SimpleNamespace(ready=is_ready))
+        for name, is_ready in ready.items()
+    ]
+    return SimpleNamespace(of=lambda kind: found)
+
+
+def test_of_several_readers_one_has_to_be_named() -> None:
+    two = _judges(one=True, other=True)
+    with pytest.raises(InvalidRequest, match="this service has: one, other") as refused:
+        judge_of(two, None)
+    assert refused.value.param == "best_of"
+    assert judge_of(two, "other").name == "other"
+    assert only_judge(two) is None
+
+
+def test_a_preview_does_not_wait_for_a_reader() -> None:
+    assert only_judge(_judges(one=False)) is None
+    assert only_judge(_judges(one=True)) is not None
 
 
 def test_a_reader_that_is_not_ready_is_not_waited_for(inks: Path) -> None:

@@ -16,7 +16,7 @@ from service.engine.jobs import FinishReason
 from service.engine.runners import ScanRunner, stack_rows
 from service.engine.runtime import Runtime
 from service.ink.best import LEAST_LEGIBLE, Judgement, best_of, parts_of
-from service.ink.line import InkPiece, in_sight, on_its_line, row_of
+from service.ink.line import InkLine, InkPiece, in_sight, on_its_line, row_of
 from service.ink.model import stored_hands
 from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest
@@ -178,6 +178,15 @@ def test_one_draw_is_not_chosen_by_words(ink: InkService) -> None:
     assert "best_by" in refused.json()["error"]["message"]
 
 
+def test_a_part_takes_no_longer_than_its_own_characters_may(ink: InkService) -> None:
+    model = ink.model
+    whole, part = (
+        InkLine(_TEXT, model.styles["hasty"], model.manifest, lambda piece: None, until=until)
+        for until in (None, 8)
+    )
+    assert (whole.steps_expected(), part.steps_expected()) == (10 * len(_TEXT), 80)
+
+
 class _Told:
     """An exchange whose pieces have come: how each of the draws ended."""
 
@@ -220,3 +229,17 @@ def test_a_part_that_is_lost_is_worse_than_any_that_ended(
     kept = asyncio.run(best_of(*arguments))
     assert (kept.number, judge.asked) == (best, asked)
     assert (kept.legibility == LEAST_LEGIBLE) == (asked == 0)
+
+
+class _SeesNothing:
+    """A judge to whom no ink says anything."""
+
+    async def judge(self, text: str, line: Strokes) -> Judgement:
+        return Judgement(-np.inf, -np.inf)
+
+
+def test_of_draws_that_are_equal_the_first_is_kept_and_none_is_worse_than_can_be_told() -> None:
+    layout = HandwritingRequest(text="a").layout(8.0, 3.0)
+    arguments: Any = (_Told("stop", "stop", "stop"), "a", layout, 0, _SeesNothing())
+    kept = asyncio.run(best_of(*arguments))
+    assert (kept.number, kept.legibility) == (0, LEAST_LEGIBLE)

@@ -79,12 +79,21 @@ def test_lines_are_as_few_as_can_be_and_of_those_the_most_even(room: int) -> Non
     assert unevenness(lines) == min(map(unevenness, ways))
 
 
+def test_words_share_a_line_that_is_just_as_wide_as_they_are() -> None:
+    words = "just fits"
+    assert break_text(words, _width(words)) == [words]
+    assert break_text(words, _width(words) - 1) == words.split()
+
+
 def test_the_last_line_is_no_lone_short_word_if_that_can_be_helped() -> None:
     assert break_text("one two three four a", 180) == ["one two three", "four a"]
 
 
 def test_no_line_has_more_characters_than_the_pen_learned_from() -> None:
     assert break_text("x" * LONGEST_LINE + " a", 10**6) == ["x" * LONGEST_LINE, "a"]
+    two = "x" * 20 + " " + "x" * (LONGEST_LINE - 21)
+    assert break_text(two, 10**6) == [two]
+    assert len(break_text(f"{two}x", 10**6)) == 2
     assert break_text("x" * 60, 10**6) == ["x" * (LONGEST_LINE - 1) + "-", "x" * 17]
 
 
@@ -117,6 +126,7 @@ def test_a_long_text_is_measured_a_few_times_and_not_for_every_way_to_fill_lines
         ("aceacecace", ["aceacecace"]),
         ("aceacecacek", ["aceacecac-", "ek"]),
         ("half-truths-ok", ["half-", "truths-ok"]),
+        ("ace-ace-aceacec", ["ace-ace-", "aceacec"]),
         ("-aceacecacekkk", ["-aceaceca-", "cekkk"]),
         ("MMMMMMMM", ["MMMMM-", "MMM"]),
     ],

@@ -30,10 +30,12 @@ def test_ink_that_was_gathered_is_told_before_an_error(inks: Path) -> None:
             line.publish(_NEVER_S)
             drawn += 8
     assert len(pieces) == 1  # the first ink waits for nothing
+    assert line.steps_expected() == 10 * len(line.text) - drawn
     line.fail(NotReady("the service is stopping"))
     *shown, last = pieces
     assert isinstance(last.error, NotReady)
     assert len(last.offsets) == 0
+    assert last.character == shown[-1].character > 0  # nothing else is written meanwhile
     assert sum(len(piece.offsets) for piece in shown) == drawn
     assert all(piece.error is None for piece in shown)
     assert np.isfinite(np.concatenate([piece.offsets for piece in shown])).all()

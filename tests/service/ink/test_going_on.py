@@ -104,6 +104,13 @@ def test_a_drawing_that_is_cut_is_begun_again(
     assert ("resume" in failed) == has
 
 
+def test_a_page_from_a_line_on_has_as_many_sheets(ink: InkService) -> None:
+    """Each has room for one line."""
+    sheets = {"page": {"width": 100, "height": 50}, "margin": 10}
+    body = {"text": "one\ntwo\nthree", "seed": 3} | sheets
+    assert ink.write(**body, first_line=2)["pages"] == ink.write(**body)["pages"] == 3
+
+
 def test_a_stream_that_did_not_ask_has_no_tokens(ink: InkService) -> None:
     assert not any("resume" in event for event in ink.events(text="one\ntwo"))
 

@@ -29,7 +29,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("so\u00adft\u200b \ufeffwidth", "soft width"),
         ("a\r\nb\u2028c", "a\nb\nc"),
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
-        ("ＡＢ！", "AB!"),
+        ("ＡＢ！～", "AB!~"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
         ("".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127)))),

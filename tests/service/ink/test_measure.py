@@ -49,3 +49,21 @@ def test_the_way_between_strokes_is_not_speed() -> None:
 def test_what_has_no_ink_measures_nothing(count: int) -> None:
     measures = measure(np.ones((count, 3), np.float32), 0)
     assert measures.slant_degrees == measures.size_units == measures.units_per_point == 0
+
+
+def _leaning(degrees: float, length: float) -> list[list[float]]:
+    """A down-stroke and the way back, off the paper."""
+    x, y = length * np.sin(np.radians(degrees)), length * np.cos(np.radians(degrees))
+    return [[-x, -y, 1], [x, y, 0]]
+
+
+@pytest.mark.parametrize(("degrees", "told"), [(10.4, 10), (10.6, 11), (-10.4, -10)])
+def test_a_slant_is_told_to_the_nearest_degree(degrees: float, told: float) -> None:
+    ink = np.array([[0, 0, 0], *_leaning(degrees, 3.0) * 5], np.float32)
+    assert measure(ink, 5).slant_degrees == told
+
+
+def test_long_strokes_say_more_of_a_slant_than_short_ones() -> None:
+    strokes = _leaning(20, 5.0) * 3 + _leaning(-20, 0.5) * 6
+    ink = np.array([[0, 0, 0], *strokes], np.float32)
+    assert measure(ink, 5).slant_degrees == 20

@@ -53,6 +53,11 @@ def test_every_hand_is_as_the_file_has_it(copy: Path) -> None:
     assert load_artifact(copy).digest == digest
 
 
+def test_a_hand_is_as_wide_as_its_manifest_says(copy: Path) -> None:
+    edit_manifest(copy, lambda manifest: manifest["styles"][0].update(advance=5.5))
+    assert _served(copy).styles[HANDS[0]].edge.advance == 5.5
+
+
 def test_hands_without_their_file_are_refused(copy: Path) -> None:
     edit_manifest(copy, lambda manifest: manifest["files"].pop(_STYLES))
     with pytest.raises(ArtifactError, match=r"styles\.safetensors is not among them"):

@@ -6,14 +6,96 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
+from contract.mixture import LOG_SIGMA, STEEPEST_TILT, outputs_of
 from contract.noise import InkNoise
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
+from service.errors import InvalidRequest
+from service.ink.line import InkEdge, _height, on_its_line, row_of
+from service.ink.online import OnlineInk
 from tests.service.writing import InkService, online
 
 _PX_PER_UNIT = 64 / 14
 _TEXT = "keel over"
+
+
+def test_a_line_is_as_long_as_the_window_is_with_what_stays_in_sight(ink: InkService) -> None:
+    manifest = ink.model.manifest
+    longest = manifest.alphabet.longest_text
+    for edge, room in ((InkEdge(), longest), (InkEdge(context="a"), longest - 2)):
+        assert row_of("e" * room, edge, manifest, bias=0.0)["length"] == longest
+        with pytest.raises(InvalidRequest, match=f"text has {room + 1} characters"):
+            row_of("e" * (room + 1), edge, manifest, bias=0.0)
+
+
+@pytest.mark.parametrize(("dx", "shown"), [(-9.0, 0.0), (3.0, 0.0), (6.0, 2.0), (30.0, 4.0)])
+def test_a_line_begins_at_its_left_end_or_a_space_from_it(dx: float, shown: float) -> None:
+    """A space less than the hand's pen has moved from where its own ink ended."""
+    ink = np.array([[dx, 1.0, 0], [5, 5, 1]], np.float32)
+    line = on_its_line(ink, InkEdge(context="a", height=2.0))
+    assert line.tolist() == [[shown, 3, 0], [5, 5, 1]]
+    assert ink[0].tolist() == [dx, 1, 0]
+    assert on_its_line(ink, InkEdge()).tolist() == ink.tolist()
+
+
+@pytest.mark.parametrize(
+    ("y", "height"),
+    [([5, 3, 6], 3), ([5, 3, 6, 1, 4, 2, 7], 5), ([1, 2, 4], 3), ([7, 3], 0), ([], 0)],
+    ids=str,
+)
+def test_the_end_of_ink_is_so_high_over_its_arcs_or_its_lowest_point(
+    y: list[float], height: float
+) -> None:
+    """Two points say nothing of a line."""
+    ink = np.zeros((len(y), 3), np.float32)
+    ink[:, 1] = np.diff(y, prepend=0)
+    assert _height(ink) == height
+
+
+@pytest.mark.in_process
+def test_what_is_shown_has_the_limits_of_what_is_drawn(ink: InkService) -> None:
+    model = ink.model
+    row = row_of("a", InkEdge(), model.manifest, bias=0.0)
+    line = OnlineInk(model, model.fresh(0), row, _PX_PER_UNIT, [0.0, 0.0])
+    raw = np.zeros(outputs_of(4))
+    raw[13:17], raw[17:21], raw[21:] = -9, 9, 50  # log sigmas in x and y, tilts
+    for shown in line._mixture(raw)["mixture"]:
+        wide = (np.exp(LOG_SIGMA) * _PX_PER_UNIT).round(3).tolist()
+        assert shown["sigma"] == wide
+        assert shown["rho"] == pytest.approx(-np.tanh(STEEPEST_TILT), abs=1e-9)
+    many = np.zeros(outputs_of(20))
+    many[1:21] = np.arange(20)
+    weights = [shown["weight"] for shown in line._mixture(many)["mixture"]]
+    assert weights == sorted(weights, reverse=True)
+    assert (len(weights), sum(weights) > 0.99) == (6, True)
+
+
+def test_to_a_model_of_float32_a_point_may_be_as_far_away_as_it_is(ink: InkService) -> None:
+    told = []
+    for units in (256, 300):
+        with online(ink, model="scrawl", text=_TEXT, seed=1) as session:
+            session.ask(point=[0, 0, 0])
+            told.append(session.ask(point=[units * _PX_PER_UNIT, 0, 0])["pen_up"])
+    assert told[0] != told[1]
+
+
+def test_a_pen_is_up_wherever_a_tablet_does_not_say_0(ink: InkService) -> None:
+    told = []
+    for up in (1.0, 0.25):
+        with online(ink, model="scrawl", text=_TEXT, seed=1) as session:
+            told.append(session.ask(point=[9, 9, up]))
+    assert told[0] == told[1]
+
+
+@pytest.mark.in_process
+def test_a_hand_comes_to_its_line_from_a_space_before_it(ink: InkService) -> None:
+    model, hand = ink.model, ink.model.styles["hasty"]
+    row = row_of("a", hand.edge, model.manifest, bias=0.0)
+    line = OnlineInk(model, hand, row, _PX_PER_UNIT, [100.0, 50.0])
+    assert line._at is not None
+    before = [100 - 4 * _PX_PER_UNIT, 50 - hand.edge.height * _PX_PER_UNIT]
+    assert line._at.tolist() == pytest.approx(before)
 
 
 def _points(count: int = 25, seed: int = 3) -> list[list[float]]:

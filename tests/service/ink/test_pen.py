@@ -71,6 +71,23 @@ def test_level_ink_is_left_where_it_is() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "stroke", [(3, 0, 3), (3, 0, 0, 3), (3, 0), (0,)], ids=["arch", "flat", "down", "dot"]
+)
+@pytest.mark.parametrize(("low", "step"), [(1, -0.4), (-1, 0.4), (10, -0.8), (-10, 0.8)])
+def test_after_five_arcs_the_pen_comes_back_by_a_part_of_the_way(
+    stroke: tuple[float, ...], low: float, step: float
+) -> None:
+    layout, heights = sheet(), np.array(stroke * 6, float) + low
+    offsets = np.zeros((len(heights), 3), np.float32)
+    offsets[:, 1] = np.diff(heights, prepend=0)
+    offsets[len(stroke) - 1 :: len(stroke), 2] = 1
+    points = LinePen(layout, 0).move(offsets)
+    away = (layout.origin_px(0)[1] - points[:, 1]) / layout.px_per_unit - heights
+    expected = [0.0] * 5 * len(stroke) + [step] * len(stroke)
+    assert away == pytest.approx(expected, abs=1e-6)
+
+
 def test_strokes_end_where_the_pen_leaves_the_paper() -> None:
     points = np.array([[0, 0, 0], [1, 1, 1], [2, 2, 1], [3, 3, 0], [4, 4, 0]], float)
     assert [stroke.tolist() for stroke in strokes(points)] == [

@@ -11,6 +11,8 @@ from xml.etree import ElementTree
 import pytest
 
 from service.catalogue import Models
+from service.errors import Overloaded
+from service.ink import styles
 from tests.artifacts import HANDS, eight_bits_of
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService
@@ -139,3 +141,35 @@ def test_a_preview_is_by_a_model_that_is_ready(
     monkeypatch.setattr(Models, "of", lambda self, kind: [Stopped(), *of(self, kind)])
     answer = ink.client.get("/v1/styles/upright/preview.svg")
     assert answer.status_code == 200
+
+
+def test_hands_of_a_model_that_is_not_ready_are_listed_where_there_are_no_others(
+    twins: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed() -> set[str]:
+        return {style["model"] for style in twins.client.get("/v1/styles").json()["data"]}
+
+    assert listed() == {"scrawl", "scrawl-int8"}  # and measured, so that none is asked again
+    for ready in ({"scrawl"}, {"scrawl-int8"}, set()):
+        with monkeypatch.context() as patch:
+            for name in ("scrawl", "scrawl-int8"):
+                engine = twins.app.state.models[name].engine
+                patch.setattr(engine, "ready", name in ready)
+            assert listed() == (ready or {"scrawl", "scrawl-int8"})
+
+
+def test_a_hand_that_cannot_be_measured_is_not_left_out_in_silence(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured = styles.hands.look
+
+    async def busy(model: Any, style: str, text: str) -> Any:
+        if style == "hasty":
+            raise Overloaded("others are being served")
+        return await measured(model, style, text)
+
+    model = ink.app.state.models["scrawl"]
+    monkeypatch.setattr(model, "looks", {})
+    monkeypatch.setattr(styles.hands, "look", busy)
+    assert ink.client.get("/v1/styles").status_code == 503
+    assert model.looks.keys() == {"upright"}

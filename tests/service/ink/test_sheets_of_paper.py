@@ -108,18 +108,41 @@ def test_a_dot_and_a_short_colour_are_drawn() -> None:
     assert re.search(rb"10\.?0* 20\.?0* m\n10\.?0* 20\.?0* l\nS", zlib.decompress(packed))
 
 
-@pytest.mark.parametrize("page", [None, "a5"])
+def test_ink_is_as_wide_as_it_was_asked_for_and_not_as_the_rules_are() -> None:
+    layout = PageOptions(stroke_width=5, paper="ruled").layout(14.0, 2.0)
+    (packed,) = _STREAM.findall(to_pdf([[np.array([[10.0, 20.0], [20, 30]])]], layout))
+    widths = re.findall(rb"(\S+) w\n", zlib.decompress(packed))
+    assert [float(width) for width in widths] == [0.75, 5]
+
+
+def test_a_sheet_has_all_lines_that_it_is_just_high_enough_for() -> None:
+    page = {"width": 100, "height": 68.1}  # of three lines of 12.7 mm and two margins
+    layout = PageOptions(page=page, margin=15, line_height=48).layout(14.0, 2.0)
+    assert [len(numbers) for numbers in layout.sheets(7)] == [3, 3, 1]
+
+
+@pytest.mark.parametrize("size", [None, "a5"])
 @pytest.mark.parametrize(("paper", "apart"), [("ruled", 50.0), ("squared", 25.0)])
-def test_lines_stand_on_the_rules(page: Any, paper: Any, apart: float) -> None:
-    layout = PageOptions(page=page, paper=paper, line_height=50).layout(14.0, 2.0)
+def test_lines_stand_on_the_rules(size: Any, paper: Any, apart: float) -> None:
+    layout = PageOptions(page=size, paper=paper, line_height=50).layout(14.0, 2.0)
     sheets = rules(layout, 30)
     assert len(sheets) == len(layout.sheets(30))
-    for numbers, found in zip(layout.sheets(30), sheets, strict=True):
+    for page, (numbers, found) in enumerate(zip(layout.sheets(30), sheets, strict=True), 1):
         rows = sorted({y for _, y, _, end in found if y == end})
         assert np.diff(rows) == pytest.approx(apart)
         for line in numbers:
             assert min(abs(row - layout.origin_px(line)[1]) for row in rows) < 1e-6
-        assert bool([x for x, _, end, _ in found if x == end]) == (paper == "squared")
+        columns = sorted({x for x, _, end, _ in found if x == end})
+        bottom_px = page * layout.sheet_px(30)
+        if paper == "ruled":
+            assert not columns
+            assert rows[-1] <= bottom_px - layout.margin_px
+            continue
+        # Squares cover all of the sheet, and one begins where lines do.
+        assert np.diff(columns) == pytest.approx(apart)
+        assert min(abs(column - layout.margin_px) for column in columns) < 1e-6
+        assert columns[0] < apart < columns[-1] < layout.width_px <= columns[-1] + apart
+        assert rows[-1] < bottom_px <= rows[-1] + apart
 
 
 def test_rules_are_in_drawings_and_in_no_ink(ink: InkService) -> None:

@@ -79,3 +79,38 @@ def test_a_pen_that_goes_back_meets_the_letter_it_left() -> None:
     placed = squeeze.place(x, characters)
     again = squeeze.place(x[200:240].copy(), characters[200:240])
     assert again.tobytes() == placed[200:240].tobytes()
+
+
+# Of 36 characters of the average width, 12 px, of which 30 have room: at the second one a pen that
+# was half as wide again with the first has 342 px for 35, of which eight count for what is usual.
+_AVERAGE_TEXT = "e" * 36
+_SHARE = (380 - 38) / (35 * 12 * (8 + 1.5) / (8 + 1))
+
+
+@pytest.mark.parametrize("x", [[38.0, 48.0], [38.0, 30.0, 48.0]], ids=["on", "back and on"])
+def test_what_has_been_written_counts_as_much_as_eight_characters_of_what_is_usual(
+    x: list[float],
+) -> None:
+    """Wherever the pen is just then: it may have gone back to cross a letter."""
+    characters = np.array([0] * (len(x) - 1) + [1])
+    placed = Squeeze(sheet(), _AVERAGE_TEXT).place(np.array(x), characters)
+    assert placed[-1] == pytest.approx(38 + 10 * _SHARE)
+
+
+def test_a_window_that_looks_back_begins_no_character_again() -> None:
+    x = np.array([38.0, 48.0, 49.0, 60.0])
+    placed, again = (
+        Squeeze(sheet(), _AVERAGE_TEXT).place(x, np.array(characters))
+        for characters in ([0, 1, 1, 1], [0, 1, 0, 1])
+    )
+    assert again.tolist() == placed.tolist()
+
+
+@pytest.mark.parametrize(("margin_px", "edge_px"), [(0.0, 400.0), (1.0, 399.0), (20.0, 398.5)])
+def test_a_stroke_is_on_the_paper_in_all_of_its_width(margin_px: float, edge_px: float) -> None:
+    """Half of 3 px, if the margin has room for that."""
+    layout = replace(sheet(), given_margin_px=margin_px)
+    x = _right(layout) + np.linspace(0, 500, 5000)
+    placed = Squeeze(layout, "l").place(x, np.zeros(len(x), int))
+    assert placed.max() <= edge_px
+    assert (np.diff(placed) >= 0).all()

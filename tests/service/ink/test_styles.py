@@ -1,11 +1,14 @@
 """Hands to write in: those that are stored, those made of strokes, and what is no hand at all."""
 
+import json
+import logging
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from service.errors import InvalidRequest
 from service.ink import hands
 from service.ink.line import InkEdge
 from service.ink.schemas import StrokesWithText
@@ -131,6 +134,38 @@ def test_spaces_around_the_text_of_strokes_say_nothing(ink: InkService) -> None:
     assert ink.strokes(**_BODY, style=spaced) == ink.strokes(**_BODY, style=_strokes())
 
 
+def test_a_hand_of_strokes_is_as_wide_as_the_model_will_write_it(ink: InkService) -> None:
+    """By the line through the hands it was measured on, between its own width and theirs."""
+    assert ink.client.portal is not None
+    for stretch in (1.0, 1.8):
+        own = _strokes()
+        own["strokes"] = [[[stretch * x, y] for x, y in stroke] for stroke in own["strokes"]]
+        read = hands.read_strokes, ink.model, StrokesWithText(**own)
+        hand, looks = ink.client.portal.call(*read)
+        assert hand.edge.advance == pytest.approx(2.34 + 0.34 * looks.units_per_character)
+        made = ink.client.post("/v1/styles", json=own).json()
+        told = (looks.slant_degrees, looks.size_units, looks.units_per_point)
+        assert (made["slant_degrees"], made["size"], made["speed"]) == told
+
+
+@pytest.mark.in_process
+def test_strokes_that_are_not_read_cost_nothing(
+    ink: InkService, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="evenkeel.request"):
+        assert ink.post(**_BODY, style=_strokes(), deadline_s=1e-9).status_code == 504
+        assert ink.post(**_BODY, style=_strokes()).status_code == 200
+    late, read = (json.loads(line.message)["steps"] for line in caplog.records)
+    assert late == 0 < read
+
+
+def test_two_points_a_character_are_enough() -> None:
+    ink = [[[0.0, 0], [10, 0], [20, 5], [30, 0]]]
+    assert len(hands.offsets_of(ink, "ab"))
+    with pytest.raises(InvalidRequest, match=r"has 1\.3 points a character"):
+        hands.offsets_of(ink, "abc")
+
+
 def test_an_unknown_style_is_refused_by_name_with_those_there_are(ink: InkService) -> None:
     for name in ("nobody", "x" * 300, "", "\u00fc", "nobody.else"):
         error = _refusal(ink.post(**_BODY, style=name), 400)
@@ -204,5 +239,8 @@ def test_strokes_that_cannot_be_the_text_are_refused(
     ink: InkService, strokes: list[Any], text: str, reason: str
 ) -> None:
     style = {"strokes": strokes, "text": text}
-    for response in (ink.post(**_BODY, style=style), ink.client.post("/v1/styles", json=style)):
-        assert reason in _refusal(response, 400)["message"]
+    page, made = ink.post(**_BODY, style=style), ink.client.post("/v1/styles", json=style)
+    told = _refusal(page, 400), _refusal(made, 400)
+    assert all(reason in error["message"] for error in told)
+    param = "text" if "text" in reason or "\u6f22" in reason else "strokes"
+    assert [error["param"] for error in told] == ["style", param]

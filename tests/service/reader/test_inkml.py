@@ -50,6 +50,17 @@ def test_what_a_pen_tells_now_and_then_and_switches_of_it_are_passed_over() -> N
     assert from_inkml(document) == [[[1, 2], [3, 4], [5, 6]]]
 
 
+def test_as_much_may_be_told_now_and_then_as_any_of_the_formats_says() -> None:
+    rare = "<intermittentChannels>{}</intermittentChannels>".format
+    formats = rare("<channel name='F'/><channel name='B'/>") + rare("<channel name='F'/>")
+    assert from_inkml(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
+
+
+def test_a_document_may_have_as_many_points_as_a_request() -> None:
+    (stroke,) = from_inkml(f"<ink><trace>{'0 0,' * 19_999}0 0</trace></ink>")
+    assert len(stroke) == 20_000
+
+
 def test_a_trace_that_goes_on_is_one_stroke() -> None:
     first = '<trace xml:id="a" continuation="begin">1 2</trace><trace>9 9</trace>'
     rest = '<trace id="b" continuation="middle" priorRef="#a">3 4</trace>'

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.reader.online import OnlineReader
 from tests.service.reader.lines import MODEL, ReaderService, line, points
 from tests.service.serving import eventually
 from tests.service.writing import online
@@ -41,11 +42,12 @@ def test_all_at_once_is_point_by_point(reader: ReaderService, whole: dict) -> No
         assert session.ask(points=points(_INK))["text"] == whole["text"]
 
 
+@pytest.mark.parametrize("place", [_PLACE, {}], ids=["on a line", "anywhere"])
 @pytest.mark.parametrize("cut_at", [9, 40, 41])
-def test_a_session_goes_on_in_another(reader: ReaderService, cut_at: int) -> None:
+def test_a_session_goes_on_in_another(reader: ReaderService, cut_at: int, place: dict) -> None:
     """In the middle of a stroke too."""
     every = points(_INK)
-    with online(reader, model=MODEL, **_PLACE) as session:
+    with online(reader, model=MODEL, **place) as session:
         first = session.ask(points=every[:cut_at])
         token = session.ask(state=True)["state"]
         expected = session.ask(points=every[cut_at:])
@@ -81,6 +83,41 @@ def test_without_an_origin_the_line_begins_where_the_pen_does(reader: ReaderServ
         with online(reader, model=MODEL) as session:
             texts.append(session.ask(points=ink)["text"])
     assert texts[0] == texts[1] != ""
+
+
+def test_without_an_origin_it_begins_where_most_people_begin_a_line(reader: ReaderService) -> None:
+    """Two and a half units over a line of 14."""
+    x, y, _ = points(_INK)[0]
+    begun = []
+    for place in ({}, {"origin": [x, y + 2.5 * 64 / 14]}):
+        with online(reader, model=MODEL, line_height=64, **place) as session:
+            begun.append(session.ask(points=points(_INK)))
+    assert begun[0] == begun[1]
+
+
+def test_a_pen_is_up_wherever_a_tablet_does_not_say_0(reader: ReaderService) -> None:
+    told = []
+    for share in (1.0, 0.25):
+        with online(reader, model=MODEL, **_PLACE) as session:
+            told.append(session.ask(points=[[x, y, up * share] for x, y, up in points(_INK)]))
+    assert told[0] == told[1]
+
+
+@pytest.mark.in_process
+def test_of_a_session_without_end_the_last_thousand_characters_are_told(
+    reader: ReaderService,
+) -> None:
+    model, portal = reader.app.state.models[MODEL], reader.client.portal
+    assert portal is not None
+    line = OnlineReader(model, model.on_line(64, None))
+    line._text = before = "".join(chr(97 + i % 26) for i in range(1000))
+    answer = portal.call(line.answer, {"points": points(_INK)})
+    settled, ahead = (
+        "".join(c["character"] for c in answer["characters"] if c["settled"] is now)
+        for now in (True, False)
+    )
+    assert settled
+    assert answer["text"] == (before + settled)[-1000:] + ahead
 
 
 @pytest.mark.parametrize("many", [2, 200])

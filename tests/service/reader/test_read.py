@@ -1,14 +1,16 @@
 """`POST /v1/read`: what is read is what the graph says of the ink, whichever way the ink comes."""
 
 import json
+import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from contract.pieces import RESTS, cut, line_of
+from contract.pieces import PIECE_UNITS, RESTS, cut, line_of
 from contract.reader import best_path
+from contract.strokes import UNITS_PER_LINE
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
@@ -76,6 +78,50 @@ def test_a_token_may_be_used_twice(reader: ReaderService) -> None:
     assert answers[0]["characters"] == answers[1]["characters"]
 
 
+def test_a_line_without_any_height_is_read(reader: ReaderService) -> None:
+    assert reader.read(strokes=[[[0, 0], [40, 0]]])["usage"]["pieces"] > 0
+
+
+def test_it_may_have_less_time_than_others(reader: ReaderService) -> None:
+    late = reader.client.post("/v1/read", json={"strokes": _INK, "deadline_s": 1e-9})
+    assert late.status_code == 504
+
+
+def test_a_reader_tells_how_it_cuts_ink(reader: ReaderService) -> None:
+    told = reader.client.get(f"/v1/models/{MODEL}").json()["pieces"]
+    assert told == {
+        "units_of_size": 1.5, "units_per_line": UNITS_PER_LINE, "piece_units": PIECE_UNITS,
+        "rests": RESTS,
+    }  # fmt: skip
+
+
+@pytest.mark.in_process
+def test_what_is_read_is_logged_with_its_model(
+    reader: ReaderService, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="evenkeel.request"):
+        pieces = reader.read(strokes=_INK)["usage"]["pieces"]
+    (line,) = (json.loads(entry.message) for entry in caplog.records)
+    assert (line["model"], line["steps"]) == (MODEL, 1 + pieces + RESTS)
+
+
+@pytest.mark.in_process
+def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
+    reader: ReaderService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, portal, seen = reader.app.state.models[MODEL], reader.client.portal, []
+    assert portal is not None
+    submit = model.engine.submit
+
+    def watched(jobs: Any, *, going_on: bool = False) -> None:
+        seen.append(going_on)
+        submit(jobs, going_on=going_on)
+
+    monkeypatch.setattr(model.engine, "submit", watched)
+    portal.call(model.judge, "ab", [np.array([[0.0, 0.0], [1.0, 0.5]])])
+    assert seen == [True]
+
+
 def test_a_dot_is_read(reader: ReaderService) -> None:
     dot = [[[10, 10]], [[40, 10], [40, 30]]]
     assert reader.read(strokes=dot)["usage"]["pieces"] >= 2
@@ -141,6 +187,18 @@ def test_a_token_of_another_model_is_refused(reader: ReaderService) -> None:
     token = reader.client.post("/v1/completions", json=body).json()["choices"][0]["state"]
     response = reader.client.post("/v1/read", json={"strokes": _INK, "state": token})
     assert response.status_code == 409
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize(("pieces", "readable"), [(4096, True), (4097, False)])
+def test_ink_is_judged_if_it_is_no_longer_than_a_message(
+    reader: ReaderService, pieces: int, readable: bool
+) -> None:
+    model, portal = reader.app.state.models[MODEL], reader.client.portal
+    assert portal is not None
+    lines_high = pieces * PIECE_UNITS / UNITS_PER_LINE
+    judged = portal.call(model.judge, "ab", [np.array([[0.0, 0.0], [lines_high, 0.0]])])
+    assert (judged.rank > -np.inf) is readable
 
 
 def test_a_pen_is_no_reader(reader: ReaderService) -> None:

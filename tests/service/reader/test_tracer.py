@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from contract.pieces import PIECE, cut
+from contract.pieces import PIECE, PIECE_UNITS, cut
 from service.errors import InvalidRequest
-from service.reader.tracer import Tracer
+from service.reader.tracer import Tracer, require_short
 
 
 def _strokes() -> list[np.ndarray]:
@@ -45,6 +45,20 @@ def test_a_pen_that_stands_still_is_not_remembered_point_by_point() -> None:
     tracer = Tracer()
     tracer.follow([(0.0, 0.0), *[(0.001 * (i % 3), 0.0) for i in range(1000)]], lifted=False)
     assert len(tracer.path) == 1
+
+
+def test_a_stroke_ends_at_its_last_point_however_little_that_moved() -> None:
+    tracer = Tracer()
+    tracer.follow([(0.0, 0.0), (3.0, 0.0), (3.01, 0.0)], lifted=True)
+    assert tracer.at == (3.01, 0.0)
+
+
+def test_every_stroke_has_a_last_piece_that_counts_in_full() -> None:
+    strokes = [np.array([[0.0, 0.0], [40.5 * PIECE_UNITS, 0.0]])] * 100
+    assert len(cut(strokes[:98])) == 98 * 41 < 4096
+    require_short(strokes[:98])
+    with pytest.raises(InvalidRequest, match="at most 4096"):
+        require_short(strokes)
 
 
 def test_ink_far_too_large_for_its_line_is_refused() -> None:

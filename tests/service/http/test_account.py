@@ -1,0 +1,88 @@
+"""Who asks, by what a request says; and what a key has used up, by a clock that the test moves."""
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
+
+import pytest
+
+from service.errors import TooManyRequests
+from service.http.callers import Account, Callers, _presented
+from service.http.keys import Key
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> SimpleNamespace:
+    """`now_s` is the time."""
+    told = SimpleNamespace(now_s=0.0)
+    monkeypatch.setattr("service.http.callers.time", SimpleNamespace(monotonic=lambda: told.now_s))
+    return told
+
+
+def _account(clock: SimpleNamespace) -> Account:
+    """One that has 20 bytes less than none, and gets ten a second."""
+    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=600))
+    account.charge(620)
+    return account
+
+
+@pytest.mark.parametrize(("now_s", "retry_after_s"), [(0.0, 3), (1.0, 2), (2.0, 1)])
+def test_until_there_is_a_byte_again_it_says_when(
+    clock: SimpleNamespace, now_s: float, retry_after_s: int
+) -> None:
+    """With none left, neither more nor less, as well."""
+    account, clock.now_s = _account(clock), now_s
+    with pytest.raises(TooManyRequests) as refused:
+        account.check()
+    assert refused.value.retry_after_s == retry_after_s
+
+
+def test_the_same_seconds_fill_it_once(clock: SimpleNamespace) -> None:
+    account, clock.now_s = _account(clock), 2.5
+    account.check()
+    account.charge(5)
+    with pytest.raises(TooManyRequests):
+        account.check()
+    clock.now_s = 3.0
+    account.check()
+
+
+@pytest.mark.parametrize(
+    ("headers", "admin"),
+    [([], True), ([(b"x-forwarded-for", b"192.0.2.1")], False),
+     ([(b"forwarded", b"for=192.0.2.1")], False)],
+    ids=str,
+)  # fmt: skip
+def test_who_comes_through_a_proxy_of_this_machine_is_not_of_it(
+    headers: list[tuple[bytes, bytes]], admin: bool
+) -> None:
+    callers = Callers(lambda *_: None, None, local=True)  # type: ignore[arg-type, return-value]
+    scope = {"type": "http", "client": ("127.0.0.1", 5000), "headers": headers}
+    assert callers._by_address(scope).admin is admin
+
+
+@pytest.mark.parametrize("given", [b"Bearer ek-1", b"bEARER ek-1", b"bearer   ek-1 "])
+def test_a_key_is_known_however_it_is_announced(given: bytes) -> None:
+    assert _presented({"type": "http", "headers": [(b"authorization", given)]}) == "ek-1"
+
+
+@pytest.fixture
+def _far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Twelve hours before UTC."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "Etc/GMT-12")
+        time.tzset()
+        yield
+    time.tzset()
+
+
+@pytest.mark.usefixtures("_far_east")
+@pytest.mark.parametrize("zoned", [True, False])
+@pytest.mark.parametrize(("seconds", "valid"), [(3600, True), (-1, False)])
+def test_a_key_ends_to_the_second_and_in_utc_where_it_names_no_zone(
+    seconds: int, valid: bool, zoned: bool
+) -> None:
+    expires = datetime.now(UTC) + timedelta(seconds=seconds)
+    key = Key(sha256="0" * 64, expires=expires if zoned else expires.replace(tzinfo=None))
+    assert key.valid is valid

@@ -1,0 +1,44 @@
+"""What answers tell of errors: beside their bodies, and of what was given."""
+
+from typing import Any
+
+import pytest
+
+from service.errors import InvalidRequest, NotReady, RequestTimeout, Unauthorized
+from service.http.errors import answer_to, broken_rule
+from tests.service.serving import Service
+
+
+@pytest.mark.parametrize(
+    ("error", "headers"),
+    [
+        (RequestTimeout("late"), {"connection": "close"}),  # more of the body may be on its way
+        (Unauthorized("who?"), {"www-authenticate": "Bearer"}),
+        (NotReady("soon"), {"retry-after": str(NotReady.retry_after_s)}),
+        (InvalidRequest("no"), {}),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_has_the_headers_of_its_kind(error: Any, headers: dict[str, str]) -> None:
+    told = answer_to(error).headers
+    names = ("connection", "www-authenticate", "retry-after")
+    assert {name: told[name] for name in names if name in told} == headers
+
+
+@pytest.mark.parametrize(("length", "shown"), [(78, 78), (79, 76)])
+def test_what_was_given_is_told_whole_up_to_80_characters(length: int, shown: int) -> None:
+    """Its quotes are two of them."""
+    rule = {"type": "int_type", "loc": ("n",), "input": "x" * length, "msg": "no"}
+    told = broken_rule([rule], "it").message
+    assert told.count("x") == shown
+    assert ("..." in told) == (shown < length)
+
+
+@pytest.mark.parametrize(
+    "kind", ["application/json", "Application/JSON; charset=utf-8", "application/vnd.a+json"]
+)
+def test_what_is_said_to_be_json_and_is_not_is_told_where(scan: Service, kind: str) -> None:
+    headers = {"content-type": kind}
+    answer = scan.client.post("/v1/completions", content='{"model": ', headers=headers)
+    assert answer.status_code == 400
+    assert answer.json()["error"]["message"].endswith(" at character 10")

@@ -1,0 +1,32 @@
+"""How long a body may take, however it comes."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from starlette.exceptions import HTTPException
+
+from service.http.limits import Bodies, BodyLimit
+
+
+async def _endless() -> dict[str, Any]:
+    """A byte now and then."""
+    await asyncio.sleep(0.01)
+    return {"type": "http.request", "body": b"x", "more_body": True}
+
+
+async def _reads_it(scope: Any, receive: Any, send: Any) -> None:
+    while True:
+        await receive()
+
+
+def test_a_byte_that_comes_gives_a_body_no_more_time() -> None:
+    limit = BodyLimit(_reads_it, max_body_bytes=1 << 20, timeout_s=0.1, bodies=Bodies())
+
+    async def ask() -> None:
+        asked: Any = ({"type": "http", "headers": []}, _endless, None)
+        await asyncio.wait_for(limit(*asked), 5)
+
+    with pytest.raises(HTTPException) as late:
+        asyncio.run(ask())
+    assert late.value.status_code == 408
