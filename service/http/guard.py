@@ -64,6 +64,8 @@ class Guard:
 
     def _refusal(self, scope: Scope) -> Forbidden | None:
         headers = Headers(scope=scope)
+        if len(headers.getlist("host")) > 1:  # a proxy may have gone by another than is read here
+            return Forbidden("a request names one Host")
         host, origin = headers.get("host", ""), headers.get("origin")
         probes = scope["path"] in PROBES  # asked for by address, and they tell little
         if self._hosts and not (probes or _name(host) in self._hosts | {_address(scope)}):

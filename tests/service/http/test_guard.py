@@ -147,6 +147,13 @@ def test_only_its_own_names_are_answered(friendly: Service, host: str, status: i
         assert answer.json()["error"]["code"] == "forbidden"
 
 
+@pytest.mark.parametrize("path", ["/livez", "/v1/models"])
+def test_a_request_names_one_host(friendly: Service, path: str) -> None:
+    twice = [("host", "keel.example"), ("host", "keel.example")]
+    answer = friendly.client.get(path, headers=twice)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (403, "forbidden")
+
+
 @pytest.mark.parametrize("path", ["/livez", "/readyz"])
 def test_probes_come_by_address_whatever_the_names_are(friendly: Service, path: str) -> None:
     answer = friendly.client.get(path, headers={"host": "10.1.2.3:8000"})
