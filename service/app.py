@@ -4,6 +4,7 @@ import asyncio
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from fastapi import FastAPI, Request
 from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.routing import WebSocketRoute
+from starlette.staticfiles import NotModifiedResponse
 
 from service.catalogue import Models
 from service.gauges import ModelGauges
@@ -165,5 +167,8 @@ async def _page(request: Request) -> Response:
 
 async def _page_with_choice(request: Request) -> Response:
     """The page, which offers to compute on the device it is seen on."""
-    page = (_WEB / "index.html").read_text()
-    return HTMLResponse(page.replace(f"{_CHOICE} hidden>", f"{_CHOICE}>"), headers=_ASK_AGAIN)
+    page = (_WEB / "index.html").read_text().replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
+    tag = f'"{sha256(page.encode()).hexdigest()}"'
+    response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
+    had = _Fresh(directory=_WEB).is_not_modified(response.headers, request.headers)
+    return NotModifiedResponse(response.headers) if had else response

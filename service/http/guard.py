@@ -106,11 +106,11 @@ def _with_policy(send: Send) -> Send:
     return guarded
 
 
-def _address(scope: Scope) -> str:
+def _address(scope: Scope) -> str | None:
     """Of this machine, where the connection came in: no name that was made to point here, and how
     one of several replicas is asked."""
-    server = scope.get("server")
-    return server[0] if server else ""
+    host = (scope.get("server") or ("",))[0]
+    return host if _is_address(host) else None
 
 
 def _place(origin: str) -> str | None:
@@ -132,7 +132,15 @@ def _name(host: str) -> str:
 @lru_cache(maxsize=4096)
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches an address."""
-    try:
+    if _is_address(address):
         return ip_address(address).is_loopback
+    return address.lower() == "localhost"
+
+
+@lru_cache(maxsize=4096)
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
     except ValueError:
-        return address.lower() == "localhost"
+        return False
+    return True
