@@ -106,7 +106,7 @@ def _add_routes(app: FastAPI) -> None:
     if (app.state.settings.site / "index.html").exists():
         app.mount(_ON_DEVICE, _Site(directory=app.state.settings.site, html=True), name="site")
         page = _page_with_choice
-    app.mount("/static", _Fresh(directory=_WEB), name="static")
+    app.mount("/static", _FILES, name="static")
     app.mount("/docs/ui", document.scripts())
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
@@ -161,8 +161,11 @@ class _Site(_Fresh):
         return response
 
 
+_FILES = _Fresh(directory=_WEB)
+
+
 async def _page(request: Request) -> Response:
-    return await _Fresh(directory=_WEB).get_response("index.html", request.scope)
+    return await _FILES.get_response("index.html", request.scope)
 
 
 async def _page_with_choice(request: Request) -> Response:
@@ -170,5 +173,5 @@ async def _page_with_choice(request: Request) -> Response:
     page = (_WEB / "index.html").read_text().replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
     tag = f'"{sha256(page.encode()).hexdigest()}"'
     response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
-    had = _Fresh(directory=_WEB).is_not_modified(response.headers, request.headers)
+    had = _FILES.is_not_modified(response.headers, request.headers)
     return NotModifiedResponse(response.headers) if had else response

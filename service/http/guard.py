@@ -68,7 +68,7 @@ class Guard:
             return Forbidden("a request names one Host")
         host, origin = headers.get("host", ""), headers.get("origin")
         probes = scope["path"] in PROBES  # asked for by address, and they tell little
-        if self._hosts and not (probes or _name(host) in self._hosts | {_address(scope)}):
+        if self._hosts and not (probes or self._is_own(_name(host), scope)):
             return Forbidden(f"this service is not {host!r}; EVENKEEL_ALLOWED_HOSTS names hosts")
         asks_only = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         if asks_only or origin is None or origin in self._origins:
@@ -76,6 +76,14 @@ class Guard:
         if _place(origin) == host.lower():
             return None
         return Forbidden(f"{origin!r} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
+
+    def _is_own(self, name: str, scope: Scope) -> bool:
+        """Whether it is one of the names, or the address where the connection came in: no name that
+        was made to point here, and how one of several replicas is asked."""
+        if name in self._hosts:
+            return True
+        server = scope.get("server")
+        return server is not None and name == server[0] and _is_address(name)
 
 
 class Friends(CORSMiddleware):
@@ -104,13 +112,6 @@ def _with_policy(send: Send) -> Send:
         await send(message)
 
     return guarded
-
-
-def _address(scope: Scope) -> str | None:
-    """Of this machine, where the connection came in: no name that was made to point here, and how
-    one of several replicas is asked."""
-    host = (scope.get("server") or ("",))[0]
-    return host if _is_address(host) else None
 
 
 def _place(origin: str) -> str | None:

@@ -29,6 +29,13 @@ def test_the_page_offers_the_device_where_the_site_is(built: Service) -> None:
     assert built.client.get("/static/device/?server").text == "the page on the device"
 
 
+def test_the_page_with_the_offer_is_not_sent_again_to_who_has_it(built: Service) -> None:
+    had = built.client.get("/")
+    for tag, status in ((had.headers["etag"], 304), ('"another"', 200)):
+        again = built.client.get("/", headers={"If-None-Match": tag})
+        assert (again.status_code, again.content) == (status, b"" if status == 304 else had.content)
+
+
 def test_no_device_is_offered_without_a_site(artifacts: Path, tmp_path: Path) -> None:
     with running(settings(artifacts, site=tmp_path / "none")) as service:
         assert _HIDDEN in service.client.get("/").text
