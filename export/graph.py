@@ -19,6 +19,7 @@ from onnx_ir.passes import Sequential, common
 from onnxscript import optimizer
 from torch import nn
 
+from export.carry import carry
 from export.hoist import hoist
 from export.over_time import over_time
 from models.generation import Step
@@ -29,7 +30,8 @@ OPSET = 18
 
 # Measured row-independent (`python -m export verify`), or exact by nature (moves and comparisons).
 # ReduceSum, Log, Softplus, Sin, Cos, Atan, Elu and Mish are not: bits change with the batch size.
-# MatMul is, of one row times a matrix of its own; two dimensions are always a Gemm.
+# MatMul is, of one row times a matrix of its own, and of a constant row times digits side by side
+# (`export/integers.py`); every other product is a Gemm.
 ROW_INDEPENDENT = frozenset(
     """
     Add And ArgMax Cast Concat Constant CumSum Div Equal Exp Expand Gather GatherElements Gemm
@@ -95,6 +97,8 @@ def graph_of(
         hoist(model)
         _tidy(model)
     replaced = rewrite(model) if rewrite else {}
+    if replaced:
+        carry(model)
     _use_files(model, files)
     unserved = None if whole is None else set(_weight_names(step, whole).values())
     check_graph(model, step, replaced, unserved)

@@ -78,7 +78,9 @@ def _product(
         nodes.append(ir.node(operator, inputs, attributes=attributes))
         return nodes[-1].outputs[0]
 
-    def number(value: float | list[int], dtype: type[np.generic] = real) -> ir.Value:
+    def number(
+        value: float | list[int] | list[list[float]], dtype: type[np.generic] = real
+    ) -> ir.Value:
         content = np.array(value, dtype)
         return _constant(graph, f"{content.dtype}_{value}", content)
 
@@ -96,18 +98,16 @@ def _product(
             digit = add("DequantizeLinear", bytes_[-1], scale, middle)
             rest = add("Sub", rest, cast(digit, ir.DataType.DOUBLE) if wide else digit)
     rows = add("Concat", *bytes_, axis=0)  # (P * B, K)
+    rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
     zero = () if signed else (middle,)
     sums = cast(add("MatMulInteger", rows, whole, *zero), unit.dtype or ir.DataType.FLOAT)
     outputs = unit.const_value.size if unit.const_value is not None else -1
-    sums = add("Reshape", sums, number([digits, -1, outputs], np.int64))  # (P, B, N)
-    nodes.append(ir.node("Split", [sums, number([1] * digits, np.int64)], num_outputs=digits))
-    parts = list(nodes[-1].outputs)
-    total = parts[-1]
-    for place in reversed(range(digits - 1)):
-        below = add("Mul", total, number(scales[place + 1] / scales[place]))
-        total = add("Add", below, parts[place])
-    total = add("Mul", add("Mul", total, number(scales[0])), unit)
-    total = add("Squeeze", total, number([0], np.int64))  # (B, N)
+    # One product puts the digits together: with rows side by side a Split and an operator for each
+    # digit take as long as the product of the integers.
+    digitwise = add("Reshape", sums, number([digits, -1], np.int64))  # (P, B * N)
+    total = add("MatMul", number([scales]), digitwise)
+    total = add("Reshape", total, number([-1, outputs], np.int64))  # (B, N)
+    total = add("Mul", total, unit)
     if len(gemm.inputs) > 2:
         add("Add", total, gemm.inputs[2])
     return nodes

@@ -146,14 +146,28 @@ def _row_times_its_matrix(
 def _integers(
     width: int, random: np.random.Generator
 ) -> tuple[list[Any], dict[str, NDArray[np.generic]]]:
-    """Each row rounded on a fixed scale, times a matrix of int8: a quantised product."""
+    """Each row as two digits on fixed scales, both times a matrix of int8 and put together again:
+    a product with a matrix of eight bits."""
+    outputs = 2 * width + 1
     constants: dict[str, NDArray[np.generic]] = {
         "scale": np.array(1 / 32, np.float32),
+        "finer": np.array(1 / 8192, np.float32),
         "zero": np.array(128, np.uint8),
-        "weight": random.integers(-64, 65, (width, 2 * width + 1)).astype(np.int8),
+        "weight": random.integers(-64, 65, (width, outputs)).astype(np.int8),
+        "apart": np.array([2, -1], np.int64),
+        "worths": np.array([[1 / 32, 1 / 8192]], np.float32),
+        "side by side": np.array([-1, outputs], np.int64),
     }
     nodes = [
-        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["whole"]),
-        helper.make_node("MatMulInteger", ["whole", "weight", "zero"], ["y"]),
+        helper.make_node("QuantizeLinear", ["x", "scale", "zero"], ["digit"]),
+        helper.make_node("DequantizeLinear", ["digit", "scale", "zero"], ["near"]),
+        helper.make_node("Sub", ["x", "near"], ["rest"]),
+        helper.make_node("QuantizeLinear", ["rest", "finer", "zero"], ["second"]),
+        helper.make_node("Concat", ["digit", "second"], ["rows"], axis=0),
+        helper.make_node("MatMulInteger", ["rows", "weight", "zero"], ["sums"]),
+        helper.make_node("Cast", ["sums"], ["real"], to=TensorProto.FLOAT),
+        helper.make_node("Reshape", ["real", "apart"], ["digitwise"]),
+        helper.make_node("MatMul", ["worths", "digitwise"], ["total"]),
+        helper.make_node("Reshape", ["total", "side by side"], ["y"]),
     ]
     return nodes, constants

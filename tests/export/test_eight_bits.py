@@ -131,6 +131,21 @@ def test_matrices_are_a_quarter_and_no_graph_has_them_as_floats(
         assert found.count("MatMulInteger") == sum(w.dtype == np.int8 for w in weights.values())
 
 
+def test_digits_of_a_state_are_made_once_a_step(made: tuple[Path, Path, Path]) -> None:
+    graphs = read_artifact(made[2]).graphs
+    step, scan = (
+        onnx.load(made[2] / file, load_external_data=False).graph
+        for file in (graphs.step.plain, graphs.scan.plain)
+    )
+    (loop,) = (node for node in scan.node if node.op_type == "Scan")
+    counts = [
+        sum(node.op_type == "QuantizeLinear" for node in nodes)
+        for nodes in (step.node, loop.attribute[0].g.node, scan.node)
+    ]
+    digits = 3
+    assert counts[1:] == [counts[0] - digits, digits]
+
+
 def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
     made: tuple[Path, Path, Path],
 ) -> None:
