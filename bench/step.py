@@ -248,8 +248,9 @@ def random_artifact(folder: Path, units: int, layers: int = 1) -> Artifact:
 
 
 def _variants(artifact: Artifact, folder: Path) -> dict[str, Artifact]:
-    """The folded and the quantized artifact of a model, written into `folder`."""
+    """The folded artifact of a model and the quantized one, which is folded as that which is
+    shipped, written into `folder`."""
     places = {name: folder / name / artifact.name for name in ("folded", "quantized")}
     convert(artifact.folder, places["folded"], fold=True)
-    convert(artifact.folder, places["quantized"], quantize=True)
+    convert(artifact.folder, places["quantized"], fold=True, quantize=True)
     return {name: load_artifact(place) for name, place in places.items()}

@@ -14,7 +14,7 @@ _SIDES = {
     "loop": "Python loop over `step.onnx`",
 }
 _IN_EIGHT_BITS = {"eager-int8": "PyTorch, dynamic", "openvino-int8": "OpenVINO, NNCF"}
-_VARIANTS = {"folded": "folded", "quantized": "in 8 bits"}
+_VARIANTS = {"folded": "folded", "quantized": "folded, in 8 bits"}
 SERVERS = {
     "service": "this service",
     "plain": "FastAPI and a PyTorch loop",
