@@ -17,6 +17,7 @@ from torch import nn
 
 from export.convert import convert, read_artifact, write_artifact
 from export.ink.styles import StyleChoice, add_styles
+from export.kinds import KINDS
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from models.reader import ReaderConfig, ReaderModel
@@ -125,9 +126,11 @@ def write_pens(folder: Path) -> Path:
 
 
 def eight_bits_of(artifact: Path, **came_from: str) -> Path:
-    """The artifact in eight bits beside it, which says that it was trained on from it."""
+    """The artifact in eight bits beside it, folded if it can be, as those that are shipped; it says
+    that it was trained on from the artifact."""
     path = artifact.with_name(f"{artifact.name}-int8")
-    convert(artifact, path, quantize=True)
+    fold = KINDS[read_artifact(artifact).kind].variants
+    convert(artifact, path, quantize=True, fold=fold)
     manifest = read_artifact(path)
     source = {"name": artifact.name, "digest": "0" * 64} | came_from
     history = {name: told for name, told in manifest.provenance.items() if name != "rounded"}

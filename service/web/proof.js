@@ -48,7 +48,7 @@ function facts(model) {
   const normed = norm === "none" ? "no norm" : `${norm} norm`;
   const said = {
     network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters${model.precision === "int8" ? ", 8 bits" : ""}`,
-    "layer norms": whole(model.layer_normalizations),
+    "layer norms": `${whole(model.layer_normalizations)}${model.variant?.folded ? ", and one more in a table of all first inputs" : ""}`,
     "trained on": model.provenance.data.name,
     runtime: model.runtime,
     digest: model.digest,

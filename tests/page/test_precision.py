@@ -53,3 +53,5 @@ def test_proof_says_what_is_of_eight_bits(chosen: tuple[str, str], opened: Open)
     with opened(chosen[1], "proof") as visit:
         cards = visit["#proof-models article"].all_inner_texts()
         assert [", 8 bits" in card for card in cards] == [False, True, False, True]
+        # Text in eight bits is folded.
+        assert ["in a table" in card for card in cards] == [False, True, False, False]
