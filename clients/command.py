@@ -137,6 +137,7 @@ def write(
     asked |= {"text": piped() if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}
     with _asking(url, api_key, patience) as client:
+        asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
         out.write_bytes(ink.content())
     typer.echo(f"{out}, seed {ink.seed}", err=True)
@@ -185,7 +186,9 @@ def watch(
     count: Annotated[
         int | None, typer.Option(min=1, help="rounds of probes; else on and on")
     ] = None,
-    every: Annotated[float, typer.Option(metavar="SECONDS", min=0, help="between rounds")] = 1,
+    every: Annotated[
+        float, typer.Option(metavar="SECONDS", min=0, max=86_400, help="between rounds")
+    ] = 1,
     url: Url = HERE,
     api_key: Key = None,
 ) -> None:
@@ -208,8 +211,8 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(f"{url} is no address: it begins with http:// or https://", 2)
     except httpx.TransportError as error:
         _fail(f"no answer from {url}: {error or type(error).__name__}")
-    except json.JSONDecodeError:
-        _fail(f"what {url} answers is no JSON; is Evenkeel there?")
+    except (json.JSONDecodeError, LookupError, TypeError):
+        _fail(f"what {url} answers is not what Evenkeel does; is it there?")
     except (Refused, OSError) as error:
         _fail(str(error))
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
@@ -243,7 +246,7 @@ def _default(client: Client, kind: str) -> str:
     models = [model for model in listed if model["kind"] == kind]
     if not models:
         raise Refused(f"there is no {kind} model")
-    return str(max(models, key=lambda model: model["default"])["id"])
+    return str(max(models, key=lambda model: (model["ready"], model["default"]))["id"])
 
 
 def _told(verdict: dict[str, Any] | None) -> str:

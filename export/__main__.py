@@ -1,6 +1,7 @@
 """The export command line: `python -m export COMMAND`, for training, conversion and proof."""
 
 import argparse
+import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -65,6 +66,7 @@ def _verify(
     from export.verify import verify
     from training.curves import plot_errors
 
+    before = read_artifact(artifact)
     report = verify(artifact, data_folder(), FULL if full else QUICK)
     headlines = {"log-probability", "log-density", "sampling", "bits"}
     for finding in report.findings:
@@ -72,7 +74,10 @@ def _verify(
             print(finding.line())
     for note in report.notes:
         print(f"     {note}")
-    manifest = read_artifact(artifact).model_copy(update={"parity": tuple(report.findings)})
+    manifest = read_artifact(artifact)
+    if manifest.digest != before.digest:
+        raise ValueError(f"{artifact} has become another while it was compared; verify it again")
+    manifest = manifest.model_copy(update={"parity": tuple(report.findings)})
     if manifest.doubt is not None:
         print(manifest.doubt)
     if record:
@@ -92,6 +97,8 @@ def _build(options: argparse.Namespace) -> int:
     kind = KINDS[recipe.kind]
     require_servable(kind, kind.model(asdict(recipe.model)), f"recipe {name}")
     train_by(recipe, options)
+    if int(os.environ.get("RANK", 0)):
+        return 0  # the first of the processes that `torchrun` started has the run
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
     return _verify(artifact, full=False, record=True, brief=True)

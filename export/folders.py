@@ -28,6 +28,12 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
         made.chmod(0o755)
         for file in made.iterdir():
             file.chmod(0o644)
-        if folder.exists():
-            folder.rename(Path(name, "before"))
-        made.rename(folder)
+        before = Path(name, "before")
+        try:
+            if folder.exists():
+                folder.rename(before)
+            made.rename(folder)
+        except BaseException:  # an interruption between the two as well
+            if before.exists() and not folder.exists():
+                before.rename(folder)
+            raise

@@ -84,14 +84,14 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
 def asked_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe that the options of `train` name, with what they change."""
     recipe = read_recipe(options.recipe, options.set)
-    if options.data:
+    if options.data is not None:
         recipe = replace(recipe, data=replace(recipe.data, source=options.data))
     return recipe
 
 
 def _require_device(device: str) -> None:
     try:
-        torch.empty(0, device=device)
-    except (AssertionError, RuntimeError) as error:
+        torch.zeros(1, device=device).item()
+    except (AssertionError, RuntimeError) as error:  # NotImplementedError is one
         reason = str(error).splitlines()[0]
         raise ValueError(f"--device is {device!r}, which PyTorch has not: {reason}") from error

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+_MOST_EPOCHS = 1_000_000
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
@@ -19,7 +21,7 @@ class DataConfig:
     varied: float = 0.0
 
     def __post_init__(self) -> None:
-        if not isinstance(self.source, str):
+        if not (isinstance(self.source, str) and self.source):
             raise ValueError(f"data.source is {self.source!r}; it must be a file or folder")
         if not (min(self.marked, self.figured) >= 0 and self.marked + self.figured < 1):
             raise ValueError(
@@ -78,6 +80,11 @@ class TrainConfig:
         )  # fmt: skip
         if self.time_limit_s is not None:
             _require_positive("training", time_limit_s=self.time_limit_s)
+        for name in ("epochs", "validate_every_epochs"):
+            if (value := getattr(self, name)) > _MOST_EPOCHS:
+                raise ValueError(f"training.{name} is {value}; it must be at most {_MOST_EPOCHS}")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"training.seed is {self.seed}; it must be from 0 and below 2**63")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
         if not 0 <= self.blend < 1:

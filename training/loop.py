@@ -98,13 +98,13 @@ class Trainer:
                         saved = time.monotonic()
                     with _held_back(signal.SIGINT):
                         losses.append(self._update())
-                        if self.progress.update == due_at:
+                        now_s = time.monotonic()
+                        # All save together, and see the same time pass.
+                        save_now, self.progress.elapsed_s = self.group.first_says(
+                            now_s - saved > self.config.save_every_s, now_s - began
+                        )
+                        if self.progress.update == due_at or self._out_of_time():
                             self.progress.due = math.nan
-                    now_s = time.monotonic()
-                    # All save together, and see the same time pass.
-                    save_now, self.progress.elapsed_s = self.group.first_says(
-                        now_s - saved > self.config.save_every_s, now_s - began
-                    )
                     bar.update()
                     if self._out_of_time():
                         break

@@ -24,7 +24,10 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
     if not path.is_file():
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
         raise ValueError(f"recipe is {name!r}; it must be a file or one of: {known}")
-    tables: dict[str, Any] = tomllib.loads(path.read_text())
+    try:
+        tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
+    except ValueError as error:
+        raise ValueError(f"{path} is no recipe: {error}") from error
     for setting in settings:
         place, equals, value = setting.partition("=")
         table, dot, key = place.partition(".")

@@ -21,16 +21,22 @@ def add_commands(commands: Any) -> None:
 
 
 def _pens(options: argparse.Namespace) -> int:
+    from training.files import printable
     from training.ink.command import show
     from training.ink.corpus import PenCorpus
     from training.ink.line import Tally
     from training.ink.prepare import prepare
 
+    if options.out is not None and options.out.suffix != ".npz":
+        raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
     lines = show(options.folder, options.plot)
     if lines and options.out is not None:
         tally = Tally()
-        PenCorpus(options.folder.name, prepare(lines, tally)).save(options.out)
+        corpus = PenCorpus(printable(options.folder.name), prepare(lines, tally))
         print(tally.report())
+        if not corpus.inks:
+            return 1
+        corpus.save(options.out)
     return 0 if lines else 1
 
 

@@ -12,10 +12,11 @@ from safetensors.numpy import save_file
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.ending import Ending
+from contract.files import replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
 from contract.noise import InkNoise
-from export.convert import read_artifact
+from export.convert import read_artifact, require_files
 from export.parity.report import Served
 from export.parity.served import Graph
 from training.ink.corpus import PenCorpus
@@ -54,6 +55,7 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     manifest = read_artifact(artifact)
     if not isinstance(manifest, InkManifest):
         raise ValueError(f"{artifact} is of kind {manifest.kind}; only a pen has hands")
+    require_files(artifact, manifest.files)
     graph = Served(artifact, manifest).scan
     tensors: Arrays = {}
     entries: list[StyleEntry] = []
@@ -76,8 +78,9 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
                 advance=advance_of(graph, state, ink.text[-1]),
             )
         )
-    save_file(tensors, artifact / STYLES)
-    (artifact / STYLES).chmod(0o644)
+    with replacing(artifact / STYLES) as file:
+        save_file(tensors, file)
+        file.chmod(0o644)
     manifest.with_file(artifact / STYLES, styles=tuple(entries)).write(artifact)
 
 

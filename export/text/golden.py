@@ -20,6 +20,7 @@ from export.golden import BOUND_FACTOR, MARGIN, Sample, draw
 from models.generation import LanguageStep
 from models.language import LanguageModel
 
+_MOST_STEPS = 1024  # of 16 kB each: the service reads no golden file of more than 64 MiB
 _SEED = 20160721  # any constant: the same model always gets the same golden vectors
 # What the golden rows ask for, beyond the model's own distribution.
 _ROWS: tuple[dict[str, float], ...] = (
@@ -94,7 +95,7 @@ def _logits(model: nn.Module, tokens: Tensor) -> Tensor:
 
 def golden(model: LanguageModel, facts: dict[str, Any]) -> Golden:
     """Rows of every option, in golden mode and at the batch of training."""
-    batch, steps = facts["batch"]["rows"], facts["batch"]["steps"]
+    batch, steps = facts["batch"]["rows"], min(facts["batch"]["steps"], _MOST_STEPS)
     batches = -(-len(_ROWS) // batch)
     drawn = sample(model, steps, batches * batch, _SEED, MARGIN, _ROWS)
 

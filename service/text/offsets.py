@@ -20,6 +20,11 @@ class TextOffsets:
 
     def of(self, byte: int) -> int:
         """The offset of the next byte."""
+        if self._decoder.getstate()[0] == b"\xed" and 0xA0 <= byte <= 0xBF:
+            # Half of a UTF-16 pair: two characters, though the decoder holds them back for a third.
+            self._decoder.reset()
+            self._at += 2
+            return self._at - 1
         pending = len(self._decoder.getstate()[0])
         text = self._decoder.decode(bytes([byte]))
         left = len(self._decoder.getstate()[0])

@@ -70,6 +70,13 @@ class Scripted:
         return int(next(request["seed"] for request in self.requests if request["seed"]))
 
 
+def answered(content: Any) -> bytes:
+    """A whole answer of JSON."""
+    body = json.dumps(content).encode()
+    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
+    return head % len(body) + body
+
+
 def text_of(seed: int, index: int = 0) -> str:
     """What is said with a seed."""
     return f"{index}{_SAID}{seed % 100}"

@@ -14,12 +14,12 @@ from typing import Any
 
 import httpx
 import pytest
-from typer.testing import CliRunner, Result
 
 from clients import options
-from clients.command import main, write
+from clients.command import write
 from service.ink.schemas import HandwritingRequest
-from tests.clients.scripted import Scripted, refusal, scripted, streamed
+from tests.clients.commands import evenkeel
+from tests.clients.scripted import Scripted, answered, refusal, streamed
 from tests.service.serving import listening, settings
 
 _ROOT = Path(__file__).parents[2]
@@ -33,19 +33,9 @@ def url(inks: Path) -> Iterator[str]:
         yield url
 
 
-@pytest.fixture
-def service() -> Iterator[Scripted]:
-    with scripted() as started:
-        yield started
-
-
-def _evenkeel(url: str, *words: str, given: str | bytes | None = None) -> Result:
-    return CliRunner().invoke(main, list(words), input=given, env={"EVENKEEL_URL": url})
-
-
 def _out(url: str, *words: str, given: str | bytes | None = None) -> str:
     """What a command that must be a success prints."""
-    result = _evenkeel(url, *words, given=given)
+    result = evenkeel(url, *words, given=given)
     assert result.exit_code == 0, result.output
     return result.stdout_bytes.decode()
 
@@ -148,7 +138,7 @@ def test_paper_is_what_is_asked_for(url: str, tmp_path: Path) -> None:
         body = {"page": sent, "margin": 8, "paper": "ruled", "ground": "transparent"}
         expected = _whole(url, "handwriting", text="Even keel", seed=3, format="png", **body)
         assert out.read_bytes() == expected.content
-    refused = _evenkeel(url, "write", "a", "-o", "a.svg", "--page", "axb")
+    refused = evenkeel(url, "write", "a", "-o", "a.svg", "--page", "axb")
     assert (refused.exit_code, "axb" in refused.output) == (2, True)
 
 
@@ -181,7 +171,7 @@ def test_the_best_draw_is_asked_for_and_an_unreadable_line_is_told(
 ) -> None:
     out = tmp_path / "a.json"
     words = ("write", "Even\nkeel", "-o", str(out), "--seed", "3", "--best-of", "3")
-    told = _evenkeel(url, *words).stderr
+    told = evenkeel(url, *words).stderr
     body = {"text": "Even\nkeel", "seed": 3, "best_of": 3, "format": "json"}
     lines = _whole(url, "handwriting", **body).json()["lines"]
     assert json.loads(out.read_text())["lines"] == lines
@@ -221,20 +211,14 @@ def test_a_model_that_does_not_agree_is_a_failure(service: Scripted) -> None:
         {"ok": ok, "max_error": error, "bound": 0, "steps": 9, "detail": "next is off"}
         for ok, error in ((True, 1), (False, None), (True, 1))  # the second put out no numbers
     ]
-    service.script = [_json(verdict) for verdict in verdicts]
-    result = _evenkeel(service.url, "attest", "a", "b", "c")
+    service.script = [answered(verdict) for verdict in verdicts]
+    result = evenkeel(service.url, "attest", "a", "b", "c")
     assert result.exit_code == 1
     assert [line.split()[1].strip(",:") for line in result.stdout.splitlines()] == [
         "ok",
         "failed",
         "ok",
     ]
-
-
-def _json(content: Any) -> bytes:
-    body = json.dumps(content).encode()
-    head = b"HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-length: %d\r\n\r\n"
-    return head % len(body) + body
 
 
 def test_latency_is_watched(url: str) -> None:
@@ -249,8 +233,8 @@ def test_latency_is_watched(url: str) -> None:
 
 def test_a_probe_that_fails_is_told(service: Scripted) -> None:
     models = {"data": [{"id": "m", "kind": "language"}]}
-    service.script = [_json(models), *[refusal(400, kind="invalid_request_error")] * 2]
-    result = _evenkeel(service.url, "watch", "--count", "1")
+    service.script = [answered(models), *[refusal(400, kind="invalid_request_error")] * 2]
+    result = evenkeel(service.url, "watch", "--count", "1")
     assert result.exit_code == 1
     assert result.stderr == "m: told 400\n"
 
@@ -275,13 +259,14 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("models", "--url", "http://localhost:80x"), 2, "evenkeel: Invalid port"),
         (("models", "--api-key", "ek-\u00e9"), 2, "evenkeel: the API key has other .*ASCII"),
         (("models", "--api-key", "ek-1\nek-2"), 2, "evenkeel: the API key has other .*ASCII"),
+        (("watch", "--every", "1e10"), 2, "86400"),
         (("copmlete",), 2, "copmlete"),
     ],
 )
 def test_what_went_wrong_is_told_in_a_line(
     url: str, words: tuple[str, ...], status: int, message: str
 ) -> None:
-    result = _evenkeel(url, *words)
+    result = evenkeel(url, *words)
     assert result.exit_code == status
     assert re.search(message, result.stderr)
     assert "Traceback" not in result.output
@@ -290,21 +275,14 @@ def test_what_went_wrong_is_told_in_a_line(
 
 
 def test_input_that_is_no_text_is_refused(url: str) -> None:
-    result = _evenkeel(url, "complete", "-", given=b"\xff")
+    result = evenkeel(url, "complete", "-", given=b"\xff")
     assert (result.exit_code, "no UTF-8" in result.stderr) == (2, True)
 
 
 def test_a_state_that_is_no_text_is_refused(url: str, tmp_path: Path) -> None:
     (tmp_path / "state").write_bytes(b"\xff\xfe")
-    result = _evenkeel(url, "complete", "--state-in", str(tmp_path / "state"))
+    result = evenkeel(url, "complete", "--state-in", str(tmp_path / "state"))
     assert (result.exit_code, "--state-in" in result.stderr) == (2, True)
-
-
-def test_what_is_not_the_service_is_told(service: Scripted) -> None:
-    service.script = [b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>"]
-    result = _evenkeel(service.url, "models")
-    assert result.exit_code == 1
-    assert result.stderr == f"evenkeel: what {service.url} answers is no JSON; is Evenkeel there?\n"
 
 
 def test_what_an_address_ends_with_is_no_replica(url: str) -> None:
@@ -315,7 +293,9 @@ def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path)
     head = {"lines": ["an even", "keel"], "seed": 1}
     ends = [{"line": n, "points": [], "finish_reason": how} for n, how in enumerate(_ENDS)]
     service.script = [streamed([head, *ends, {"usage": {}}, "[DONE]"])]
-    result = _evenkeel(service.url, "write", "an even keel", "-o", str(tmp_path / "a.json"))
+    result = evenkeel(
+        service.url, "write", "an even keel", "-m", "m", "-o", str(tmp_path / "a.json")
+    )
     assert result.exit_code == 0, result.output
     assert re.findall("not finished: (.*)", result.stderr) == ["an even"]
 

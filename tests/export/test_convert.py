@@ -9,6 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from export.convert import convert, read_artifact, read_source
+from export.folders import made_whole
 from tests.training.tiny import tensors
 from training import checkpoint
 from training.loop import CHECKPOINT
@@ -88,3 +89,33 @@ def test_a_run_of_the_laboratory_is_not_taken_for_a_models(run: Path, tmp_path: 
 def test_an_artifact_may_be_read_by_anyone(artifact: Path) -> None:
     assert artifact.stat().st_mode & 0o777 == 0o755
     assert {p.stat().st_mode & 0o777 for p in artifact.iterdir()} == {0o644}
+
+
+@pytest.mark.parametrize("fails", ["before", "made"])
+def test_a_folder_that_cannot_be_put_in_place_leaves_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    folder = tmp_path / "it"
+    folder.mkdir()
+    (folder / "old").touch()
+    rename = Path.rename
+
+    def failing(path: Path, target: Path) -> Path:
+        if fails in (path.name, Path(target).name):
+            monkeypatch.undo()  # it fails once
+            raise KeyboardInterrupt
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", failing)
+    with pytest.raises(KeyboardInterrupt), made_whole(folder, lambda _: True, "folder") as made:
+        (made / "new").touch()
+    assert [path.name for path in tmp_path.rglob("*")] == ["it", "old"]
+
+
+def test_golden_vectors_of_long_rows_are_no_larger_than_a_service_reads(
+    artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("export.text.golden._MOST_STEPS", 3)
+    convert(artifact, tmp_path / "short")
+    steps = load_file(tmp_path / "short" / "golden.safetensors")
+    assert {len(values) for name, values in steps.items() if name.startswith("steps.")} == {3}

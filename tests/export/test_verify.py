@@ -10,7 +10,7 @@ import pytest
 
 from contract.manifest import Finding
 from export.__main__ import main
-from export.convert import load_model, read_artifact
+from export.convert import convert, load_model, read_artifact
 from export.parity import bits
 from export.parity.replay import replay
 from export.parity.report import Evidence, Extent, Report, Served
@@ -67,6 +67,34 @@ def test_the_command_prints_the_report_and_records_it_when_asked(
     assert "FAIL" not in printed
     assert read_artifact(folder).parity == tuple(report.findings)
     assert read_artifact(folder).doubt is None
+
+
+def test_a_report_is_recorded_of_the_artifact_that_was_compared_and_of_no_other(
+    artifact: Path, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    folder = tmp_path / "tiny"
+    shutil.copytree(artifact, folder)
+
+    def converted_meanwhile(*_: object) -> Report:
+        convert(artifact, folder, fold=True)
+        return report
+
+    monkeypatch.setattr("export.verify.verify", converted_meanwhile)
+    assert main(["verify", str(folder), "--record"]) == 1
+    assert "has become another" in capsys.readouterr().err
+    assert read_artifact(folder).parity is None
+
+
+def test_of_many_processes_the_first_builds(
+    artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
+    monkeypatch.setenv("RANK", "1")
+    words = ["--out", str(tmp_path / "run"), "--artifact", str(tmp_path / "made")]
+    assert main(["build", "quickstart", *words]) == 0
+    monkeypatch.setenv("RANK", "0")
+    assert main(["build", "quickstart", *words]) == 1  # no run was made
 
 
 def _without_temperature(path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from export.__main__ import main
+from export.convert import convert, read_artifact
 from tests.training.tiny import (
     Interrupted,
     stop_after,
@@ -22,7 +23,7 @@ from tests.training.tiny import (
 )
 from training import checkpoint
 from training.config import Recipe
-from training.loop import CHECKPOINT, LOG
+from training.loop import CHECKPOINT, LOG, Trainer
 from training.recipe import read_recipe
 from training.run import carry_out
 
@@ -208,7 +209,16 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "training.learning_rate=nan"], "learning_rate is nan"),
         (["train", "quickstart", "--set", "training.time_limit_s=abc"], "time_limit_s is 'abc'"),
         (["train", "quickstart", "--set", "data.source=1984"], "data.source is 1984"),
-        (["train", "quickstart", "--data", "1984"], "--data is '1984': no such file or folder"),
+        (["train", "quickstart", "--data", "1984"], "the data is '1984': no such file or folder"),
+        (["train", "quickstart", "--data", ""], "data.source is ''"),
+        (["train", "handwriting", "--data", "/nowhere"], "which EVENKEEL_DATA names"),
+        (["train", "README.md"], "README.md is no recipe: "),
+        (["train", "quickstart", "--set", "data.varied=0.1"], "data.varied are of ink"),
+        (["train", "quickstart", "--set", "data.marked=0.1"], "data.varied are of ink"),
+        (["train", "quickstart", "--set", "training.seed=-1"], "training.seed is -1"),
+        (["train", "quickstart", "--set", f"training.seed={2**63}"], "below 2**63"),
+        (["train", "quickstart", "--set", "training.epochs=1e308"], "epochs is 1e+308"),
+        (["train", "quickstart", "--device", "meta"], "--device is 'meta'"),
         (["train", "quickstart", "--set", "units=3"], "must look like"),
         (["train", "quickstart", "--set", "extra.units=3"], "unknown table extra"),
         (["convert", "/nowhere", "/tmp/never"], "train it first"),
@@ -292,3 +302,37 @@ def test_a_recipe_that_names_no_data_is_refused_in_words(tmp_path: Path) -> None
     recipe.write_text("[training]\nepochs = 1\n")
     with pytest.raises(ValueError, match=r"\[data\]: source is missing"):
         read_recipe(str(recipe))
+
+
+class _Interrupting:
+    """A progress bar at which somebody presses Ctrl-C."""
+
+    def update(self) -> None:
+        raise KeyboardInterrupt
+
+    def close(self) -> None:
+        pass
+
+
+def test_a_run_that_is_interrupted_as_its_time_is_over_is_validated_when_it_goes_on(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = tiny_recipe(corpus, time_limit_s=1e-6)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_bar", lambda self: _Interrupting())
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(recipe, tmp_path, "cpu", Path())
+    carry_out(recipe, tmp_path, "cpu", Path())
+    (row,) = (tmp_path / LOG).read_text().splitlines()
+    assert json.loads(row)["update"] == 1
+
+
+@pytest.mark.parametrize("name", ["my\udcff$.txt", "5$%5$", "us$_a$_b$.txt"])
+def test_data_may_be_called_anything(name: str, corpus: Path, tmp_path: Path) -> None:
+    data = tmp_path / name
+    shutil.copy(corpus, data)
+    carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "x$^$", "cpu", Path())
+    assert (tmp_path / "x$^$" / "loss.png").exists()
+    convert(tmp_path / "x$^$", tmp_path / "artifact")
+    told = read_artifact(tmp_path / "artifact").provenance["data"]["name"]
+    assert told == name.replace("\udcff", "\ufffd")

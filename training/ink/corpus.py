@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contract.alphabets import END, encode
+from contract.files import replacing
 from models.handwriting import POINT
-from training.files import unpacking
+from training.files import printable, unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink
 
@@ -75,18 +76,19 @@ class PenCorpus:
         return parts
 
     def save(self, path: Path) -> None:
-        """Write the corpus as one compressed file."""
-        np.savez_compressed(
-            path,
-            name=self.name,
-            texts=[ink.text for ink in self.inks],
-            writers=[ink.writer for ink in self.inks],
-            sources=[ink.source for ink in self.inks],
-            isolated=[ink.isolated for ink in self.inks],
-            advances=[ink.advance for ink in self.inks],
-            lengths=[len(ink.offsets) for ink in self.inks],
-            offsets=np.concatenate([ink.offsets for ink in self.inks]),
-        )
+        """Write the corpus as one compressed file, or leave that which is there as it was."""
+        with replacing(path) as temporary, temporary.open("wb") as opened:
+            np.savez_compressed(
+                opened,
+                name=self.name,
+                texts=[ink.text for ink in self.inks],
+                writers=[ink.writer for ink in self.inks],
+                sources=[ink.source for ink in self.inks],
+                isolated=[ink.isolated for ink in self.inks],
+                advances=[ink.advance for ink in self.inks],
+                lengths=[len(ink.offsets) for ink in self.inks],
+                offsets=np.concatenate([ink.offsets for ink in self.inks]),
+            )
 
 
 def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = False) -> PenCorpus:
@@ -96,14 +98,14 @@ def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = F
 
     if source.suffix == ".npz":
         return _load(source)
-    return PenCorpus(source.name, read_inks(source, tally, marks, figures))
+    return PenCorpus(printable(source.name), read_inks(source, tally, marks, figures))
 
 
 def _load(path: Path) -> PenCorpus:
     try:
         with unpacking(path), path.open("rb") as opened, np.load(opened) as file:
             content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
-    except (KeyError, ValueError) as error:
+    except (KeyError, TypeError, ValueError) as error:  # TypeError of a file of one array
         raise ValueError(f"{path} is no corpus that was saved whole: {error}") from error
     ends = content["lengths"].cumsum()
     content["offsets"] = np.split(content["offsets"], ends[:-1])

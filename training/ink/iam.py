@@ -33,13 +33,13 @@ class IamFolder:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        strokes = _below(folder, "lineStrokes")
+        strokes = below(folder, "lineStrokes")
         if strokes is None:
             raise ValueError(f"{folder} has no folder lineStrokes, so it is not IAM-OnDB")
         self._line_files = files_below(strokes, "*.xml")
-        texts = _below(folder, "ascii")
+        texts = below(folder, "ascii")
         self._text_files = {f.stem: f for f in files_below(texts, "*.txt")} if texts else {}
-        originals = _below(folder, "original")
+        originals = below(folder, "original")
         self._original_files = {
             f.parent.name + f.stem.removeprefix("strokes"): f
             for f in (files_below(originals, "strokes*.xml") if originals else ())
@@ -108,7 +108,7 @@ class IamFolder:
         return form
 
 
-def _below(folder: Path, name: str) -> Path | None:
+def below(folder: Path, name: str) -> Path | None:
     """The folder of that name, or of an archive unpacked without its inner folder."""
     for pattern in (name, f"{name}-all"):
         if folder.name == pattern:

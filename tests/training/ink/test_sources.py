@@ -151,6 +151,16 @@ def test_the_inner_folders_of_an_archive_may_be_missing(tmp_path: Path) -> None:
     assert {line.writer for line in lines} == {"iam/z01-000a"}
 
 
+def test_lines_of_iam_are_found_in_their_own_folder_and_in_none_called_alike(
+    tmp_path: Path,
+) -> None:
+    strokes = _IAM / "lineStrokes-all/lineStrokes"
+    assert read_lines(strokes, Tally()) == []  # without its texts
+    (tmp_path / "lineStrokes-v2").mkdir()
+    with pytest.raises(ValueError, match="holds no pen data"):
+        read_lines(tmp_path, Tally())
+
+
 def test_a_folder_of_no_known_format_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds no pen data"):
         read_lines(tmp_path, Tally())
@@ -219,6 +229,24 @@ def test_show_prints_what_was_read_and_draws_it(
     (row,) = (row.split() for row in printed.splitlines() if row.startswith("inv "))
     assert row == ["inv", "4", "1", "27", "0.6"]
     assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+def test_of_data_without_a_line_to_learn_from_is_told_why_and_nothing_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("training.ink.prepare.prepare", lambda lines, tally: [])
+    assert main(["pens", str(_UNIPEN), "--out", str(tmp_path / "kept.npz")]) == 1
+    assert "kept" in capsys.readouterr().out
+    assert main(["pens", str(_UNIPEN), "--out", str(tmp_path / "kept")]) == 1
+    assert "ends with .npz" in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_corpus_that_is_one_array_is_refused_in_words(tmp_path: Path) -> None:
+    with (tmp_path / "one.npz").open("wb") as file:
+        np.save(file, np.zeros(3))
+    with pytest.raises(ValueError, match="no corpus that was saved whole"):
+        read_pens(tmp_path / "one.npz", Tally())
 
 
 def test_data_is_kept_and_drawn_by_one_command(tmp_path: Path) -> None:
