@@ -3,13 +3,14 @@
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
-from service.http.keys import Key
+from service.http.keys import Key, Keys, new_key, read_keys
 
 
 @pytest.fixture
@@ -86,3 +87,21 @@ def test_a_key_ends_to_the_second_and_in_utc_where_it_names_no_zone(
     expires = datetime.now(UTC) + timedelta(seconds=seconds)
     key = Key(sha256="0" * 64, expires=expires if zoned else expires.replace(tzinfo=None))
     assert key.valid is valid
+
+
+def test_a_file_that_changes_while_it_is_first_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, added = tmp_path / "keys.toml", list[str]()
+    new_key(file, "first")
+
+    def read(path: Path) -> dict[str, Key]:
+        found = read_keys(path)
+        if not added:
+            added.append(new_key(path, "second"))
+        return found
+
+    monkeypatch.setattr("service.http.keys.read_keys", read)
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    keys = Keys(file)
+    assert keys.find(added[0]) is not None
