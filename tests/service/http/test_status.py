@@ -103,6 +103,13 @@ def test_any_number_of_slots_serves(artifacts: Path, slots: int) -> None:
         assert service.complete(n=9, max_tokens=12)["usage"]["completion_tokens"] == 108
 
 
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}], ids=str)
+def test_usage_comes_in_no_stream_that_does_not_ask_for_it(
+    scan: Service, options: dict[str, bool] | None
+) -> None:
+    assert all(event["choices"] for event in scan.events(max_tokens=2, stream_options=options))
+
+
 @pytest.mark.parametrize("path", ["/readyz", "/health"])
 def test_a_service_that_is_not_ready_says_when_to_ask_again(artifacts: Path, path: str) -> None:
     answer = TestClient(create_app(settings(artifacts))).get(path)  # its models never start

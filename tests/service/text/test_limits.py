@@ -10,7 +10,7 @@ from pydantic import ValidationError
 from service.errors import InvalidRequest
 from service.state import Moment
 from service.text.completion import TextEdge
-from service.text.routes import Call, _make_call
+from service.text.routes import Call, _make_call, _token_text
 from service.text.schemas import CompletionRequest
 
 _LIMITS: Any = SimpleNamespace(max_tokens=100, max_request_steps=1000, checkpoint_steps=64)
@@ -94,3 +94,13 @@ def test_choices_go_on_counting_from_that_of_a_token() -> None:
 
 def test_a_seed_of_nought_is_a_seed() -> None:
     assert _call(seed=0).seed == 0
+
+
+def test_what_is_past_all_sense_is_a_number_of_the_graph_still() -> None:
+    row = CompletionRequest(temperature=1e-30, top_k=10**30).sampling().row()
+    assert (row["inverse_temperature"], row["top_k"]) == (1e6, 256)
+
+
+def test_a_token_is_its_character_to_the_last_of_ascii() -> None:
+    tokens = ["\0", "~", "\x7f", "bytes:\\x80", "bytes:\\xff"]
+    assert [_token_text(token) for token in (0, 126, 127, 128, 255)] == tokens
