@@ -124,8 +124,8 @@ class Keys:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._seen = self._stamp()  # before it is read: what changes meanwhile is a change
         self._keys = read_keys(path)
-        self._seen = self._stamp()
         self._looked_s = time.monotonic()
 
     def find(self, presented: str) -> tuple[str, Key] | None:

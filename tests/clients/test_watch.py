@@ -1,6 +1,8 @@
 """Probes of latency, one after the other."""
 
+from collections import deque
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -8,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from clients.errors import Refused
-from clients.watch import Row, Watch
+from clients.watch import Row, Watch, _percentiles
 
 
 def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
@@ -41,3 +43,60 @@ def test_a_terminal_of_80_columns_has_room_for_the_table(
     row.each_s.extend([0.0041051, 0.0041051])
     Console(width=80).print(watch._table())
     assert "…" not in capsys.readouterr().out
+
+
+def _part(text: str) -> dict[str, Any]:
+    return {"choices": [{"text": text}]}
+
+
+def test_times_are_of_the_first_event_and_of_each_byte_after_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(now_s=10.0)
+    monkeypatch.setattr("clients.watch.time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+
+    class Writes:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            for seconds, text in ((0.25, "abc"), (1.0, "d\N{EURO SIGN}"), (0.5, ""), (1.0, "ef")):
+                clock.now_s += seconds
+                yield _part(text)
+
+    row = Row("letters", "language", failure="not now", failed=1)
+    row.probe(Writes())  # type: ignore[arg-type]
+    assert (list(row.first_s), list(row.each_s)) == ([0.25], [2.5 / 6])
+    assert (row.failure, row.failed, row.probes) == ("", 1, 1)
+
+
+def test_percentiles_are_the_50th_and_the_99th() -> None:
+    assert _percentiles(deque(n / 1000 for n in range(101)), 1e3) == ("50.0", "99.0")
+    assert _percentiles(deque([0.004]), 1e3) == ("4.0", "4.0")
+    assert _percentiles(deque(), 1e3) == ("-", "-")
+
+
+def test_what_runs_and_what_waits_is_what_the_service_counts_of_each_model() -> None:
+    class Serves:
+        told = """
+evenkeel_requests_running{model="one"} 2
+evenkeel_requests_running{model="other"} 7
+evenkeel_requests_waiting{model="one"} 5
+"""
+
+        def ask(self, _: str, path: str) -> httpx.Response:
+            if path == "/metrics" and not self.told:
+                raise httpx.ConnectError("gone")
+            models = {"data": [{"id": "one", "kind": "language"}]}
+            return httpx.Response(200, text=self.told) if path == "/metrics" else _json(models)
+
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            yield _part("a")
+
+    service = Serves()
+    watch = Watch(service)  # type: ignore[arg-type]
+    for told in (Serves.told, ""):  # the last that was told stands
+        service.told = told
+        watch._look()
+        assert watch._rows["one"].cells()[-4:-2] == ["2", "5"]
+
+
+def _json(content: Any) -> httpx.Response:
+    return httpx.Response(200, json=content)

@@ -61,6 +61,7 @@ def test_verdicts_versions_and_the_process_are_told(scan: Service, told: str) ->
     assert float(values["process_resident_memory_bytes"]) > 2**20
     assert 'onnxruntime="' in told
     assert 'provider="cpu"' in told
+    assert 'threads="1"' in told
 
 
 def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from contract.golden import Arrays
 from service.engine.runners import Runner
 from service.models import ServedModel
+from service.precision import choose, pairs
 from tests.artifacts import eight_bits_of
 from tests.service.changing import changing
 from tests.service.serving import Service, contents, eventually, running, settings
@@ -77,6 +79,30 @@ def test_what_names_no_model_gets_the_precision_of_the_settings(
         assert told | unlike == named | unlike
         listed = service.client.get("/v1/models").json()["data"]
         assert [model["id"] for model in listed if model["default"]] == [name]
+
+
+def _stub(name: str, of: str | None = None, speedup: float | None = None) -> Any:
+    """As much of a model as its place among others depends on; of eight bits if it is `of` one."""
+    manifest = SimpleNamespace(provenance={} if of is None else {"from": {"name": of}})
+    return SimpleNamespace(
+        name=name,
+        precision="float32" if of is None else "int8",
+        artifact=SimpleNamespace(manifest=manifest),
+        engine=SimpleNamespace(ready=True),
+        speedup=speedup,
+    )
+
+
+def test_of_two_that_are_as_fast_the_exact_one_answers() -> None:
+    for speedup, name in ((0.999, "a"), (1.0, "a"), (1.001, "a-int8")):
+        models = [_stub("a"), _stub("a-int8", "a", speedup)]
+        assert choose(models, "auto").name == name
+
+
+def test_what_was_trained_on_from_eight_bits_has_no_exact_one() -> None:
+    models = [_stub("a"), _stub("a-int8", "a"), _stub("a-more", "a-int8")]
+    assert [(exact.name, eight.name) for exact, eight in pairs(models)] == [("a", "a-int8")]
+    assert choose(models, "exact") is None
 
 
 @pytest.mark.parametrize("wanted", ["exact", "int8", "auto"])

@@ -1,5 +1,6 @@
 """State tokens: what goes in comes out, and nothing else comes in."""
 
+import base64
 import string
 from dataclasses import replace
 from pathlib import Path
@@ -50,6 +51,23 @@ def test_a_token_is_a_few_kilobytes_of_url_safe_text(
     token = codec.encode(_moment(artifact))
     assert len(token) < 4096
     assert set(token) <= set(string.ascii_letters + string.digits + "-_=.")
+
+
+def test_a_token_is_signed_with_256_bits(codec: StateCodec[TextEdge], artifact: Artifact) -> None:
+    _, _, signature = codec.encode(_moment(artifact)).rpartition(".")
+    assert len(base64.urlsafe_b64decode(signature + "=")) == 32
+
+
+def test_another_seed_begins_with_its_own_noise(
+    codec: StateCodec[TextEdge], artifact: Artifact
+) -> None:
+    """With 0 as with any other; without one it goes on."""
+    moment = _moment(artifact)
+    token = codec.encode(moment)
+    for seed, told in ((0, (0, 0, 0)), (9, (9, 0, 0)), (None, (-(2**63), 127, 10**9))):
+        again = codec.go_on(token, seed)
+        assert (again.seed, again.choice, again.drawn) == told
+        assert again.edge == moment.edge
 
 
 def test_a_token_cut_short_anywhere_is_refused(

@@ -6,6 +6,7 @@ import pytest
 
 from service.engine.runners import Runner
 from service.errors import NotReady, Overloaded
+from service.metrics import Metrics
 from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, Run, ScriptedRunner, engine, made_engine
 from tests.service.serving import eventually
@@ -30,6 +31,18 @@ def test_requests_submitted_together_run_together() -> None:
         started.submit([call.job for call in calls])
         assert [call.result().text for call in calls] == [_SCRIPT[:20].decode()] * 3
     assert runner.runs == [Run((0, 1, 2), steps, False) for steps in (3, 8, 8, 1)]
+
+
+def test_the_steps_of_all_rows_are_counted() -> None:
+    metrics = Metrics()
+    calls = [Call(max_tokens=20) for _ in range(3)]
+    with engine(ScriptedRunner(_SCRIPT), metrics=metrics) as started:
+        started.submit([call.job for call in calls])
+        for call in calls:
+            call.result()
+    names = ("evenkeel_steps_total", "evenkeel_rows_per_run_sum", "evenkeel_rows_per_run_count")
+    found = [metrics.registry.get_sample_value(name, {"model": "scripted"}) for name in names]
+    assert found == [3 * 20, 3 * 4, 4]
 
 
 def test_a_request_joins_between_two_chunks_and_starts_with_a_short_one() -> None:

@@ -3,10 +3,11 @@
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from service.engine import pace as paces
-from service.engine.pace import Pace, measure_pace
+from service.engine.pace import Pace, measure_pace, median_step_s
 
 
 def _pace() -> Pace:
@@ -47,6 +48,13 @@ def test_time_outside_of_runs_makes_waits_longer_but_no_step() -> None:
     assert pace.wait_s(16) == pytest.approx(1.5 * before, rel=0.01)
 
 
+def test_one_pause_outside_of_runs_is_no_longer_wait() -> None:
+    pace = _pace()
+    before = pace.wait_s(16)
+    pace.follow_chunk(10.0, 1e-3)
+    assert pace.wait_s(16) < 1.5 * before
+
+
 def test_few_filtered_rows_run_apart_and_many_do_not() -> None:
     pace = _pace()
     assert not pace.parts(1, 1)  # 1 and 2 ms for 2.2
@@ -79,3 +87,21 @@ def test_what_is_measured_is_what_all_slots_take(
     assert [pace.step_s(rows) for rows in (1, 2, 5)] == pytest.approx(
         [1e-3, 1e-3 + more_s, 1e-3 + 4 * more_s]
     )
+
+
+def test_runs_that_warm_up_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, takes_s = SimpleNamespace(now_s=0.0), iter([9.0, 9.0, 9e-3, 8e-3, 7e-3])
+    monkeypatch.setattr(paces, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+
+    def run(slots: Any, steps: Any, row: Any, **_: Any) -> None:
+        assert (len(slots), steps["x"].shape, row["y"].shape) == (2, (8, 2), (2,))
+        clock.now_s += next(takes_s)
+
+    golden = SimpleNamespace(
+        plain_rows=[0],
+        step_inputs=lambda row: {"x": np.zeros(20)},
+        row_inputs=lambda row: {"y": np.zeros(())},
+    )
+    artifact: Any = SimpleNamespace(golden=golden, initial_state=dict)
+    runner: Any = SimpleNamespace(load=lambda slot, state: None, run=run)
+    assert median_step_s(artifact, runner, 2, runs=3) == pytest.approx(1e-3)

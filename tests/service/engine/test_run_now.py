@@ -135,6 +135,15 @@ def test_the_thread_keeps_time_for_others() -> None:
         assert started.run_now(_job())
 
 
+def test_no_more_than_two_thirds_of_it_are_taken() -> None:
+    taken_s = 0.05
+    with engine(_Where(during=lambda number: time.sleep(taken_s))) as started:
+        assert eventually(lambda: started._idle)
+        began_s = time.monotonic()
+        assert started.run_now(_job())
+        assert started._now_again_s - began_s >= taken_s * 3 / 2
+
+
 def test_a_job_that_comes_too_late_is_refused_by_the_queue() -> None:
     with engine(_Where()) as started:
         assert eventually(lambda: started._idle)
@@ -144,6 +153,40 @@ def test_a_job_that_comes_too_late_is_refused_by_the_queue() -> None:
             started.submit([_job()])
         terms.agree(1e9)
         assert _rested(started, _job())
+
+
+@pytest.mark.parametrize(
+    ("what", "value"), [("_failed", OSError("gone")), ("ready", False), ("_stopping", True)]
+)
+def test_nothing_runs_on_what_is_no_good_though_its_thread_has_yet_to_look(
+    what: str, value: object
+) -> None:
+    with engine(_Where()) as started:
+        assert eventually(lambda: _rested(started, _job()))
+        before = getattr(started, what)
+        with started._wake:  # so that its thread sees nothing of this
+            setattr(started, what, value)
+            assert not _rested(started, _job())
+            setattr(started, what, before)
+        assert eventually(lambda: _rested(started, _job()))
+
+
+def test_who_asks_while_the_engine_looks_at_its_queue_does_not_wait() -> None:
+    looks, asked = threading.Event(), threading.Event()
+
+    def look(started: Engine) -> None:
+        with started._wake:
+            looks.set()
+            asked.wait(2)
+
+    with engine(_Where()) as started:
+        assert eventually(lambda: _rested(started, _job()))
+        looking = threading.Thread(target=look, args=(started,))
+        looking.start()
+        assert looks.wait(20)
+        assert not _rested(started, _job())
+        asked.set()
+        looking.join()
 
 
 def test_an_engine_that_has_stopped_runs_nothing() -> None:

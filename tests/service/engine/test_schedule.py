@@ -126,6 +126,20 @@ def test_who_is_watched_shows_something_before_a_long_answer_ends() -> None:
     assert set(line.jobs) == {long, watched}
 
 
+def test_of_those_who_are_watched_the_caller_with_the_fewest_slots_is_first() -> None:
+    line = _Line(width=3)
+    line.add("a", _Work(), _Work())
+    line.add("b", _Work())
+    line.fill()
+    line.run()
+    second, first = _Work(urgent=True), _Work(urgent=True)
+    line.add("a", second)
+    line.add("b", first)
+    following = line.schedule.next(0.0)
+    assert following is not None
+    assert following[1].job is first
+
+
 def test_who_has_not_shown_anything_yet_is_not_parked_for_the_next() -> None:
     line = _Line(width=1)
     line.add("", _Work())

@@ -1,15 +1,17 @@
 """Who asks, by what a request says; and what a key has used up, by a clock that the test moves."""
 
+import os
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
-from service.http.keys import Key
+from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
 
 
 @pytest.fixture
@@ -86,3 +88,53 @@ def test_a_key_ends_to_the_second_and_in_utc_where_it_names_no_zone(
     expires = datetime.now(UTC) + timedelta(seconds=seconds)
     key = Key(sha256="0" * 64, expires=expires if zoned else expires.replace(tzinfo=None))
     assert key.valid is valid
+
+
+def test_a_file_that_changes_while_it_is_first_read_is_read_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, added = tmp_path / "keys.toml", list[str]()
+    new_key(file, "first")
+
+    def read(path: Path) -> dict[str, Key]:
+        found = read_keys(path)
+        if not added:
+            added.append(new_key(path, "second"))
+        return found
+
+    monkeypatch.setattr("service.http.keys.read_keys", read)
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    keys = Keys(file)
+    assert keys.find(added[0]) is not None
+
+
+@pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "in place"])
+def test_a_change_of_a_file_is_noticed_that_leaves_its_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool
+) -> None:
+    """And its time too, where another file takes its place; or all but a millisecond of it."""
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    file, other = tmp_path / "keys.toml", tmp_path / "other.toml"
+    new_key(file, "it")
+    key = new_key(other, "it")
+    at_ns = 10**18
+    for path in (file, other):
+        os.utime(path, ns=(at_ns, at_ns))
+    keys = Keys(file)
+    assert keys.find(key) is None
+    if replaced:
+        other.replace(file)
+    else:
+        file.write_text(other.read_text())
+        os.utime(file, ns=(at_ns, at_ns + 10**6))
+    assert keys.find(key) is not None
+
+
+@pytest.mark.parametrize("limit", ["concurrency", "bytes_per_minute"])
+def test_a_limit_of_nothing_is_refused_and_not_taken_for_none(tmp_path: Path, limit: str) -> None:
+    file = tmp_path / "keys.toml"
+    with pytest.raises(BadKeys, match="greater than or equal to 1"):
+        new_key(file, "it", **{limit: 0})  # type: ignore[arg-type]
+    assert not file.exists()
+    new_key(file, "it", admin=True, **{limit: 1})  # type: ignore[arg-type]
+    assert (read_keys(file)["it"].admin, getattr(read_keys(file)["it"], limit)) == (True, 1)

@@ -74,6 +74,30 @@ def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_re
     asyncio.run(follow())
 
 
+def test_the_engine_is_woken_for_one_that_is_read_again_and_one_that_is_left() -> None:
+    """It would see neither for half a second."""
+
+    async def follow() -> list[int]:
+        woken: list[None] = []
+        exchange: Exchange[TextPiece] = Exchange(streamed=True)
+        exchange._engine = SimpleNamespace(wake=lambda: woken.append(None))  # type: ignore[assignment]
+        send = exchange.sender()
+        exchange.jobs.append(Call().job)
+        for _ in range(64):
+            send(TextPiece())
+        for _ in range(64):
+            await asyncio.sleep(0)
+        counted = []
+        async with aclosing(exchange.pieces()) as pieces:
+            for taken in range(32):
+                await anext(pieces)
+                if taken in (30, 31):
+                    counted.append(len(woken))
+        return [*counted, len(woken)]
+
+    assert asyncio.run(follow()) == [0, 1, 2]
+
+
 def test_who_asks_meanwhile_is_heard_before_all_pieces_of_a_chunk_are_taken() -> None:
     async def hear() -> int:
         loop, taken = asyncio.get_running_loop(), 0

@@ -143,7 +143,8 @@ def test_a_key_may_be_wanted_anywhere_but_at_the_probes(document: dict[str, Any]
         method, path = route.split(" ")
         operation = document["paths"][path][method]
         assert (operation.get("security") == []) == (path in _PROBES)
-        assert ("401" in operation["responses"]) == (path not in _PROBES)
+        for status in ("401", "429"):
+            assert (status in operation["responses"]) == (path not in _PROBES)
 
 
 def test_the_version_is_that_of_the_project(document: dict[str, Any]) -> None:
@@ -163,3 +164,7 @@ def test_the_page_of_the_document_is_served_from_here(client: TestClient, path: 
     answer = client.get(path)
     assert answer.status_code == 200
     assert "//" not in answer.text if path == "/docs" else len(answer.text) > 100_000
+
+
+def test_the_page_of_the_document_is_asked_for_again_after_an_update(client: TestClient) -> None:
+    assert client.get("/docs").headers["cache-control"] == "no-cache"

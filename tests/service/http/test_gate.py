@@ -1,9 +1,13 @@
 """Who gets a place, and whose is taken, as facts about the gate alone."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from service.http.gate import _RESERVE, Gate
+import pytest
+
+from service.http import gate as gates
+from service.http.gate import _OTHER_FILES, _RESERVE, Gate, allow_files
 from service.settings import Settings
 
 _PROXY = "10.0.0.9"
@@ -16,10 +20,14 @@ def _gate() -> Gate:
 
 
 class _Connection:
-    """One that notes when it is ended."""
+    """One that notes when it is ended, and when it is looked at."""
 
     def __init__(self, ended: list[Any]) -> None:
         self.transport = SimpleNamespace(abort=lambda: ended.append(self))
+        self.looks = 0
+
+    def look(self, now_s: float) -> None:
+        self.looks += 1
 
 
 def test_a_proxy_may_have_all_places_and_nobody_else_more_than_half() -> None:
@@ -36,3 +44,80 @@ def test_of_those_beyond_the_limit_the_one_that_came_first_makes_room() -> None:
     for connection in connections:
         gate.enter(connection, _PROXY)
     assert ended == connections[4:6]
+
+
+def test_the_addresses_of_one_home_share_its_half() -> None:
+    gate = _gate()
+    hosts = ["2001:db8::1", "2001:db8::2", "2001:db8::3", "2001:db8:0:1::1"]
+    connections: list[Any] = [_Connection([]) for _ in hosts]
+    entered = [gate.enter(c, host) for c, host in zip(connections, hosts, strict=True)]
+    assert entered == [True, True, False, True]
+
+
+def test_who_has_left_is_forgotten() -> None:
+    gate = _gate()
+    connections: list[Any] = [_Connection([]) for _ in range(3)]
+    for connection in connections:
+        gate.enter(connection, "10.0.0.8")
+    for connection in connections:
+        gate.leave(connection)
+        gate.leave(connection)
+    assert [len(kept) for kept in (gate._taken, gate._reserve, gate._by_network)] == [0, 0, 0]
+
+
+def test_those_beyond_the_limit_are_looked_at_as_all_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gates, "_LOOK_EVERY_S", 0.0)
+    gate = _gate()
+    connections: list[Any] = [_Connection([]) for _ in range(5)]
+    for connection in connections:
+        gate.enter(connection, _PROXY)
+
+    async def look() -> None:
+        watching = asyncio.ensure_future(gate.watch())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        watching.cancel()
+
+    asyncio.run(look())
+    assert all(connection.looks for connection in connections)
+
+
+class _Files:
+    """The limits of open files of a process, which may raise its own up to the hard one."""
+
+    RLIMIT_NOFILE, RLIM_INFINITY = 7, -1
+
+    def __init__(self, soft: int, hard: int) -> None:
+        self.limits = soft, hard
+
+    def getrlimit(self, _: int) -> tuple[int, int]:
+        return self.limits
+
+    def setrlimit(self, _: int, limits: tuple[int, int]) -> None:
+        assert limits[1] == self.limits[1], "a hard limit that is lowered cannot be raised again"
+        self.limits = limits
+
+
+_NEEDED = 1000 + _RESERVE + _OTHER_FILES
+
+
+@pytest.mark.parametrize(
+    ("soft", "hard", "raised"),
+    [(256, 4096, _NEEDED), (256, 512, 512), (4096, 8192, 4096), (256, -1, _NEEDED),
+     (-1, -1, -1), (_NEEDED, 8192, _NEEDED)],
+)  # fmt: skip
+def test_as_many_files_are_allowed_as_connections_need(
+    monkeypatch: pytest.MonkeyPatch, soft: int, hard: int, raised: int
+) -> None:
+    files = _Files(soft, hard)
+    monkeypatch.setattr(gates, "resource", files)
+    allow_files(1000)
+    assert files.limits == (raised, hard)
+
+
+def test_where_files_are_few_the_places_are_what_they_leave(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for soft, places in ((_NEEDED + 1, 1000), (_NEEDED - 10, 990), (-1, 1000)):
+        monkeypatch.setattr(gates, "resource", _Files(soft, soft))
+        assert Gate(Settings(max_connections=1000), lambda error: None)._places == places

@@ -30,3 +30,18 @@ def test_a_byte_that_comes_gives_a_body_no_more_time() -> None:
     with pytest.raises(HTTPException) as late:
         asyncio.run(ask())
     assert late.value.status_code == 408
+
+
+@pytest.mark.parametrize("digits", [8, 20, 21, 5000])
+def test_a_length_of_any_number_of_digits_is_over_the_limit(digits: int) -> None:
+    """Of more than some thousands Python makes no number."""
+    told: list[Any] = []
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    limit = BodyLimit(_reads_it, max_body_bytes=1 << 20, timeout_s=1, bodies=Bodies())
+    headers = [(b"content-length", b"9" * digits)]
+    scope: Any = {"type": "http", "headers": headers}
+    asyncio.run(limit(scope, _endless, send))  # type: ignore[arg-type]
+    assert told[0]["status"] == 413

@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -354,3 +355,11 @@ def test_a_session_that_broke_a_rule_is_no_request_that_was_refused(ink: InkServ
         assert session.closed() == 1008
     rejected = ink.app.state.metrics.rejected.collect()[0].samples
     assert {sample.labels["status"] for sample in rejected} & {"1008", "1000"} == set()
+
+
+def test_times_are_in_seconds() -> None:
+    before_s, kept = time.perf_counter(), Record("it")
+    time.sleep(0.01)
+    kept.end()
+    assert 0.01 <= kept.total_s <= time.perf_counter() - before_s
+    assert json.loads(kept.line())["total_s"] == round(kept.total_s, 6)

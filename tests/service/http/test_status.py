@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
+from starlette.testclient import TestClient
 
+from service.app import create_app
 from tests.service.serving import Service, running, settings
 
 
@@ -52,7 +54,7 @@ def test_an_unknown_model_is_a_404(service: Service) -> None:
 def test_metrics_are_in_prometheus_text_format(service: Service) -> None:
     service.complete(max_tokens=1)
     answer = service.client.get("/metrics")
-    assert answer.headers["content-type"].startswith("text/plain")
+    assert answer.headers["content-type"].startswith("text/plain; version=")
     for line in (
         'evenkeel_requests_running{model="letters"} 0.0',
         'evenkeel_requests_waiting{model="letters"} 0.0',
@@ -99,3 +101,16 @@ def test_usage_comes_last_in_a_stream_that_asks_for_it(scan: Service) -> None:
 def test_any_number_of_slots_serves(artifacts: Path, slots: int) -> None:
     with running(settings(artifacts, slots=slots, runner="slots")) as service:
         assert service.complete(n=9, max_tokens=12)["usage"]["completion_tokens"] == 108
+
+
+@pytest.mark.parametrize("options", [None, {}, {"include_usage": False}], ids=str)
+def test_usage_comes_in_no_stream_that_does_not_ask_for_it(
+    scan: Service, options: dict[str, bool] | None
+) -> None:
+    assert all(event["choices"] for event in scan.events(max_tokens=2, stream_options=options))
+
+
+@pytest.mark.parametrize("path", ["/readyz", "/health"])
+def test_a_service_that_is_not_ready_says_when_to_ask_again(artifacts: Path, path: str) -> None:
+    answer = TestClient(create_app(settings(artifacts))).get(path)  # its models never start
+    assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")

@@ -243,3 +243,27 @@ def test_of_draws_that_are_equal_the_first_is_kept_and_none_is_worse_than_can_be
     arguments: Any = (_Told("stop", "stop", "stop"), "a", layout, 0, _SeesNothing())
     kept = asyncio.run(best_of(*arguments))
     assert (kept.number, kept.legibility) == (0, LEAST_LEGIBLE)
+
+
+class _Reads:
+    """A judge that notes what it is asked about."""
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
+    async def judge(self, text: str, line: Strokes) -> Judgement:
+        self.texts.append(text)
+        return Judgement(-8.0, -8.0)
+
+
+@pytest.mark.parametrize(("until", "said"), [(4, "tre"), (None, "tre words")])
+def test_a_part_is_judged_by_its_own_letters_and_by_each_of_them(
+    until: int | None, said: str
+) -> None:
+    """Without the space at its end, nor the marks that are composed."""
+    text = "tr\N{LATIN SMALL LETTER E WITH ACUTE} words"
+    layout, judge = HandwritingRequest(text=text).layout(8.0, 3.0), _Reads()
+    arguments: Any = (_Told("stop", "stop"), text, layout, 0, judge, InkPiece(), until)
+    kept = asyncio.run(best_of(*arguments))
+    assert judge.texts == [said] * 2
+    assert kept.legibility == round(-8 / len(said), 4)

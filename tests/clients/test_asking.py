@@ -1,0 +1,95 @@
+"""What the command `evenkeel` asks a service for, by what its options say, and how often."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from clients.command import main
+from tests.clients.scripted import Scripted, answered, refusal, streamed
+
+_TEXT = [{"choices": [{"index": 0, "text": "b", "finish_reason": "length"}]}, "[DONE]"]
+_PAGE = [{"lines": ["a"], "seed": 1}, {"line": 0, "points": [[0, 0, 1]], "finish_reason": "stop"},
+         {"usage": {}}, "[DONE]"]  # fmt: skip
+
+
+def _evenkeel(service: Scripted, *words: str, **more: Any) -> Result:
+    environment = {"EVENKEEL_URL": service.url} | more.pop("env", {})
+    return CliRunner().invoke(main, list(words), env=environment, **more)
+
+
+def test_every_option_of_complete_is_the_field_of_its_name(service: Scripted) -> None:
+    service.script = [streamed(_TEXT)] * 2
+    words = ("--temperature", "0.5", "--top-p", "0.75", "--top-k", "9", "--min-p", "0.25")
+    words += ("--logit-bias", '{"65": 3}', "--stop", "q", "--seed", "0", "--echo")
+    _evenkeel(service, "complete", "a", "--model", "m", "--max-tokens", "7", *words)
+    _evenkeel(service, "complete", "a", "--model", "m")
+    options = {"temperature": 0.5, "top_p": 0.75, "top_k": 9, "min_p": 0.25, "stop": ["q"]}
+    options |= {"logit_bias": {"65": 3}, "seed": 0, "echo": True, "max_tokens": 7}
+    asked, plainly = service.requests
+    always = {"model": "m", "prompt": "a", "return_state": False, "stream": True, "resume": True}
+    assert asked == always | options
+    assert plainly == always | {"max_tokens": 200, "echo": False, "seed": plainly["seed"]}
+
+
+@pytest.mark.parametrize("verb", ["complete", "write"])
+def test_one_that_is_busy_is_asked_again_if_there_is_patience(
+    service: Scripted, tmp_path: Path, verb: str
+) -> None:
+    words = ("complete", "a", "--model", "m")
+    if verb == "write":
+        words = ("write", "a", "-m", "m", "-o", str(tmp_path / "a.json"))
+    answer = streamed(_TEXT if verb == "complete" else _PAGE)
+    service.script = [refusal(503), answer, refusal(503), answer]
+    assert _evenkeel(service, *words).exit_code == 0
+    assert _evenkeel(service, *words, "--patience", "0").exit_code == 1
+    assert len(service.requests) == 3
+
+
+def test_the_key_of_the_environment_is_sent(service: Scripted) -> None:
+    service.script = [answered({"data": []})]
+    _evenkeel(service, "models", env={"EVENKEEL_API_KEY": "ek-1"})
+    assert "\r\nAuthorization: Bearer ek-1\r\n" in service.headers[0]
+
+
+def test_an_address_may_end_with_a_slash(service: Scripted) -> None:
+    service.script = [answered({"data": []})]
+    _evenkeel(service, "models", "--url", f"{service.url}/")
+    assert service.headers[0].startswith("GET /v1/models ")
+
+
+def test_who_goes_on_from_a_state_leaves_standard_input_to_others(
+    service: Scripted, tmp_path: Path
+) -> None:
+    (tmp_path / "state").write_text("3")
+    service.script = [streamed(_TEXT)]
+    words = ("complete", "--model", "m", "--state-in", str(tmp_path / "state"))
+    assert _evenkeel(service, *words, input="the next line of a loop").exit_code == 0
+    assert service.requests[0]["prompt"] == ""
+
+
+def test_the_model_is_the_one_of_its_kind_that_the_service_would_take(service: Scripted) -> None:
+    listed = [
+        {"id": "pen", "kind": "handwriting", "default": True, "ready": True},
+        {"id": "exact", "kind": "language", "default": False, "ready": True},
+        {"id": "eight", "kind": "language", "default": True, "ready": True},
+    ]
+    service.script = [answered({"data": listed}), streamed(_TEXT)]
+    assert _evenkeel(service, "complete", "a").exit_code == 0
+    assert service.requests[1]["model"] == "eight"
+
+
+def test_a_model_that_has_yet_to_prove_itself_is_listed(service: Scripted) -> None:
+    new = {"id": "new", "kind": "language", "parameters": 1000, "attestation": None}
+    service.script = [answered({"data": [new]})]
+    result = _evenkeel(service, "models")
+    assert (result.exit_code, result.stdout.split()[-3:]) == (0, ["not", "attested", "yet"])
+
+
+def test_a_page_is_told_with_the_seed_that_gives_it_again(
+    service: Scripted, tmp_path: Path
+) -> None:
+    service.script = [streamed(_PAGE)]
+    result = _evenkeel(service, "write", "a", "-m", "m", "-o", str(tmp_path / "a.json"))
+    assert (result.stdout, result.stderr) == ("", f"{tmp_path / 'a.json'}, seed 1\n")

@@ -1,0 +1,45 @@
+"""What a refusal says, whether it is final, and who is asked next."""
+
+from typing import Any
+
+import httpx
+import pytest
+from tenacity import Retrying
+
+from clients.client import Client
+from clients.errors import Refused, check
+from clients.replicas import begin_again
+from tests.clients.scripted import refusal, scripted
+
+
+@pytest.mark.parametrize("told", [{"error": "bad gateway"}, ["bad"], {"error": None}, "bad", {}])
+def test_what_is_no_error_of_the_service_is_told_by_its_status(told: Any) -> None:
+    """As a proxy in front of it has its own."""
+    response = httpx.Response(502, json=told, request=httpx.Request("POST", "http://one/v1"))
+    with pytest.raises(Refused, match="502 Bad Gateway from http://one/v1"):
+        check(response)
+
+
+@pytest.mark.parametrize(
+    ("kind", "temporary"),
+    [("server_error", True), ("rate_limit_error", True), ("invalid_request_error", False)],
+)
+def test_of_errors_in_a_stream_only_those_of_the_request_are_final(
+    kind: str, temporary: bool
+) -> None:
+    assert Refused.by({"error": {"message": "no", "type": kind}}).temporary is temporary
+
+
+def test_a_question_is_put_to_another_replica_when_the_first_fails() -> None:
+    with scripted() as service, Client([service.url, f"{service.url}/other"]) as client:
+        service.script = [refusal(503), b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n"]
+        client.ask("GET", "/v1/models")
+    asked = [head.partition(" HTTP")[0] for head in service.headers]
+    assert asked == ["GET /v1/models", "GET /other/v1/models"]
+
+
+def test_once_something_came_what_fails_is_a_first_failure() -> None:
+    attempt = next(iter(Retrying()))
+    attempt.retry_state.attempt_number = 7
+    begin_again(attempt)
+    assert attempt.retry_state.attempt_number == 1

@@ -1,0 +1,75 @@
+"""What no graph may be, rule by rule; whole artifacts are looked at in `test_graph.py`."""
+
+import pytest
+
+from service.graph import Graph, Node, Tensor, Value
+from service.harmless import (
+    OPERATORS,
+    GraphError,
+    _check_nodes,
+    _check_scans,
+    _check_tensors,
+    _check_values,
+)
+
+_SIZES = {"weights": 40}
+_NO_GRAPH = Graph((), (), (), ())
+
+
+def _lying(offset: int, length: int = 16) -> Tensor:
+    """Four numbers in a file."""
+    entries = {"location": "weights", "offset": str(offset), "length": str(length)}
+    return Tensor("w", 1, (length // 4,), 0, entries)
+
+
+def _node(operator: str, body: Graph | None = None) -> Node:
+    return Node(operator, ("x",), ("y",), {}, body)
+
+
+def test_weights_lie_within_their_file_to_the_last_byte() -> None:
+    _check_tensors([_lying(24)], _SIZES)
+    for offset in (25, 40, 41):
+        with pytest.raises(GraphError, match="beyond the end of the file"):
+            _check_tensors([_lying(offset)], _SIZES)
+
+
+@pytest.mark.parametrize("text", ["9" * 30, "1_0", "+8", " 8", "\N{SUPERSCRIPT TWO}", ""])
+def test_a_place_is_a_plain_number(text: str) -> None:
+    entries = {"location": "weights", "offset": text, "length": "16"}
+    with pytest.raises(GraphError, match="is not a number of bytes"):
+        _check_tensors([Tensor("w", 1, (4,), 0, entries)], _SIZES)
+
+
+def test_a_tensor_has_few_dimensions() -> None:
+    _check_tensors([Tensor("w", 1, (1,) * 8, 4, None)], _SIZES)
+    with pytest.raises(GraphError, match="a size of 0, or too many"):
+        _check_tensors([Tensor("w", 1, (1,) * 9, 4, None)], _SIZES)
+
+
+def test_a_graph_in_a_node_is_that_of_a_scan_and_has_no_tensors() -> None:
+    _check_nodes(Graph((_node("Scan", _NO_GRAPH),), (), (), ()), {}, OPERATORS)
+    heavy = Graph((), (Tensor("w", 1, (4,), 16, None),), (), ())
+    for node in (_node("Scan", heavy), _node("Add", _NO_GRAPH)):
+        with pytest.raises(GraphError, match="has a graph with tensors, or is no Scan"):
+            _check_nodes(Graph((node,), (), (), ()), {}, OPERATORS)
+
+
+def test_no_port_stands_twice() -> None:
+    port = Value("x", 1, (None, 4))
+    _check_values("inputs", [port], [port])
+    with pytest.raises(GraphError, match="one stands twice"):
+        _check_values("inputs", [port, port], [port])
+
+
+def test_two_tensors_have_two_names() -> None:
+    tensor = Tensor("w", 1, (4,), 16, None)
+    with pytest.raises(GraphError, match="two tensors have one name"):
+        _check_nodes(Graph((), (tensor, tensor), (), ()), {"w": tensor}, OPERATORS)
+
+
+def test_a_scan_is_over_the_steps_and_over_nothing_else() -> None:
+    for over, inputs in ((1, ("x", "w")), (2, ("x", "w")), (0, ("x",)), (2, ("w", "x"))):
+        scan = Node("Scan", inputs, ("y",), {"num_scan_inputs": over}, _NO_GRAPH)
+        with pytest.raises(GraphError, match="not over the inputs of each step"):
+            _check_scans([scan], {"x"}, 1)
+    _check_scans([Node("Scan", ("w", "x"), ("y",), {"num_scan_inputs": 1}, _NO_GRAPH)], {"x"}, 1)

@@ -1,0 +1,36 @@
+"""Models on their way to serving, and those that never do."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from service.artifact import ArtifactError, load_artifact
+from service.kinds import KINDS
+from service.loading import Loader
+from service.metrics import Metrics
+from tests.service.serving import settings
+
+
+@pytest.fixture
+def loader(artifacts: Path) -> Loader:
+    return Loader(settings(artifacts, slots=2), Metrics(), KINDS)
+
+
+def test_one_that_will_stand_in_for_another_has_its_runtime(
+    loader: Loader, artifacts: Path
+) -> None:
+    like = replace(loader._runtime, threads=2, slots=3)
+    artifact = load_artifact(artifacts / "letters")
+    assert loader.make(artifact, like).runtime == like
+    assert loader.make(artifact).runtime == loader._runtime
+
+
+def test_an_engine_whose_model_cannot_serve_has_ended(
+    loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loader.make(load_artifact(artifacts / "letters"))
+    monkeypatch.setattr(model, "_may_serve", lambda: False)
+    with pytest.raises(ArtifactError, match="letters"):
+        loader.prove(model)
+    assert not model.engine._thread.is_alive()

@@ -1,0 +1,47 @@
+"""What settings are taken as they are said, and what there is where nothing is said."""
+
+import pytest
+from pydantic import ValidationError
+
+from service.settings import Settings
+
+
+@pytest.mark.parametrize(
+    ("key", "taken"),
+    [
+        ("abcdefghijklmnop", True),
+        ("abcdefghijklmno", False),
+        ("abcdefghabcdefgh", True),
+        ("abcdefgabcdefgab", False),
+    ],
+)
+def test_a_secret_has_16_characters_of_which_8_differ(key: str, taken: bool) -> None:
+    if taken:
+        told = Settings(state_key=key).state_key  # type: ignore[arg-type]
+        assert told is not None
+        assert told.get_secret_value() == key
+        return
+    with pytest.raises(ValidationError, match="it has fewer than"):
+        Settings(state_key=key)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "said", ["one, two ,,three,", '["one", "two", "three"]', ' ["one","two","three"]']
+)
+@pytest.mark.parametrize("name", ["require", "trusted_proxies", "allowed_hosts", "allowed_origins"])
+def test_names_are_parted_by_commas_or_a_list(
+    monkeypatch: pytest.MonkeyPatch, name: str, said: str
+) -> None:
+    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", said)
+    assert getattr(Settings(), name) == ("one", "two", "three")
+
+
+def test_without_settings_a_stranger_finds_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in Settings.model_fields:
+        monkeypatch.delenv(f"EVENKEEL_{name.upper()}", raising=False)
+    usual = Settings()
+    assert usual.host == "127.0.0.1"
+    assert (usual.open, usual.allow_unproved) == (False, False)
+    assert (usual.trusted_proxies, usual.allowed_hosts, usual.allowed_origins) == ((), (), ())
+    assert (usual.max_body_bytes, usual.max_header_bytes) == (2**20, 2**15)
+    assert (usual.queue_size, usual.deadline_s, usual.request_timeout_s) == (256, 600, 20)

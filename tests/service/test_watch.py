@@ -1,0 +1,68 @@
+"""When the artifacts are looked at."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from service.watch import Watch
+
+_NEVER_S = 1e9
+
+
+class _Models:
+    """Notes each look, and does something at some of them."""
+
+    def __init__(self, *during: Callable[[], object]) -> None:
+        self.looks: list[bool] = []
+        self._during = dict(enumerate(during))
+
+    async def look(self, *, again: bool) -> None:
+        self.looks.append(again)
+        self._during.get(len(self.looks) - 1, lambda: None)()
+
+
+async def _rounds() -> None:
+    """As many of the event loop as a look takes, and more."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+def _looks(models: _Models, watch_s: float, asks: int) -> list[bool]:
+    """After it was asked to look so many times, whenever it waited."""
+
+    async def follow() -> None:
+        watch = Watch(models, watch_s)  # type: ignore[arg-type]
+        watch.ask()  # nobody looks yet
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        for _ in range(asks):
+            watch.ask()
+            await _rounds()
+        while not models.looks:  # it has an interval
+            await asyncio.sleep(0.001)
+        running.cancel()
+
+    asyncio.run(follow())
+    return models.looks
+
+
+def test_it_looks_when_it_is_asked_to_and_then_at_what_failed_as_well() -> None:
+    assert _looks(_Models(), _NEVER_S, asks=2) == [True, True]
+
+
+def test_with_an_interval_of_0_it_looks_only_then() -> None:
+    assert _looks(_Models(), 0.0, asks=1) == [True]
+
+
+def test_at_its_interval_it_leaves_what_failed() -> None:
+    assert not any(_looks(_Models(), 1e-4, asks=0))
+
+
+def test_a_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> Any:
+        raise RuntimeError("the disk is gone")
+
+    assert _looks(_Models(fail), _NEVER_S, asks=3) == [True] * 3
+    assert "a look at the artifacts failed" in caplog.text

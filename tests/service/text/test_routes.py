@@ -1,0 +1,44 @@
+"""What an event of a stream says beside its text."""
+
+import asyncio
+import json
+from types import SimpleNamespace
+from typing import Any
+
+from service.errors import NotReady
+from service.state import Moment
+from service.text.completion import TextEdge, TextPiece
+from service.text.routes import _make_call, _resume, _stream
+from service.text.schemas import CompletionRequest
+
+_LIMITS: Any = SimpleNamespace(max_tokens=100, max_request_steps=1000, checkpoint_steps=64)
+_MODEL: Any = SimpleNamespace(
+    name="letters",
+    fingerprint="fp",
+    beginning=lambda seed: Moment({}, seed, 0, 0, TextEdge()),
+    codec=SimpleNamespace(encode=lambda moment: f"after {moment.drawn}"),
+)
+
+
+def test_each_choice_that_fails_says_which_it_is() -> None:
+    async def told() -> list[dict[str, Any]]:
+        body = CompletionRequest(n=2, max_tokens=9, stream=True)
+        call = _make_call(body, _MODEL, _LIMITS)
+        for job in reversed(call.exchange.jobs):
+            job.fail(NotReady("gone"))
+        return [json.loads(event) async for event in _stream(call)]
+
+    assert [(e["index"], e["error"]["message"]) for e in asyncio.run(told())] == [
+        (1, "gone"),
+        (0, "gone"),
+    ]
+
+
+def test_what_to_change_to_go_on_is_all_that_the_request_had_for_its_beginning() -> None:
+    async def told() -> dict[str, Any]:
+        body = CompletionRequest(prompt="a", max_tokens=9, seed=5, echo=True, stream=True)
+        call = _make_call(body, _MODEL, _LIMITS)
+        return _resume(call, 0, TextPiece(moment=Moment({}, 5, 0, 4, TextEdge())))
+
+    beginning = {"prompt": "", "echo": False, "n": 1, "seed": None, "model": "letters"}
+    assert asyncio.run(told()) == {"resume": beginning | {"state": "after 4", "max_tokens": 5}}
