@@ -96,6 +96,18 @@ def test_a_time_limit_brings_the_rate_to_nothing_when_it_is_reached(tmp_path: Pa
     assert trainer._learning_rate() == pytest.approx(0.05)
 
 
+def test_a_resumed_run_has_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _trainer(tmp_path, time_limit_s=1e6)
+    first.progress.elapsed_s = 1e6 - 100
+    _run_until(15, first, monkeypatch)
+    again = _trainer(tmp_path, time_limit_s=1e6)
+    assert again.progress.elapsed_s >= 1e6 - 100
+    again.run()
+    assert again.progress.elapsed_s >= 1e6 - 100
+
+
 @pytest.mark.parametrize(("steepness", "expected"), [(100.0, 0.5), (1e-3, 3e-3)])
 def test_gradients_longer_than_the_limit_are_cut_to_it_and_others_left(
     tmp_path: Path, steepness: float, expected: float
@@ -210,3 +222,18 @@ def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
     _trainer(tmp_path).run()
     rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     assert [row["update"] for row in rows] == [10, 20, 30, 40]
+
+
+def test_the_loss_that_is_logged_is_the_mean_since_the_validation_before(tmp_path: Path) -> None:
+    trainer, losses = _trainer(tmp_path), []
+    update = trainer._update
+
+    def noted() -> Tensor:
+        losses.append(update())
+        return losses[-1]
+
+    trainer._update = noted  # type: ignore[method-assign]
+    trainer.run()
+    rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    means = torch.stack(losses).view(-1, 10).mean(1).tolist()
+    assert [row["train_loss"] for row in rows] == pytest.approx(means)
