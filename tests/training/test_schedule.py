@@ -237,3 +237,16 @@ def test_the_loss_that_is_logged_is_the_mean_since_the_validation_before(tmp_pat
     rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     means = torch.stack(losses).view(-1, 10).mean(1).tolist()
     assert [row["train_loss"] for row in rows] == pytest.approx(means)
+
+
+def test_a_resumed_run_that_gets_no_better_keeps_the_best_weights_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _trainer(tmp_path)
+    _run_until(25, first, monkeypatch)
+    again = _trainer(tmp_path)
+    again.task.losses = iter(range(2, 10**6))  # type: ignore[attr-defined]
+    best = again.run()
+    assert again.progress.best_update == 10
+    assert all(torch.equal(best[name], weight) for name, weight in first.best.items())
+    assert not torch.equal(best["matrix"], again.average["matrix"])
