@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +58,13 @@ def test_no_rows_are_drawn_a_second_time(pens: PenCorpus, make: Make) -> None:
     late = 8 * made.updates_per_epoch  # texts grow no more
     one, other = ([made.batch(start + i)[0][0] for i in range(8)] for start in (late, late + 8))
     assert not any(torch.equal(a, b) for a in one for b in other)
+
+
+@_BOTH
+def test_the_rows_of_a_seed_are_not_those_of_another_later_on(pens: PenCorpus, make: Make) -> None:
+    first, second = (replace(make(pens, seed=seed), growing=False) for seed in (0, 1))
+    later, now = first.batch(8)[0][0], second.batch(0)[0][0]
+    assert later.shape != now.shape or not torch.equal(later, now)
 
 
 @_BOTH
