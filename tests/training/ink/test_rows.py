@@ -50,6 +50,8 @@ def test_texts_start_short_and_grow(
     )
     assert first.median() < 10
     assert last.median() > 20
+    whole = replace(made, growing=False)
+    assert torch.cat([characters(whole.batch(i)[0]) for i in range(8)]).median() > 15
 
 
 @_BOTH
@@ -58,6 +60,13 @@ def test_no_rows_are_drawn_a_second_time(pens: PenCorpus, make: Make) -> None:
     late = 8 * made.updates_per_epoch  # texts grow no more
     one, other = ([made.batch(start + i)[0][0] for i in range(8)] for start in (late, late + 8))
     assert not any(torch.equal(a, b) for a in one for b in other)
+
+
+@_BOTH
+def test_batches_of_short_and_of_long_rows_come_in_any_order(pens: PenCorpus, make: Make) -> None:
+    made = make(pens)
+    steps = [len(made.batch(update)[0][0]) for update in range(8)]
+    assert sorted(steps) != steps
 
 
 @_BOTH
