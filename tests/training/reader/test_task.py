@@ -9,6 +9,7 @@ import torch
 from contract.alphabets import encode
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import BLANK, best_path
+from contract.strokes import UNITS_OF_SIZE
 from models.reader import ReaderConfig, make_reader
 from tests.training.pens import reader_task
 from training.ink.corpus import PenCorpus
@@ -56,6 +57,12 @@ def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
     assert np.mean(leans) == pytest.approx(0, abs=0.06)
     assert np.std(leans) == pytest.approx(0.15, abs=0.05)
     assert np.std(np.log(widths)) == pytest.approx(0.12, abs=0.04)
+
+
+def test_a_row_that_is_a_dash_has_the_size_of_its_width() -> None:
+    dash = Ink("-", np.array([[0, 0, 0], [12, 0, 1]], np.float32), 12.0, "w", "invented")
+    pieces = pieces_of(dash)
+    assert pieces[:, 2:-2].sum() == pytest.approx(UNITS_OF_SIZE)
 
 
 def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(pens: PenCorpus) -> None:

@@ -45,7 +45,7 @@ def test_an_epoch_reads_every_stream_in_order_whoever_reads_it(world: int) -> No
         assert read == list(range(read[0], read[0] + len(read)))
 
 
-@pytest.mark.parametrize("size", range(44, 60))
+@pytest.mark.parametrize("size", [44, *range(84, 96)])
 def test_every_segment_is_whole(size: int) -> None:
     model = LanguageModel(LanguageConfig(units=4, embedding=2))
     text = torch.arange(size, dtype=torch.uint8)
