@@ -287,7 +287,8 @@ def test_a_state_is_carried_on_until_it_begins_anew(
 def test_a_run_is_saved_every_so_many_seconds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    saves, clock, save = [], iter(range(10**6)), Trainer.save
+    saves: list[None] = []
+    clock, save = iter(range(10**6)), Trainer.save
     monkeypatch.setattr(Trainer, "save", lambda trainer: saves.append(save(trainer)))
     with monkeypatch.context() as patch:
         patch.setattr("training.loop.time.monotonic", lambda: float(next(clock)))

@@ -229,6 +229,9 @@ def test_the_facts_tell_of_isolated_characters_where_there_are_some(
     recipe = replace(recipe, data=replace(recipe.data, marked=0.3, figured=0.2))
     task, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
     assert {name: facts[name] for name in ("marked", "figured") if name in facts} == told
+    assert task.growing
+    recipe = replace(recipe, batch=replace(recipe.batch, growing=False))
+    assert not KINDS[recipe.kind].task(recipe, str(path), Place())[0].growing
     assert (task.marked, task.figured) == (told.get("marked", 0), told.get("figured", 0))
 
 

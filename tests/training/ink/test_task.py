@@ -185,8 +185,8 @@ def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
         )
         assert ours.offsets.dtype == np.float32
         assert ours.offsets.tobytes() == theirs.offsets.tobytes()
-    changed = [*pens.inks[:-1], LEFT]
-    assert PenCorpus(pens.name, changed).sha256 != pens.sha256
+    for last in (LEFT, replace(pens.inks[-1], writer="another")):
+        assert PenCorpus(pens.name, [*pens.inks[:-1], last]).sha256 != pens.sha256
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "empty", "altered"])
