@@ -83,12 +83,12 @@ class TrainConfig:
         for name in ("epochs", "validate_every_epochs"):
             if (value := getattr(self, name)) > _MOST_EPOCHS:
                 raise ValueError(f"training.{name} is {value}; it must be at most {_MOST_EPOCHS}")
-        if not 0 <= self.seed < 2**63:
-            raise ValueError(f"training.seed is {self.seed}; it must be from 0 and below 2**63")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
         if not 0 <= self.blend < 1:
             raise ValueError(f"training.blend is {self.blend}; it must be from 0 and below 1")
+        if not 0 <= self.seed < 2**63:
+            raise ValueError(f"training.seed is {self.seed}; it must be from 0 to 2**63 - 1")
         if self.keep not in ("best", "last"):
             raise ValueError(f"training.keep is {self.keep!r}; it must be 'best' or 'last'")
         for name in ("warmup_updates", "weight_decay", "patience_epochs", "save_every_s"):

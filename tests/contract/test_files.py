@@ -13,6 +13,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     with pytest.raises(UnicodeEncodeError):
         write_whole(path, "new \ud800")
     assert path.read_text() == "old"
+    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
     write_whole(path, "newer")
     assert path.read_text() == "newer"
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]

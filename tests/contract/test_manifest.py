@@ -136,6 +136,12 @@ def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
     assert (after.name, before.name, before.files) == ("other", "small", {"model.onnx": "00"})
 
 
+def test_a_file_that_is_replaced_has_its_new_hash(tmp_path: Path) -> None:
+    (tmp_path / "model.onnx").write_bytes(b"another")
+    after = TextManifest(**_FACTS).with_file(tmp_path / "model.onnx")
+    assert after.files == {"model.onnx": hashlib.sha256(b"another").hexdigest()}
+
+
 def test_graphs_are_listed_by_runner_and_options() -> None:
     graphs = TextManifest(**_FACTS).graphs
     assert graphs.files() == ["model.onnx", "model-filtered.onnx", "step.onnx"]

@@ -86,15 +86,52 @@ def test_a_scan_that_computes_nothing_twice_stays_as_it_is(artifact: Path) -> No
     assert ir.serde.serialize_model(model).SerializeToString(deterministic=True) == before
 
 
-def test_what_the_body_gives_out_anyway_is_not_carried() -> None:
+_POWER = helper.make_node("Exp", ["state"], ["power"])
+_AFTER = [
+    helper.make_node("Add", ["power", "x"], ["sum"]),
+    helper.make_node("Tanh", ["sum"], ["state_after"]),
+]
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [_POWER, *_AFTER, helper.make_node("Exp", ["state_after"], ["y"])],
+        [
+            helper.make_node("Exp", ["state"], ["y"]),
+            helper.make_node("Add", ["y", "x"], ["sum"]),
+            _AFTER[1],
+            helper.make_node("Exp", ["state_after"], ["unused"]),
+        ],
+        [_POWER, *_AFTER, helper.make_node("Sigmoid", ["state_after"], ["other"]),
+         helper.make_node("Add", ["other", "x"], ["y"])],
+    ],
+    ids=["of the state after", "of the state", "another operator"],
+)  # fmt: skip
+def test_what_the_body_gives_out_anyway_or_computes_otherwise_is_not_carried(
+    nodes: list[onnx.NodeProto],
+) -> None:
+    model = _model(nodes)
+    before = _run(model, 5)
+    carry(model)
+    assert [node.op_type for node in model.graph] == ["Scan"]
+    for left, right in zip(before, _run(model, 5), strict=True):
+        assert left.tobytes() == right.tobytes()
+
+
+def test_what_only_leads_to_what_is_carried_is_no_state() -> None:
     nodes = [
-        helper.make_node("Exp", ["state"], ["power"]),
-        helper.make_node("Add", ["power", "x"], ["sum"]),
-        helper.make_node("Sub", ["sum", "one"], ["state_after"]),
-        helper.make_node("Exp", ["state_after"], ["y"]),
+        helper.make_node("Neg", ["state"], ["less"]),
+        helper.make_node("Exp", ["less"], ["power"]),
+        *_AFTER,
+        helper.make_node("Neg", ["state_after"], ["less_after"]),
+        helper.make_node("Exp", ["less_after"], ["power_after"]),
+        helper.make_node("Add", ["power_after", "x"], ["y"]),
     ]
     model = _model(nodes)
     before = _run(model, 5)
     carry(model)
+    assert [node.op_type for node in model.graph] == ["Neg", "Exp", "Scan"]
+    assert len(model.graph[-1].inputs) == 3
     for left, right in zip(before, _run(model, 5), strict=True):
         assert left.tobytes() == right.tobytes()

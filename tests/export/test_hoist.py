@@ -64,6 +64,16 @@ def test_what_no_step_changes_is_computed_before_the_loop_and_the_rest_in_it() -
     assert (outside, inside) == (_UNCHANGING, _CHANGING)
 
 
+def test_what_the_body_gives_out_stays_in_it() -> None:
+    model = _model()
+    (scan,) = model.graph
+    body = scan.attributes["body"].as_graph()
+    (negative,) = (node.outputs[0] for node in body if node.op_type == "Neg")
+    body.outputs[1] = negative
+    hoist(model)
+    assert "Neg" in {node.op_type for node in body}
+
+
 def test_the_results_are_the_same_bits() -> None:
     model = _model()
     before = _run(model)

@@ -1,10 +1,12 @@
 """Cells against oracles: PyTorch without a norm, the equations in float64 with one."""
 
+from typing import Any
+
 import pytest
 import torch
 from torch import Tensor, nn
 
-from models.cells import CELLS, Cell, GRUCell, LSTMCell, RNNCell
+from models.cells import CELLS, Cell, CellKind, GRUCell, LSTMCell, RNNCell
 from models.norms import EPSILON
 from models.stack import Dropout, Stack, dropout_mask
 
@@ -161,3 +163,36 @@ def test_a_dropout_mask_keeps_the_mean_and_the_rate() -> None:
     assert (mask == 0).float().mean().item() == pytest.approx(0.25, abs=2e-3)
     assert mask.mean().item() == pytest.approx(1.0, abs=3e-3)
     assert mask.unique().tolist() == pytest.approx([0.0, 4 / 3])
+    coarse = dropout_mask(torch.empty(100, 100), 0.1)  # in 26 of 256 cases
+    assert coarse.max().item() == pytest.approx(256 / 230)
+
+
+def test_what_every_layer_is_given_is_dropped() -> None:
+    torch.manual_seed(0)
+    stack = Stack(E, H, 3, "lstm", "layer", Dropout(input=0.5))
+    seen: list[Tensor] = []
+    for cell in stack.cells:
+        project = cell.project
+
+        def noted(x: Tensor, at: Tensor | None, project: Any = project) -> Any:
+            seen.append(x)
+            return project(x, at)
+
+        cell.project = noted  # type: ignore[assignment]
+    stack(inputs().float(), stack.initial_state(B))
+    assert [(x == 0).float().mean().item() for x in seen] == pytest.approx([0.5] * 3, abs=0.15)
+
+
+def test_recurrent_dropout_leaves_out_what_is_new_and_nothing_that_is_remembered() -> None:
+    nothing, h = torch.zeros(B, H).double(), torch.rand(B, H).double()
+    lstm, gru = randomised(LSTMCell(E, H, "layer")), randomised(GRUCell(E, H, "layer"))
+    projected = lstm.project(inputs()[0])
+    assert lstm.step(projected, (h, nothing), keep=nothing)[1].abs().max() == 0
+    assert lstm.step(projected, (h, nothing + 1), keep=nothing)[1].min() > 0
+    assert torch.equal(gru.step(gru.project(inputs()[0]), (h,), keep=nothing)[0], h)
+
+
+@pytest.mark.parametrize("kind", list(CELLS))
+def test_every_gate_begins_with_an_orthogonal_matrix(kind: CellKind) -> None:
+    for gate in CELLS[kind](E, H, "layer").weight_h.split(H):
+        torch.testing.assert_close(gate @ gate.t(), torch.eye(H), rtol=0, atol=1e-5)

@@ -209,28 +209,30 @@ def test_too_few_layers_are_refused(window: int, layers: int, least: int) -> Non
 
 
 @pytest.mark.parametrize(
-    ("centre", "pen_up", "ended"),
+    ("centres", "pen_up", "character", "ended"),
     [
-        (1.5, 1.0, False),
-        (3.5, 1.0, True),
-        (3.5, 0.0, False),
-        (50.0, 1.0, True),
-        (-50.0, 1.0, False),
+        ((1.5, 1.5), 1.0, 1, False),
+        ((3.1, 3.1), 1.0, 3, True),  # rests on the end, not yet on its middle
+        ((1.4, 3.0), 1.0, 1, False),  # one Gaussian is past the text, the window rests before
+        ((3.5, 3.5), 1.0, 3, True),
+        ((3.5, 3.5), 0.0, 3, False),
+        ((50.0, 50.0), 1.0, 3, True),
+        ((-50.0, -50.0), 1.0, 0, False),
     ],
 )
 def test_a_text_is_over_where_the_window_is_past_it_and_the_pen_is_up(
-    centre: float, pen_up: float, ended: bool
+    centres: tuple[float, float], pen_up: float, character: int, ended: bool
 ) -> None:
     model = make(SYNTHESIS).float()
     step = HandwritingStep(model)
     state = dict(zip([p.name for p in step.state_ports], model_state(step), strict=True))
-    state["kappa"] = torch.full_like(state["kappa"], centre)
+    state["kappa"] = torch.tensor([centres])
     state["point"] = torch.tensor([[0.0, 0.0, pen_up]])
     text = texts("abc", width=WINDOW_SYMBOLS)
     unused = torch.zeros(1, 3), torch.zeros(1, dtype=torch.bool), torch.full((1,), 0.5)
     results = step(*state.values(), *unused, torch.zeros(1, 2), torch.zeros(1), *text)
     named = dict(zip([p.name for p in step.output_ports], results[len(state) :], strict=True))
-    assert bool(named["ended"]) is ended
+    assert (int(named["character"]), bool(named["ended"])) == (character, ended)
 
 
 def model_state(step: HandwritingStep) -> list[Tensor]:

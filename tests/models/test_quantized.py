@@ -130,6 +130,9 @@ def test_a_pen_takes_a_point_that_is_far_away_for_one_that_is_less_far() -> None
     outputs = [model(point, text, model.initial_state(1))[0] for point in (far, less, near)]
     assert torch.equal(outputs[0], outputs[1])
     assert not torch.equal(outputs[1], outputs[2])
+    plain = HandwritingModel(replace(PEN, precision="float32"))
+    wide = [plain(point, text, plain.initial_state(1))[0] for point in (far, less)]
+    assert not torch.equal(*wide)
 
 
 def test_weights_of_float32_are_taken_over_and_others_are_refused(model: LanguageModel) -> None:

@@ -1,5 +1,7 @@
 """A table in place of the first layer's projection computes the same steps."""
 
+import copy
+
 import pytest
 import torch
 
@@ -42,3 +44,15 @@ def test_what_depends_on_the_time_step_is_no_table() -> None:
     config = LanguageConfig(norm="batch", units=4, embedding=3, longest_step=2)
     with pytest.raises(ValueError, match="no table"):
         TabulatedLanguageModel(LanguageModel(config))
+
+
+@torch.no_grad()
+def test_the_table_is_computed_in_float64_and_rounded_once() -> None:
+    model = made("lstm", "layer").float()
+    table = TabulatedLanguageModel(model).table
+    projected = [
+        m.stack.cells[0].project(m.embedding.weight).float()
+        for m in (copy.deepcopy(model).double(), model)
+    ]
+    assert torch.equal(table, projected[0])
+    assert not torch.equal(table, projected[1])

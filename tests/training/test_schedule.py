@@ -92,8 +92,21 @@ def test_a_time_limit_brings_the_rate_to_nothing_when_it_is_reached(tmp_path: Pa
     for elapsed_s, part in ((0.0, 1.0), (50.0, 0.5), (100.0, 0.0), (120.0, 0.0)):
         trainer.progress.elapsed_s = elapsed_s
         assert trainer._learning_rate() == pytest.approx(0.1 * part, abs=1e-12)
+        assert trainer._finished() is (part == 0)
     trainer.progress.elapsed_s, trainer.progress.update = 10.0, _UPDATES // 2
     assert trainer._learning_rate() == pytest.approx(0.05)
+
+
+def test_a_resumed_run_has_the_time_that_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _trainer(tmp_path, time_limit_s=1e6)
+    first.progress.elapsed_s = 1e6 - 100
+    _run_until(15, first, monkeypatch)
+    again = _trainer(tmp_path, time_limit_s=1e6)
+    assert again.progress.elapsed_s >= 1e6 - 100
+    again.run()
+    assert again.progress.elapsed_s >= 1e6 - 100
 
 
 @pytest.mark.parametrize(("steepness", "expected"), [(100.0, 0.5), (1e-3, 3e-3)])
@@ -178,7 +191,9 @@ def test_every_epoch_cuts_the_text_at_other_places() -> None:
         firsts.append(int(inputs[0, 0]))
     assert len(set(firsts)) > 4
     other = replace(task, seed=2)
-    assert int(other.batch(0)[0][0][0, 0]) != firsts[0]
+    others = [int(other.batch(epoch * task.updates_per_epoch)[0][0][0, 0]) for epoch in range(7)]
+    assert others[0] != firsts[0]
+    assert others != firsts[1:]
 
 
 def test_settings_of_another_run_are_told_apart(tmp_path: Path) -> None:
@@ -210,3 +225,72 @@ def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
     _trainer(tmp_path).run()
     rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     assert [row["update"] for row in rows] == [10, 20, 30, 40]
+
+
+def test_the_loss_that_is_logged_is_the_mean_since_the_validation_before(tmp_path: Path) -> None:
+    trainer, losses = _trainer(tmp_path, epochs=2), []
+    update = trainer._update
+
+    def noted() -> Tensor:
+        losses.append(update())
+        return losses[-1]
+
+    trainer._update = noted  # type: ignore[method-assign]
+    trainer.run()
+    rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    means = torch.stack(losses).view(-1, 10).mean(1).tolist()
+    assert [row["train_loss"] for row in rows] == pytest.approx(means)
+    assert [row["epoch"] for row in rows] == [0.25 * (1 + number) for number in range(8)]
+
+
+def test_a_resumed_run_that_gets_no_better_keeps_the_best_weights_it_had(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = _trainer(tmp_path)
+    _run_until(25, first, monkeypatch)
+    again = _trainer(tmp_path)
+    again.task.losses = iter(range(2, 10**6))  # type: ignore[attr-defined]
+    best = again.run()
+    assert again.progress.best_update == 10
+    assert all(torch.equal(best[name], weight) for name, weight in first.best.items())
+    assert not torch.equal(best["matrix"], again.average["matrix"])
+
+
+class Counted(Slope):
+    """Its state says how many updates it has seen since the state began anew, which is at every
+    fourth."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[int] = []
+
+    def batch(self, update: int) -> tuple[Batch, bool]:
+        return (), update % 4 == 0
+
+    def initial_state(self) -> tuple[Tensor, ...]:
+        return (torch.zeros(1),)
+
+    def loss(self, batch: Batch, state: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
+        self.seen.append(int(state[0]))
+        return super().loss(batch, state)[0], (state[0] + 1,)
+
+
+def test_a_state_is_carried_on_until_it_begins_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = Counted(), Counted()
+    _run_until(6, _trainer(tmp_path, first), monkeypatch)
+    _trainer(tmp_path, second).run()
+    assert first.seen + second.seen == [0, 1, 2, 3] * (_UPDATES // 4)
+
+
+def test_a_run_is_saved_every_so_many_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saves: list[None] = []
+    clock, save = iter(range(10**6)), Trainer.save
+    monkeypatch.setattr(Trainer, "save", lambda trainer: saves.append(save(trainer)))
+    with monkeypatch.context() as patch:
+        patch.setattr("training.loop.time.monotonic", lambda: float(next(clock)))
+        _trainer(tmp_path, save_every_s=4.5, patience_epochs=1000).run()
+    assert len(saves) == _UPDATES // 5  # the clock is asked once an update

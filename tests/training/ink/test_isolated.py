@@ -7,10 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.training.pens import pen_recipe
+from contract.alphabets import encode
+from tests.training.pens import pen_recipe, pen_task
 from training.config import DataConfig, Place
 from training.ink.compose import Rows
-from training.ink.corpus import PenCorpus
+from training.ink.corpus import PenBatch, PenCorpus
 from training.ink.isolated import is_figure, is_mark, read_isolated
 from training.ink.line import Tally
 from training.ink.prepare import Ink
@@ -193,6 +194,18 @@ def test_without_a_share_rows_are_as_if_there_were_no_marks(pens: PenCorpus) -> 
         assert (a.text, a.offsets.tobytes()) == (b.text, b.offsets.tobytes())
 
 
+def test_what_is_validated_has_its_marks_too(pens: PenCorpus) -> None:
+    plain = pen_task(PenCorpus("marked", [*pens.inks, _mark("%")]))
+    inks = [*pens.inks[:40], _mark("%")]
+    marked = replace(plain, validation_inks=inks, marked=0.4)
+    symbol = encode("%")[0]
+    counts = [
+        sum((PenBatch(*batch).symbols == symbol).sum().item() for batch in task._validation)
+        for task in (replace(marked, marked=0.0), marked)
+    ]
+    assert counts[1] > counts[0] + 100
+
+
 def test_lines_are_no_marks(pens: PenCorpus) -> None:
     assert not any(map(is_mark, pens.inks))
     assert not any(map(is_figure, [*pens.inks, replace(_mark("I"), isolated=False)]))
@@ -216,6 +229,9 @@ def test_the_facts_tell_of_isolated_characters_where_there_are_some(
     recipe = replace(recipe, data=replace(recipe.data, marked=0.3, figured=0.2))
     task, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
     assert {name: facts[name] for name in ("marked", "figured") if name in facts} == told
+    assert task.growing
+    recipe = replace(recipe, batch=replace(recipe.batch, growing=False))
+    assert not KINDS[recipe.kind].task(recipe, str(path), Place())[0].growing
     assert (task.marked, task.figured) == (told.get("marked", 0), told.get("figured", 0))
 
 

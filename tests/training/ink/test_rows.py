@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,8 @@ def test_texts_start_short_and_grow(
     )
     assert first.median() < 10
     assert last.median() > 20
+    whole = replace(made, growing=False)
+    assert torch.cat([characters(whole.batch(i)[0]) for i in range(8)]).median() > 15
 
 
 @_BOTH
@@ -57,6 +60,20 @@ def test_no_rows_are_drawn_a_second_time(pens: PenCorpus, make: Make) -> None:
     late = 8 * made.updates_per_epoch  # texts grow no more
     one, other = ([made.batch(start + i)[0][0] for i in range(8)] for start in (late, late + 8))
     assert not any(torch.equal(a, b) for a in one for b in other)
+
+
+@_BOTH
+def test_batches_of_short_and_of_long_rows_come_in_any_order(pens: PenCorpus, make: Make) -> None:
+    made = make(pens)
+    steps = [len(made.batch(update)[0][0]) for update in range(8)]
+    assert sorted(steps) != steps
+
+
+@_BOTH
+def test_the_rows_of_a_seed_are_not_those_of_another_later_on(pens: PenCorpus, make: Make) -> None:
+    first, second = (replace(make(pens, seed=seed), growing=False) for seed in (0, 1))
+    later, now = first.batch(8)[0][0], second.batch(0)[0][0]
+    assert later.shape != now.shape or not torch.equal(later, now)
 
 
 @_BOTH

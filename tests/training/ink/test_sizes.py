@@ -38,3 +38,24 @@ def test_a_writer_twice_as_large_comes_out_by_the_root_of_two_larger(inks: list[
     for writer, size in _SIZES.items():
         ratios = [heights[writer] / heights["usual"] for heights in whole]
         assert median(ratios) == pytest.approx(size**0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("a" * 60, None),
+        ("a" * 61, "more than 60 characters"),
+        ("?", "a mark alone, which says nothing of its height"),
+        ("I", None),
+        (" ", "no text"),
+        ("\u00e4", "characters outside printable ASCII"),
+    ],
+)
+def test_a_text_that_cannot_be_learned_is_counted_with_its_reason(
+    text: str, reason: str | None
+) -> None:
+    tally, wave = Tally(), np.linspace(0, 6 * len(text), 12 * len(text))
+    stroke = np.stack([wave, 3 * np.sin(wave)], axis=1).astype(np.float32)
+    prepare([Line(text, (stroke,), "w", "one", 100.0)], tally)
+    assert tally.kept == (reason is None)
+    assert list(tally.skipped) == [reason] * (reason is not None)

@@ -275,3 +275,12 @@ def test_real_unipen_loads_whole(tmp_path: Path) -> None:
     for line in lines:
         points = sum(map(len, line.strokes))
         assert 10 < points / len(line.text) < 150
+
+
+def test_a_file_that_includes_itself_is_counted(tmp_path: Path) -> None:
+    for name in ("data/7/aga/a.dat", "include/loop.dat"):
+        (tmp_path / name).parent.mkdir(parents=True)
+        (tmp_path / name).write_text(".INCLUDE loop.dat\n")
+    tally = Tally()
+    assert read_lines(tmp_path, tally) == []
+    assert tally.skipped == {"unreadable file (includes include themselves)": 1}

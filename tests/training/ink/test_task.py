@@ -185,8 +185,8 @@ def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
         )
         assert ours.offsets.dtype == np.float32
         assert ours.offsets.tobytes() == theirs.offsets.tobytes()
-    changed = [*pens.inks[:-1], LEFT]
-    assert PenCorpus(pens.name, changed).sha256 != pens.sha256
+    for last in (LEFT, replace(pens.inks[-1], writer="another")):
+        assert PenCorpus(pens.name, [*pens.inks[:-1], last]).sha256 != pens.sha256
 
 
 @pytest.mark.parametrize("how", ["cut", "other", "empty", "altered"])
@@ -218,3 +218,14 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
     (tmp_path / "r.toml").write_text('kind = "music"\n[data]\nsource = "x"\n')
     with pytest.raises(ValueError, match=r"r\.toml: kind is 'music'; .*language, handwriting"):
         read_recipe(str(tmp_path / "r.toml"))
+
+
+def test_rows_that_are_judged_end_a_usual_gap_after_their_ink(pens: PenCorpus) -> None:
+    inks = pens.inks[:3]
+    judged, usual = pen_task(pens).collated(inks, None), collate(inks, np.full(3, 4.0))
+    assert torch.equal(judged.points, usual.points)
+
+
+def test_rows_that_are_learned_from_end_after_gaps_of_their_own(pens: PenCorpus) -> None:
+    batch = pen_task(pens).collated([pens.inks[0]] * 6, np.random.default_rng(0))
+    assert len(set(batch.points[-1, :, 0].tolist())) == 6

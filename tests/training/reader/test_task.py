@@ -9,6 +9,7 @@ import torch
 from contract.alphabets import encode
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import BLANK, best_path
+from contract.strokes import UNITS_OF_SIZE
 from models.reader import ReaderConfig, make_reader
 from tests.training.pens import reader_task
 from training.ink.corpus import PenCorpus
@@ -41,6 +42,27 @@ def test_a_hand_is_varied_and_its_strokes_are_not_lost(pens: PenCorpus) -> None:
     assert not np.array_equal(varied[0], varied[1])
     lifts = [int(pieces[:, -1].sum()) for pieces in (plain, *varied)]
     assert lifts == [len(strokes_of(ink))] * 3
+
+
+def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
+    bars = np.array([[0, 0, 0], [0, 6, 1], [1, -6, 0], [12, 0, 1]], np.float32)
+    leans, widths = [], []
+    for seed in range(60):
+        pieces = pieces_of(Ink("+", bars, 13.0, "w", "invented"), np.random.default_rng(seed))
+        ends = np.flatnonzero(pieces[:, -1])
+        moves = pieces[:, 2:-2].reshape(len(pieces), -1, 2).sum(1).cumsum(0)
+        up, along = moves[ends[0]], moves[ends[1]] - moves[ends[0]]
+        leans.append(up[0] / up[1])
+        widths.append(along[0] / up[1] / 2)
+    assert np.mean(leans) == pytest.approx(0, abs=0.06)
+    assert np.std(leans) == pytest.approx(0.15, abs=0.05)
+    assert np.std(np.log(widths)) == pytest.approx(0.12, abs=0.04)
+
+
+def test_a_row_that_is_a_dash_has_the_size_of_its_width() -> None:
+    dash = Ink("-", np.array([[0, 0, 0], [12, 0, 1]], np.float32), 12.0, "w", "invented")
+    pieces = pieces_of(dash)
+    assert pieces[:, 2:-2].sum() == pytest.approx(UNITS_OF_SIZE)
 
 
 def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(pens: PenCorpus) -> None:

@@ -43,3 +43,13 @@ def test_an_epoch_reads_every_stream_in_order_whoever_reads_it(world: int) -> No
     assert len(columns) == 4
     for read in columns.values():
         assert read == list(range(read[0], read[0] + len(read)))
+
+
+@pytest.mark.parametrize("size", [44, *range(84, 96)])
+def test_every_segment_is_whole(size: int) -> None:
+    model = LanguageModel(LanguageConfig(units=4, embedding=2))
+    text = torch.arange(size, dtype=torch.uint8)
+    task = LanguageTask(model, text, text, 4, 10, seed=3)
+    for update in range(5 * task.updates_per_epoch):
+        inputs, targets = task.batch(update)[0]
+        assert inputs.shape == targets.shape == (10, 4)

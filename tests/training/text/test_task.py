@@ -62,3 +62,12 @@ def test_the_validation_loss_is_of_every_byte_that_fills_a_stream_given_those_be
     model.train()
     assert task.validate() == pytest.approx(sum(nats) / width, abs=1e-5)
     assert model.training
+
+
+def test_a_validation_that_is_no_number_ends_the_training() -> None:
+    model = LanguageModel(LanguageConfig(units=6, embedding=4))
+    task = LanguageTask(model, *Corpus("text", _CONTENT).split(_FRACTION), 3, 40, seed=0)
+    with torch.no_grad():
+        model.readout.bias[0] = torch.nan
+    with pytest.raises(ValueError, match="lower the learning rate"):
+        task.validate()

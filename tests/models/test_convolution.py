@@ -1,0 +1,31 @@
+"""A convolution as matrix products, against PyTorch's; and what each norm is of."""
+
+import pytest
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+from models.convolution import NormalizedConvolution, PictureNorm, picture_norm
+from models.norms import EPSILON
+
+_C = 6
+
+
+@pytest.mark.parametrize("side", [7, 8])
+def test_it_is_pytorchs_convolution_of_every_second_pixel(side: int) -> None:
+    torch.manual_seed(0)
+    layer = NormalizedConvolution(side, 2, _C, "none").double()
+    x = torch.randn(3, side, side, 2).double()
+    kernel = layer.weight.view(_C, 3, 3, 2).permute(0, 3, 1, 2)
+    expected = F.conv2d(x.permute(0, 3, 1, 2), kernel, stride=2, padding=1)
+    assert torch.allclose(layer(x), F.relu(expected).permute(0, 2, 3, 1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(("norm", "of"), [("layer", (4, 4, _C)), ("channels", (_C,))])
+def test_layer_norm_is_of_all_units_or_of_the_channels_of_a_pixel(
+    norm: PictureNorm, of: tuple[int, ...]
+) -> None:
+    pictures = 3 + 2 * torch.randn(2, 4, 4, _C, generator=torch.Generator().manual_seed(1))
+    made: nn.Module = picture_norm(norm, 4, _C)
+    expected = F.layer_norm(pictures, of, eps=EPSILON)
+    assert torch.allclose(made(pictures.flatten(0, 2)), expected.flatten(0, 2), atol=1e-5)
