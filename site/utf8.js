@@ -75,6 +75,12 @@ export class TextOffsets {
   /** The offset of the next byte. */
   of(byte) {
     const pending = this.#stream.undecided.length;
+    // Half of a surrogate pair: two characters, though they are held back for a third byte.
+    if (this.#stream.undecided[0] === 0xed && pending === 1 && within(byte, [0xa0, 0xbf])) {
+      this.#stream.flush();
+      this.#at += 2;
+      return this.#at - 1;
+    }
     const text = this.#stream.push([byte]);
     const left = this.#stream.undecided.length;
     // The character before was broken off; this byte begins another.
