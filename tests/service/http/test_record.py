@@ -8,7 +8,7 @@ import logging
 import re
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,6 +25,7 @@ from websockets.sync.client import connect
 from service.app import create_app
 from service.engine.jobs import Piece
 from service.http import record
+from service.http.answers import EventStream
 from service.http.record import Record, Recorder
 from service.metrics import Metrics, Work
 from tests.service.serving import Service, eventually, listening, running, settings
@@ -320,6 +321,27 @@ def test_the_line_names_the_caller_that_was_found(caplog: pytest.LogCaptureFixtu
     with _logged(caplog) as lines:
         TestClient(app).get("/any")
     assert [line["caller"] for line in lines] == ["key-1"]
+
+
+def test_an_unexpected_error_in_the_middle_of_a_stream_is_counted() -> None:
+    async def contents() -> AsyncGenerator[str]:
+        yield "{}"
+        raise RuntimeError("broken")
+
+    async def broken(scope: Scope, receive: Receive, send: Send) -> None:
+        await EventStream(contents(), lambda: None)(scope, receive, send)
+
+    metrics = Metrics()
+    app = FastAPI()
+    app.state.routes = []
+    app.mount("/", broken)
+    app.middleware_stack = Recorder(app.build_middleware_stack(), metrics)
+    answer = TestClient(app).get("/any")
+    first, told, end = (line for line in answer.text.splitlines() if line.startswith("data: "))
+    assert (first, end) == ("data: {}", "data: [DONE]")
+    assert json.loads(told.removeprefix("data: "))["error"]["type"] == "server_error"
+    labels = {"path": "other", "status": "200", "code": "server_error"}
+    assert metrics.registry.get_sample_value("evenkeel_http_requests_total", labels) == 1
 
 
 def test_work_outside_of_any_request_is_recorded_nowhere() -> None:
