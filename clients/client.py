@@ -15,7 +15,7 @@ import httpx
 from httpx_sse import EventSource
 
 from clients.arrived import Arrived, Event
-from clients.errors import check
+from clients.errors import Refused, check
 from clients.replicas import Replicas, begin_again
 
 # The service closes a connection after 5 s without a request, whatever is on its way just then.
@@ -62,6 +62,14 @@ class Client:
                 check(response)
         return response
 
+    def models(self) -> list[dict[str, Any]]:
+        """What is served, as `/v1/models` tells it. Raises `Refused` where another service does."""
+        told = self.ask("GET", "/v1/models").json()
+        listed = told.get("data") if isinstance(told, dict) else None
+        if not isinstance(listed, list) or not all(map(_is_model, listed)):
+            raise Refused("what answers there is not Evenkeel")
+        return listed
+
     def _stream(self, path: str, body: dict[str, Any]) -> Iterator[Event]:
         asked = {name: value for name, value in body.items() if value is not None}
         # With a seed of ours, a stream that is cut before its first event comes again the same.
@@ -83,6 +91,10 @@ class Client:
                 if sent.data:  # else it is there to keep the connection open
                     yield json.loads(sent.data)
         raise httpx.RemoteProtocolError("the stream ended before [DONE]")
+
+
+def _is_model(listed: Any) -> bool:
+    return isinstance(listed, dict) and {"id", "kind"} <= listed.keys()
 
 
 def _checked(api_key: str) -> str:

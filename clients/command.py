@@ -155,7 +155,7 @@ def models(
 ) -> None:
     """List the models, and whether they have proved themselves there."""
     with _asking(url, api_key) as client:
-        listed = client.ask("GET", "/v1/models").json()["data"]
+        listed = client.models()
         if as_json:
             typer.echo(json.dumps(listed, indent=2))
             return
@@ -173,7 +173,7 @@ def attest(
 ) -> None:
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
     with _asking(url, api_key) as client:
-        asked = names or [m["id"] for m in client.ask("GET", "/v1/models").json()["data"]]
+        asked = names or [model["id"] for model in client.models()]
         verdicts = []
         for name in asked:
             verdicts.append(client.ask("POST", f"/v1/models/{name}/attest").json())
@@ -211,8 +211,8 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(f"{url} is no address: it begins with http:// or https://", 2)
     except httpx.TransportError as error:
         _fail(f"no answer from {url}: {error or type(error).__name__}")
-    except (json.JSONDecodeError, LookupError, TypeError):
-        _fail(f"what {url} answers is not what Evenkeel does; is it there?")
+    except json.JSONDecodeError:
+        _fail(f"what {url} answers is no JSON; is Evenkeel there?")
     except (Refused, OSError) as error:
         _fail(str(error))
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
@@ -242,8 +242,7 @@ def _fail(message: str, status: int = 1) -> None:
 
 def _default(client: Client, kind: str) -> str:
     """The model that the service would take; the first where it would want to be told."""
-    listed = client.ask("GET", "/v1/models").json()["data"]
-    models = [model for model in listed if model["kind"] == kind]
+    models = [model for model in client.models() if model["kind"] == kind]
     if not models:
         raise Refused(f"there is no {kind} model")
     return str(max(models, key=lambda model: (model["ready"], model["default"]))["id"])

@@ -73,8 +73,8 @@ class Watch:
 
     def __init__(self, client: Client) -> None:
         self._client = client
-        listed = client.ask("GET", "/v1/models").json()["data"]
-        self._rows = {m["id"]: Row(m["id"], m["kind"]) for m in listed if m["kind"] in _PROBE}
+        models = [model for model in client.models() if model["kind"] in _PROBE]
+        self._rows = {model["id"]: Row(model["id"], model["kind"]) for model in models}
 
     def run(self, rounds: int | None, *, every_s: float) -> bool:
         """Probe until so many rounds or Ctrl-C; whether all was well at the end."""

@@ -33,9 +33,8 @@ def test_a_terminal_of_80_columns_has_room_for_the_table(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     class Lists:
-        def ask(self, *_: str) -> httpx.Response:
-            models = [{"id": f"handwriting-{of}", "kind": "handwriting"} for of in ("int8", "2")]
-            return httpx.Response(200, json={"data": models})
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": f"handwriting-{of}", "kind": "handwriting"} for of in ("int8", "2")]
 
     watch = Watch(Lists())  # type: ignore[arg-type]
     row = watch._rows["handwriting-int8"]
@@ -81,11 +80,13 @@ evenkeel_requests_running{model="other"} 7
 evenkeel_requests_waiting{model="one"} 5
 """
 
-        def ask(self, _: str, path: str) -> httpx.Response:
-            if path == "/metrics" and not self.told:
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": "one", "kind": "language"}]
+
+        def ask(self, *_: str) -> httpx.Response:
+            if not self.told:
                 raise httpx.ConnectError("gone")
-            models = {"data": [{"id": "one", "kind": "language"}]}
-            return httpx.Response(200, text=self.told) if path == "/metrics" else _json(models)
+            return httpx.Response(200, text=self.told)
 
         def complete(self, **_: object) -> Iterator[dict[str, Any]]:
             yield _part("a")
@@ -96,7 +97,3 @@ evenkeel_requests_waiting{model="one"} 5
         service.told = told
         watch._look()
         assert watch._rows["one"].cells()[-4:-2] == ["2", "5"]
-
-
-def _json(content: Any) -> httpx.Response:
-    return httpx.Response(200, json=content)
