@@ -1,14 +1,13 @@
 """The export command line: `python -m export COMMAND`, for training, conversion and proof."""
 
 import argparse
-import os
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
 from export.convert import convert, read_artifact, require_artifact, require_servable
 from export.kinds import KINDS
-from training.command import add_training_options, asked_recipe, train, train_by
+from training.command import add_training_options, asked_recipe, is_first, train, train_by
 from training.command import run as run_command
 from training.run import data_folder
 
@@ -97,8 +96,8 @@ def _build(options: argparse.Namespace) -> int:
     kind = KINDS[recipe.kind]
     require_servable(kind, kind.model(asdict(recipe.model)), f"recipe {name}")
     train_by(recipe, options)
-    if int(os.environ.get("RANK", 0)):
-        return 0  # the first of the processes that `torchrun` started has the run
+    if not is_first():
+        return 0
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
     return _verify(artifact, full=False, record=True, brief=True)

@@ -81,6 +81,12 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
             distributed.destroy_process_group()
 
 
+def is_first() -> bool:
+    """Whether this is the first of the processes that `torchrun` started, which has the run, or the
+    only one."""
+    return int(os.environ.get("RANK", 0)) == 0
+
+
 def asked_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe that the options of `train` name, with what they change."""
     recipe = read_recipe(options.recipe, options.set)
@@ -91,7 +97,7 @@ def asked_recipe(options: argparse.Namespace) -> Recipe:
 
 def _require_device(device: str) -> None:
     try:
-        torch.zeros(1, device=device).item()
-    except (AssertionError, RuntimeError) as error:  # NotImplementedError is one
+        torch.zeros(1, device=device).item()  # tensors of `meta` hold nothing
+    except (AssertionError, RuntimeError) as error:
         reason = str(error).splitlines()[0]
         raise ValueError(f"--device is {device!r}, which PyTorch has not: {reason}") from error

@@ -12,6 +12,10 @@ from tarfile import TarError
 from zipfile import BadZipFile
 
 
+class MissingData(ValueError):
+    """A file or folder of data that is not there."""
+
+
 def printable(name: str) -> str:
     """The name of a file or folder, with U+FFFD for what is not UTF-8 in it."""
     return os.fsencode(name).decode("utf-8", "replace")

@@ -10,6 +10,7 @@ import torch
 from torch import distributed
 
 from training.config import Place, Recipe
+from training.files import MissingData
 from training.kinds import KINDS
 from training.loop import CHECKPOINT, LOG, Trainer
 from training.start import begin_from
@@ -39,7 +40,10 @@ def carry_out(
     source = folder / recipe.data.source
     name = str(source) if source.exists() else recipe.data.source
     kind = KINDS[recipe.kind]
-    task, data = kind.task(recipe, name, Place(device=device, rank=rank, world=world))
+    try:
+        task, data = kind.task(recipe, name, Place(device=device, rank=rank, world=world))
+    except MissingData as error:
+        raise ValueError(f"{error}, here or in {folder}/ (EVENKEEL_DATA)") from error
     facts = {
         "kind": recipe.kind,
         "data": data | {"validation_fraction": recipe.data.validation_fraction},

@@ -216,7 +216,7 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "data.source=1984"], "data.source is 1984"),
         (["train", "quickstart", "--data", "1984"], "the data is '1984': no such file or folder"),
         (["train", "quickstart", "--data", ""], "data.source is ''"),
-        (["train", "handwriting", "--data", "/nowhere"], "which EVENKEEL_DATA names"),
+        (["train", "handwriting", "--data", "/nowhere"], "(EVENKEEL_DATA)"),
         (["train", "README.md"], "README.md is no recipe: "),
         (["train", "quickstart", "--set", "data.varied=0.1"], "data.varied are of ink"),
         (["train", "quickstart", "--set", "data.marked=0.1"], "data.varied are of ink"),

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from training.files import MissingData
 from training.ink.iam import IamFolder, below
 from training.ink.isolated import read_isolated
 from training.ink.line import Line, Tally
@@ -24,10 +25,7 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
     if folder == SYNTHETIC:
         return list(synthetic_lines(_SYNTHETIC_LINES, _SYNTHETIC_SEED))
     if not folder.is_dir():
-        raise ValueError(
-            f"{folder} is no folder, here or in that of all data, which EVENKEEL_DATA names; "
-            f"it must be one, or the word {SYNTHETIC}"
-        )
+        raise MissingData(f"{folder} is no folder; it must be one, or the word {SYNTHETIC}")
     if _is_unipen(folder):
         return _lines(UnipenFolder(folder), tally)
     if _is_iam(folder):

@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from training.files import files_below, printable
+from training.files import MissingData, files_below, printable
 
 # The corpus every Python carries: its own language reference.
 PYTHON_REFERENCE = "pydoc"
@@ -46,10 +46,7 @@ def read_corpus(source: str) -> Corpus:
         return Corpus("python-language-reference", text.encode())
     path = Path(source)
     if not path.exists():
-        raise ValueError(
-            f"the data is {source!r}: no such file or folder, here or in that of all data, which "
-            "EVENKEEL_DATA names"
-        )
+        raise MissingData(f"the data is {source!r}: no such file or folder")
     files = files_below(path) if path.is_dir() else [path]
     content = b"".join(p.read_bytes() for p in files)
     if not content:
