@@ -38,16 +38,16 @@ def carry(model: ir.Model) -> None:
             for place, value in enumerate(node.inputs):
                 node.replace_input_with(place, outer.get(value, value))
         known = [v for node in moved for v in node.outputs if _uses(v, body)]
-        for value in known:
+        for place, value in enumerate(known, states):
             now = _like(value, "now")
-            for node, place in _uses(value, body):
-                node.replace_input_with(place, now)
-            body.inputs.insert(states, now)
+            for node, number in _uses(value, body):
+                node.replace_input_with(number, now)
+            body.inputs.insert(place, now)
             then = after[value]
             assert then is not None
-            body.outputs.insert(states, then)
+            body.outputs.insert(place, then)
         model.graph.insert_before(scan, moved)
-        _replace(scan, states, known[::-1])
+        _replace(scan, states, known)
 
 
 def _twin(node: ir.Node, after: _Values, own: Set[ir.Value]) -> ir.Node | None:
@@ -82,12 +82,8 @@ def _replace(scan: ir.Node, states: int, known: list[ir.Value]) -> None:
     graph = scan.graph
     assert graph is not None
     inputs = [*scan.inputs[:states], *known, *scan.inputs[states:]]
-    outputs = [_like(value, "then") for value in scan.outputs]
-    last = [_like(value, "last") for value in known]
+    outputs = [ir.Value(name=v.name, shape=v.shape, type=v.type) for v in scan.outputs]
     ir.convenience.replace_all_uses_with(scan.outputs, outputs, replace_graph_outputs=True)
-    names = [value.name for value in scan.outputs]
+    outputs[states:states] = [_like(value, "last") for value in known]
     graph.remove(scan)
-    for value, name in zip(outputs, names, strict=True):
-        value.name = name
-    outputs[states:states] = last
     graph.append(ir.node("Scan", inputs, dict(scan.attributes), outputs=outputs))

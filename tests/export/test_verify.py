@@ -51,12 +51,16 @@ def test_what_was_converted_keeps_every_bound(report: Report) -> None:
     assert report.notes == []
 
 
+@pytest.fixture
+def folder(artifact: Path, tmp_path: Path) -> Path:
+    """The artifact once more, to be changed."""
+    return Path(shutil.copytree(artifact, tmp_path / "tiny"))
+
+
 def test_the_command_prints_the_report_and_records_it_when_asked(
-    artifact: Path, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    folder: Path, report: Report, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    folder = tmp_path / "tiny"
-    shutil.copytree(artifact, folder)
     monkeypatch.setattr("export.verify.verify", lambda *_: report)
     before = (folder / "manifest.json").read_bytes()
     assert main(["verify", str(folder)]) == 0
@@ -70,12 +74,9 @@ def test_the_command_prints_the_report_and_records_it_when_asked(
 
 
 def test_a_report_is_recorded_of_the_artifact_that_was_compared_and_of_no_other(
-    artifact: Path, report: Report, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    artifact: Path, folder: Path, report: Report, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
-    folder = tmp_path / "tiny"
-    shutil.copytree(artifact, folder)
-
     def converted_meanwhile(*_: object) -> Report:
         convert(artifact, folder, fold=True)
         return report
@@ -107,11 +108,7 @@ def _without_temperature(path: Path) -> None:
     path.write_bytes(model.SerializeToString())
 
 
-def test_an_option_that_every_graph_forgets_breaks_the_report(
-    artifact: Path, tmp_path: Path
-) -> None:
-    folder = tmp_path / "tiny"
-    shutil.copytree(artifact, folder)
+def test_an_option_that_every_graph_forgets_breaks_the_report(folder: Path) -> None:
     manifest = read_artifact(folder)
     assert replay(folder, manifest, Served(folder, manifest)).holds
     for name in manifest.graphs.files():
@@ -123,10 +120,8 @@ def test_an_option_that_every_graph_forgets_breaks_the_report(
 
 @pytest.mark.parametrize("name", ["model.safetensors", "golden.safetensors", "step.onnx"])
 def test_a_file_that_was_changed_is_not_verified(
-    artifact: Path, tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    folder = tmp_path / "tiny"
-    shutil.copytree(artifact, folder)
     content = bytearray((folder / name).read_bytes())
     content[-5] ^= 1
     (folder / name).write_bytes(content)
