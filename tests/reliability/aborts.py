@@ -66,14 +66,16 @@ class AbortRow:
     wrong_answers: int
 
 
-def measure(service: Target, clients: int) -> Iterator[Found]:
-    """Let so many leave, and judge what stays; a few leave before, so that all is warm."""
+def measure(service: Target, clients: int, patience_s: float = _PATIENCE_S) -> Iterator[Found]:
+    """Let so many leave, and judge what stays so long; a few leave before, so that all is warm."""
     expected = uvloop.run(_answers(service))
     uvloop.run(_let_leave(service, min(_WARM_UP, clients)))
     before, aborted = settled(service), _aborted(service)
     refused = uvloop.run(_let_leave(service, clients))
     after = settled(
-        service, lambda h: h.idle and h.threads <= before.threads and h.files <= before.files
+        service,
+        lambda h: h.idle and h.threads <= before.threads and h.files <= before.files,
+        patience_s,
     )
     moments = Counter(leaver.moment for leaver in _leavers(clients))
     wrong = sum(a != b for a, b in zip(expected, uvloop.run(_answers(service)), strict=True))

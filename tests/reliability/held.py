@@ -40,9 +40,13 @@ def held_by(service: Target) -> Held:
     )  # fmt: skip
 
 
-def settled(service: Target, fine: Callable[[Held], bool] = lambda held: held.idle) -> Held:
-    """What it holds as soon as that is `fine`, or after half a minute."""
-    end_s = time.monotonic() + _PATIENCE_S
+def settled(
+    service: Target,
+    fine: Callable[[Held], bool] = lambda held: held.idle,
+    patience_s: float = _PATIENCE_S,
+) -> Held:
+    """What it holds as soon as that is `fine`, or after so long."""
+    end_s = time.monotonic() + patience_s
     while not fine(held := held_by(service)) and time.monotonic() < end_s:
         time.sleep(0.2)
     return held
