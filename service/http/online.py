@@ -34,7 +34,6 @@ _GOING_AWAY = 1001
 _SERVICE_RESTART = 1012
 _DIGITS = 6  # after the point, in JSON
 _ALONE_S = 0.005  # that a session may take of the event loop before others have their turn
-_ASKS_FOR_STATE = {"state": True}
 
 
 class Sessions:
@@ -172,10 +171,15 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
 async def _answer_to(
     message: Any, socket: WebSocket, session: Online, kind: ServiceKind
 ) -> dict[str, Any]:
-    if message == _ASKS_FOR_STATE:
+    if _asks_for_state(message):
         return {"state": session.token(), "step": session.steps}
     with _charged(socket, session):
         return await session.answer(_said(kind, message))
+
+
+def _asks_for_state(message: Any) -> bool:
+    # By identity: to Python 1 equals true.
+    return isinstance(message, dict) and [*message] == ["state"] and message["state"] is True
 
 
 def _said(kind: ServiceKind, message: Any) -> Any:

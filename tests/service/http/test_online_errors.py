@@ -40,6 +40,8 @@ _LINE = [[[x, x % 7] for x in range(200)]]
         (_LANGUAGE, {"write": 0}, "write"),
         (_LANGUAGE, {"write": 4097}, "write"),
         (_LANGUAGE, {"write": True}, "write"),
+        (_LANGUAGE, {"state": 1}, "unknown field: state"),
+        (_INK, {"state": False}, "unknown field: state"),
         (_INK, {"bytes": [65]}, "unknown field: bytes"),
         (_INK, {}, "either point or write"),
         (_INK, {"point": [1, 2, 0], "write": 1}, "either point or write"),

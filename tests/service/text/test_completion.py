@@ -163,6 +163,13 @@ def test_a_logprob_is_the_log_of_the_softmax() -> None:
         assert [probabilities[t] for t, _ in entry.top] == pytest.approx(list(best), abs=1e-12)
 
 
+def test_of_symbols_that_tie_the_first_is_the_likeliest() -> None:
+    tied = np.zeros((1, 256), np.float32)
+    tied[0, [200, 7, 31]] = 2
+    (entry,) = byte_logprobs(tied, np.array([0]), top=5)
+    assert [token for token, _ in entry.top] == [7, 31, 200, 0, 1]
+
+
 def test_only_options_that_leave_symbols_out_ask_for_the_filtered_graph() -> None:
     for neutral in (Sampling(), Sampling(temperature=0, logit_bias={1: 2.0})):
         assert not neutral.filtered
