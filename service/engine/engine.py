@@ -253,7 +253,7 @@ class Engine:
             if job.urgent and not job.started:
                 steps = min(steps, max(self._limits.first_chunk_steps, job.steps_to_first()))
             steps = min(steps, job.steps_wanted())
-        return min(steps, max(_LEAST_STEPS, int(self._limits.chunk_s / step_s)))
+        return int(min(steps, max(_LEAST_STEPS, self._limits.chunk_s / step_s)))
 
     def _recover(self, slots: Sequence[int], error: Exception) -> None:
         """A run that fails ends its rows; all others go on, on a runner that is attested."""
