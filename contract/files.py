@@ -2,19 +2,30 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from stat import S_IMODE
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """A place beside a file to write to, which takes the file's when all went well."""
+    """A place beside a file to write to, which takes the file's when all went well, for those who
+    might read that."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield temporary
+        _open_to_the_same(path, temporary)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def _open_to_the_same(path: Path, temporary: Path) -> None:
+    """Give a new file the permissions of the old one and, where that may be done, its owner."""
+    with suppress(FileNotFoundError, PermissionError):
+        old = path.stat()
+        temporary.chmod(S_IMODE(old.st_mode))
+        os.chown(temporary, old.st_uid, old.st_gid)
 
 
 def write_whole(path: Path, text: str) -> None:

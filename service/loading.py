@@ -2,6 +2,7 @@
 
 import logging
 import secrets
+import threading
 import weakref
 from collections.abc import Mapping
 from functools import partial
@@ -75,7 +76,7 @@ class Loader:
         """Start its engine and wait until it has attested the model. Raises `ArtifactError`."""
         model.engine.start()
         limit_s = self._settings.stall_timeout_s
-        ended = model.engine.attested.wait(limit_s)
+        ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
         if not model.engine.ready:
             model.engine.stop()
             why = model.problem if ended else f"its attestation took longer than {limit_s:g} s"

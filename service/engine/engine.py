@@ -6,6 +6,7 @@ is parked: its state is a value. The engine knows tensors by role, not text or i
 """
 
 import logging
+import math
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -28,7 +29,9 @@ log = logging.getLogger(__name__)
 
 # So many runs that fail one after the other are no accident: the model stops being ready.
 MOST_FAILURES = 3
-_PATIENCE_S = 5.0  # with a run that was under way when the service stopped
+# With a run that was under way when it was told to stop: who waits for it has to be told within the
+# time the server has for last words.
+_PATIENCE_S = 2.0
 _LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its price as well
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
 # What whoever asks may run itself: nobody else on its thread, the event loop, waits for longer.
@@ -62,6 +65,7 @@ class Engine:
         self._measure = measure
         self._wake = threading.Condition()
         self._stopping = False
+        self._patient_until_s = math.inf  # with a run, once it is to stop
         self._failures = 0  # runs that failed since the last that did not
         self._taken = True  # all that the last chunk put out
         self._waited_s = 0.0  # for that
@@ -81,12 +85,13 @@ class Engine:
         """Have the thread end every job with an error, and itself; `stop` waits for that."""
         with self._wake:
             self._stopping = True
+            self._patient_until_s = min(self._patient_until_s, time.monotonic() + _PATIENCE_S)
             self._wake.notify()
 
     def stop(self) -> None:
         """End every job with an error and wait for the thread, if it is not stuck in a run."""
         self.tell_to_stop()
-        self._thread.join(_PATIENCE_S)
+        self._thread.join(max(0.0, self._patient_until_s - time.monotonic()))
         if self._thread.is_alive():
             self._end_all(NotReady("the model is stuck"), states_known=False)
 
@@ -248,7 +253,7 @@ class Engine:
             if job.urgent and not job.started:
                 steps = min(steps, max(self._limits.first_chunk_steps, job.steps_to_first()))
             steps = min(steps, job.steps_wanted())
-        return min(steps, max(_LEAST_STEPS, int(self._limits.chunk_s / step_s)))
+        return int(min(steps, max(_LEAST_STEPS, self._limits.chunk_s / step_s)))
 
     def _recover(self, slots: Sequence[int], error: Exception) -> None:
         """A run that fails ends its rows; all others go on, on a runner that is attested."""

@@ -61,8 +61,10 @@ class ServedReader(Judge):
         forced = np.concatenate([pieces, np.zeros((rests, PIECE), np.float32)])
         steps = {"forced": forced, "force": np.arange(len(forced)) < len(pieces)}
         job = GivenSteps(self.artifact.initial_state(), {}, steps)
-        record.current().pay(len(forced))
-        await run_steps(self.engine, [job], going_on=True)
+        try:
+            await run_steps(self.engine, [job], going_on=True)
+        finally:
+            record.current().pay(len(forced) - job.steps_wanted())
         symbols = encode(text, self.manifest.alphabet.characters)
         # The sum takes as long as some steps of a model, and others are being served meanwhile.
         logits = job.outputs["logits"]

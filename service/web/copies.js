@@ -11,7 +11,7 @@ const keyed = () => "Authorization" in headers();
 /** The command that asks for the same ink. */
 export function asCurl(request) {
   const quoted = JSON.stringify(told(request)).replaceAll("'", "'\\''");
-  const key = keyed() ? ' -H "authorization: Bearer $EVENKEEL_KEY"' : "";
+  const key = keyed() ? ' -H "authorization: Bearer $EVENKEEL_API_KEY"' : "";
   return (
     `curl --fail-with-body ${address()} -H 'content-type: application/json'${key} ` +
     `-d '${quoted}' -o ${fileName(request)}`
@@ -21,7 +21,7 @@ export function asCurl(request) {
 /** The same in Python. Numbers and strings are spelled there as in JSON. */
 export function asPython(request) {
   const fields = Object.entries(told(request)).map(([name, value]) => `    "${name}": ${JSON.stringify(value)},`);
-  const key = keyed() ? ', headers={"authorization": f"Bearer {os.environ[\'EVENKEEL_KEY\']}"}' : "";
+  const key = keyed() ? ', headers={"authorization": f"Bearer {os.environ[\'EVENKEEL_API_KEY\']}"}' : "";
   return [
     ...(keyed() ? ["import os", ""] : []),
     "from pathlib import Path",

@@ -1,5 +1,6 @@
 """What the command `evenkeel` asks a service for, by what its options say, and how often."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,11 @@ def test_the_key_of_the_environment_is_sent(service: Scripted) -> None:
     service.script = [answered({"data": []})]
     _evenkeel(service, "models", env={"EVENKEEL_API_KEY": "ek-1"})
     assert "\r\nAuthorization: Bearer ek-1\r\n" in service.headers[0]
+
+
+def test_what_is_copied_from_the_page_takes_the_key_from_where_the_command_does() -> None:
+    page = Path(__file__).parents[2] / "service" / "web" / "copies.js"
+    assert set(re.findall(r"EVENKEEL_\w+", page.read_text())) == {"EVENKEEL_API_KEY"}
 
 
 def test_an_address_may_end_with_a_slash(service: Scripted) -> None:

@@ -1,10 +1,12 @@
 """A file is written whole or not at all."""
 
+import os
 from pathlib import Path
+from stat import S_IMODE
 
 import pytest
 
-from contract.files import write_whole
+from contract.files import replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -17,3 +19,26 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     write_whole(path, "newer")
     assert path.read_text() == "newer"
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o644])
+def test_what_takes_a_files_place_is_for_the_same_readers(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text("old")
+    path.chmod(mode)
+    masked = os.umask(0o037)  # of neither
+    try:
+        write_whole(path, "new")
+    finally:
+        os.umask(masked)
+    assert (path.read_text(), S_IMODE(path.stat().st_mode)) == ("new", mode)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_what_root_writes_stays_its_owners(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text("old")
+    os.chown(path, 10001, 10002)
+    with replacing(path) as temporary:
+        temporary.write_text("new")
+    assert (path.stat().st_uid, path.stat().st_gid) == (10001, 10002)

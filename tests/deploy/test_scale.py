@@ -26,7 +26,7 @@ _OVERRIDE = _ROOT / "deploy" / "scale" / "docker-compose.yml"
 _STREAM = (
     b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n"
 )
-_LAST_WORDS_S = 5
+_LAST_WORDS_S = 7
 
 
 def _whole(status: int, content: str) -> bytes:

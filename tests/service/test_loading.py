@@ -1,6 +1,8 @@
 """Models on their way to serving, and those that never do."""
 
+import math
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,8 @@ from service.artifact import ArtifactError, load_artifact
 from service.kinds import KINDS
 from service.loading import Loader
 from service.metrics import Metrics
-from tests.service.serving import settings
+from service.settings import Settings
+from tests.service.serving import running, settings
 
 
 @pytest.fixture
@@ -34,3 +37,17 @@ def test_an_engine_whose_model_cannot_serve_has_ended(
     with pytest.raises(ArtifactError, match="letters"):
         loader.prove(model)
     assert not model.engine._thread.is_alive()
+
+
+def test_a_time_that_is_limited_may_be_without_end(artifacts: Path) -> None:
+    fields = Settings.model_fields.items()
+    seconds = [name for name, field in fields if name.endswith("_s") and field.annotation is float]
+    assert {"chunk_s", "stall_timeout_s"} <= set(seconds)
+    body = {"prompt": "It ", "max_tokens": 60, "seed": 1}
+    with running(settings(artifacts)) as service:
+        expected = service.text(**body)
+    with running(settings(artifacts, **dict.fromkeys(seconds, math.inf))) as service:
+        assert service.text(**body) == expected
+        assert service.client.portal is not None
+        load = partial(service.app.state.models.load, again=True)
+        assert service.client.portal.call(load, "letters").engine.ready

@@ -20,7 +20,7 @@ from websockets.sync.client import connect
 from service.app import create_app
 from service.server import Server
 from tests.service.processes import Stream, ready, spawned, started
-from tests.service.serving import eventually, running, settings
+from tests.service.serving import eventually, listening, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
@@ -195,6 +195,28 @@ def test_one_that_is_stuck_keeps_none_of_the_others_from_their_last_words(inks: 
         hold.set()
         stopping.join(20)
         assert asked.result().status_code >= 500
+
+
+def test_callers_of_models_that_are_stuck_hear_it_before_the_service_ends(inks: Path) -> None:
+    bodies = {"completions": {"model": "letters"}, "handwriting": {"model": "scrawl", "text": "a"}}
+    hold = threading.Event()
+    with ThreadPoolExecutor(2) as pool:
+        with listening(settings(inks, drain_timeout_s=0)) as (url, app):
+            engines = [app.state.models[body["model"]].engine for body in bodies.values()]
+            for engine in engines:
+                engine._slots.runner.run = lambda *_, **__: hold.wait(20) and {}
+            asked = [
+                pool.submit(httpx.post, f"{url}/v1/{path}", json=body, timeout=30)
+                for path, body in bodies.items()
+            ]
+            assert eventually(lambda: all(engine.stalled_s > 0.05 for engine in engines))
+            began_s = time.monotonic()
+        ended_s = time.monotonic()
+        hold.set()
+        answers = [one.result() for one in asked]
+    assert [answer.status_code for answer in answers] == [503, 503]
+    assert {answer.json()["error"]["message"] for answer in answers} == {"the model is stuck"}
+    assert ended_s - began_s < 7  # as a grace period has to reckon with, however many there are
 
 
 def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:

@@ -59,10 +59,11 @@ class PenCorpus:
         return digest.hexdigest()
 
     def split(self, validation_fraction: float) -> tuple[list[Ink], list[Ink]]:
-        """Lines to train on and to validate: a writer is in one or the other, by a hash. Where all
-        writers would be in one, as one alone is, what a writer wrote is in one or the other."""
+        """Ink to train on and to validate: a writer is in one or the other, by a hash. Where all
+        lines would be in one, as those of one writer are, what a writer wrote is in one or the
+        other."""
         parts = self._split(validation_fraction, lambda ink: ink.writer)
-        if not all(parts):
+        if not all(map(has_lines, parts)):
             parts = self._split(validation_fraction, lambda ink: f"{ink.writer}\0{ink.text}")
         return parts
 
@@ -112,6 +113,11 @@ def _load(path: Path) -> PenCorpus:
     columns = zip(*(content[name] for name in _SAVED), strict=True)
     inks = [Ink(str(t), o, float(a), str(w), str(s), bool(i)) for t, o, a, w, s, i in columns]
     return PenCorpus(str(content["name"]), inks)
+
+
+def has_lines(inks: list[Ink]) -> bool:
+    """Whether there is more than isolated characters, which rows are not made of."""
+    return not all(ink.isolated for ink in inks)
 
 
 def with_end(ink: Ink, gap: float) -> NDArray[np.float32]:

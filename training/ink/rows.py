@@ -2,7 +2,7 @@
 few updates, sorted by length, each from the zero state.
 
 Shapes: B rows. A batch ends with its counts `(..., B)`: how much of what the loss is a mean over
-each row has. Of its tensors the integers have their rows first, and the others last but one.
+each row has. Of its tensors the integers have their rows first, and the others second.
 """
 
 import math
@@ -17,6 +17,7 @@ from torch import Tensor, distributed, nn
 
 from models.cells import State
 from training.ink.compose import Rows
+from training.ink.corpus import has_lines
 from training.ink.prepare import Ink
 from training.task import Batch
 
@@ -80,7 +81,7 @@ class RowTask(ABC, Generic[M]):
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):
-            if not inks:
+            if not has_lines(inks):
                 raise ValueError(f"no lines of ink are left for {what}")
         mean_row = self.amount_per_character * (_SHORTEST + self.growth.last) / 2
         amount = self.amount(self.train_inks)

@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from contract.ink import InkManifest
 from service.artifact import ArtifactError, load_artifact
 from service.catalogue import Models
 from service.ink.kind import INK
-from service.ink.model import InkModel
+from service.ink.model import InkModel, stored_hands
 from service.kinds import KINDS
 from service.metrics import Metrics
 from tests.artifacts import HANDS
@@ -96,6 +97,16 @@ def test_hands_that_cannot_be_read_are_refused(copy: Path) -> None:
     rehash(copy)
     with pytest.raises(ArtifactError, match=r"scrawl: styles\.safetensors: "):
         _served(copy)
+
+
+def test_hands_that_were_exchanged_since_they_were_checked_are_refused(copy: Path) -> None:
+    loaded, tensors = load_artifact(copy), load_file(copy / _STYLES)
+    save_file({name: array + 1 for name, array in tensors.items()}, copy / _STYLES)
+    assert isinstance(loaded.manifest, InkManifest)
+    with pytest.raises(
+        ArtifactError, match=r"styles\.safetensors has sha256 .* cut short or altered"
+    ):
+        stored_hands(loaded, loaded.manifest)
 
 
 def test_a_model_without_hands_needs_no_file_of_them(copy: Path) -> None:

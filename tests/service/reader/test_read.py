@@ -14,6 +14,8 @@ from contract.strokes import UNITS_PER_LINE
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
+from service.errors import NotReady
+from service.http import record
 from service.ink.inkml import to_inkml
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
@@ -120,6 +122,26 @@ def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
     monkeypatch.setattr(model.engine, "submit", watched)
     portal.call(model.judge, "ab", [np.array([[0.0, 0.0], [1.0, 0.5]])])
     assert seen == [True]
+
+
+@pytest.mark.in_process
+def test_what_a_judge_did_not_read_is_not_paid_for(
+    reader: ReaderService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, portal, paid = reader.app.state.models[MODEL], reader.client.portal, []
+    assert portal is not None
+
+    def refuses(jobs: Any, *, going_on: bool = False) -> None:
+        raise NotReady("gone")
+
+    async def judge() -> None:
+        with pytest.raises(NotReady):
+            await model.judge("ab", [np.array([[0.0, 0.0], [1.0, 0.5]])])
+
+    monkeypatch.setattr(model.engine, "submit", refuses)
+    monkeypatch.setattr(record, "current", lambda: record.Record("", charge=paid.append))
+    portal.call(judge)
+    assert sum(paid) == 0
 
 
 def test_a_dot_is_read(reader: ReaderService) -> None:

@@ -148,7 +148,12 @@ def test_a_validation_that_is_no_number_ends_the_training(pens: PenCorpus, make:
 def test_without_ink_on_both_sides_there_is_no_task(pens: PenCorpus, make: Make) -> None:
     kind, model = type(make(pens)), make(pens).model
     few = pens.inks[:1]
-    for train, validation, what in (([], pens.inks, "training"), (few, [], "validation")):
+    boxed = [replace(ink, isolated=True) for ink in few]
+    for train, validation, what in (
+        ([], pens.inks, "training"),
+        (few, [], "validation"),
+        (few, boxed, "validation"),
+    ):
         with pytest.raises(ValueError, match=f"no lines of ink are left for {what}"):
             kind(model, train, validation, 4, 0)
 

@@ -168,6 +168,13 @@ def test_of_one_writer_some_texts_are_held_out(pens: PenCorpus) -> None:
     assert not texts[0] & texts[1]
 
 
+def test_isolated_characters_are_no_lines_to_hold_out(pens: PenCorpus) -> None:
+    mine = [replace(ink, writer="me") for ink in pens.inks]
+    boxed = [replace(RIGHT, writer=f"writer {n}", isolated=True) for n in range(20)]
+    for part in PenCorpus("mine", [*mine, *boxed]).split(0.3):
+        assert {ink.isolated for ink in part} == {True, False}
+
+
 def test_a_saved_corpus_is_the_same(pens: PenCorpus, tmp_path: Path) -> None:
     boxed = replace(pens.inks[0], isolated=True)
     pens = PenCorpus(pens.name, [*pens.inks, boxed])
