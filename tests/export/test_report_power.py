@@ -183,6 +183,22 @@ def test_a_byte_drawn_differently_is_a_tie_at_a_border_alone() -> None:
         assert sampling(_sample(symbols, uniforms), _logits(), draws).value == expected
 
 
+@pytest.mark.parametrize(("uniform", "wrong"), [(None, 201), (1 - 2e-7, 0)])
+def test_a_byte_from_elsewhere_is_no_tie_however_near_a_border(
+    uniform: float | None, wrong: int
+) -> None:
+    """At the end of the last byte as well, past which a sampler may find none and take the first."""
+    probabilities = np.exp(log_softmax(_logits()))[5, 2]
+    if uniform is None:
+        uniform = float(probabilities[:100].sum())
+    byte = int(np.searchsorted(probabilities.cumsum(), uniform))
+    symbols = np.full((9, 4), byte)
+    draws = symbols.copy()
+    draws[5, 2] = wrong
+    found = sampling(_sample(symbols, np.full((9, 4), uniform)), _logits(), draws)
+    assert (found.value, found.holds) == (1, False)
+
+
 @pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (2.0, False), (8.0, False)])
 def test_served_rounding_beyond_trainings_own_breaks_its_bound(factor: float, holds: bool) -> None:
     random = np.random.default_rng(0)
