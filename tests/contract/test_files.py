@@ -1,10 +1,12 @@
 """A file is written whole or not at all."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from contract.files import write_whole
+from contract.files import replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -16,4 +18,16 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
     write_whole(path, "newer")
     assert path.read_text() == "newer"
+    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_two_processes_that_write_one_file_do_not_take_each_others(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    other = "import sys, pathlib; from contract.files import write_whole; "
+    other += "write_whole(pathlib.Path(sys.argv[1]), 'theirs')"
+    with replacing(path) as mine:
+        mine.write_text("mine")
+        subprocess.run([sys.executable, "-c", other, str(path)], check=True, timeout=60)
+        assert path.read_text() == "theirs"
+    assert path.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]

@@ -187,7 +187,7 @@ def test_a_byte_drawn_differently_is_a_tie_at_a_border_alone() -> None:
 def test_a_byte_from_elsewhere_is_no_tie_however_near_a_border(
     uniform: float | None, wrong: int
 ) -> None:
-    """At the end of the last byte as well, past which a sampler may find none and take the first."""
+    """Nor at the end of the last byte, where a sampler that finds none may take the first."""
     probabilities = np.exp(log_softmax(_logits()))[5, 2]
     if uniform is None:
         uniform = float(probabilities[:100].sum())
