@@ -146,7 +146,9 @@ def test_of_all_that_is_off_the_first_output_is_told() -> None:
     outputs["mixture"][3] += 1
     outputs["drawn"][1] += 1
     outputs["next"][0] += 1
-    assert golden.judge(outputs, [0, 1, 2]).detail.startswith("mixture: outside the bound at step 3")
+    assert golden.judge(outputs, [0, 1, 2]).detail.startswith(
+        "mixture: outside the bound at step 3"
+    )
 
 
 def test_errors_within_the_bounds_hold() -> None:
