@@ -21,11 +21,15 @@ _SIZE = "too large or too small for its source"
 _ADVANCE = "too wide or too narrow for its text"
 
 
+def _moved(stroke: Curve, x: float) -> Curve:
+    return stroke + np.array([x, 0.0])
+
+
 def _word(place: int, letters: int = 3, points: int = _POINTS) -> Curve:
     """Arches 6 wide and 8 high, 7 apart; y up."""
     at = np.linspace(0, 1, points)
     arch = np.stack([6 * at, _HEIGHT * np.sin(np.pi * at)], axis=1)
-    return np.concatenate([arch + (7.0 * (place + n), 0.0) for n in range(letters)])
+    return np.concatenate([_moved(arch, 7.0 * (place + n)) for n in range(letters)])
 
 
 def _words(points: int = _POINTS) -> list[Curve]:
@@ -99,15 +103,15 @@ def test_a_pen_goes_back_for_a_bar_and_not_for_a_word(back: float, reason: str |
 
 def test_a_gap_wider_than_half_a_line_is_no_way_back() -> None:
     one, two, three = _words()
-    assert _prepared([one, two, three + (34.0, 0.0)])[1] is None
+    assert _prepared([one, two, _moved(three, 34.0)])[1] is None
 
 
 @pytest.mark.parametrize(
     "strokes",
     [
-        [*_words()[:2], _word(6) + (45.0, 0.0)],
-        [*_words()[:2], _word(6) + (30.0, 0.0), _bar(_WIDTH - 10)],
-        [*_words()[:2], _word(6) + (30.0, 0.0), _bar(_WIDTH + 30, 45.0)],
+        [*_words()[:2], _moved(_word(6), 45.0)],
+        [*_words()[:2], _moved(_word(6), 30.0), _bar(_WIDTH - 10)],
+        [*_words()[:2], _moved(_word(6), 30.0), _bar(_WIDTH + 30, 45.0)],
     ],
     ids=["right", "left", "up"],
 )
