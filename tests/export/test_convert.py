@@ -25,7 +25,9 @@ def test_an_artifact_has_the_best_averaged_weights(run: Path, artifact: Path) ->
     provenance = read_artifact(artifact).provenance
     assert provenance["updates"] == facts["progress"]["best_update"]
     assert provenance["validation_loss"] == facts["progress"]["best_loss"]
+    assert provenance["elapsed_s"] == round(facts["progress"]["elapsed_s"], 1)
     assert provenance["data"] == facts["data"]
+    assert read_artifact(artifact).parameters == sum(tensor.numel() for tensor in best.values())
 
 
 def test_neither_the_last_average_nor_the_raw_weights_are_looked_at(

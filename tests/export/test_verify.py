@@ -98,6 +98,47 @@ def test_of_many_processes_the_first_builds(
     assert main(["build", "quickstart", *words]) == 1  # no run was made
 
 
+_RED = Finding(name="structure", value=2.0, bound=1.0, detail="made up")
+
+
+@pytest.mark.parametrize("red", [False, True])
+def test_what_was_built_has_its_report_which_is_told_briefly(
+    run: Path, artifact: Path, tmp_path: Path, report: Report, red: bool,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    findings = [*report.findings[1:], _RED] if red else report.findings
+    made = tmp_path / "made"
+    monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
+    monkeypatch.setattr("export.__main__.convert", lambda _, to: shutil.copytree(artifact, to))
+    monkeypatch.setattr("export.verify.verify", lambda *_: Report(findings, {}))
+    words = ["--out", str(run), "--artifact", str(made)]
+    assert main(["build", "quickstart", *words]) == int(red)
+    assert read_artifact(made).parity == tuple(findings)
+    printed = capsys.readouterr().out.splitlines()
+    briefly = ["ok   log-probability", "ok   sampling", "ok   bits", *["FAIL structure"] * red]
+    assert [line.split(":")[0] for line in printed[1 : 1 + len(briefly)]] == briefly
+    assert printed[1 + len(briefly) :] == ["the parity report is red: structure"] * red
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_full_report_is_of_all_that_is_promised_and_of_time(
+    artifact: Path, report: Report, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extents: list[Extent] = []
+
+    def verified(_: Path, __: Path, extent: Extent) -> Report:
+        extents.append(extent)
+        return report
+
+    monkeypatch.setattr("export.verify.verify", verified)
+    assert main(["verify", str(artifact), *["--full"] * full]) == 0
+    (extent,) = extents
+    assert extent.timed is full
+    assert (extent.sampled_steps >= 1e5) is full
+    row_steps = bits.LARGEST_BATCH * (bits.LARGEST_BATCH + 1) // 2 * extent.bit_steps
+    assert (row_steps >= 1e6) is full
+
+
 def _without_temperature(path: Path) -> None:
     """Have a graph take 1 for whatever temperature it is given."""
     model = onnx.load(path, load_external_data=False)
