@@ -196,6 +196,12 @@ def test_the_graphs_read_the_very_bytes_pytorch_reads(artifact: Path) -> None:
         check_weights(graph)
 
 
+def test_what_a_file_says_of_itself_is_no_tensor(tmp_path: Path) -> None:
+    save_file({"one": torch.zeros(3)}, tmp_path / "it.safetensors", {"made": "here"})
+    size = (tmp_path / "it.safetensors").stat().st_size
+    assert tensor_offsets(tmp_path / "it.safetensors") == {"one": (size - 12, size)}
+
+
 def test_no_graph_tells_where_it_was_made(artifact: Path) -> None:
     for path in artifact.glob("*.onnx"):
         assert b"/export/" not in path.read_bytes()
