@@ -13,6 +13,7 @@ import torch
 
 from contract.golden import Arrays, Golden
 from contract.mixture import outputs_of
+from contract.noise import InkNoise
 from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
 from export.ink import golden
@@ -128,6 +129,11 @@ def test_golden_vectors_are_what_the_model_draws(scrawl: Path, model: Handwritin
     assert biases.tolist() == sorted({*biases.tolist()})
     assert len({row.tobytes() for row in stored.rows["text"]}) == len(biases) > 1
     assert not stored.filtered.any()
+    uniforms = stored.steps["uniform"]
+    for row in stored.all_rows:  # each of a choice of its own, save near a border
+        own, normals = InkNoise(golden._SEED, row).take(0, len(uniforms))
+        assert (uniforms[:, row] == own).mean() > 0.8
+        assert (stored.steps["normal"][:, row] == normals).all()
     assert stored.steps["force"].all()
     drawn = Sample(
         torch.from_numpy(stored.steps["forced"]),
