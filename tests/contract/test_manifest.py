@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,18 @@ def test_a_manifest_always_says_its_variant_and_its_format(tmp_path: Path) -> No
     assert content["format_version"] == 2
     assert content["variant"] == {"folded": False, "quantized": False}
     assert "parity" not in content
+
+
+def test_whoever_writes_a_manifest_anyone_may_read_it(tmp_path: Path) -> None:
+    """As the files beside it: a report that is recorded does not take it from the service."""
+    mask = os.umask(0o077)
+    try:
+        for _ in range(2):
+            TextManifest(**_FACTS).write(tmp_path)
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "manifest.json").stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_each_kind_has_its_alphabet() -> None:
