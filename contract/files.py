@@ -1,6 +1,7 @@
 """Files written whole: whoever reads one, or finds it after a full disk, has the old or the new."""
 
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +19,8 @@ def replacing(path: Path) -> Iterator[Path]:
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Replace a text file, or leave it as it was. Raises `OSError`."""
+    """Replace a text file, or leave it as it was; who may read it stays. Raises `OSError`."""
     with replacing(path) as temporary:
         temporary.write_text(text)
+        if path.exists():
+            shutil.copymode(path, temporary)
