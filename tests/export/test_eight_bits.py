@@ -1,6 +1,7 @@
 """Models of eight bits, trained on from ones of float32: served exactly as they were trained."""
 
 import json
+import shutil
 import subprocess
 import sys
 from dataclasses import replace
@@ -21,6 +22,7 @@ from export.convert import convert, load_model, read_artifact
 from export.cuda import without_kernel
 from export.integers import integer_products, worths
 from export.kinds import KINDS
+from export.parity.replay import replay
 from export.parity.report import Extent, Report, Served
 from export.parity.served import differing_bytes, read
 from export.verify import verify
@@ -161,6 +163,23 @@ def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
     drawn = KINDS[manifest.kind].sample(load_model(made[2], manifest), 20, 2, 0)
     outputs = [read(Served(made[2], m).step, drawn) for m in (manifest, signed)]
     assert differing_bytes(*outputs) == 0
+
+
+def test_what_is_for_cuda_alone_is_replayed_as_well(
+    made: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(made[2], tmp_path / "small"))
+    manifest = read_artifact(folder)
+    assert manifest.graphs.cuda is not None
+    files = list(manifest.graphs.cuda.files().values())
+    for file in files:
+        model = onnx.load(folder / file, load_external_data=False)
+        (zero,) = (t for t in model.graph.initializer if t.name == "signed")
+        zero.CopyFrom(onnx.numpy_helper.from_array(np.array(3, np.int8), "signed"))
+        (folder / file).write_bytes(model.SerializeToString())
+    found = replay(folder, manifest, Served(folder, manifest))
+    assert found.value == len(files), found
+    assert all(f"{file}: " in found.detail for file in files)
 
 
 def test_an_interrupted_run_goes_on_from_itself_and_not_from_the_artifact(
