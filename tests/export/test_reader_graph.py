@@ -139,13 +139,25 @@ def test_another_likeliest_symbol_turns_the_reading_red(model: ReaderModel, samp
     assert held == [True, False]
 
 
-@pytest.mark.parametrize(("likeliest", "differ"), [(3, 0), (5, 0), (7, 1)])
+@pytest.mark.parametrize("by", [0.0, 2e-3, -2e-3])
+def test_one_logit_off_breaks_the_bounds_either_way(
+    model: ReaderModel, sample: Sample, by: float
+) -> None:
+    logits = training_logits(model, sample).numpy()
+    other = logits.copy()
+    other[5, 1, other[5, 1].argmax()] += by
+    held = {f.name: f.holds for f in compare(model, sample, other)[0]}
+    assert held["log-probability"] is held["score, invented ink"] is (by == 0)
+    assert held["reading"]
+
+
+@pytest.mark.parametrize(("likeliest", "differ"), [(3, 0), (4, 1), (5, 0), (7, 1)])
 def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int) -> None:
     """Two others that are tied with each other excuse no third."""
     trained, served = np.zeros((2, 4, 2, 9), np.float32)
     trained[..., likeliest] = 2
     served[..., 3] = 2
-    served[..., 5] = 2 - 2e-6
+    served[..., 4], served[..., 5] = 2 - 1e-3, 2 - 2e-6
     trained[1:], trained[0, 1] = served[1:], served[0, 1]
     assert reading(trained, served).value == differ
 

@@ -231,6 +231,8 @@ def test_of_a_long_validation_text_the_first_bytes_are_compared(
     part, note = validation_text(evidence)
     assert part is not None
     assert part.symbols.shape == (10, evidence.rows)
+    text = whole.symbols.t().flatten()
+    assert part.symbols.t().flatten().tolist() == text[: 10 * evidence.rows].tolist()
     assert note[0].startswith(f"compared: the first {10 * evidence.rows + 1:,} of ")
     monkeypatch.setattr("export.text.parity._MOST_BYTES", evidence.rows - 1)
     assert validation_text(evidence)[0] is None
