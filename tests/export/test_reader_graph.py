@@ -162,6 +162,13 @@ def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int)
     assert reading(trained, served).value == differ
 
 
+def test_a_reader_has_no_table_and_no_matrices_of_eight_bits(squint: Path, tmp_path: Path) -> None:
+    for asked, reason in (("fold", "cannot be folded"), ("quantize", "has no matrices of eight")):
+        with pytest.raises(ValueError, match=f"a reader model {reason}"):
+            convert(squint, tmp_path / "never", **{asked: True})
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_twin_is_not_served(tmp_path: Path) -> None:
     config = ReaderConfig(units=4, both_ways=True)
     weights = checkpoint.prefixed(make_reader(config).state_dict(), "best")
