@@ -8,13 +8,15 @@ from stat import S_IMODE
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """A place beside a file to write to, which takes the file's when all went well, for those who
-    might read that."""
+def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
+    """A place beside a file to write to, which takes the file's when all went well: for those who
+    might read that, or whom a `mode` lets."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         yield temporary
         _open_to_the_same(path, temporary)
+        if mode is not None:
+            temporary.chmod(mode)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -12,7 +12,7 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from contract.files import write_whole
+from contract.files import replacing
 
 MANIFEST = "manifest.json"
 WEIGHTS = "model.safetensors"
@@ -204,8 +204,9 @@ class Manifest(Strict):
         return hashlib.sha256(json.dumps(self.files, sort_keys=True).encode()).hexdigest()
 
     def write(self, folder: Path) -> None:
-        """Indented JSON with a newline at its end."""
-        write_whole(folder / MANIFEST, self.model_dump_json(indent=2, exclude_none=True) + "\n")
+        """Indented JSON with a newline at its end, for any reader as all that is exported."""
+        with replacing(folder / MANIFEST, mode=0o644) as file:
+            file.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n")
 
     def with_file(self, path: Path, **changes: Any) -> Self:
         """The same with a file added or replaced, and other changes."""

@@ -58,13 +58,16 @@ def sampling(sample: Sample, logits: NDArray[np.float32], draws: NDArray[np.int6
     """The same uniforms must draw the same bytes, save where two symbols are tied within rounding.
 
     `draws (T, B)` are what was served with the sample's uniforms and its bytes before, `logits
-    (T, B, V)` what decided them. Every difference must be explained by a tie; ties are counted.
+    (T, B, V)` what decided them. Every difference must be explained by a tie: both bytes are drawn
+    by uniforms that lie as close. Ties are counted.
     """
-    different = draws != sample.symbols.numpy()
+    trained = sample.symbols.numpy()
+    different = draws != trained
     cumulative = np.exp(log_softmax(logits[different])).cumsum(-1)  # (D, V)
-    uniforms = sample.noise["uniform"].numpy()[different]
-    to_border = np.abs(cumulative - uniforms[:, None]).min(-1, initial=np.inf)
-    ties = int((to_border <= TIE).sum())
+    uniforms = sample.noise["uniform"].numpy()[different].astype(np.float64)[:, None]
+    first, last = ((cumulative < uniforms + by).sum(-1) for by in (-TIE, TIE))
+    tied = [(first <= drawn[different]) & (drawn[different] <= last) for drawn in (draws, trained)]
+    ties = int((tied[0] & tied[1]).sum())
     return Finding(
         name="sampling", value=int(different.sum()) - ties, bound=0,
         detail=f"of {draws.size:,} bytes drawn with the same uniforms differ "

@@ -1,6 +1,8 @@
 """A file is written whole or not at all."""
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 from stat import S_IMODE
 
@@ -21,7 +23,7 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o644])
+@pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
 def test_what_takes_a_files_place_is_for_the_same_readers(tmp_path: Path, mode: int) -> None:
     path = tmp_path / "keys.toml"
     path.write_text("old")
@@ -42,3 +44,15 @@ def test_what_root_writes_stays_its_owners(tmp_path: Path) -> None:
     with replacing(path) as temporary:
         temporary.write_text("new")
     assert (path.stat().st_uid, path.stat().st_gid) == (10001, 10002)
+
+
+def test_two_processes_that_write_one_file_do_not_take_each_others(tmp_path: Path) -> None:
+    path = tmp_path / "manifest.json"
+    other = "import sys, pathlib; from contract.files import write_whole; "
+    other += "write_whole(pathlib.Path(sys.argv[1]), 'theirs')"
+    with replacing(path) as mine:
+        mine.write_text("mine")
+        subprocess.run([sys.executable, "-c", other, str(path)], check=True, timeout=60)
+        assert path.read_text() == "theirs"
+    assert path.read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]

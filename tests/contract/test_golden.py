@@ -72,6 +72,41 @@ def test_a_bound_that_is_none_is_refused(tmp_path: Path, bound: float) -> None:
         Golden.load(tmp_path / "golden.safetensors")
 
 
+@pytest.mark.parametrize("error", [-0.1, math.inf, math.nan])
+def test_an_error_of_training_that_is_none_is_refused(tmp_path: Path, error: float) -> None:
+    replace(_golden(), training_error=error).save(tmp_path / "golden.safetensors")
+    with pytest.raises(ValueError, match="the error of training is"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
+@pytest.mark.parametrize("filtered", [np.zeros((3, 1), bool), np.zeros(3, np.int64)])
+def test_vectors_that_do_not_say_which_rows_are_filtered_are_refused(
+    tmp_path: Path, filtered: np.ndarray
+) -> None:
+    replace(_golden(), filtered=filtered).save(tmp_path / "golden.safetensors")
+    with pytest.raises(ValueError, match="do not say which rows"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
+def test_vectors_of_no_steps_are_refused(tmp_path: Path) -> None:
+    whole = _golden()
+    groups = {
+        group: {name: array[:0] for name, array in getattr(whole, group).items()}
+        for group in ("steps", "truth", "exact")
+    }
+    replace(whole, **groups).save(tmp_path / "golden.safetensors")
+    with pytest.raises(ValueError, match="not all of 0 steps"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
+@pytest.mark.parametrize("content", [None, b"", b"no tensors"])
+def test_a_file_that_holds_no_vectors_is_named(tmp_path: Path, content: bytes | None) -> None:
+    if content is not None:
+        (tmp_path / "golden.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"^golden\.safetensors: "):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
 @pytest.mark.parametrize("name", ["mixture", "drawn"])
 def test_an_output_without_a_bound_is_refused(tmp_path: Path, name: str) -> None:
     golden = _golden()
@@ -138,6 +173,17 @@ def test_one_value_off_at_any_place_fails(
     verdict = golden.judge(outputs, [0, 1, 2])
     assert not verdict.ok
     assert verdict.detail == detail.format(step)
+
+
+def test_of_all_that_is_off_the_first_output_is_told() -> None:
+    golden = _golden()
+    outputs = _outputs(golden, [0, 1, 2])
+    outputs["mixture"][3] += 1
+    outputs["drawn"][1] += 1
+    outputs["next"][0] += 1
+    assert golden.judge(outputs, [0, 1, 2]).detail.startswith(
+        "mixture: outside the bound at step 3"
+    )
 
 
 def test_errors_within_the_bounds_hold() -> None:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from contract.alphabets import ALPHABET
 from contract.ink import InkManifest, StyleEntry
 from contract.manifest import EXACT, Finding, Graphs, Manifest, Port, Ports, Runners, Variant
 from contract.manifests import read_manifest
+from contract.reader import ReaderManifest
 from contract.text import TextManifest
 
 _GRAPHS = Graphs(plain="model.onnx", filtered="model-filtered.onnx")
@@ -67,6 +69,18 @@ def test_a_manifest_always_says_its_variant_and_its_format(tmp_path: Path) -> No
     assert content["format_version"] == 2
     assert content["variant"] == {"folded": False, "quantized": False}
     assert "parity" not in content
+
+
+def test_whoever_writes_a_manifest_anyone_may_read_it(tmp_path: Path) -> None:
+    """As the files beside it: a report that is recorded does not take it from the service."""
+    mask = os.umask(0o077)
+    try:
+        for _ in range(2):
+            TextManifest(**_FACTS).write(tmp_path)
+    finally:
+        os.umask(mask)
+    assert (tmp_path / "manifest.json").stat().st_mode & 0o777 == 0o644
+    assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
 def test_each_kind_has_its_alphabet() -> None:
@@ -124,6 +138,25 @@ def test_units_of_handwriting_can_be_divided_by(unit: float | str) -> None:
         InkManifest(**_FACTS, ink={"units_per_line": unit})
 
 
+@pytest.mark.parametrize("unit", [0, -1, "Infinity", "NaN"])
+def test_a_reader_can_divide_by_its_units(unit: float | str) -> None:
+    with pytest.raises(ValidationError, match="piece_units"):
+        ReaderManifest(**_FACTS, pieces={"piece_units": unit})
+    with pytest.raises(ValidationError, match="rests"):
+        ReaderManifest(**_FACTS, pieces={"rests": -1})
+
+
+@pytest.mark.parametrize(
+    ("key", "number"),
+    [("height", math.nan), ("height", math.inf), ("advance", 0), ("advance", -1.0)],
+)
+def test_a_hand_is_of_numbers_that_ink_can_be_placed_with(key: str, number: float) -> None:
+    hand = {"id": "a", "description": "b", "context": "c", "height": -0.5, "advance": 4.0}
+    assert StyleEntry(**hand)
+    with pytest.raises(ValidationError, match=key):
+        StyleEntry(**hand | {key: number})
+
+
 def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"some bytes")
     before = TextManifest(**_FACTS)
@@ -146,12 +179,16 @@ def test_graphs_are_listed_by_runner_and_options() -> None:
     graphs = TextManifest(**_FACTS).graphs
     assert graphs.files() == ["model.onnx", "model-filtered.onnx", "step.onnx"]
     assert graphs.step.files() == {"plain": "step.onnx"}
+    with_cuda = graphs.model_copy(update={"cuda": Graphs(plain="step-cuda.onnx")})
+    assert with_cuda.each() == [*graphs.each(), ("cuda", "plain", "step-cuda.onnx")]
 
 
 @pytest.mark.parametrize("folded", [False, True])
 def test_a_variant_is_exact_if_nothing_was_changed(folded: bool) -> None:
     variant = Variant(folded=folded)
     assert variant.exact == (variant == EXACT) == (not folded)
+    with pytest.raises(ValidationError, match="quantized"):
+        Variant(folded=folded, quantized=True)
 
 
 def test_the_precision_is_that_of_the_hyperparameters_or_float32_as_it_always_was() -> None:

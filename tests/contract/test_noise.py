@@ -24,6 +24,11 @@ def test_a_portion_far_away_equals_the_whole() -> None:
     assert (UniformStream(7).take(far, 9)[5:] == UniformStream(7).take(far + 5, 4)).all()
 
 
+@pytest.mark.parametrize("far", [2**18, 2**32, 2**34, 2**40])
+def test_a_portion_far_away_is_none_that_was(far: int) -> None:
+    assert (UniformStream(7).take(far, 64) != UniformStream(7).take(0, 64)).all()
+
+
 def test_uniforms_fill_the_range_below_one() -> None:
     uniforms = UniformStream(1).take(0, 200_000)
     assert uniforms.dtype == np.float32

@@ -89,7 +89,7 @@ def test_no_step_of_ink_shares_a_word_with_another() -> None:
 
 
 @pytest.mark.parametrize(
-    "other", [(5 + 2**32, 0), (5 + 2**63 - 2**33, 0), (5, 1), (5, 127), (-5, 0), (6, 0)]
+    "other", [(5 + 2**32, 0), (5 + 2**63 - 2**33, 0), (5, 1), (5, 127), (5, 256), (-5, 0), (6, 0)]
 )
 def test_streams_of_other_keys_have_nothing_in_common(other: tuple[int, int]) -> None:
     here, there = UniformStream(5).take(0, _DRAWS), UniformStream(*other).take(0, _DRAWS)

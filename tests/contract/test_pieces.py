@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from contract.pieces import PIECE, PIECE_UNITS, cut, line_of
-from contract.strokes import UNITS_OF_SIZE
+from contract.strokes import LONGEST_OFFSET, UNITS_OF_SIZE
 
 _UP, _HEIGHT, _AIR, _OFFSETS = -1, -2, slice(0, 2), slice(2, -2)
 
@@ -27,6 +27,11 @@ def test_a_straight_stroke_is_whole_pieces_and_a_rest_of_one() -> None:
 
 def test_a_stroke_of_whole_pieces_has_no_crumb_at_its_end() -> None:
     assert cut([np.array([[0.0, 0.0], [2 * PIECE_UNITS, 0.0]])])[:, _UP].tolist() == [0, 1]
+    # However its steps were rounded: the sum of these is a little more than the whole.
+    steps = np.array([0.0, *np.full(40, 0.2).cumsum()])
+    stroke = np.stack([steps, np.zeros(41)], axis=1)
+    assert np.diff(steps).cumsum()[-1] > 2 * PIECE_UNITS
+    assert cut([stroke])[:, _UP].tolist() == [0, 1]
 
 
 def test_a_dot_is_a_piece_of_no_length() -> None:
@@ -77,9 +82,11 @@ def test_a_stroke_before_one_that_goes_on_has_ended() -> None:
     assert pieces.tolist() == cut([_wave(50)]).tolist()
 
 
-def test_a_wide_gap_is_as_wide_as_any() -> None:
-    near, far = (cut([np.array([[x, 0.0], [x + 2, 0.0]])]) for x in (200.0, 9000.0))
-    assert near.tolist() == far.tolist()
+@pytest.mark.parametrize("way", [(1.0, 0.0), (-1.0, 0.0), (0.0, 1.0), (0.0, -1.0)])
+def test_a_wide_gap_is_as_wide_as_any(way: tuple[float, float]) -> None:
+    dot = np.zeros((1, 2))
+    near, far = (cut([dot, dot + np.array(way) * gap])[1, _AIR] for gap in (200.0, 9000.0))
+    assert near.tolist() == far.tolist() == [LONGEST_OFFSET * part for part in way]
 
 
 def test_a_line_has_one_size_whatever_its_unit_its_place_and_its_slope() -> None:

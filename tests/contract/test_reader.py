@@ -51,8 +51,9 @@ def test_confidence_is_the_highest_probability_of_a_run() -> None:
     assert read.confidence == pytest.approx(np.exp(4) / (np.exp(4) + SYMBOLS - 1))
 
 
-def test_log_probabilities_sum_to_one_however_large_the_logits() -> None:
-    logits = np.random.default_rng(1).normal(0, 300, (5, SYMBOLS)).astype(np.float32)
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_log_probabilities_sum_to_one_however_large_the_logits(real: type) -> None:
+    logits = np.random.default_rng(1).normal(0, 300, (5, SYMBOLS)).astype(real)
     given = logits.copy()
     assert np.exp(log_probabilities(logits)).sum(-1) == pytest.approx(np.ones(5))
     assert np.array_equal(logits, given)

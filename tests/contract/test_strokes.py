@@ -142,6 +142,14 @@ def test_a_long_line_is_turned_until_it_is_level(degrees: float) -> None:
         assert after == pytest.approx(before, abs=0.3)
 
 
+def test_a_line_that_climbs_is_as_large_and_as_wide_as_it_is_when_level() -> None:
+    angle = np.radians(10)
+    turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    line, level_ = _measured([stroke @ turn for stroke in _arches()]), _measured(_arches())
+    assert line.size == pytest.approx(level_.size, rel=0.02)
+    assert line.advance == pytest.approx(level_.advance, rel=0.01)
+
+
 @pytest.mark.parametrize("degrees", [-40.0, -20.0, 16.0, 30.0, 40.0])
 def test_a_line_as_steep_as_is_allowed_is_turned_nearly_level(degrees: float) -> None:
     angle = np.radians(degrees)
@@ -165,9 +173,10 @@ def test_what_does_not_say_how_it_climbs_is_left_as_it_is(stroke: list[list[floa
     assert same.tolist() == stroke
 
 
-def test_a_flat_line_is_as_large_as_it_is_wide() -> None:
-    line = _measured([np.array([[0.0, 2.0], [30.0, 2.0]])], "-")
-    assert line.size == 30
+@pytest.mark.parametrize("tremor", [0.0, 1e-8])
+def test_a_flat_line_is_as_large_as_it_is_wide(tremor: float) -> None:
+    line = _measured([np.array([[0.0, 2.0], [15.0, 2.0 + tremor], [30.0, 2.0]])], "-")
+    assert line.size == pytest.approx(30)
     assert np.isfinite(offsets(line, line.points_per_character, line.size)).all()
 
 

@@ -38,6 +38,21 @@ def test_a_point_is_a_mean_over_half_of_the_way_to_the_next() -> None:
     )
 
 
+def test_an_arc_with_a_long_flat_bottom_is_one_arc() -> None:
+    letter = _arches(4)
+    flat = np.stack([np.linspace(41, 44, 20), np.full(20, -90.0)], axis=1)
+    line = measure([np.concatenate([letter, flat, [(45.0, 305.0)]])], "arches")
+    assert line is not None
+    assert line.strokes[0][0] == pytest.approx([0, 300])
+
+
+def test_a_stroke_of_less_than_a_step_has_both_its_ends() -> None:
+    dash = np.array([[0.0, 1.0], [0.5, 1.0], [1.0, 2.0]])
+    line = Measured((dash,), points_per_character=80.0, size=UNITS_OF_SIZE, advance=1.0)
+    made = offsets(line, line.points_per_character, line.size)
+    assert made.tolist() == [[0, 1, 0], [1, 1, 1]]
+
+
 @pytest.mark.parametrize("rest", [1e-3, 0.02, 0.05])
 def test_a_pause_at_the_end_of_a_stroke_leaves_its_last_point(rest: float) -> None:
     moving = _arches(6)

@@ -25,7 +25,9 @@ def test_an_artifact_has_the_best_averaged_weights(run: Path, artifact: Path) ->
     provenance = read_artifact(artifact).provenance
     assert provenance["updates"] == facts["progress"]["best_update"]
     assert provenance["validation_loss"] == facts["progress"]["best_loss"]
+    assert provenance["elapsed_s"] == round(facts["progress"]["elapsed_s"], 1)
     assert provenance["data"] == facts["data"]
+    assert read_artifact(artifact).parameters == sum(tensor.numel() for tensor in best.values())
 
 
 def test_neither_the_last_average_nor_the_raw_weights_are_looked_at(
@@ -89,6 +91,29 @@ def test_a_run_of_the_laboratory_is_not_taken_for_a_models(run: Path, tmp_path: 
 def test_an_artifact_may_be_read_by_anyone(artifact: Path) -> None:
     assert artifact.stat().st_mode & 0o777 == 0o755
     assert {p.stat().st_mode & 0o777 for p in artifact.iterdir()} == {0o644}
+
+
+def test_a_folder_is_made_with_those_above_it_for_any_reader(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b" / "it"
+    with made_whole(folder, lambda _: False, "artifact") as made:
+        (made / "private").touch(0o600)
+    assert folder.stat().st_mode & 0o777 == 0o755
+    assert (folder / "private").stat().st_mode & 0o777 == 0o644
+
+
+def test_an_empty_folder_is_anybodys_and_a_file_is_not(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("mine")
+    with made_whole(tmp_path / "empty", lambda _: False, "artifact") as made:
+        (made / "new").touch()
+    assert (tmp_path / "empty" / "new").exists()
+    message = "file is there and is no artifact"
+    with (
+        pytest.raises(ValueError, match=message),
+        made_whole(tmp_path / "file", lambda _: False, "artifact"),
+    ):
+        pass
+    assert (tmp_path / "file").read_text() == "mine"
 
 
 @pytest.mark.parametrize("fails", ["before", "made"])

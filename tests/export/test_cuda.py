@@ -40,12 +40,18 @@ def test_the_table_has_every_operator_that_may_be_exported() -> None:
 
 
 def one_node(
-    folder: Path, operator: str, opset: int, *, element: int = TensorProto.FLOAT, inputs: int = 1
+    folder: Path,
+    operator: str,
+    opset: int,
+    *,
+    element: int = TensorProto.FLOAT,
+    inputs: int = 1,
+    to: int | None = None,
 ) -> Path:
     names = [f"in{index}" for index in range(inputs)]
     given = [helper.make_tensor_value_info(name, element, [2, 3]) for name in names]
-    made = helper.make_tensor_value_info("out", element, None)
-    node = helper.make_node(operator, names, ["out"])
+    made = helper.make_tensor_value_info("out", to or element, None)
+    node = helper.make_node(operator, names, ["out"], **({} if to is None else {"to": to}))
     graph = helper.make_graph([node], "one", given, [made])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
     onnx.save(model, folder / "one.onnx")
@@ -58,6 +64,9 @@ def one_node(
         ("ReduceMax", 18, None),
         # An open range is that of its first version alone, whatever came after.
         ("ReduceMax", 20, "ReduceMax of out: no kernel of version 20"),
+        ("Exp", 12, "Exp of out: no kernel of version 6"),
+        ("Transpose", 23, None),
+        ("Transpose", 24, "Transpose of out: no kernel of version 24"),
         ("Identity", 18, None),
         ("Identity", 21, "Identity of out: no kernel of version 21"),
         ("Erf", 18, "Erf of out: no kernel is known"),
@@ -73,6 +82,15 @@ def test_a_kernel_is_of_a_version(
 def test_a_kernel_is_of_a_type(tmp_path: Path) -> None:
     path = one_node(tmp_path, "Exp", OPSET, element=TensorProto.FLOAT16)
     assert without_kernel(path) == ["Exp of out: no kernel for float16 as T"]
+
+
+def test_a_kernel_is_of_the_type_that_it_makes_as_well(tmp_path: Path) -> None:
+    for element, problems in (
+        (TensorProto.INT32, []),
+        (TensorProto.FLOAT16, ["Cast of out: no kernel for float16 as T2"]),
+    ):
+        path = one_node(tmp_path, "Cast", OPSET, to=element)
+        assert without_kernel(path) == problems
 
 
 def test_axes_that_are_computed_would_have_to_be_copied(tmp_path: Path) -> None:

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays, Golden
+from contract.noise import UniformStream
 from contract.text import GREEDY, NEUTRAL
 from export.golden import MARGIN
+from export.text.golden import _SEED
 from tests.export.sampler import draw, drawn_again
 
 OPTIONS = tuple(NEUTRAL)
@@ -65,6 +67,14 @@ def test_no_draw_lies_near_a_border(golden: Golden) -> None:
                 temperature = 1 / inputs["inverse_temperature"]
                 logits = golden.truth["logits"][t, row]
                 assert draw(logits, moved, temperature, inputs["logit_bias"]) == byte
+
+
+def test_every_row_is_drawn_with_the_uniforms_of_a_choice_of_its_own(golden: Golden) -> None:
+    """Save those near a border."""
+    uniforms = golden.steps["uniform"]
+    for row in golden.all_rows:
+        own = UniformStream(_SEED, row).take(0, len(uniforms))
+        assert (uniforms[:, row] == own).mean() > 0.8
 
 
 def replayed(golden: Golden) -> Arrays:

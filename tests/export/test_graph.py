@@ -99,6 +99,60 @@ def test_an_operator_outside_the_allow_list_is_refused(model: LanguageModel, wei
         export_graph(LanguageStep(other, filtered=False), weights, scan=False)
 
 
+@pytest.fixture
+def exported(model: LanguageModel, graph: ir.Model) -> tuple[ir.Model, LanguageStep]:
+    """The graph over time, to be changed, and its step."""
+    return graph.clone(), LanguageStep(model, filtered=False)
+
+
+@pytest.mark.parametrize(
+    ("operator", "domain"), [("MatMulInteger", ""), ("Relu", ""), ("Tanh", "com.example")]
+)
+def test_what_only_other_graphs_may_hold_is_refused_within_the_loop_too(
+    exported: tuple[ir.Model, LanguageStep], operator: str, domain: str
+) -> None:
+    graph, step = exported
+    check_graph(graph, step)
+    node = next(n for n in nodes(graph, "Tanh") if n.graph is not graph.graph)
+    node.op_type, node.domain = operator, domain
+    with pytest.raises(ConversionError, match=f"outside the allow-list: {operator}"):
+        check_graph(graph, step)
+
+
+def test_a_function_is_refused(exported: tuple[ir.Model, LanguageStep]) -> None:
+    graph, step = exported
+    hidden = ir.Function(
+        "com.example", "It", graph=ir.Graph([], [], nodes=[], opset_imports={"": 18}), attributes=[]
+    )
+    graph.functions[hidden.identifier()] = hidden
+    with pytest.raises(ConversionError, match="hides operators in functions"):
+        check_graph(graph, step)
+
+
+@pytest.mark.parametrize("where", ["graph", "loop", "node"])
+@pytest.mark.parametrize(("size", "fits"), [(16, True), (17, False)])
+def test_more_numbers_than_a_constant_has_are_a_weight_wherever_they_stand(
+    exported: tuple[ir.Model, LanguageStep], where: str, size: int, fits: bool
+) -> None:
+    graph, step = exported
+    content = ir.tensor(np.zeros(size, np.float32), name="more")
+    if where == "node":
+        value = {"value": ir.AttrTensor("value", content)}
+        graph.graph.insert_before(graph.graph[0], ir.Node("", "Constant", [], value.values()))
+    else:
+        (loop,) = nodes(graph, "Scan")
+        owner = graph.graph if where == "graph" else loop.attributes["body"].as_graph()
+        shape, kind = ir.Shape((size,)), ir.TensorType(ir.DataType.FLOAT)
+        owner.register_initializer(
+            ir.Value(name="more", shape=shape, type=kind, const_value=content)
+        )
+    if fits:
+        check_graph(graph, step)
+        return
+    with pytest.raises(ConversionError, match=r"is inline|stands in for a weight"):
+        check_graph(graph, step)
+
+
 def test_a_parameter_that_is_not_in_the_file_is_refused(
     model: LanguageModel, tmp_path: Path
 ) -> None:
@@ -140,6 +194,12 @@ def test_the_graphs_read_the_very_bytes_pytorch_reads(artifact: Path) -> None:
     assert len(graphs) == 4
     for graph in graphs:
         check_weights(graph)
+
+
+def test_what_a_file_says_of_itself_is_no_tensor(tmp_path: Path) -> None:
+    save_file({"one": torch.zeros(3)}, tmp_path / "it.safetensors", {"made": "here"})
+    size = (tmp_path / "it.safetensors").stat().st_size
+    assert tensor_offsets(tmp_path / "it.safetensors") == {"one": (size - 12, size)}
 
 
 def test_no_graph_tells_where_it_was_made(artifact: Path) -> None:

@@ -10,8 +10,8 @@ from export.hoist import hoist
 
 _FLOAT = TensorProto.FLOAT
 # In the body: a square of the row and its double, neither of which changes; a sum and a product,
-# which do, although one of their inputs does not.
-_UNCHANGING, _CHANGING = {"Mul", "Neg"}, {"Add", "Sub", "Identity"}
+# which do, although one of their inputs does not, and what is computed of the sum alone.
+_UNCHANGING, _CHANGING = {"Mul", "Neg"}, {"Add", "Abs", "Sub", "Identity"}
 
 
 def _model() -> ir.Model:
@@ -20,7 +20,8 @@ def _model() -> ir.Model:
             helper.make_node("Mul", ["row", "row"], ["square"]),
             helper.make_node("Neg", ["square"], ["negative"]),
             helper.make_node("Add", ["state", "negative"], ["sum"]),
-            helper.make_node("Sub", ["sum", "x"], ["difference"]),
+            helper.make_node("Abs", ["sum"], ["size"]),
+            helper.make_node("Sub", ["size", "x"], ["difference"]),
             helper.make_node("Identity", ["difference"], ["state_after"]),
         ],
         "body",

@@ -13,6 +13,7 @@ import torch
 
 from contract.golden import Arrays, Golden
 from contract.mixture import outputs_of
+from contract.noise import InkNoise
 from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
 from export.ink import golden
@@ -128,6 +129,11 @@ def test_golden_vectors_are_what_the_model_draws(scrawl: Path, model: Handwritin
     assert biases.tolist() == sorted({*biases.tolist()})
     assert len({row.tobytes() for row in stored.rows["text"]}) == len(biases) > 1
     assert not stored.filtered.any()
+    uniforms = stored.steps["uniform"]
+    for row in stored.all_rows:  # each of a choice of its own, save near a border
+        own, normals = InkNoise(golden._SEED, row).take(0, len(uniforms))
+        assert (uniforms[:, row] == own).mean() > 0.8
+        assert (stored.steps["normal"][:, row] == normals).all()
     assert stored.steps["force"].all()
     drawn = Sample(
         torch.from_numpy(stored.steps["forced"]),
@@ -173,11 +179,22 @@ def test_one_changed_element_of_what_is_served_breaks_the_report(
         assert held["sampling"] or not expected, findings
 
 
+@pytest.mark.parametrize("by", [0.0, 5e-3, -5e-3])
+def test_one_raw_output_off_breaks_the_bounds_either_way(
+    model: HandwritingModel, sample: Sample, by: float
+) -> None:
+    raw = training_mixtures(model, sample).numpy().copy()
+    raw[5, 1, 0] += by  # of lifting the pen
+    held = {f.name: f.holds for f in compare(model, sample, raw, sample.symbols.numpy())[0]}
+    assert held["log-density"] is held["score, sampled ink"] is (by == 0)
+
+
 def test_no_wrong_draw_passes_for_a_tie(model: HandwritingModel, sample: Sample) -> None:
     raw = training_mixtures(model, sample).numpy()
     points = sample.symbols.numpy()
     assert sampling(sample, raw, points).value == 0
-    assert sampling(sample, raw, points + 1).value == points[..., 0].size
+    for wrong in (points + 1, points + np.float32(0.01), points * np.float32(np.nan)):
+        assert sampling(sample, raw, wrong).value == points[..., 0].size
     louder = replace(sample, noise=sample.noise | {"normal": 2 * sample.noise["normal"]})
     wrong = drawn_from(torch.from_numpy(raw), louder).numpy()
     assert sampling(sample, raw, wrong).value > points[..., 0].size / 2
@@ -202,6 +219,12 @@ def test_a_draw_from_the_other_side_of_a_border_is_a_tie(
     crossed = np.abs(across - sample.symbols.numpy()).max(-1) > 1e-3
     assert (crossed & moved_at_all).sum() > 5
     found = sampling(below, raw, across)
+    assert found.value == 0, found
+    assert "(0 more are ties)" not in found.detail
+    # And from above a border, which the others' point lies below.
+    noise = below.noise | {"uniform": below.noise["uniform"] + 2e-6}
+    above = replace(below, symbols=torch.from_numpy(across), noise=noise)
+    found = sampling(above, raw, drawn_from(torch.from_numpy(raw), above, -2e-6).numpy())
     assert found.value == 0, found
     assert "(0 more are ties)" not in found.detail
 

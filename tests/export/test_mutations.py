@@ -17,10 +17,12 @@ import pytest
 from numpy.typing import NDArray
 from onnx import numpy_helper
 from safetensors.numpy import load_file
+from torch import Tensor, nn
 
 from contract.manifest import Finding
 from export import variant
 from export.convert import load_model, read_artifact
+from export.golden import Sample
 from export.kinds import KINDS
 from export.parity import numbers
 from export.parity.report import Served
@@ -144,12 +146,19 @@ def test_a_state_that_is_not_reset_turns_the_sampling_red(whole: Path, tmp_path:
 def test_a_wrong_epsilon_is_structure_not_rounding(artifact: Path) -> None:
     model = copy.deepcopy(load_model(artifact, read_artifact(artifact))).double()
     drawn = sample(model, 60, 2, seed=1)
+    writer = GraphWriter(KINDS["language"], model)
 
-    def structure() -> Finding:
-        writer = GraphWriter(KINDS["language"], model)
-        return numbers.structure(writer, drawn, training_logits, "logits")
+    def structure(by: float = 0.0) -> Finding:
+        def trained(model: nn.Module, of: Sample) -> Tensor:
+            logits = training_logits(model, of)
+            logits[7, 1, 9] += by
+            return logits
+
+        return numbers.structure(writer, drawn, trained, "logits")
 
     assert structure().holds
+    for by in (1e-8, -1e-8):  # one number among all
+        assert not structure(by).holds
     with pytest.MonkeyPatch.context() as patch:
         exact = variant.graph_of
 

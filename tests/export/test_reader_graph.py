@@ -18,7 +18,7 @@ from export.parity.report import Extent
 from export.parity.served import follow
 from export.reader import golden
 from export.reader.golden import training_logits
-from export.reader.parity import compare
+from export.reader.parity import compare, reading
 from export.verify import verify
 from models.reader import ReaderConfig, ReaderModel, make_reader
 from tests.export.changed import with_served_weight_changed
@@ -137,6 +137,36 @@ def test_another_likeliest_symbol_turns_the_reading_red(model: ReaderModel, samp
     findings = [compare(model, sample, given)[0] for given in (logits, other)]
     held = [{f.name: f.holds for f in found}["reading"] for found in findings]
     assert held == [True, False]
+
+
+@pytest.mark.parametrize("by", [0.0, 2e-3, -2e-3])
+def test_one_logit_off_breaks_the_bounds_either_way(
+    model: ReaderModel, sample: Sample, by: float
+) -> None:
+    logits = training_logits(model, sample).numpy()
+    other = logits.copy()
+    other[5, 1, other[5, 1].argmax()] += by
+    held = {f.name: f.holds for f in compare(model, sample, other)[0]}
+    assert held["log-probability"] is held["score, invented ink"] is (by == 0)
+    assert held["reading"]
+
+
+@pytest.mark.parametrize(("likeliest", "differ"), [(3, 0), (4, 1), (5, 0), (7, 1)])
+def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int) -> None:
+    """Two others that are tied with each other excuse no third."""
+    trained, served = np.zeros((2, 4, 2, 9), np.float32)
+    trained[..., likeliest] = 2
+    served[..., 3] = 2
+    served[..., 4], served[..., 5] = 2 - 1e-3, 2 - 2e-6
+    trained[1:], trained[0, 1] = served[1:], served[0, 1]
+    assert reading(trained, served).value == differ
+
+
+def test_a_reader_has_no_table_and_no_matrices_of_eight_bits(squint: Path, tmp_path: Path) -> None:
+    for asked, reason in (("fold", "cannot be folded"), ("quantize", "has no matrices of eight")):
+        with pytest.raises(ValueError, match=f"a reader model {reason}"):
+            convert(squint, tmp_path / "never", **{asked: True})
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_twin_is_not_served(tmp_path: Path) -> None:

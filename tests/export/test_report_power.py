@@ -4,6 +4,7 @@ Graphs are stood in for by small classes; of artifacts the shipped ones alone ar
 """
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,14 +36,17 @@ class FakeGraph:
     """Adds up what every row reads; `wrong` says what comes out instead, by place and batch."""
 
     row_names = ("bias", "top_k")
+    single = False
 
-    def __init__(self, wrong: Any = None) -> None:
-        self._wrong = wrong
+    def __init__(self, wrong: Any = None, *, takes: Any = None) -> None:
+        self._wrong, self._takes = wrong, takes
 
     def initial_state(self, batch: int) -> Arrays:
         return {"sum": np.zeros(batch, np.int64)}
 
     def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        if self._takes is not None:
+            self._takes(len(row["bias"]))
         sums = state["sum"] + steps["forced"].cumsum(0)
         wrong = 0 if self._wrong is None else self._wrong(steps["forced"], row["bias"])
         return {"sum": sums[-1]}, {"next": sums + row["bias"] + wrong}
@@ -101,6 +105,92 @@ def test_one_row_that_differs_on_one_graph_is_found_wherever_it_is(row: int) -> 
 def test_a_row_that_depends_on_anything_else_is_found(wrong: Any) -> None:
     comparison = bits.compare_everything(FakeGraph(wrong), [], _work(), 1)  # type: ignore[arg-type]
     assert not bits.bits(comparison).holds
+
+
+@pytest.mark.parametrize("size", [2, 3, 40, 64])
+def test_a_batch_of_any_size_is_compared(size: int) -> None:
+    wrong = FakeGraph(lambda forced, bias: int(len(bias) == size))
+    assert bits.compare_everything(wrong, [], _work(), 1).differing  # type: ignore[arg-type]
+
+
+def test_a_row_is_compared_at_many_places_of_the_largest_batch() -> None:
+    def wrong(forced: Any, bias: Any) -> Any:
+        return (bias == 0) & (np.arange(len(bias)) == 40) & (len(bias) == _ROWS)
+
+    assert bits.compare_everything(FakeGraph(wrong), [], _work(), 1).differing  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("other", "found"),
+    [
+        *((FakeGraph(lambda f, b, n=n: int(len(b) == n)), True) for n in (1, 2, 3, 7, 16, _ROWS)),
+        (FakeGraph(lambda forced, bias: int(len(forced) == 1)), True),
+        (FakeGraph(_of_row(2)), True),
+        (PlainGraph(_of_row(0)), True),
+        (PlainGraph(_of_row(2)), False),  # a row with options that it has not
+    ],
+)  # fmt: skip
+def test_every_other_graph_is_compared_with_all_that_it_can_serve(
+    other: FakeGraph, found: bool
+) -> None:
+    comparison = bits.compare_everything(FakeGraph(), [other], _work(), 1)  # type: ignore[arg-type, list-item]
+    assert (comparison.differing > 0) is found
+
+
+def test_the_state_in_which_a_row_ends_is_compared_too() -> None:
+    class Forgetful(FakeGraph):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            after, outputs = super().run(state, steps, row)
+            return {"sum": after["sum"] + (len(row["bias"]) > 1)}, outputs
+
+    comparison = bits.BitComparison(FakeGraph(), _work())  # type: ignore[arg-type]
+    comparison.compare(Forgetful(), range(_ROWS), [_STEPS])  # type: ignore[arg-type]
+    assert comparison.differing
+
+
+def test_some_of_the_rows_keep_what_they_ask_for() -> None:
+    part = _work().of([4, 2, 5])
+    assert part.filtered.tolist() == [False, True, True]
+    assert part.options["bias"].tolist() == [4000, 2000, 5000]
+
+
+@pytest.mark.parametrize(
+    ("alone", "many", "holds"), [(1.0, 1.0, True), (1.1, 1.0, False), (1.0, 1.1, False)]
+)
+def test_the_cost_of_keeping_the_bits_is_the_worse_of_two_batches(
+    monkeypatch: pytest.MonkeyPatch, alone: float, many: float, holds: bool
+) -> None:
+    now = [0.0]
+    warm = set[int]()
+
+    def kept(rows: int) -> None:
+        now[0] += 2 * (alone if rows == 1 else many) + 1000 * (rows not in warm)
+        warm.add(rows)
+
+    def free(rows: int) -> None:
+        now[0] += 2
+
+    monkeypatch.setattr(bits.time, "perf_counter", lambda: now[0])
+    found = bits.cost(FakeGraph(takes=kept), FakeGraph(takes=free), _work())  # type: ignore[arg-type]
+    assert found.value == pytest.approx(max(alone, many))
+    assert found.holds is holds
+
+
+@pytest.mark.parametrize("timed", [False, True])
+def test_what_keeping_the_bits_costs_is_told_where_it_is_timed(
+    monkeypatch: pytest.MonkeyPatch, timed: bool
+) -> None:
+    class Graphs:
+        variants = ("plain", "filtered")
+
+        def graph(self, runner: str, options: str, *, prepacking: bool = True, **_: Any) -> Any:
+            return FakeGraph() if prepacking else FakeGraph(lambda f, bias: len(bias))
+
+    monkeypatch.setattr(bits.os, "cpu_count", lambda: 1)
+    found = bits.findings(Graphs(), _work(), replace(QUICK, timed=timed), 1)  # type: ignore[arg-type]
+    assert [f.name for f in found] == ["bits", "bits, control", *["bits, cost"] * timed]
+    assert found[0].holds
+    assert found[1].holds
 
 
 class _Asked:
@@ -181,6 +271,22 @@ def test_a_byte_drawn_differently_is_a_tie_at_a_border_alone() -> None:
         uniforms = np.full((9, 4), 0.5)
         uniforms[5, 2] = probabilities[:byte].sum() + part * probabilities[byte]
         assert sampling(_sample(symbols, uniforms), _logits(), draws).value == expected
+
+
+@pytest.mark.parametrize(("uniform", "wrong"), [(None, 201), (1 - 2e-7, 0)])
+def test_a_byte_from_elsewhere_is_no_tie_however_near_a_border(
+    uniform: float | None, wrong: int
+) -> None:
+    """Nor at the end of the last byte, where a sampler that finds none may take the first."""
+    probabilities = np.exp(log_softmax(_logits()))[5, 2]
+    if uniform is None:
+        uniform = float(probabilities[:100].sum())
+    byte = int(np.searchsorted(probabilities.cumsum(), uniform))
+    symbols = np.full((9, 4), byte)
+    draws = symbols.copy()
+    draws[5, 2] = wrong
+    found = sampling(_sample(symbols, np.full((9, 4), uniform)), _logits(), draws)
+    assert (found.value, found.holds) == (1, False)
 
 
 @pytest.mark.parametrize(("factor", "holds"), [(1.0, True), (2.0, False), (8.0, False)])

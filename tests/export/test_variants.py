@@ -113,14 +113,18 @@ def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
     assert {n: v for n, v in again.items() if n not in added} == trained
 
 
-def test_a_writer_of_another_model_traces_that_one(tmp_path: Path) -> None:
+def test_a_writer_of_another_model_traces_that_one_and_each_folder_has_its_weights(
+    tmp_path: Path,
+) -> None:
     shallow, deep = (LanguageModel(LanguageConfig(units=4, layers=n)) for n in (1, 2))
     writer = GraphWriter(KINDS["language"], shallow)
-    other = tmp_path / "other"
-    other.mkdir()
-    writer.write(tmp_path / "model.onnx", scan=True, filtered=False)
-    replace(writer, model=deep).write(other / "model.onnx", scan=True, filtered=False)
-    norms = [
-        operators(folder / "model.onnx").count("LayerNormalization") for folder in (tmp_path, other)
-    ]
-    assert norms[0] < norms[1]
+    folders = [tmp_path / name for name in ("one", "again", "deep")]
+    writers = (writer, writer, replace(writer, model=deep))
+    for folder, one in zip(folders, writers, strict=True):
+        folder.mkdir()
+        one.write(folder / "model.onnx", scan=True, filtered=False)
+    found = [operators(folder / "model.onnx").count("LayerNormalization") for folder in folders]
+    assert found[0] == found[1] < found[2]
+    weights = [(folder / "model.safetensors").read_bytes() for folder in folders]
+    assert weights[0] == weights[1]
+    assert len(weights[0]) < len(weights[2])

@@ -8,6 +8,7 @@ from typing import Any
 import onnx
 import pytest
 
+from contract.golden import Golden
 from contract.manifest import Finding
 from export.__main__ import main
 from export.convert import convert, load_model, read_artifact
@@ -98,6 +99,47 @@ def test_of_many_processes_the_first_builds(
     assert main(["build", "quickstart", *words]) == 1  # no run was made
 
 
+_RED = Finding(name="structure", value=2.0, bound=1.0, detail="made up")
+
+
+@pytest.mark.parametrize("red", [False, True])
+def test_what_was_built_has_its_report_which_is_told_briefly(
+    run: Path, artifact: Path, tmp_path: Path, report: Report, red: bool,
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    findings = [*report.findings[1:], _RED] if red else report.findings
+    made = tmp_path / "made"
+    monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
+    monkeypatch.setattr("export.__main__.convert", lambda _, to: shutil.copytree(artifact, to))
+    monkeypatch.setattr("export.verify.verify", lambda *_: Report(findings, {}))
+    words = ["--out", str(run), "--artifact", str(made)]
+    assert main(["build", "quickstart", *words]) == int(red)
+    assert read_artifact(made).parity == tuple(findings)
+    printed = capsys.readouterr().out.splitlines()
+    briefly = ["ok   log-probability", "ok   sampling", "ok   bits", *["FAIL structure"] * red]
+    assert [line.split(":")[0] for line in printed[1 : 1 + len(briefly)]] == briefly
+    assert printed[1 + len(briefly) :] == ["the parity report is red: structure"] * red
+
+
+@pytest.mark.parametrize("full", [False, True])
+def test_a_full_report_is_of_all_that_is_promised_and_of_time(
+    artifact: Path, report: Report, full: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    extents: list[Extent] = []
+
+    def verified(_: Path, __: Path, extent: Extent) -> Report:
+        extents.append(extent)
+        return report
+
+    monkeypatch.setattr("export.verify.verify", verified)
+    assert main(["verify", str(artifact), *["--full"] * full]) == 0
+    (extent,) = extents
+    assert extent.timed is full
+    assert (extent.sampled_steps >= 1e5) is full
+    row_steps = bits.LARGEST_BATCH * (bits.LARGEST_BATCH + 1) // 2 * extent.bit_steps
+    assert (row_steps >= 1e6) is full
+
+
 def _without_temperature(path: Path) -> None:
     """Have a graph take 1 for whatever temperature it is given."""
     model = onnx.load(path, load_external_data=False)
@@ -116,6 +158,32 @@ def test_an_option_that_every_graph_forgets_breaks_the_report(folder: Path) -> N
     found = replay(folder, manifest, Served(folder, manifest))
     assert found.value == len(manifest.graphs.files()), found
     assert "model.onnx: " in found.detail
+
+
+def _without_top_k(path: Path) -> None:
+    """Have a graph take as many as there are, however few it is asked for."""
+    model = onnx.load(path, load_external_data=False)
+    for node in model.graph.node:
+        for place, name in enumerate(node.input):
+            if name == "top_k":
+                node.input[place] = "all"
+    model.graph.initializer.append(
+        onnx.helper.make_tensor("many", onnx.TensorProto.INT64, [], [256])
+    )
+    model.graph.node.insert(0, onnx.helper.make_node("Max", ["top_k", "many"], ["all"]))
+    path.write_bytes(model.SerializeToString())
+
+
+def test_a_filter_that_is_forgotten_breaks_the_graphs_that_have_it(folder: Path) -> None:
+    manifest = read_artifact(folder)
+    filtered = [file for _, options, file in manifest.graphs.each() if options == "filtered"]
+    for name in filtered:
+        _without_top_k(folder / name)
+    found = replay(folder, manifest, Served(folder, manifest))
+    assert found.value == len(filtered) == 2, found
+    golden = Golden.load(folder / "golden.safetensors")
+    rows = 2 * len(golden.plain_rows) + 2 * len(golden.all_rows)
+    assert f"{rows * len(golden.steps['force']):,} row-steps" in found.detail
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "golden.safetensors", "step.onnx"])
@@ -163,6 +231,8 @@ def test_of_a_long_validation_text_the_first_bytes_are_compared(
     part, note = validation_text(evidence)
     assert part is not None
     assert part.symbols.shape == (10, evidence.rows)
+    text = whole.symbols.t().flatten()
+    assert part.symbols.t().flatten().tolist() == text[: 10 * evidence.rows].tolist()
     assert note[0].startswith(f"compared: the first {10 * evidence.rows + 1:,} of ")
     monkeypatch.setattr("export.text.parity._MOST_BYTES", evidence.rows - 1)
     assert validation_text(evidence)[0] is None
