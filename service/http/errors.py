@@ -26,6 +26,8 @@ from service.http import record
 
 log = logging.getLogger(__name__)
 
+_LONGEST_NAME = 80  # characters of a field that are told of: an unknown one may be a megabyte long
+
 
 def handle_errors(app: FastAPI) -> None:
     """Let the application answer all of them."""
@@ -79,14 +81,20 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     # Of the branches of a union the one whose types fit says most, or fit for longest.
     rivals = [e for e in errors if e["loc"][:1] == errors[0]["loc"][:1]]
     first = max(rivals, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
-    # The branches of a union say nothing to a caller; what comes first is a field, even `bytes`.
-    path = [*first["loc"][:1], *filter(_names_a_field, first["loc"][1:])]
-    field = ".".join(path) or None
+    # The branches of a union say nothing to a caller; what comes first is a field, even `bytes`,
+    # and so is the last of an unknown one, whatever its name.
+    known = len(first["loc"]) - (first["type"] == "extra_forbidden")
+    path = [
+        *first["loc"][:1],
+        *filter(_names_a_field, first["loc"][1:known]),
+        *first["loc"][max(known, 1) :],
+    ]
+    field = ".".join(path)[:_LONGEST_NAME] or None
     given = repr(first["input"])
     given = given if len(given) <= 80 else f"{given[:77]}..."
     match first["type"]:
         case "extra_forbidden":
-            message = f"unknown field: {'.'.join(map(str, first['loc']))[:80]}"
+            message = f"unknown field: {field}"
         case "literal_error":
             message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
         case "missing":
@@ -98,7 +106,7 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{whole} is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
-    return InvalidRequest(message, path[0] if field else None)
+    return InvalidRequest(message, path[0][:_LONGEST_NAME] if field else None)
 
 
 def _names_a_field(part: int | str) -> bool:

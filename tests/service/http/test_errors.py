@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from service.errors import InvalidRequest, NotReady, RequestTimeout, Unauthorized
 from service.http.errors import answer_to, broken_rule
+from service.ink.schemas import HandwritingRequest
 from tests.service.serving import Service
 
 
@@ -42,3 +44,30 @@ def test_what_is_said_to_be_json_and_is_not_is_told_where(scan: Service, kind: s
     answer = scan.client.post("/v1/completions", content='{"model": ', headers=headers)
     assert answer.status_code == 400
     assert answer.json()["error"]["message"].endswith(" at character 10")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"x": 1}, "x"),
+        ({"page": {"width": 100, "height": 100, "X": 1}}, "page.X"),
+        ({"style": {"strokes": [[[0, 0]]], "text": "a", "str": 1}}, "style.str"),
+    ],
+)
+def test_an_unknown_field_is_named_without_the_branches_of_a_union(body: Any, named: str) -> None:
+    told = _refused({"text": "a"} | body)
+    assert told.message == f"unknown field: {named}"
+    assert told.param == named.partition(".")[0]
+
+
+def test_of_an_unknown_field_no_more_is_told_than_a_name_has() -> None:
+    """Whoever sends a megabyte as one gets none back."""
+    told = _refused({"text": "a", "x" * 2000: 1})
+    assert told.message == f"unknown field: {'x' * 80}"
+    assert told.param == "x" * 80
+
+
+def _refused(body: dict[str, Any]) -> InvalidRequest:
+    with pytest.raises(ValidationError) as raised:
+        HandwritingRequest.model_validate(body)
+    return broken_rule(raised.value.errors(), "it")
