@@ -2,6 +2,7 @@
 written is refused by all its names."""
 # ruff: noqa: RUF001
 
+import math
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -12,7 +13,7 @@ from contract.ink import InkManifest
 from service.errors import InvalidRequest
 from service.ink.letters import BAR, MARKS, apart, bases, fold, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW, LineMarks
+from service.ink.marks import _ABOVE, _BELOW, LineMarks, compose
 from service.ink.page import Page
 from tests.service.writing import InkService, online
 
@@ -135,6 +136,44 @@ def test_a_mark_stands_at_its_letter_and_is_as_large_as_the_writing(letter: str)
         elif letter != "ø":
             assert drawn[:, 1].max() < 100 - height
             assert drawn[:, 1].min() > 100 - 2.5 * height
+
+
+# Letters are ten px wide and high here.
+@pytest.mark.parametrize(
+    ("letters", "bar"),
+    [
+        ("đ", [(5.5, 92.5), (13, 92.5)]),
+        ("Đ", [(-4.5, 92.5), (3, 92.5)]),
+        ("ł", [(2, 96.5), (8, 93.5)]),
+        ("Ł", [(-3, 96.5), (3, 93.5)]),
+        ("øØ", [(11.5, 88.5), (-1.5, 101.5)]),
+    ],
+)
+def test_a_bar_goes_through_its_letter_where_people_put_it(
+    letters: str, bar: list[tuple[float, float]]
+) -> None:
+    for letter in letters:
+        drawn = _line(f"nu{letter}no")[0].drawn()[:, :2] - (40, 0)
+        assert drawn.ravel().tolist() == pytest.approx([n for end in bar for n in end], abs=1)
+
+
+def test_of_two_marks_the_second_stands_over_the_first() -> None:
+    hat, acute, both = (_line(f"nu{letter}no")[0].drawn() for letter in "êéế")
+    assert both[:3].tolist() == hat.tolist()
+    assert both[3:].ravel().tolist() == pytest.approx((acute - (0, 5, 0)).ravel().tolist())
+
+
+@pytest.mark.parametrize("lean", [0.5, -0.5])
+def test_marks_lean_and_stand_as_the_letters_do(lean: float) -> None:
+    def leaning(points: np.ndarray) -> np.ndarray:
+        return points + (points[:, 1:2] - 100) * (-lean, 0, 0)
+
+    text = "nuéşno"
+    _, upright = _line(text)
+    degrees, characters = math.degrees(math.atan(lean)), np.repeat(np.arange(len(text)), 8)
+    expected = leaning(compose(text, upright, characters, 0.0, 10.0))
+    drawn = compose(text, leaning(upright), characters, degrees, 10.0)
+    assert drawn.ravel().tolist() == pytest.approx(expected.ravel().tolist(), abs=1.5)
 
 
 def test_a_line_without_marks_has_none_and_two_have_theirs() -> None:
