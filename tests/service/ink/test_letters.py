@@ -176,6 +176,28 @@ def test_marks_lean_and_stand_as_the_letters_do(lean: float) -> None:
     assert drawn.ravel().tolist() == pytest.approx(expected.ravel().tolist(), abs=1.5)
 
 
+def test_marks_lean_by_35_degrees_at_most() -> None:
+    text = "nuéno"
+    _, points = _line(text)
+    for steep, steepest in ((60.0, 35.0), (-60.0, -35.0)):
+        asked = text, points, np.repeat(np.arange(len(text)), 8)
+        assert compose(*asked, steep, 10.0).tolist() == compose(*asked, steepest, 10.0).tolist()
+
+
+@pytest.mark.parametrize(("height", "high"), [(2.0, 2.0), (10.0, 4.0), (60.0, 8.0)])
+def test_a_mark_is_half_to_twice_as_large_as_is_usual(height: float, high: float) -> None:
+    drawn = _line("nuéno", height)[0].drawn()
+    assert np.ptp(drawn[:, 1]) == pytest.approx(high)
+
+
+def test_a_bar_over_its_letter_moves_no_mark() -> None:
+    """As that of a t before, which is drawn later."""
+    alone, crossed = _line("nunué")[0], _line("nunué")[0]
+    bar = np.array([[60.0, 70, 0], [70, 70, 0], [80, 70, 0], [90, 70, 1]])
+    crossed.follow(bar.astype(np.float32) * (0, 0, 1), bar, np.full(4, 4))
+    assert crossed.drawn().tolist() == alone.drawn().tolist()
+
+
 def test_a_line_without_marks_has_none_and_two_have_theirs() -> None:
     assert _line("none")[0].drawn().shape == (0, 3)
     drawn = _line("été")[0].drawn()
@@ -195,6 +217,19 @@ def test_an_accent_goes_through_the_dot_of_an_i() -> None:
         marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
         middle = marks.drawn()[:, :2]
         assert np.hypot(*(middle - dot[0, :2]).T).min() < 1
+    marks, _ = _line("naḯ")
+    marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
+    second, acute = np.split(marks.drawn(), [2])
+    assert second[:, 0].min() > 46 + 3
+    assert acute[:, 1].max() < 80  # over both
+
+
+def test_a_dot_far_away_is_none_of_an_i() -> None:
+    marks, _ = _line("naï")
+    marks.follow(np.array([[0, 0, 1]], np.float32), np.array([[6.0, 80, 1]]), np.array([2]))
+    drawn = marks.drawn()
+    assert drawn[:, 2].sum() == 2
+    assert drawn[:, 0].min() > 40
 
 
 _BODY: dict[str, Any] = {"text": "Être là\noù, ça?", "seed": 3, "bias": 2.0}
