@@ -87,6 +87,13 @@ def test_a_model_that_has_yet_to_prove_itself_is_listed(service: Scripted) -> No
     assert (result.exit_code, result.stdout.split()[-3:]) == (0, ["not", "attested", "yet"])
 
 
+def test_a_verdict_is_told_with_its_error_and_how_large_that_may_be(service: Scripted) -> None:
+    verdict = {"ok": True, "max_error": 2e-6, "bound": 1e-3, "steps": 9, "detail": ""}
+    service.script = [answered(verdict)]
+    told = _evenkeel(service, "attest", "m").stdout
+    assert told.split(maxsplit=1) == ["m", "ok, error 2.0e-06 of 1.0e-03 in 9 steps\n"]
+
+
 def test_a_page_is_told_with_the_seed_that_gives_it_again(
     service: Scripted, tmp_path: Path
 ) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
-from service.ink.letters import BAR, MARKS, apart, bases, fold, written
+from service.ink.letters import BAR, MARKS, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
 from service.ink.marks import _ABOVE, _BELOW, LineMarks, compose
 from service.ink.page import Page
@@ -49,6 +49,12 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     # Not a letter, a mark nobody draws here, another alphabet.
     for letter in ("≠", "ơ", "й", "€", "a"):
         assert apart(letter) == (letter, "")
+
+
+def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None:
+    require_line(fold("…" * 20))
+    with pytest.raises(InvalidRequest, match="text has 61 characters, ellipses and the like"):
+        require_line(fold("…" * 20 + "a"))
 
 
 def test_every_mark_can_be_drawn() -> None:
