@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from service.http.online import Sessions
-
 from tests.service.writing import InkService, online
 
 
