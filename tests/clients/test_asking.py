@@ -1,5 +1,6 @@
 """What the command `evenkeel` asks a service for, by what its options say, and how often."""
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,19 @@ def test_the_model_is_the_one_of_its_kind_that_the_service_would_take(service: S
     service.script = [answered({"data": listed}), streamed(_TEXT)]
     assert _evenkeel(service, "complete", "a").exit_code == 0
     assert service.requests[1]["model"] == "eight"
+
+
+def test_a_text_on_a_terminal_ends_with_a_line_end_and_what_is_piped_as_it_does(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    for on_terminal in (False, True):
+        monkeypatch.setattr("clients.command._is_terminal", lambda stream, is_it=on_terminal: is_it)
+        for words in ((), ("--json",)):
+            service.script = [streamed(_TEXT)]
+            told.append(_evenkeel(service, "complete", "a", "-m", "m", *words).stdout)
+    event = f"{json.dumps(_TEXT[0])}\n"
+    assert told == ["b", event, "b\n", event]
 
 
 def test_a_model_that_has_yet_to_prove_itself_is_listed(service: Scripted) -> None:

@@ -39,6 +39,17 @@ def test_all_end_once_however_often_they_are_ended() -> None:
     assert [call.pieces.qsize() for call in calls] == [1, 1, 1]
 
 
+def test_a_slot_that_is_free_is_taken_and_no_other() -> None:
+    calls = [Call() for _ in range(3)]
+    slots = _slots(Metrics(), 2, calls)
+    slots.retire(0)
+    slots.tend(0.0)
+    assert {n: ticket.job for n, ticket in slots.schedule.slots.items()} == {
+        0: calls[2].job,
+        1: calls[1].job,
+    }
+
+
 @pytest.mark.parametrize(
     ("width", "calls", "occupied"), [(1, 1, 0), (5, 1, 0), (5, 3, 0.5), (5, 5, 1), (5, 9, 1)]
 )
