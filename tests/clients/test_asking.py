@@ -48,6 +48,12 @@ def test_one_that_is_busy_is_asked_again_if_there_is_patience(
     assert len(service.requests) == 3
 
 
+def test_a_question_is_put_once(service: Scripted) -> None:
+    service.script = [refusal(503), answered({"data": []})]
+    assert _evenkeel(service, "models").exit_code == 1
+    assert len(service.headers) == 1
+
+
 def test_the_key_of_the_environment_is_sent(service: Scripted) -> None:
     service.script = [answered({"data": []})]
     _evenkeel(service, "models", env={"EVENKEEL_API_KEY": "ek-1"})
