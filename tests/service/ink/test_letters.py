@@ -3,6 +3,8 @@ written is refused by all its names."""
 # ruff: noqa: RUF001
 
 import math
+import sys
+import unicodedata
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -31,6 +33,11 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("a\r\nb\u2028c", "a\nb\nc"),
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
         ("ＡＢ！～", "AB!~"),
+        ("‘’‚‛‹›ʼ′´“”„‟«»″", "'" * 9 + '"' * 7),
+        ("‐‑‒–—―−", "-" * 7),
+        ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
+        ("\u2028\u2029\u0085\r\n", "\n" * 4),
+        ("ﬀ ﬁ ﬂ ﬃ ﬄ ﬆ ẞ ß Æ æ Œ œ", "ff fi fl ffi ffl st SS ss AE ae OE oe"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
         ("".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127)))),
@@ -38,6 +45,11 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
 )
 def test_what_is_obvious_is_folded(text: str, folded: str) -> None:
     assert fold(text) == folded
+
+
+def test_every_space_there_is_is_folded() -> None:
+    spaces = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "Zs"]
+    assert fold("".join(spaces)) == " " * len(spaces)
 
 
 def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
