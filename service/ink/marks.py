@@ -169,11 +169,14 @@ def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
         elif mark in _BELOW:
             x = middle[0] - line.lean * (foot - middle[1])
             drawn += _shape(line, np.array([x, foot]), _BELOW[mark])
-        elif dot is not None and mark == letters.DIAERESIS:
-            drawn += _shape(line, dot + np.array([0.44 * line.height, 0]), _ABOVE[letters.DOT])
         else:
-            drawn += _shape(line, at if dot is None else dot, _ABOVE[mark])
-            dot, at = None, at - np.array([0, _GAP * line.height])
+            here = at if dot is None else dot
+            if dot is not None and mark == letters.DIAERESIS:
+                other = dot + np.array([0.44 * line.height, 0])
+                drawn += _shape(line, other, _ABOVE[letters.DOT])
+            else:
+                drawn += _shape(line, here, _ABOVE[mark])
+            dot, at = None, here - np.array([0, _GAP * line.height])
     return drawn
 
 

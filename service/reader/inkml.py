@@ -30,7 +30,7 @@ def from_inkml(document: str) -> list[list[list[float]]]:
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
     widths = range(width, width + most_more + 1)
-    return _joined([(trace, _points(trace.text or "", x, y, widths)) for trace in _traces(root)])
+    return _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
 
 
 def _root(document: str) -> ElementTree.Element:
@@ -62,7 +62,7 @@ def _traces(root: ElementTree.Element) -> list[ElementTree.Element]:
     if not traces:
         raise InvalidRequest("inkml has no trace of a pen that is down", "inkml")
     # Before any of them is read: a document has room for many more than are taken.
-    if (points := sum((t.text or "").count(",") + 1 for t in traces)) > MOST_POINTS:
+    if (points := sum(_told(t).count(",") + 1 for t in traces)) > MOST_POINTS:
         raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")
     return traces
 
@@ -90,9 +90,14 @@ def _tag(element: ElementTree.Element) -> str:
     return element.tag.removeprefix(_NAMESPACE)
 
 
+def _told(trace: ElementTree.Element) -> str:
+    """Its points, without the comma that may come after the last."""
+    return (trace.text or "").strip().strip(",")
+
+
 def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
     points = []
-    for written in trace.strip().strip(",").split(","):
+    for written in trace.split(","):
         values = written.split()
         if len(values) not in widths:
             raise InvalidRequest(

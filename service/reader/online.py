@@ -81,6 +81,7 @@ class OnlineReader(Online):
                 stroke = []
         if stroke:
             pieces.append(self._tracer.follow(stroke, lifted=False))
+            require_few(count + len(pieces[-1]))
         return np.concatenate(pieces)
 
     def on_line(self, x: float, y: float) -> Point:

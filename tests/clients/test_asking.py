@@ -1,5 +1,6 @@
 """What the command `evenkeel` asks a service for, by what its options say, and how often."""
 
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,12 @@ def test_one_that_is_busy_is_asked_again_if_there_is_patience(
     assert len(service.requests) == 3
 
 
+def test_a_question_is_put_once(service: Scripted) -> None:
+    service.script = [refusal(503), answered({"data": []})]
+    assert _evenkeel(service, "models").exit_code == 1
+    assert len(service.headers) == 1
+
+
 def test_the_key_of_the_environment_is_sent(service: Scripted) -> None:
     service.script = [answered({"data": []})]
     _evenkeel(service, "models", env={"EVENKEEL_API_KEY": "ek-1"})
@@ -86,11 +93,31 @@ def test_the_model_is_the_one_of_its_kind_that_the_service_would_take(service: S
     assert service.requests[1]["model"] == "eight"
 
 
+def test_a_text_on_a_terminal_ends_with_a_line_end_and_what_is_piped_as_it_does(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = []
+    for on_terminal in (False, True):
+        monkeypatch.setattr("clients.command._is_terminal", lambda stream, is_it=on_terminal: is_it)
+        for words in ((), ("--json",)):
+            service.script = [streamed(_TEXT)]
+            told.append(_evenkeel(service, "complete", "a", "-m", "m", *words).stdout)
+    event = f"{json.dumps(_TEXT[0])}\n"
+    assert told == ["b", event, "b\n", event]
+
+
 def test_a_model_that_has_yet_to_prove_itself_is_listed(service: Scripted) -> None:
     new = {"id": "new", "kind": "language", "parameters": 1000, "attestation": None}
     service.script = [answered({"data": [new]})]
     result = _evenkeel(service, "models")
     assert (result.exit_code, result.stdout.split()[-3:]) == (0, ["not", "attested", "yet"])
+
+
+def test_a_verdict_is_told_with_its_error_and_how_large_that_may_be(service: Scripted) -> None:
+    verdict = {"ok": True, "max_error": 2e-6, "bound": 1e-3, "steps": 9, "detail": ""}
+    service.script = [answered(verdict)]
+    told = _evenkeel(service, "attest", "m").stdout
+    assert told.split(maxsplit=1) == ["m", "ok, error 2.0e-06 of 1.0e-03 in 9 steps\n"]
 
 
 def test_a_page_is_told_with_the_seed_that_gives_it_again(

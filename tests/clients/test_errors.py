@@ -21,6 +21,16 @@ def test_what_is_no_error_of_the_service_is_told_by_its_status(told: Any) -> Non
 
 
 @pytest.mark.parametrize(
+    ("after", "pause_s"), [("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0), ("", 0)]
+)
+def test_seconds_to_wait_are_taken_and_no_date_as_a_proxy_tells(after: str, pause_s: float) -> None:
+    request = httpx.Request("POST", "http://one/v1")
+    with pytest.raises(Refused) as refused:
+        check(httpx.Response(503, headers={"Retry-After": after}, request=request))
+    assert (refused.value.temporary, refused.value.pause_s) == (True, pause_s)
+
+
+@pytest.mark.parametrize(
     ("kind", "temporary"),
     [("server_error", True), ("rate_limit_error", True), ("invalid_request_error", False)],
 )

@@ -26,7 +26,37 @@ def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
     row.probe(Fails())
     with pytest.raises(KeyboardInterrupt):
         row.probe(Hangs())
-    assert row.failure == "not now"
+    assert (row.failure, row.failed, row.probes) == ("not now", 1, 2)
+
+
+def test_a_failure_without_words_is_told_by_its_name() -> None:
+    class Hangs:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            raise httpx.ReadTimeout("")
+
+    row = Row("letters", "language")
+    row.probe(Hangs())
+    assert row.failure == "ReadTimeout"
+
+
+def test_between_two_rounds_is_a_pause_as_long_as_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Serves:
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": "one", "kind": "language"}]
+
+        def ask(self, *_: str) -> httpx.Response:
+            return httpx.Response(200, text="")
+
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            yield _part("a")
+
+    paused_s: list[float] = []
+    clock = SimpleNamespace(perf_counter=lambda: 0.0, sleep=paused_s.append)
+    monkeypatch.setattr("clients.watch.time", clock)
+    assert Watch(Serves()).run(3, every_s=0.25)  # type: ignore[arg-type]
+    assert paused_s == [0.25, 0.25]
 
 
 def test_a_terminal_of_80_columns_has_room_for_the_table(

@@ -1,8 +1,10 @@
 """A model proves itself on the provider in use before anybody is served from it."""
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,8 +12,10 @@ import pytest
 from contract.golden import Verdict
 from service.artifact import load_artifact
 from service.attestation import attest, attest_in_queue
+from service.engine.given import GivenSteps
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
+from service.errors import NotReady
 from tests.service.altered import copy_of, edit_golden, perturb, perturb_graph
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import Service, attested, eventually, running, settings
@@ -178,6 +182,22 @@ def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runn
     verdict = in_queue()
     assert not verdict.ok
     assert verdict == attested(copy, runner, slots=8)
+
+
+def test_steps_that_were_not_run_are_not_paid_for(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def stopped(engine: Any, jobs: Sequence[GivenSteps]) -> None:
+        size = jobs[0].steps_wanted() // 2
+        jobs[0].accept({name: np.zeros(size) for name in ("next", "logits")})
+        raise NotReady("the model has been stopped")
+
+    monkeypatch.setattr("service.attestation.run_steps", stopped)
+    paid: list[int] = []
+    engine: Any = None
+    with pytest.raises(NotReady):
+        asyncio.run(attest_in_queue(load_artifact(artifacts / "letters"), engine, paid.append))
+    assert paid == [25]
 
 
 @pytest.mark.parametrize("name", ["letters", "noise"])

@@ -1,5 +1,6 @@
 """Of a model that is served in eight bits too, one of the two answers requests that name none."""
 
+import asyncio
 import logging
 import shutil
 import time
@@ -12,9 +13,10 @@ from typing import Any
 import pytest
 
 from contract.golden import Arrays
+from service import precision
 from service.engine.runners import Runner
 from service.models import ServedModel
-from service.precision import choose, pairs
+from service.precision import choose, compare, pairs
 from tests.artifacts import eight_bits_of
 from tests.service.changing import changing
 from tests.service.serving import Service, contents, eventually, running, settings
@@ -164,6 +166,29 @@ def test_what_is_faster_is_said_and_logged(
         assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
 
 
+def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    clock, runs = SimpleNamespace(now_s=0.0), {"a": 0, "a-int8": 0}
+
+    async def run_steps(engine: str, jobs: list[Any], *, going_on: bool) -> None:
+        assert (len(jobs), going_on) == (1, True)
+        slow = runs[engine] % 4 == 0  # the first run, and two more of nine
+        clock.now_s += (3.2e-3 if engine == "a" else 1.6e-3) * (6 if slow else 1)
+        runs[engine] += 1
+
+    monkeypatch.setattr(precision, "run_steps", run_steps)
+    monkeypatch.setattr(precision, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+    job = SimpleNamespace(steps_wanted=lambda: 32)
+    monkeypatch.setattr(precision, "_some_steps", lambda artifact: job)
+    exact, eight = (SimpleNamespace(name=n, engine=n, artifact=None, speedup=None) for n in runs)
+    with caplog.at_level(logging.INFO, logger="service.precision"):
+        asyncio.run(compare(exact, eight))  # type: ignore[arg-type]
+    assert (runs, eight.speedup) == ({"a": 9, "a-int8": 9}, 2.0)
+    (told,) = (record.message for record in caplog.records)
+    assert told == "a-int8: 2.00 times as fast as a (µs a step: 50 and 100)"
+
+
 def test_measuring_takes_no_longer_than_it_may(both: Path) -> None:
     with measured(both) as service:
         models = service.app.state.models
@@ -242,6 +267,7 @@ def test_a_point_that_is_far_away_is_taken_as_training_takes_it(both: Path) -> N
 
     with running(settings(both)) as service:
         model = f"{both.name}-int8"
-        far, edge, near = (says(service, model, units) for units in (1000, 256, 200))
-        assert far == edge != near
+        for side in (1, -1):
+            far, edge, near = (says(service, model, side * units) for units in (1000, 256, 200))
+            assert far == edge != near
         assert says(service, both.name, 1000) != says(service, both.name, 256)

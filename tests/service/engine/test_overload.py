@@ -131,6 +131,12 @@ def test_a_session_that_has_new_terms_keeps_its_caller() -> None:
     terms.agree(1.0, "somebody")
     terms.agree(2.0)
     assert terms.current().caller == "somebody"
+    agreed = terms.current()
+    terms.shorten(1e6)
+    assert terms.current() == agreed
+    terms.shorten(1.0)
+    assert terms.current().caller == "somebody"
+    assert terms.current().deadline_s < agreed.deadline_s
     terms.agree(1e9, "")
 
 

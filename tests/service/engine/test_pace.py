@@ -89,6 +89,26 @@ def test_what_is_measured_is_what_all_slots_take(
     )
 
 
+def test_each_graph_is_measured_and_of_one_slot_no_more_rows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Where there is no other graph, its pace is that of the plain one."""
+
+    def taken_s(artifact: Any, runner: Any, rows: int, *, runs: int, filtered: bool) -> float:
+        return (2e-3 if filtered else 1e-3) * (1 + rows)
+
+    monkeypatch.setattr(paces, "median_step_s", taken_s)
+    for name, width in (("step-filtered.onnx", 5), (None, 5), (None, 1)):
+        graphs = SimpleNamespace(scan=SimpleNamespace(filtered=name))
+        artifact: Any = SimpleNamespace(manifest=SimpleNamespace(graphs=graphs))
+        runner: Any = SimpleNamespace(width=width)
+        pace = measure_pace(artifact, runner)
+        steps_s = [pace.step_s(rows, filtered=name is not None) for rows in (1, width)]
+        one_s = 1e-3 if name is None else 2e-3
+        assert steps_s == pytest.approx([2 * one_s, (1 + width) * one_s])
+        assert pace.step_s(width) == pytest.approx((1 + width) * 1e-3)
+
+
 def test_runs_that_warm_up_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, takes_s = SimpleNamespace(now_s=0.0), iter([9.0, 9.0, 9e-3, 8e-3, 7e-3])
     monkeypatch.setattr(paces, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))

@@ -126,6 +126,17 @@ def test_who_is_watched_shows_something_before_a_long_answer_ends() -> None:
     assert set(line.jobs) == {long, watched}
 
 
+def test_of_those_who_may_give_way_it_is_the_one_that_is_due_last() -> None:
+    line = _Line(width=3)
+    line.add("", _Work(1_000), longest := _Work(60_000), _Work(2_000))
+    line.fill()
+    line.run()
+    line.add("", _Work(urgent=True))
+    following = line.schedule.next(0.0)
+    assert following is not None
+    assert line.schedule.slots[following[0]].job is longest
+
+
 def test_of_those_who_are_watched_the_caller_with_the_fewest_slots_is_first() -> None:
     line = _Line(width=3)
     line.add("a", _Work(), _Work())
@@ -348,6 +359,8 @@ def test_who_is_refused_is_told_when_the_wait_will_be_short_enough(
     refused = line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=1.0)
     assert refused is not None
     assert refused.retry_after_s == retry_after_s
+    told = f"others would hold it up for {steps * 0.01:.1f} s; at most 1.0"
+    assert refused.message == told
     assert line.schedule.overload("", 1, 1_000, size=9, step_s=0.01, most_s=steps * 0.01) is None
 
 

@@ -1,5 +1,7 @@
 """The slots of a runner and those who wait, between two chunks."""
 
+import pytest
+
 from service.engine.slots import Slots
 from service.engine.terms import Terms
 from service.errors import NotReady
@@ -35,3 +37,20 @@ def test_all_end_once_however_often_they_are_ended() -> None:
     for states_known in (False, True):
         slots.end_all(NotReady("gone"), states_known=states_known)
     assert [call.pieces.qsize() for call in calls] == [1, 1, 1]
+
+
+def test_a_slot_that_is_free_is_taken_and_no_other() -> None:
+    calls = [Call() for _ in range(3)]
+    slots = _slots(Metrics(), 2, calls)
+    slots.retire(0)
+    following = slots.schedule.next(0.0)
+    assert following is not None
+    assert (following[0], following[1].job) == (0, calls[2].job)
+
+
+@pytest.mark.parametrize(
+    ("width", "calls", "occupied"), [(1, 1, 0), (5, 1, 0), (5, 3, 0.5), (5, 5, 1), (5, 9, 1)]
+)
+def test_slots_are_as_full_as_they_are_beside_one(width: int, calls: int, occupied: float) -> None:
+    """Who has them alone is shown all at once."""
+    assert _slots(Metrics(), width, [Call() for _ in range(calls)]).occupied == occupied

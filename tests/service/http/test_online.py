@@ -1,9 +1,12 @@
 """The WebSocket that follows a caller: how a session begins, and that it holds nothing."""
 
+import asyncio
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from service.http.online import Sessions
 from tests.service.writing import InkService, online
 
 
@@ -37,3 +40,29 @@ def test_every_message_has_the_time_of_a_request(
         for _ in range(3):
             session.ask(write=2)
     assert agreed == [ink.app.state.settings.deadline_s] * 4
+
+
+class _Says:
+    """A socket with a message, or an engine: whatever is asked of either."""
+
+    async def receive(self) -> dict[str, str]:
+        return {"type": "websocket.receive", "text": '{"write": 1}'}
+
+
+def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() -> None:
+    """What has come meanwhile is not answered."""
+    sessions, socket = Sessions(idle_timeout_s=5), _Says()
+    gone, other = (_Says() for _ in range(2))
+
+    def heard(engine: Any) -> Any:
+        try:
+            return asyncio.run(sessions.message(socket, engine))  # type: ignore[arg-type]
+        except TimeoutError:
+            return sessions.why(engine)
+
+    assert sessions.why(None) == (1001, "no message came for 5 s")
+    sessions.leave(gone)  # type: ignore[arg-type]
+    assert heard(gone) == (1012, "the model is being replaced")
+    assert heard(other) == heard(None) == {"write": 1}
+    sessions.end()
+    assert heard(gone) == heard(other) == heard(None) == (1012, "the service is stopping")

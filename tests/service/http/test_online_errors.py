@@ -20,7 +20,7 @@ _LINE = [[[x, x % 7] for x in range(200)]]
         (_INK | {"text": "n漢"}, None, "'漢'"),
         (_INK | {"text": "x" * 61}, None, "at most 60 characters"),
         (_INK | {"text": "a\ud800"}, None, "character 1 is half of a surrogate pair"),
-        (_INK | {"text": "…" * 60}, None, "text has 180 characters"),
+        (_INK | {"text": "…" * 20 + "a"}, None, "text has 61 characters, ellipses"),
         (_INK | {"style": {"text": "…" * 60, "strokes": _LINE}}, None, "style.text has 180"),
         (_INK | {"bias": 6}, None, "bias"),
         (_INK | {"bias": float("nan")}, None, "bias"),

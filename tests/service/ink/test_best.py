@@ -120,6 +120,15 @@ def test_marks_of_letters_are_no_matter_of_the_reader(ink: InkService) -> None:
     assert len(marked["strokes"]) > len(plain["strokes"])
 
 
+@pytest.mark.parametrize("page", [None, {"width": 150, "height": 30}], ids=["px", "sheets"])
+def test_a_line_is_as_legible_wherever_it_stands(ink: InkService, page: Any) -> None:
+    """On sheets of one line too."""
+    body = {"seed": 5, "style": "hasty", "best_of": 3, "page": page, "margin": 5}
+    first, third = (ink.lines(text=f"{above}{_TEXT}", **body)[-1] for above in ("", "\n\n"))
+    told = ("legibility", "candidate")
+    assert [third[name] for name in told] == [first[name] for name in told]
+
+
 def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:
     body = {"text": "a reader of random weights\nreads nothing", "seed": 1, "best_of": 2}
     lines = ink.lines(**body)

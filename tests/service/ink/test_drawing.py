@@ -5,6 +5,7 @@ import re
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import pairwise
 from statistics import mean
 from xml.etree import ElementTree
@@ -17,6 +18,7 @@ from PIL import Image
 from service.errors import DeadlineExceeded
 from service.ink.curve import beziers, path
 from service.ink.inkml import NAMESPACE, to_inkml
+from service.ink.paper import rules
 from service.ink.pen import LinePen, strokes
 from service.ink.png import to_png
 from service.ink.svg import to_svg
@@ -129,6 +131,19 @@ def test_the_same_ink_gives_the_same_bytes() -> None:
     assert first == second
     assert to_png(first) == to_png(second)
     assert to_inkml(_ink(), "text") == to_inkml(_ink(), "text")
+
+
+def test_ink_is_drawn_over_the_rules_of_the_paper_each_in_its_colour() -> None:
+    layout = replace(sheet(), paper="squared")
+    root = ElementTree.fromstring(to_svg(_ink(), layout, 2))
+    *_, ruled, ink = root
+    look = {name: ruled.attrib[name] for name in ("stroke", "stroke-width")}
+    assert look == {"stroke": "#b8c5d6", "stroke-width": "0.75"}
+    ends = [float(number) for number in re.findall(r"[\d.]+", ruled.attrib["d"])]
+    (expected,) = rules(layout, 2)
+    assert np.reshape(ends, (-1, 4)) == pytest.approx(expected, abs=_HALF_A_HUNDREDTH)
+    assert (ink.attrib["stroke"], ink.attrib["stroke-width"]) == ("#1a2b3c", "3.0")
+    assert len(ink) == len(_ink())
 
 
 def test_equal_strokes_are_all_drawn() -> None:

@@ -9,9 +9,16 @@ from service.engine.runtime import Runtime
 from service.errors import NotReady
 from service.ink.line import InkLine, InkPiece
 from service.ink.model import InkModel
+from service.ink.page import Portion
 from tests.service.serving import running, settings
 
 _NEVER_S = 1e9
+
+
+def test_marks_that_come_when_all_else_was_told_are_of_the_last_character() -> None:
+    marks = np.array([[5.0, 5, 0], [6, 4, 1]])
+    ((character, points),) = Portion(0, marks, InkPiece("stop", character=3)).by_character()
+    assert (character, points.tolist()) == (3, marks.tolist())
 
 
 def test_ink_that_was_gathered_is_told_before_an_error(inks: Path) -> None:

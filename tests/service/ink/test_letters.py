@@ -2,6 +2,9 @@
 written is refused by all its names."""
 # ruff: noqa: RUF001
 
+import math
+import sys
+import unicodedata
 from collections.abc import AsyncGenerator
 from typing import Any
 
@@ -10,9 +13,9 @@ import pytest
 
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
-from service.ink.letters import BAR, MARKS, apart, bases, fold, written
+from service.ink.letters import BAR, MARKS, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW, LineMarks
+from service.ink.marks import _ABOVE, _BELOW, LineMarks, compose
 from service.ink.page import Page
 from tests.service.writing import InkService, online
 
@@ -30,6 +33,11 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("a\r\nb\u2028c", "a\nb\nc"),
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
         ("ＡＢ！～", "AB!~"),
+        ("‘’‚‛‹›ʼ′´“”„‟«»″", "'" * 9 + '"' * 7),
+        ("‐‑‒–—―−", "-" * 7),
+        ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
+        ("\u2028\u2029\u0085\r\n", "\n" * 4),
+        ("ﬀ ﬁ ﬂ ﬃ ﬄ ﬆ ẞ ß Æ æ Œ œ", "ff fi fl ffi ffl st SS ss AE ae OE oe"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
         ("".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127)))),
@@ -37,6 +45,11 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
 )
 def test_what_is_obvious_is_folded(text: str, folded: str) -> None:
     assert fold(text) == folded
+
+
+def test_every_space_there_is_is_folded() -> None:
+    spaces = [c for c in map(chr, range(sys.maxunicode + 1)) if unicodedata.category(c) == "Zs"]
+    assert fold("".join(spaces)) == " " * len(spaces)
 
 
 def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
@@ -48,6 +61,12 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     # Not a letter, a mark nobody draws here, another alphabet.
     for letter in ("≠", "ơ", "й", "€", "a"):
         assert apart(letter) == (letter, "")
+
+
+def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None:
+    require_line(fold("…" * 20))
+    with pytest.raises(InvalidRequest, match="text has 61 characters, ellipses and the like"):
+        require_line(fold("…" * 20 + "a"))
 
 
 def test_every_mark_can_be_drawn() -> None:
@@ -137,6 +156,66 @@ def test_a_mark_stands_at_its_letter_and_is_as_large_as_the_writing(letter: str)
             assert drawn[:, 1].min() > 100 - 2.5 * height
 
 
+# Letters are ten px wide and high here.
+@pytest.mark.parametrize(
+    ("letters", "bar"),
+    [
+        ("đ", [(5.5, 92.5), (13, 92.5)]),
+        ("Đ", [(-4.5, 92.5), (3, 92.5)]),
+        ("ł", [(2, 96.5), (8, 93.5)]),
+        ("Ł", [(-3, 96.5), (3, 93.5)]),
+        ("øØ", [(11.5, 88.5), (-1.5, 101.5)]),
+    ],
+)
+def test_a_bar_goes_through_its_letter_where_people_put_it(
+    letters: str, bar: list[tuple[float, float]]
+) -> None:
+    for letter in letters:
+        drawn = _line(f"nu{letter}no")[0].drawn()[:, :2] - (40, 0)
+        assert drawn.ravel().tolist() == pytest.approx([n for end in bar for n in end], abs=1)
+
+
+def test_of_two_marks_the_second_stands_over_the_first() -> None:
+    hat, acute, both = (_line(f"nu{letter}no")[0].drawn() for letter in "êéế")
+    assert both[:3].tolist() == hat.tolist()
+    assert both[3:].ravel().tolist() == pytest.approx((acute - (0, 5, 0)).ravel().tolist())
+
+
+@pytest.mark.parametrize("lean", [0.5, -0.5])
+def test_marks_lean_and_stand_as_the_letters_do(lean: float) -> None:
+    def leaning(points: np.ndarray) -> np.ndarray:
+        return points + (points[:, 1:2] - 100) * (-lean, 0, 0)
+
+    text = "nuéşno"
+    _, upright = _line(text)
+    degrees, characters = math.degrees(math.atan(lean)), np.repeat(np.arange(len(text)), 8)
+    expected = leaning(compose(text, upright, characters, 0.0, 10.0))
+    drawn = compose(text, leaning(upright), characters, degrees, 10.0)
+    assert drawn.ravel().tolist() == pytest.approx(expected.ravel().tolist(), abs=1.5)
+
+
+def test_marks_lean_by_35_degrees_at_most() -> None:
+    text = "nuéno"
+    _, points = _line(text)
+    for steep, steepest in ((60.0, 35.0), (-60.0, -35.0)):
+        asked = text, points, np.repeat(np.arange(len(text)), 8)
+        assert compose(*asked, steep, 10.0).tolist() == compose(*asked, steepest, 10.0).tolist()
+
+
+@pytest.mark.parametrize(("height", "high"), [(2.0, 2.0), (10.0, 4.0), (60.0, 8.0)])
+def test_a_mark_is_half_to_twice_as_large_as_is_usual(height: float, high: float) -> None:
+    drawn = _line("nuéno", height)[0].drawn()
+    assert np.ptp(drawn[:, 1]) == pytest.approx(high)
+
+
+def test_a_bar_over_its_letter_moves_no_mark() -> None:
+    """As that of a t before, which is drawn later."""
+    alone, crossed = _line("nunué")[0], _line("nunué")[0]
+    bar = np.array([[60.0, 70, 0], [70, 70, 0], [80, 70, 0], [90, 70, 1]])
+    crossed.follow(bar.astype(np.float32) * (0, 0, 1), bar, np.full(4, 4))
+    assert crossed.drawn().tolist() == alone.drawn().tolist()
+
+
 def test_a_line_without_marks_has_none_and_two_have_theirs() -> None:
     assert _line("none")[0].drawn().shape == (0, 3)
     drawn = _line("été")[0].drawn()
@@ -156,6 +235,19 @@ def test_an_accent_goes_through_the_dot_of_an_i() -> None:
         marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
         middle = marks.drawn()[:, :2]
         assert np.hypot(*(middle - dot[0, :2]).T).min() < 1
+    marks, _ = _line("naḯ")
+    marks.follow(np.array([[0, 0, 1]], np.float32), dot, np.array([2]))
+    second, acute = np.split(marks.drawn(), [2])
+    assert second[:, 0].min() > 46 + 3
+    assert acute[:, 1].max() < 80  # over both
+
+
+def test_a_dot_far_away_is_none_of_an_i() -> None:
+    marks, _ = _line("naï")
+    marks.follow(np.array([[0, 0, 1]], np.float32), np.array([[6.0, 80, 1]]), np.array([2]))
+    drawn = marks.drawn()
+    assert drawn[:, 2].sum() == 2
+    assert drawn[:, 0].min() > 40
 
 
 _BODY: dict[str, Any] = {"text": "Être là\noù, ça?", "seed": 3, "bias": 2.0}

@@ -67,3 +67,17 @@ def test_long_strokes_say_more_of_a_slant_than_short_ones() -> None:
     strokes = _leaning(20, 5.0) * 3 + _leaning(-20, 0.5) * 6
     ink = np.array([[0, 0, 0], *strokes], np.float32)
     assert measure(ink, 5).slant_degrees == 20
+
+
+@pytest.mark.parametrize("side", [1, -1])
+def test_what_is_flatter_than_60_degrees_says_nothing_of_a_slant(side: float) -> None:
+    for flat, told in ((58, 58 * side), (64, 10)):
+        strokes = _leaning(flat * side, 5.0) * 3 + _leaning(10, 1.0) * 3
+        ink = np.array([[0, 0, 0], *strokes], np.float32)
+        assert measure(ink, 5).slant_degrees == pytest.approx(told, abs=1)
+
+
+def test_strokes_that_lean_nearly_alike_are_those_of_one_hand() -> None:
+    strokes = [m for lean in (16, 20, 24) for m in _leaning(lean, 2.0)] + _leaning(-20, 3.0)
+    ink = np.array([[0, 0, 0], *strokes], np.float32)
+    assert measure(ink, 5).slant_degrees == 20

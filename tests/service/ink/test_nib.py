@@ -43,6 +43,13 @@ def test_the_faster_the_thinner_between_rest_and_what_is_asked_for() -> None:
     assert widths[-1] == pytest.approx(3 * (1 - _THINNING), abs=3 * _THINNING / STEPS)
 
 
+def test_half_of_a_speed_is_that_of_its_neighbours() -> None:
+    """As no nib widens at once."""
+    widths = _widths([0.01, 0.01, 0.21, 0.01, 0.01])
+    seen = np.floor(16 * (v := np.array([0.01, 0.06, 0.11, 0.06, 0.01])) / (v + 0.07) + 0.5)
+    assert widths == pytest.approx((3 * (1 - _THINNING * seen / 16)).tolist())
+
+
 def test_parts_of_one_width_are_the_whole_curve_in_order() -> None:
     random = np.random.default_rng(5)
     stroke = random.normal(0, 4, (60, 2)).cumsum(axis=0)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from contract.golden import Arrays
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT, outputs_of
@@ -13,8 +14,8 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.ink.line import InkEdge, _height, on_its_line, row_of
-from service.ink.online import OnlineInk
-from tests.service.writing import InkService, online
+from service.ink.online import InkOpening, InkSaid, OnlineInk
+from tests.service.writing import InkService, Session, online
 
 _PX_PER_UNIT = 64 / 14
 _TEXT = "keel over"
@@ -86,6 +87,47 @@ def test_a_pen_is_up_wherever_a_tablet_does_not_say_0(ink: InkService) -> None:
         with online(ink, model="scrawl", text=_TEXT, seed=1) as session:
             told.append(session.ask(point=[9, 9, up]))
     assert told[0] == told[1]
+
+
+def test_a_token_knows_how_far_right_of_its_pen_the_ink_goes(ink: InkService) -> None:
+    """By which the end of a text is told, whether its ink was read or written."""
+
+    at, token = [0.0], None
+    for said in ([10, 90, 40], [60], 1, 3, [200, 150], 1):
+        opening = {"text": _TEXT, "seed": 3 if token is None else None, "state": token}
+        with online(ink, model="scrawl", **opening, origin=[0, 50]) as session:
+            if isinstance(said, int):
+                at += [x for x, *_ in session.ask(write=said)["points"]]
+            else:
+                for x in said:
+                    session.ask(point=[x, 50, 0])
+                at += said
+            token = session.ask(state=True)["state"]
+        reach = ink.model.codec.decode(token).edge.reach
+        assert reach * _PX_PER_UNIT == pytest.approx(max(at) - at[-1], abs=0.1)
+
+
+def test_a_session_may_go_on_with_other_randomness(ink: InkService) -> None:
+    written = []
+    for seed in (5, 6, 5):
+        opening = {"text": _TEXT, "state": ink.token(seed=5), "seed": seed}
+        with ink.client.websocket_connect("/v1/online") as socket:
+            session = Session(socket)
+            assert session.ask(model="scrawl", **opening)["seed"] == seed
+            written.append(session.ask(write=9)["points"])
+    assert written[0] == written[2] != written[1]
+
+
+def test_a_session_writes_as_freely_as_the_model_does_if_it_does_not_say_how() -> None:
+    opening = InkOpening.model_validate({"model": "scrawl"})
+    assert (opening.bias, opening.line_height) == (0, 64)
+
+
+def test_as_much_is_written_at_once_as_a_message_may_ask_for() -> None:
+    assert InkSaid.model_validate({"write": 4096}).write == 4096
+    for count in (0, 4097):
+        with pytest.raises(ValidationError):
+            InkSaid.model_validate({"write": count})
 
 
 @pytest.mark.in_process

@@ -14,6 +14,7 @@ from tests.service.ink.sheets import sheet, some_offsets
 from tests.service.writing import InkService
 
 Points = NDArray[np.float64]
+_SVG = "{http://www.w3.org/2000/svg}"
 _MM_PER_INCH, _PX_PER_INCH = 25.4, 96
 _HALF_A_MICRON = 0.0005 + 1e-9
 _HALF_A_UNIT = 1 / 80 + 1e-9  # of HP-GL, in mm
@@ -125,6 +126,18 @@ def test_each_sheet_is_plotted_from_its_own_corner_and_the_machine_waits_between
     assert _of_svg(to_plotter_svg(lines, layout))[2] == pytest.approx(
         (stroke + 2 * down) * _MM_PER_INCH / _PX_PER_INCH, abs=_HALF_A_MICRON
     )
+
+
+def test_a_machine_is_told_its_units_and_how_fast_to_write() -> None:
+    """On a page 80 px high an inch along a line, 20 px from below."""
+    lines = [[np.array([[0.0, 60], [96, 60]])]]
+    begin, end = ["G21", "G90", "G94", "G0 Z5"], ["G0 Z5", "G0 X0 Y0", "M2"]
+    draw = ["G0 X0.000 Y5.292", "G1 Z0 F1500", "G1 X25.400 Y5.292"]
+    assert to_gcode(lines, sheet()).splitlines() == [*begin, *draw, *end]
+    draw = ["PU0,212;", "PD1016,212;"]
+    assert to_hpgl(lines, sheet()).splitlines() == ["IN;", "SP1;", *draw, "PU0,0;", "SP0;"]
+    (ink,) = ElementTree.fromstring(to_plotter_svg(lines, sheet())).iter(f"{_SVG}g")
+    assert ink.attrib == {"fill": "none", "stroke": "#1a2b3c", "stroke-width": "0.4"}
 
 
 @pytest.mark.parametrize("write", [to_hpgl, to_gcode, to_plotter_svg])

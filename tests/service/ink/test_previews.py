@@ -1,5 +1,6 @@
 """Previews of stored hands: a line each, drawn once, by the model whose hand it is."""
 
+import asyncio
 import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -13,6 +14,7 @@ import pytest
 from service.catalogue import Models
 from service.errors import Overloaded
 from service.ink import styles
+from service.ink.measure import Measures
 from tests.artifacts import HANDS, eight_bits_of
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService
@@ -28,6 +30,7 @@ def test_a_preview_is_always_the_same_drawing(ink: InkService) -> None:
     for style in ink.client.get("/v1/styles").json()["data"]:
         answer = ink.client.get(style["preview"])
         assert answer.headers["content-type"].startswith("image/svg+xml")
+        assert answer.headers["cache-control"] == "max-age=3600"
         assert any(p.tag.endswith("path") for p in ElementTree.fromstring(answer.content).iter())
         assert ink.client.get(style["preview"]).content == answer.content
         previews.append(answer.content)
@@ -88,7 +91,7 @@ def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
 ) -> None:
     error = _refusal(ink.client.get(f"/v1/styles/{style}/preview.svg"))
     if "%2F" not in style:
-        assert error["code"] == "style_not_found"
+        assert (error["code"], error["param"]) == ("style_not_found", "style")
         assert error["message"].endswith("this service has: upright, hasty")
 
 
@@ -119,10 +122,18 @@ def test_a_preview_is_drawn_by_the_model_that_lists_it(twins: Service) -> None:
 
 
 def test_a_hand_that_two_models_have_is_named_once_where_another_is_wanted(twins: Service) -> None:
-    for query in ("", "?model=scrawl-int8"):
+    for query, whose in (("", "this service"), ("?model=scrawl-int8", "model 'scrawl-int8'")):
         error = _refusal(twins.client.get(f"/v1/styles/nobody/preview.svg{query}"))
         assert error["code"] == "style_not_found"
-        assert error["message"].endswith("has: upright, hasty")
+        assert error["message"] == f"style is 'nobody'; {whose} has: upright, hasty"
+
+
+def test_a_hand_of_strokes_is_of_the_model_that_was_asked_for(twins: Service) -> None:
+    own = {"strokes": [[[x, x % 7] for x in range(60)]], "text": "own"}
+    for name in ("scrawl", "scrawl-int8"):
+        made = twins.client.post("/v1/styles", json=own | {"model": name}).json()["style"]
+        asked = {"text": "keel", "model": name, "style": made}
+        assert twins.client.post("/v1/handwriting", json=asked).status_code == 200
 
 
 def test_a_preview_by_a_model_that_is_not_there_names_those_there_are(twins: Service) -> None:
@@ -173,3 +184,27 @@ def test_a_hand_that_cannot_be_measured_is_not_left_out_in_silence(
     monkeypatch.setattr(styles.hands, "look", busy)
     assert ink.client.get("/v1/styles").status_code == 503
     assert model.looks.keys() == {"upright"}
+
+
+def test_of_many_hands_four_are_measured_at_once(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All at once would be refused, where they hold others up."""
+    under_way: list[str] = []
+    most: list[int] = []
+
+    async def look(model: Any, style: str, text: str) -> Measures:
+        under_way.append(style)
+        most.append(len(under_way))
+        await asyncio.sleep(0)
+        under_way.remove(style)
+        return Measures(slant_degrees=0, size_units=1, units_per_point=1, units_per_character=1)
+
+    stored = [SimpleNamespace(id=str(n), description="") for n in range(9)]
+    engine, manifest = SimpleNamespace(ready=True), SimpleNamespace(styles=stored)
+    pen = SimpleNamespace(name="pen", engine=engine, manifest=manifest, looks={})
+    monkeypatch.setattr(Models, "of", lambda self, kind: [pen])
+    monkeypatch.setattr(styles.hands, "look", look)
+    listed = ink.client.get("/v1/styles").json()["data"]
+    assert [style["id"] for style in listed] == [entry.id for entry in stored]
+    assert max(most) == 4

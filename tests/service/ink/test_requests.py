@@ -309,6 +309,20 @@ def test_a_page_too_large_to_draw_is_refused_before_it_is_written(ink: InkServic
     response = ink.post(text=text, width=4096, line_height=400, format="png")
     assert response.status_code == 400
     assert "1001 lines" in response.json()["error"]["message"]
+    large = {"width": 4096, "line_height": 400, "format": "json"}
+    assert ink.post(text="\n" * 7 + "b", **large).status_code == 200
+    error = ink.post(text="\n" * 8 + "b", **large).json()["error"]
+    assert error["message"].endswith("a page of 16,384,000 px; at most 16,000,000")
+
+
+def test_sheets_that_are_longer_together_than_hpgl_has_numbers_for_are_plotted(
+    ink: InkService,
+) -> None:
+    """Each from its own corner; ten of them are a metre high."""
+    page = {"page": {"width": 100, "height": 100}, "margin": 5}
+    text = "a" + "\n" * 49 + "b"
+    assert ink.write(text=text, **page)["pages"] == 10
+    assert ink.post(text=text, **page, format="hpgl").status_code == 200
 
 
 @pytest.mark.parametrize(

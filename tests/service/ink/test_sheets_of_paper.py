@@ -108,6 +108,30 @@ def test_a_dot_and_a_short_colour_are_drawn() -> None:
     assert re.search(rb"10\.?0* 20\.?0* m\n10\.?0* 20\.?0* l\nS", zlib.decompress(packed))
 
 
+def test_a_pdf_has_the_rules_of_each_sheet_in_their_colour_and_its_title() -> None:
+    layout = PageOptions(page="a5", paper="squared", line_height=50).layout(14.0, 2.0)
+    pdf, sheets = (
+        to_pdf([[np.array([[10.0, 20.0]])]] * 30, layout, "an even keel"),
+        rules(layout, 30),
+    )
+    for packed, expected in zip(_STREAM.findall(pdf), sheets, strict=True):
+        content = zlib.decompress(packed)
+        drawn = re.findall(rb"(\S+) (\S+) m\n(\S+) (\S+) l\nS", content)[: len(expected)]
+        assert np.array(drawn, float) == pytest.approx(expected, abs=1e-3)
+        colors = np.array(re.findall(rb"(\S+) (\S+) (\S+) RG\n", content), float) * 255
+        assert colors.round().tolist() == [[0xB8, 0xC5, 0xD6], [0x1B, 0x2A, 0x49]]
+        assert content.index(b"1 J\n") < content.index(b"1 j\n") < content.index(b" m\n")
+    assert b"/Title (an even keel)" in pdf
+
+
+def test_a_dot_after_a_thin_stroke_is_as_wide_as_was_asked_for() -> None:
+    layout = PageOptions(stroke_width=5, thinning=0.8).layout(14.0, 2.0)
+    fast, dot = np.array([[10.0, 20.0], [90, 20]]), np.array([[10.0, 20.0]])
+    (packed,) = _STREAM.findall(to_pdf([[fast, dot]], layout))
+    *_, thin, last = (float(w) for w in re.findall(rb"(\S+) w\n", zlib.decompress(packed)))
+    assert thin < 3 < last == 5
+
+
 def test_ink_is_as_wide_as_it_was_asked_for_and_not_as_the_rules_are() -> None:
     layout = PageOptions(stroke_width=5, paper="ruled").layout(14.0, 2.0)
     (packed,) = _STREAM.findall(to_pdf([[np.array([[10.0, 20.0], [20, 30]])]], layout))

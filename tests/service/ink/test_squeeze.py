@@ -113,4 +113,6 @@ def test_a_stroke_is_on_the_paper_in_all_of_its_width(margin_px: float, edge_px:
     x = _right(layout) + np.linspace(0, 500, 5000)
     placed = Squeeze(layout, "l").place(x, np.zeros(len(x), int))
     assert placed.max() <= edge_px
+    far = Squeeze(layout, "l").place(np.array([1e9]), np.zeros(1, int))
+    assert far.tolist() == pytest.approx([edge_px])
     assert (np.diff(placed) >= 0).all()

@@ -56,9 +56,24 @@ def test_as_much_may_be_told_now_and_then_as_any_of_the_formats_says() -> None:
     assert from_inkml(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
 
 
-def test_a_document_may_have_as_many_points_as_a_request() -> None:
-    (stroke,) = from_inkml(f"<ink><trace>{'0 0,' * 19_999}0 0</trace></ink>")
+@pytest.mark.parametrize("last", ["0 0", "0 0,", "0 0, "], ids=ascii)
+def test_a_document_may_have_as_many_points_as_a_request(last: str) -> None:
+    """Whether or not there is a comma after the last."""
+    (stroke,) = from_inkml(f"<ink><trace>{'0 0,' * 19_999}{last}</trace></ink>")
     assert len(stroke) == 20_000
+
+
+def test_a_point_may_have_as_many_channels_as_there_may_be_among_which_to_look() -> None:
+    channels = "".join(f"<channel name='{name}'/>" for name in [*range(62), "X", "Y"])
+    told = " ".join(map(str, range(64)))
+    assert from_inkml(f"<ink>{channels}<trace>{told}</trace></ink>") == [[[62, 63]]]
+
+
+def test_a_trace_that_goes_on_from_none_that_is_there_is_a_stroke() -> None:
+    lost = (
+        "<trace continuation='end' priorRef='#a'>3 4</trace><trace continuation='end'>5 6</trace>"
+    )
+    assert from_inkml(f"<ink><trace>1 2</trace>{lost}</ink>") == [[[1, 2]], [[3, 4]], [[5, 6]]]
 
 
 def test_a_trace_that_goes_on_is_one_stroke() -> None:

@@ -1,8 +1,10 @@
 """Ink read while it is being written, over `/v1/online`."""
 
 import pytest
+from pydantic import ValidationError
 
 from service.reader.online import OnlineReader
+from service.reader.schemas import ReaderOpening, ReaderSaid
 from tests.service.reader.lines import MODEL, ReaderService, line, points
 from tests.service.serving import eventually
 from tests.service.writing import online
@@ -76,6 +78,13 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(reader: ReaderSe
         assert session.ask(points=every[40:])["characters"] == expected["characters"]
 
 
+def test_a_line_is_64_px_high_and_a_message_has_4096_points_at_most() -> None:
+    assert ReaderOpening.model_validate({"model": MODEL}).line_height == 64
+    assert ReaderSaid.model_validate({"points": [[0, 0, 0]] * 4096}).points
+    with pytest.raises(ValidationError, match="at most 4096"):
+        ReaderSaid.model_validate({"points": [[0, 0, 0]] * 4097})
+
+
 def test_without_an_origin_the_line_begins_where_the_pen_does(reader: ReaderService) -> None:
     moved = [[x + 300, y + 80, up] for x, y, up in points(_INK)]
     texts = []
@@ -130,6 +139,18 @@ def test_ink_far_too_large_is_told_of_the_points_it_came_by(
     with online(reader, model=MODEL) as session:
         session.ask(point=[0, 0, 0])
         assert session.ask(point=[1e6, 0, 0])["error"]["param"] == "point"
+
+
+@pytest.mark.parametrize("last_up", [0, 1])
+def test_a_stroke_that_is_not_done_counts_for_how_long_the_ink_of_a_message_is(
+    reader: ReaderService, last_up: int
+) -> None:
+    """Two strokes of 3,000 pieces, of 4 units each; a line of 64 px has 14 units."""
+    px = 3000 * 4 * 64 / 14
+    ink = [[0, 0, 0], [px, 0, 1], [0, 9, 0], [px, 9, last_up]]
+    with online(reader, model=MODEL) as session:
+        error = session.ask(points=ink)["error"]
+    assert error["message"] == "the ink is 6000 pieces long, for its size; at most 4096"
 
 
 @pytest.mark.parametrize(

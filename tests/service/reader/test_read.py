@@ -174,6 +174,7 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
         ({"strokes": _INK, "return_state": True}, "line_height"),
         ({"strokes": _INK, "line_height": 8}, "line_height"),
+        ({"strokes": _INK, "deadline_s": 0}, "deadline_s"),
         ({"strokes": _INK, "state": "nonsense"}, "state"),
         ({"strokes": _INK, "state": "x", "line_height": 64}, "state knows its line"),
         ({"strokes": _INK, "text": "an even keel"}, "text"),

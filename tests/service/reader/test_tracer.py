@@ -5,7 +5,7 @@ import pytest
 
 from contract.pieces import PIECE, PIECE_UNITS, cut
 from service.errors import InvalidRequest
-from service.reader.tracer import Tracer, require_short
+from service.reader.tracer import Tracer, require_few, require_short
 
 
 def _strokes() -> list[np.ndarray]:
@@ -59,6 +59,12 @@ def test_every_stroke_has_a_last_piece_that_counts_in_full() -> None:
     require_short(strokes[:98])
     with pytest.raises(InvalidRequest, match="at most 4096"):
         require_short(strokes)
+
+
+def test_as_many_pieces_as_a_message_may_have_are_taken() -> None:
+    require_few(4096)
+    with pytest.raises(InvalidRequest, match="is 4097 pieces long"):
+        require_few(4097)
 
 
 def test_ink_far_too_large_for_its_line_is_refused() -> None:
