@@ -79,9 +79,10 @@ class Models:
             model.engine.start()
 
     def stop(self) -> None:
-        """Stop every engine, those that are about to end as well. One that is stuck keeps none of
-        the others from their last words."""
+        """Stop every engine, those that are about to begin or to end as well. One that is stuck
+        keeps none of the others from their last words."""
         engines = self._engines()
+        self._loader.stop()
         for engine in engines:
             engine.tell_to_stop()
         for engine in engines:

@@ -39,6 +39,7 @@ class Loader:
         self._kinds = kinds
         self._runtime = choose_runtime(settings)
         self._crowd = Crowd(usable_cores())
+        self._proving: Engine | None = None
 
     def make(self, artifact: Artifact, like: Runtime | None = None) -> ServedModel:
         """A model that has not started yet, which creates its sessions. `like` is the runtime of
@@ -73,14 +74,24 @@ class Loader:
         return model
 
     def prove(self, model: ServedModel) -> None:
-        """Start its engine and wait until it has attested the model. Raises `ArtifactError`."""
+        """Start its engine and wait until it has attested the model, of one at a time. Raises
+        `ArtifactError`."""
+        self._proving = model.engine
         model.engine.start()
         limit_s = self._settings.stall_timeout_s
         ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
+        self._proving = None
         if not model.engine.ready:
             model.engine.stop()
             why = model.problem if ended else f"its attestation took longer than {limit_s:g} s"
             raise ArtifactError(f"{model.artifact.folder}: {why}")
+
+    def stop(self) -> None:
+        """Have whoever waits for an attestation wait no longer: it might be stuck, and the process
+        ends only once all its threads have."""
+        if (engine := self._proving) is not None:
+            engine.tell_to_stop()
+            engine.attested.set()
 
     @staticmethod
     def _made(artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:

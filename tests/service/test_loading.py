@@ -1,6 +1,7 @@
 """Models on their way to serving, and those that never do."""
 
 import math
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -8,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from service.artifact import ArtifactError, load_artifact
+from service.catalogue import Models
 from service.kinds import KINDS
 from service.loading import Loader
 from service.metrics import Metrics
@@ -51,3 +53,33 @@ def test_a_time_that_is_limited_may_be_without_end(artifacts: Path) -> None:
         assert service.client.portal is not None
         load = partial(service.app.state.models.load, again=True)
         assert service.client.portal.call(load, "letters").engine.ready
+
+
+def test_an_attestation_that_is_stuck_holds_up_no_stop(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
+    stuck, hold, ended = (threading.Event() for _ in range(3))
+    models = Models(settings(artifacts), Metrics(), KINDS)
+    models.start()
+    model = models._loader.make(load_artifact(artifacts / "letters"))
+
+    def attest(*_: object) -> bool:
+        stuck.set()
+        return hold.wait(60)
+
+    def prove() -> None:
+        with pytest.raises(ArtifactError):
+            models._loader.prove(model)
+        ended.set()
+
+    monkeypatch.setattr(model.engine, "_attest", attest)
+    proving = threading.Thread(target=prove)
+    try:
+        proving.start()
+        assert stuck.wait(10)
+        models.stop()
+        assert ended.wait(10)  # long before it would be tired of it
+    finally:
+        hold.set()
+        proving.join()
