@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, TextIO
+from urllib.parse import quote
 
 import httpx
 import typer
@@ -176,7 +177,7 @@ def attest(
         asked = names or [model["id"] for model in client.models()]
         verdicts = []
         for name in asked:
-            verdicts.append(client.ask("POST", f"/v1/models/{name}/attest").json())
+            verdicts.append(client.ask("POST", f"/v1/models/{quote(name, safe='')}/attest").json())
             typer.echo(f"{name:<20} {_told(verdicts[-1])}")
     raise typer.Exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)
 

@@ -98,9 +98,10 @@ def _add_routes(app: FastAPI) -> None:
     about = [status.router, admin.router, document.router, messages.router]
     # In this order a path is looked for.
     routers = [*(r for k in KINDS.values() for r in k.routers), online.router, *about]
+    own = list(app.router.routes)  # the framework's: that of the API's document
     for router in routers:
         app.include_router(router)
-    app.state.routes = [route for router in routers for route in router.routes]
+    app.state.routes = [*own, *(route for router in routers for route in router.routes)]
     app.router.routes.append(WebSocketRoute("/{path:path}", online.elsewhere))
     page: Route = _page
     if (app.state.settings.site / "index.html").exists():

@@ -183,10 +183,14 @@ class Models:
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
             for place in self.places if found else ():
-                if place.folder not in found and not place.folder.is_dir():
-                    log.info("%s: its folder has gone", place.name)
-                    self._retire(place)
-                    del self._places[place.folder]
+                if place.folder in found:
+                    continue
+                if place.folder.is_dir():  # it has lost its manifest: to be told, as any change
+                    found[place.folder] = look_at(place.folder)
+                    continue
+                log.info("%s: its folder has gone", place.name)
+                self._retire(place)
+                del self._places[place.folder]
             for folder, seen in found.items():
                 place = self._places.setdefault(folder, Place(folder, folder.name))
                 changed = seen != place.seen or (again and place.state == "failed")

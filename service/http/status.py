@@ -99,6 +99,7 @@ async def attest(request: Request, name: str) -> Response:
 
 
 async def _attested(model: ServedModel) -> Response:
+    record.current().model = model.name
     verdict = await model.attest_now(record.current().pay)
     return JSONResponse(verdict.describe())
 

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, Response
 from contract.ink import StyleEntry
 from service.catalogue import Models
 from service.errors import InvalidRequest, UnknownModel, UnknownStyle, shown
+from service.http import record
 from service.http.answers import unless_gone
 from service.http.described import BUSY, TEXT, Responses, fails
 from service.ink import hands
@@ -92,6 +93,7 @@ async def make_style(body: StyleRequest, request: Request) -> Response:
 
 async def _made(body: StyleRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
+    record.current().model = model.name
     moment, looks = await hands.read_strokes(model, body, within="")
     return JSONResponse({"style": model.codec.encode(moment)} | _facts(looks))
 

@@ -13,7 +13,7 @@ from starlette.testclient import TestClient
 
 from service.errors import ServiceError
 from tests.service.http.examples import Example, administrator, ask, events, files
-from tests.service.serving import running, settings
+from tests.service.serving import Service, running, settings
 
 _EXAMPLES = [
     pytest.param(route, name, example, id=f"{route} {name}")
@@ -168,3 +168,12 @@ def test_the_page_of_the_document_is_served_from_here(client: TestClient, path: 
 
 def test_the_page_of_the_document_is_asked_for_again_after_an_update(client: TestClient) -> None:
     assert client.get("/docs").headers["cache-control"] == "no-cache"
+
+
+@pytest.mark.parametrize("path", ["/openapi.json", "/asyncapi.json"])
+def test_who_asks_for_a_document_is_counted_with_its_path(scan: Service, path: str) -> None:
+    labels = {"path": path, "status": "200", "code": ""}
+    counted = scan.app.state.metrics.registry.get_sample_value
+    before = counted("evenkeel_http_requests_total", labels) or 0
+    assert scan.client.get(path).status_code == 200
+    assert counted("evenkeel_http_requests_total", labels) == before + 1

@@ -330,13 +330,14 @@ def test_sheets_that_are_longer_together_than_hpgl_has_numbers_for_are_plotted(
     [
         {"width": 3097},
         {"text": "a" + "\n" * 60 + "b"},
-        {"page": {"width": 820, "height": 90}},
+        {"page": {"width": 819.2, "height": 90}},
     ],
 )
 def test_a_page_that_hpgl_has_no_numbers_for_is_refused(ink: InkService, page: Any) -> None:
     error = ink.post(**{"text": "wide"} | page, format="hpgl").json()["error"]
     assert error["param"] == "format"
     assert "at most 819" in error["message"]
+    assert "a page of 819 mm" not in error["message"]
 
 
 @pytest.mark.parametrize("page", [{"width": 3096}, {"page": {"width": 819, "height": 819}}])

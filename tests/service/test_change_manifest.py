@@ -1,0 +1,26 @@
+"""A folder that has lost its manifest, as one that is being copied over may have."""
+
+from pathlib import Path
+
+from tests.service.altered import copy_of
+from tests.service.changing import changing
+
+
+def test_a_folder_without_its_manifest_is_told_of_and_serves_on(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    copy_of(artifacts / "letters", tmp_path)
+    copy_of(artifacts / "noise", tmp_path)  # were all without one, the volume may be away
+    manifest, aside = tmp_path / "letters" / "manifest.json", tmp_path / "letters" / "aside"
+    with changing(tmp_path) as service:
+        before = service.text()
+        manifest.rename(aside)
+        for _ in range(2):  # it is told once
+            service.look()
+            assert "manifest.json is missing" in service.standing()["failed"]
+            assert service.reloads("failed") == 1
+        assert service.text() == before
+        aside.rename(manifest)
+        service.look()
+        assert service.standing()["failed"] is None
+        assert service.reloads("ok") == 0
