@@ -50,6 +50,8 @@ _LINE = [[[x, x % 7] for x in range(200)]]
         (_INK, {"point": [float("nan"), 2, 0]}, "point"),
         (_INK, {"point": [float("inf"), 2, 0]}, "point"),
         (_INK, {"point": [1e300, 2, 0]}, "point"),
+        (_INK, {"point": [1_000_001, 2, 0]}, "point"),
+        (_INK, {"point": [1, -1_000_001, 0]}, "point"),
         (_INK, {"pont": [1, 2, 0]}, "pont"),
     ],
     ids=lambda value: ascii(value)[:40],

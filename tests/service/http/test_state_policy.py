@@ -124,6 +124,17 @@ def test_a_session_goes_on_from_another_runtime_where_close_will_do(
         assert again | {"text": ""} == expected | {"text": ""}
 
 
+def test_a_session_is_in_a_hand_of_another_runtime_where_close_will_do(ink: InkService) -> None:
+    token = _ink_token(ink)
+    written = []
+    for style in (token, ink.moved("scrawl", token)):
+        with ink.client.websocket_connect("/v1/online") as socket:
+            session, hand = Session(socket), {"style": style, "state_policy": "close"}
+            session.ask(model="scrawl", text="keel", seed=4, **hand)
+            written.append(session.ask(write=9)["points"])
+    assert written[0] == written[1]
+
+
 def test_close_is_no_other_model_and_no_other_key(ink: InkService) -> None:
     close = {"state_policy": "close"}
     token, hand = _text_token(ink), _ink_token(ink)

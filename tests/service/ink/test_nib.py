@@ -94,5 +94,7 @@ def test_drawings_have_the_widths_and_the_points_do_not_change(pen: InkService) 
 
 
 def test_a_stream_tells_how_it_is_to_be_drawn(pen: InkService) -> None:
-    assert pen.events(**_BODY, thinning=0.25)[0]["thinning"] == 0.25
+    head, *_ = pen.events(**_BODY, thinning=0.25, color="#123456")
+    look = {name: head[name] for name in ("stroke_width", "thinning", "color")}
+    assert look == {"stroke_width": 4, "thinning": 0.25, "color": "#123456"}
     assert pen.events(**_BODY)[0]["thinning"] == 0

@@ -96,3 +96,15 @@ def test_strokes_end_where_the_pen_leaves_the_paper() -> None:
         [[3, 3], [4, 4]],
     ]
     assert strokes(points[:0]) == []
+
+
+@pytest.mark.parametrize(("low", "high", "step"), [(5, 4, 0.0), (4, 5, -0.8)])
+def test_a_line_is_where_most_of_the_last_nine_arcs_stand(low: int, high: int, step: float) -> None:
+    lows = [5.0] * 3 + [0.0] * low + [2.0] * high
+    heights = np.array([9.0, *(y for arc in lows for y in (arc, 9.0)), 9.0])
+    offsets = np.zeros((len(heights), 3), np.float32)
+    offsets[:, 1], offsets[-2, 2] = np.diff(heights, prepend=0), 1
+    layout = sheet()
+    points = LinePen(layout, 0).move(offsets)
+    away = (layout.origin_px(0)[1] - points[:, 1]) / layout.px_per_unit - heights
+    assert away[-2:] == pytest.approx([0.0, step], abs=1e-6)

@@ -40,6 +40,8 @@ def test_where_the_pen_is_up_and_in_definitions_there_is_no_ink() -> None:
     hover = '<trace type="penUp">8 8, 9 9</trace><trace type="penDown">1 2</trace>'
     defined = "<definitions><traceGroup><trace>5 6</trace></traceGroup></definitions>"
     assert from_inkml(f"<ink>{defined}{hover}</ink>") == [[[1, 2]]]
+    unknown = hover.replace("penDown", "indeterminate")  # whatever a tablet without that writes
+    assert from_inkml(f"<ink>{unknown}</ink>") == [[[1, 2]]]
 
 
 def test_what_a_pen_tells_now_and_then_and_switches_of_it_are_passed_over() -> None:

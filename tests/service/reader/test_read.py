@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def test_a_line_is_read_as_the_graph_reads_it(reader: ReaderService, inks: Path)
     assert answer["text"] == "".join(c["character"] for c in answer["characters"])
     assert all(0 < c["confidence"] <= 1 for c in answer["characters"])
     assert (answer["object"], answer["model"]) == ("reading", MODEL)
+    assert abs(answer["created"] - time.time()) < 60
     assert answer["usage"]["pieces"] > 20
     assert "state" not in answer
 
@@ -82,6 +84,13 @@ def test_a_token_may_be_used_twice(reader: ReaderService) -> None:
 
 def test_a_line_without_any_height_is_read(reader: ReaderService) -> None:
     assert reader.read(strokes=[[[0, 0], [40, 0]]])["usage"]["pieces"] > 0
+
+
+def test_ink_in_other_units_than_px_is_read_however_small_those_make_it(
+    reader: ReaderService,
+) -> None:
+    small = [[[x / 1000, y / 1000] for x, y in stroke] for stroke in _INK]
+    assert reader.read(strokes=small)["text"] == reader.read(strokes=_INK)["text"]
 
 
 def test_it_may_have_less_time_than_others(reader: ReaderService) -> None:
