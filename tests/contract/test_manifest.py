@@ -224,6 +224,45 @@ def test_a_port_is_no_larger_than_a_model_needs() -> None:
         Port(name="h", dtype="float32", shape=(1 << 10, 1 << 10, 2), initial=0.0)
 
 
+@pytest.mark.parametrize(
+    ("dtype", "initial", "fits"),
+    [
+        ("float32", -math.inf, True),
+        ("float32", 3.4e38, True),
+        ("float32", -3.5e38, False),
+        ("float32", math.nan, False),
+        ("int64", 2.0**53 - 1, True),
+        ("int64", -(2.0**53), False),
+        ("int64", 0.5, False),
+        ("int64", math.inf, False),
+        ("int64", math.nan, False),
+        ("bool", 1.0, True),
+    ],
+)
+def test_a_state_begins_with_a_number_of_its_type(dtype: str, initial: float, fits: bool) -> None:
+    port = {"name": "h", "dtype": dtype, "shape": (2,), "initial": initial}
+    if fits:
+        assert Port(**port).initial == initial
+        return
+    with pytest.raises(ValidationError, match=f"which is no {dtype}"):
+        Port(**port)
+
+
+@pytest.mark.parametrize("shape", [(0,), (1 << 21,), (1, 1, 1, 1)])
+def test_a_port_has_three_sides_at_most_and_none_of_nothing(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValidationError, match="shape"):
+        Port(name="h", dtype="float32", shape=shape, initial=0.0)
+
+
+@pytest.mark.parametrize("other", ["h", "h_after"])
+def test_no_two_ports_have_one_name(other: str) -> None:
+    state, output = (
+        Port(name=name, dtype="float32", shape=(), initial=0.0) for name in ("h", other)
+    )
+    with pytest.raises(ValidationError, match="two ports have one name"):
+        Ports(state=(state,), step=(), row=(), output=(output,))
+
+
 def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> None:
     TextManifest(**_FACTS).write(tmp_path)
     path = tmp_path / "manifest.json"

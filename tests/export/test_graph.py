@@ -212,6 +212,8 @@ def test_the_manifest_names_every_file_and_its_hash(artifact: Path) -> None:
     manifest = json.loads((artifact / "manifest.json").read_text())
     on_disk = {p.name: sha256(p) for p in artifact.iterdir() if p.name != "manifest.json"}
     assert manifest["files"] == on_disk
+    weights = {"model.safetensors", "golden.safetensors"}  # and nothing that only variants have
+    assert {name for name in on_disk if not name.endswith(".onnx")} == weights
     assert manifest["format_version"] == 2
     assert manifest["layer_normalizations"] == 6
     assert manifest["provenance"]["updates"] > 0
