@@ -1,6 +1,7 @@
 """Every setting of the service, from the environment: `EVENKEEL_` and the name in capitals."""
 
 import json
+import re
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import Annotated, Literal
@@ -10,6 +11,8 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
+
+_ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
 
 # From the environment as names between commas, or as a JSON list.
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -172,6 +175,17 @@ class Settings(BaseSettings):
         if names.lstrip().startswith("["):
             return json.loads(names)
         return [name.strip() for name in names.split(",") if name.strip()]
+
+    @field_validator("allowed_origins")
+    @classmethod
+    def _as_browsers_say(cls, origins: Names) -> Names:
+        for origin in origins:
+            if not _ORIGIN.fullmatch(origin):
+                raise ValueError(
+                    f"{origin!r} is no origin; one is named as browsers send it, "
+                    "https://friend.example or http://localhost:3000"
+                )
+        return origins
 
     @field_validator("state_key")
     @classmethod

@@ -17,10 +17,12 @@ from starlette.types import Receive, Scope, Send
 from service.errors import (
     BodyTooLarge,
     InvalidRequest,
+    NoSuchRoute,
     NotReady,
     RequestTimeout,
     ServiceError,
     Unauthorized,
+    shown,
 )
 from service.http import record
 
@@ -124,8 +126,11 @@ def _is_json(request: Request) -> bool:
 
 async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
-    kinds = {kind.status: kind for kind in (BodyTooLarge, RequestTimeout, NotReady)}
-    wrapped = kinds.get(error.status_code, InvalidRequest)(str(error.detail))
+    kinds = {kind.status: kind for kind in (NoSuchRoute, BodyTooLarge, RequestTimeout, NotReady)}
+    told = str(error.detail)
+    if error.status_code == HTTPStatus.NOT_FOUND:
+        told = f"there is nothing at {shown(request.url.path)}; /docs lists what there is"
+    wrapped = kinds.get(error.status_code, InvalidRequest)(told)
     if why := _why_unreadable(error.__cause__):
         wrapped = _unreadable(request, why)
     wrapped.status = error.status_code

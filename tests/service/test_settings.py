@@ -28,12 +28,22 @@ def test_a_secret_has_16_characters_of_which_8_differ(key: str, taken: bool) -> 
 @pytest.mark.parametrize(
     "said", ["one, two ,,three,", '["one", "two", "three"]', ' ["one","two","three"]']
 )
-@pytest.mark.parametrize("name", ["require", "trusted_proxies", "allowed_hosts", "allowed_origins"])
+@pytest.mark.parametrize("name", ["require", "trusted_proxies", "allowed_hosts"])
 def test_names_are_parted_by_commas_or_a_list(
     monkeypatch: pytest.MonkeyPatch, name: str, said: str
 ) -> None:
     monkeypatch.setenv(f"EVENKEEL_{name.upper()}", said)
     assert getattr(Settings(), name) == ("one", "two", "three")
+
+
+def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost")
+    monkeypatch.setenv("EVENKEEL_ALLOWED_ORIGINS", ", ".join(origins))
+    assert Settings().allowed_origins == origins
+    for odd in ("*", "null", "friend.example", "https://friend.example/", "https://*.example",
+                "https://Friend.example"):  # fmt: skip
+        with pytest.raises(ValidationError, match="is no origin"):
+            Settings(allowed_origins=(origins[0], odd))
 
 
 def test_without_settings_a_stranger_finds_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:

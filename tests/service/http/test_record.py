@@ -143,8 +143,7 @@ def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path)
             (_TEXT, "403", "forbidden"): 1,
             (_TEXT, "405", "invalid_request_error"): 1,
             ("/v1/models/{name}", "404", "model_not_found"): 1,
-            ("other", "404", "invalid_request_error"): 1,
-            ("other", "404", "unknown_url"): 1,
+            ("other", "404", "unknown_url"): 2,
         }
 
 
