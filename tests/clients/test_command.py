@@ -245,7 +245,11 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--temperature", "9"), 1, "evenkeel: temperature is 9"),
         (("complete", "a", "--model", "nobody"), 1, "evenkeel: .*nobody"),
         (("attest", "nobody"), 1, "evenkeel: .*nobody"),
-        (("attest", "letters/attest?"), 1, "evenkeel: there is nothing at '/v1/models/letters/attest%3F"),  # a name is no path
+        (
+            ("attest", "letters/attest?"),
+            1,
+            "evenkeel: there is nothing at '/v1/models/letters/attest%3F",
+        ),  # a name is no path
         (("write", "\u6f22", "-o", "a.svg"), 1, "evenkeel: text has '\u6f22'"),
         (("write", "a", "-o", "no/such/folder/a.svg"), 2, "no folder"),
         (("complete", "a", "--state-out", "no/such/folder/a"), 2, "no folder"),
