@@ -77,6 +77,7 @@ export const isEverybodys = (style) => style == null || style === MADE_UP || ids
 /** Show the hands of a model, and return once all are there; what was chosen stays so where it can. */
 export async function listHands(model) {
   listed = model;
+  const early = !settled(named(model)); // what is asked for now may lack this pen's
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
   ids = new Set((styles ?? []).map(({ id }) => id));
@@ -88,7 +89,7 @@ export async function listHands(model) {
   at.hands.replaceChildren(...cards);
   // Another pen may have been ready before this one, which is then not asked for its hands.
   const pen = named(model);
-  const complete = settled(pen) ? styles || !serves(pen) : stored.length;
+  const complete = early ? stored.length : styles || !serves(pen);
   at.count.textContent = complete ? `${cards.length} to choose from` : "the others are being looked at";
   chooseHand(wanted);
   if (complete) return;
