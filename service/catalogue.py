@@ -183,14 +183,13 @@ class Models:
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
             for place in self.places if found else ():
-                if place.folder in found:
-                    continue
-                if place.folder.is_dir():  # it has lost its manifest: to be told, as any change
+                if place.folder not in found and place.folder.is_dir():
+                    # It has lost its manifest: to be told, as any change.
                     found[place.folder] = look_at(place.folder)
-                    continue
-                log.info("%s: its folder has gone", place.name)
-                self._retire(place)
-                del self._places[place.folder]
+                elif place.folder not in found:
+                    log.info("%s: its folder has gone", place.name)
+                    self._retire(place)
+                    del self._places[place.folder]
             for folder, seen in found.items():
                 place = self._places.setdefault(folder, Place(folder, folder.name))
                 changed = seen != place.seen or (again and place.state == "failed")

@@ -28,7 +28,8 @@ from service.http import record
 
 log = logging.getLogger(__name__)
 
-_LONGEST_NAME = 80  # characters of a field that are told of: an unknown one may be a megabyte long
+# Characters that are told of a field and of what it is: either may be a megabyte long.
+_LONGEST = 80
 
 
 def handle_errors(app: FastAPI) -> None:
@@ -85,15 +86,12 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     first = max(rivals, key=lambda e: (not e["type"].endswith("_type"), len(e["loc"])))
     # The branches of a union say nothing to a caller; what comes first is a field, even `bytes`,
     # and so is the last of an unknown one, whatever its name.
-    known = len(first["loc"]) - (first["type"] == "extra_forbidden")
-    path = [
-        *first["loc"][:1],
-        *filter(_names_a_field, first["loc"][1:known]),
-        *first["loc"][max(known, 1) :],
-    ]
-    field = ".".join(path)[:_LONGEST_NAME] or None
+    inner = list(first["loc"][1:])
+    unknown = [inner.pop()] if inner and first["type"] == "extra_forbidden" else []
+    path = [*first["loc"][:1], *filter(_names_a_field, inner), *unknown]
+    field = ".".join(path)[:_LONGEST] or None
     given = repr(first["input"])
-    given = given if len(given) <= 80 else f"{given[:77]}..."
+    given = given if len(given) <= _LONGEST else f"{given[: _LONGEST - 3]}..."
     match first["type"]:
         case "extra_forbidden":
             message = f"unknown field: {field}"
@@ -108,7 +106,7 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{whole} is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
-    return InvalidRequest(message, path[0][:_LONGEST_NAME] if field else None)
+    return InvalidRequest(message, path[0][:_LONGEST] if field else None)
 
 
 def _names_a_field(part: int | str) -> bool:

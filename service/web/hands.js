@@ -77,7 +77,8 @@ export const isEverybodys = (style) => style == null || style === MADE_UP || ids
 /** Show the hands of a model, and return once all are there; what was chosen stays so where it can. */
 export async function listHands(model) {
   listed = model;
-  const early = !settled(named(model)); // what is asked for now may lack this pen's
+  // Another pen may be ready before this one, which is then not asked for its hands.
+  const early = !settled(named(model));
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
   ids = new Set((styles ?? []).map(({ id }) => id));
@@ -87,9 +88,7 @@ export async function listHands(model) {
   const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());
   const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
   at.hands.replaceChildren(...cards);
-  // Another pen may have been ready before this one, which is then not asked for its hands.
-  const pen = named(model);
-  const complete = early ? stored.length : styles || !serves(pen);
+  const complete = early ? stored.length : styles || !serves(named(model));
   at.count.textContent = complete ? `${cards.length} to choose from` : "the others are being looked at";
   chooseHand(wanted);
   if (complete) return;

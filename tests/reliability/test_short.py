@@ -35,11 +35,11 @@ def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> No
     # waited for as long as the last time, which finds what is left each time.
     for patience_s in (3.0, 3.0, 30.0):
         (row,) = _rows(aborts.measure(service, 2 * ways, patience_s))["aborts"]
-        if row.after.threads <= row.before.threads:
+        before, after = row.before, row.after
+        gone = after.idle and after.threads <= before.threads and after.files <= before.files
+        if gone:
             break
-    assert row.after.idle
-    assert row.after.threads <= row.before.threads
-    assert row.after.files <= row.before.files
+    assert gone, (before, after)
     assert row.aborted > 0
     assert row.wrong_answers == 0
 

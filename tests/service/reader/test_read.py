@@ -116,20 +116,26 @@ def test_what_is_read_is_logged_with_its_model(
     assert (line["model"], line["steps"]) == (MODEL, 1 + pieces + RESTS)
 
 
+def _judge(reader: ReaderService) -> None:
+    """Have a line judged, as for the best of several."""
+    assert reader.client.portal is not None
+    model, line = reader.app.state.models[MODEL], np.array([[0.0, 0.0], [1.0, 0.5]])
+    reader.client.portal.call(model.judge, "ab", [line])
+
+
 @pytest.mark.in_process
 def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
     reader: ReaderService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, portal, seen = reader.app.state.models[MODEL], reader.client.portal, []
-    assert portal is not None
-    submit = model.engine.submit
+    engine, seen = reader.app.state.models[MODEL].engine, []
+    submit = engine.submit
 
     def watched(jobs: Any, *, going_on: bool = False) -> None:
         seen.append(going_on)
         submit(jobs, going_on=going_on)
 
-    monkeypatch.setattr(model.engine, "submit", watched)
-    portal.call(model.judge, "ab", [np.array([[0.0, 0.0], [1.0, 0.5]])])
+    monkeypatch.setattr(engine, "submit", watched)
+    _judge(reader)
     assert seen == [True]
 
 
@@ -137,19 +143,17 @@ def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
 def test_what_a_judge_did_not_read_is_not_paid_for(
     reader: ReaderService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model, portal, paid = reader.app.state.models[MODEL], reader.client.portal, []
-    assert portal is not None
-
     def refuses(jobs: Any, *, going_on: bool = False) -> None:
         raise NotReady("gone")
 
-    async def judge() -> None:
-        with pytest.raises(NotReady):
-            await model.judge("ab", [np.array([[0.0, 0.0], [1.0, 0.5]])])
-
-    monkeypatch.setattr(model.engine, "submit", refuses)
+    paid: list[int] = []
     monkeypatch.setattr(record, "current", lambda: record.Record("", charge=paid.append))
-    portal.call(judge)
+    _judge(reader)
+    assert sum(paid) > 0
+    paid.clear()
+    monkeypatch.setattr(reader.app.state.models[MODEL].engine, "submit", refuses)
+    with pytest.raises(NotReady):
+        _judge(reader)
     assert sum(paid) == 0
 
 
