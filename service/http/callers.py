@@ -1,6 +1,7 @@
 """Who asks, and how much of it: API keys with limits, or the address where there are none."""
 
 import math
+import threading
 import time
 from dataclasses import dataclass
 from functools import lru_cache
@@ -38,12 +39,14 @@ class Account:
 
     Bytes are a bucket that holds a minute's worth and fills evenly. They are taken out when they
     have been read and written, so it may go below zero: by as much as the requests that are under
-    way at once may take, never more. Nothing is let in until it is above zero again.
+    way at once may take, never more. Nothing is let in until it is above zero again. What a thread
+    beside the event loop has read is charged there.
     """
 
     def __init__(self, name: str, key: Key) -> None:
         self._name = name
         self._running = 0
+        self._lock = threading.Lock()  # of the two below
         self._left_bytes = float(key.bytes_per_minute or 0)
         self._filled_s = time.monotonic()
         self.key = key
@@ -67,25 +70,30 @@ class Account:
     def renew(self, key: Key) -> None:
         """Take the key as its file has it now. Another limit begins with a minute's worth."""
         if key.bytes_per_minute != self.key.bytes_per_minute:
-            self._left_bytes, self._filled_s = float(key.bytes_per_minute or 0), time.monotonic()
+            with self._lock:
+                self._left_bytes = float(key.bytes_per_minute or 0)
+                self._filled_s = time.monotonic()
         self.key = key
 
     def charge(self, count: int) -> None:
         """Take bytes out that were read or written."""
         if self.key.bytes_per_minute is not None:
-            self._left_bytes -= count
+            with self._lock:
+                self._left_bytes -= count
 
     def check(self) -> None:
         """Raises `TooManyRequests` if no bytes are left; it says when there will be."""
         rate = self.key.bytes_per_minute
         if rate is None:
             return
-        now_s = time.monotonic()
-        filled = self._left_bytes + (now_s - self._filled_s) * rate / 60
-        self._left_bytes, self._filled_s = min(filled, float(rate)), now_s
-        if self._left_bytes <= 0:
+        with self._lock:
+            now_s = time.monotonic()
+            filled = self._left_bytes + (now_s - self._filled_s) * rate / 60
+            left = self._left_bytes = min(filled, float(rate))
+            self._filled_s = now_s
+        if left <= 0:
             error = TooManyRequests(f"this key has used up its {rate} bytes a minute")
-            error.retry_after_s = math.ceil((1 - self._left_bytes) * 60 / rate)
+            error.retry_after_s = math.ceil((1 - left) * 60 / rate)
             raise error
 
 

@@ -44,6 +44,7 @@ class DescribedApp(FastAPI):
             license_info={"name": "Apache License 2.0", "identifier": "Apache-2.0"},
             docs_url=None,  # FastAPI's own pages load scripts from elsewhere
             redoc_url=None,
+            redirect_slashes=False,  # to a host that whoever asks has named
             responses=ANYWHERE,
             **options,
         )

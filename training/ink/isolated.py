@@ -93,6 +93,8 @@ def _unfit(line: Line, heights: dict[str, float]) -> str | None:
         return "a mark of a writer without figures"
     if line.text == ")" and len(line.strokes) > 1:
         return "a bracket and what is not of it"
+    if line.text == "|" and len(line.strokes) > 1:
+        return "a bar that is broken"  # as keyboards of the time showed it
     return None if _extent(line) else "no ink"
 
 

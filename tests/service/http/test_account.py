@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -38,6 +39,25 @@ def test_until_there_is_a_byte_again_it_says_when(
     with pytest.raises(TooManyRequests) as refused:
         account.check()
     assert refused.value.retry_after_s == retry_after_s
+
+
+def test_what_a_thread_charges_meanwhile_is_not_lost(
+    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=600))
+    thread = Thread(target=account.charge, args=(700,))
+
+    def least(*numbers: float) -> float:
+        thread.start()
+        thread.join(0.05)
+        return min(*numbers)
+
+    with monkeypatch.context() as patch:
+        patch.setattr("service.http.callers.min", least, raising=False)
+        account.check()
+    thread.join()
+    with pytest.raises(TooManyRequests):
+        account.check()
 
 
 def test_the_same_seconds_fill_it_once(clock: SimpleNamespace) -> None:

@@ -361,7 +361,7 @@ def test_callers_have_names(ring: _Ring, artifacts: Path) -> None:
 
         app.mount("/v1/told", tell)
         with pytest.raises(Exception):  # noqa: B017, PT011 - it answers nothing
-            TestClient(app, client=(host, 1)).get("/v1/told", headers=headers)
+            TestClient(app, client=(host, 1)).get("/v1/told/", headers=headers)
     assert seen == [
         ("admin", True),
         ("address:127.0.0.1", True),

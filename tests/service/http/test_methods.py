@@ -71,7 +71,9 @@ def test_chat_says_where_to_go(scan: Service, body: dict[str, Any]) -> None:
     assert "/v1/completions" in error["message"]
 
 
-@pytest.mark.parametrize("path", ["/nowhere", "/v1/v1/completions", "/static/nothing.js"])
+@pytest.mark.parametrize(
+    "path", ["/nowhere", "/v1/v1/completions", "/v1/models/", "/static/nothing.js"]
+)
 def test_where_there_is_nothing_one_is_told_where_to_look(scan: Service, path: str) -> None:
     answer = scan.client.get(path)
     error = answer.json()["error"]

@@ -61,6 +61,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> UnipenFolder:
         _box("(", _bar(50)),
         _box("'", _bar(12)),
         _box(")", _bar(50), _bar(30, 20)),
+        _box("|", _bar(50)),
+        _box("|", _bar(20), _bar(20, 1)),
         _box(".", _bar(1)),
     ]
     for source, writer in (("syn", "ann"), ("ibm", "bob")):
@@ -87,12 +89,13 @@ def test_marks_are_taken_from_sources_whose_ink_is_whole_and_new(
 ) -> None:
     inks, tally = found
     assert {ink.writer for ink in inks} == {"syn/ann"}
-    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_"]
+    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_", "|"]
     assert tally.skipped == {
         "a character too large or too small for what it is": 1,
         "a bracket and what is not of it": 1,
+        "a bar that is broken": 1,
         "a character that lines have enough of": 2,  # the dots of both writers
-        "a mark of a writer without figures": 9,
+        "a mark of a writer without figures": 11,
     }
 
 
