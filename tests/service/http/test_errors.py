@@ -67,6 +67,25 @@ def test_of_an_unknown_field_no_more_is_told_than_a_name_has() -> None:
     assert told.param == "x" * 80
 
 
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"page": "a3"},
+            "page is 'a3'; this service only takes 'a4', 'a5' or 'letter', or an object",
+        ),
+        ({"style": 5}, "style is 5: Input should be a valid string, or an object"),
+        ({"page": {"width": 43}}, "page.height is missing"),
+        (
+            {"paper": "lined"},
+            "paper is 'lined'; this service only takes 'plain', 'ruled' or 'squared'",
+        ),
+    ],
+)
+def test_a_rule_says_where_an_object_would_do_as_well(body: Any, message: str) -> None:
+    assert _refused({"text": "a"} | body).message == message
+
+
 def _refused(body: dict[str, Any]) -> InvalidRequest:
     with pytest.raises(ValidationError) as raised:
         HandwritingRequest.model_validate(body)
