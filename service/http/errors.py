@@ -106,6 +106,8 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{whole} is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
+    if len(rivals) > 1 and len(path) == 1 and any(e["type"] == "model_type" for e in rivals):
+        message += ", or an object"  # the branch that would have been one is not told by its name
     return InvalidRequest(message, path[0][:_LONGEST] if field else None)
 
 

@@ -30,7 +30,7 @@ _FOLDED = {
     "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
     "\n": "\u2028\u2029\u0085",
     "...": "…", "ss": "ß", "SS": "ẞ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
-    "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬆ",
+    "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬅﬆ",
 }  # fmt: skip
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.

@@ -2,7 +2,7 @@
 
 No hand keeps to its average advance, and a line may be a third wider than it was expected to be.
 Writers who see the margin come near make what is left narrower; so does this, evenly over the rest
-of the line. Ink of a line that fits is left as it is, bit for bit.
+of the line. Ink of a line that is expected to fit all along is left as it is, bit for bit.
 Shapes: n points; px from the left edge of the page.
 """
 

@@ -29,8 +29,19 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     if not {"X", "Y"}.issubset(channels[:width]):
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
+    _require_one_place(root, x, y)
     widths = range(width, width + most_more + 1)
     return _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
+
+
+def _require_one_place(root: ElementTree.Element, x: int, y: int) -> None:
+    """Raises `InvalidRequest` for a format with X and Y at other places: which of them is that of a
+    trace is not looked at."""
+    for element in root.iter():
+        if _tag(element) == "traceFormat":
+            names = [channel.get("name") for channel in islice(element, _MOST_CHANNELS)]
+            if {"X", "Y"}.issubset(names) and (names.index("X"), names.index("Y")) != (x, y):
+                raise InvalidRequest("inkml has formats that differ in where X and Y are", "inkml")
 
 
 def _root(document: str) -> ElementTree.Element:

@@ -85,9 +85,10 @@ def _of_inkml(document: str) -> _Strokes:
         return STROKES.validate_python(from_inkml(document), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        about = f"a coordinate {first['input']}: {first['msg']}"
-        if isinstance(first["input"], list):  # all of it
-            about = str(first["ctx"]["error"])
+        # Of a rule of ours pydantic's message has the name of an exception before it.
+        rule = first.get("ctx", {}).get("error", first["msg"])
+        whole = isinstance(first["input"], list)
+        about = str(rule) if whole else f"a coordinate {first['input']}: {rule}"
         raise InvalidRequest(f"inkml has {about}", "inkml") from error
 
 

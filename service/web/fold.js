@@ -11,7 +11,7 @@ const FOLDED = {
   "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
   "\n": "\u2028\u2029\u0085",
   "...": "…", ss: "ß", SS: "ẞ", ae: "æ", AE: "Æ", oe: "œ", OE: "Œ",
-  ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬆ",
+  ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬅﬆ",
 };
 const FOLDS = new Map(
   Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),

@@ -7,7 +7,9 @@ from pydantic import ValidationError
 
 from service.errors import InvalidRequest, NotReady, RequestTimeout, Unauthorized
 from service.http.errors import answer_to, broken_rule
+from service.http.fields import RequestBody
 from service.ink.schemas import HandwritingRequest
+from service.text.schemas import CompletionRequest
 from tests.service.serving import Service
 
 
@@ -67,7 +69,32 @@ def test_of_an_unknown_field_no_more_is_told_than_a_name_has() -> None:
     assert told.param == "x" * 80
 
 
-def _refused(body: dict[str, Any]) -> InvalidRequest:
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            {"page": "a3"},
+            "page is 'a3'; this service only takes 'a4', 'a5' or 'letter', or an object",
+        ),
+        ({"style": 5}, "style is 5: Input should be a valid string, or an object"),
+        ({"page": {"width": 43}}, "page.height is missing"),
+        (
+            {"paper": "lined"},
+            "paper is 'lined'; this service only takes 'plain', 'ruled' or 'squared'",
+        ),
+    ],
+)
+def test_a_rule_says_where_an_object_would_do_as_well(body: Any, message: str) -> None:
+    assert _refused({"text": "a"} | body).message == message
+
+
+def test_where_nothing_but_an_object_would_do_it_is_told_once() -> None:
+    told = _refused({"stream_options": 5}, CompletionRequest).message
+    assert told.startswith("stream_options is 5: Input should be a valid dictionary")
+    assert not told.endswith("or an object")
+
+
+def _refused(body: dict[str, Any], kind: type[RequestBody] = HandwritingRequest) -> InvalidRequest:
     with pytest.raises(ValidationError) as raised:
-        HandwritingRequest.model_validate(body)
+        kind.model_validate(body)
     return broken_rule(raised.value.errors(), "it")

@@ -99,6 +99,16 @@ def test_a_coordinate_that_is_no_finite_number_is_told_with_its_point(number: st
         from_inkml(f"<ink><trace>{number} 2</trace></ink>")
 
 
+def test_formats_that_have_x_and_y_in_other_places_are_refused() -> None:
+    """Which of them is that of a trace is not looked at, and its ink would be turned over."""
+    formats = "".join(
+        f"<traceFormat>{''.join(f'<channel name={name!r}/>' for name in names)}</traceFormat>"
+        for names in ("XY", "YX")
+    )
+    with pytest.raises(InvalidRequest, match="formats"):
+        from_inkml(f"<ink>{formats}<trace>1 2</trace></ink>")
+
+
 def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
     channels = "".join(f"<channel name='{i:x}'/>" for i in range(47_000))
     began_s = time.perf_counter()

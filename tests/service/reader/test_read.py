@@ -195,6 +195,10 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"inkml": "<!DOCTYPE ink []><ink/>"}, "document type"),
         ({"inkml": "<ink/>"}, "inkml has no trace"),
         ({"inkml": "<ink><trace>1 2, 1e7 4</trace></ink>"}, "inkml has a coordinate 10000000.0: "),
+        (
+            {"inkml": "<ink><trace>1 2, 1e-46 4</trace></ink>"},
+            "inkml has a coordinate 1e-46: float32 has no such number",
+        ),
         ({"inkml": f"<ink>{'<trace>1 2</trace>' * 501}</ink>"}, "inkml has 501 strokes of 501"),
         ({"inkml": "<ink><trace>1 2, 3</trace></ink>"}, "a point of 1 numbers"),
         ({"inkml": "<ink><trace>1 2, '3 4</trace></ink>"}, "a point"),
