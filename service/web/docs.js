@@ -6,16 +6,16 @@ async function read() {
   const headers = key ? { authorization: `Bearer ${key}` } : {};
   const answer = await fetch("/openapi.json", { headers });
   if (answer.status !== 401) return answer.json();
-  key = window.prompt("API key of this service");
+  key = window.prompt("API key of this service")?.replace(/[^!-~]/g, ""); // what a header can have
   return key ? read() : {};
 }
 
-window.SwaggerUIBundle({
+const page = window.SwaggerUIBundle({
   spec: await read(),
   dom_id: "#api",
   deepLinking: true,
   validatorUrl: null,
   onComplete() {
-    if (key) this.preauthorizeApiKey("key", key);
+    if (key) page.preauthorizeApiKey("key", key);
   },
 });

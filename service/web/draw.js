@@ -29,7 +29,6 @@ const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
 let idle = 0;
 let typed = false; // what was written, by the person, who knows better than a reader
-let pause = 0;
 let going = null; // what the paper and the form said when the sheet below was asked for
 let reading = null; // of the ink as it is now, if there is one to wait for
 
@@ -44,7 +43,7 @@ export const stop = () => work.stop();
 
 export async function start() {
   if (!model()) return;
-  await reading;
+  for (let read; read !== reading; ) await (read = reading); // more may be drawn meanwhile
   work.run(async () => {
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
     forget();
@@ -139,11 +138,10 @@ function forget() {
 function inkChanged() {
   refresh();
   markStale();
-  clearTimeout(pause);
   reading = null;
   if (typed || ofKind("reader").length !== 1) return;
-  const paused = new Promise((resolve) => (pause = setTimeout(resolve, PAUSE_MS)));
-  const latest = paused.then(() => read(latest));
+  const paused = new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  const latest = paused.then(() => reading === latest && read(latest));
   reading = latest;
 }
 
@@ -227,7 +225,7 @@ for (const event of ["input", "change"]) at.form.addEventListener(event, markSta
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
 at.model.addEventListener("change", lookAtTexts);
-onPress(at.undo, () => (forget(), pad.undo()));
+onPress(at.undo, () => (forget(), pad.undo(), fit()));
 onPress(at.clear, clear);
 onPress(at.use, useMine);
 onPress(at.stop, stop);

@@ -30,6 +30,12 @@ export function onPress(button, task) {
   button.addEventListener("click", () => button.ariaDisabled !== "true" && task());
 }
 
+/** Have an element say a text. What is said already is not said again: a screen reader would read it
+ *  out once more. */
+export function say(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
 export const whole = (x) => Math.round(x).toLocaleString("en");
 
 /** `1 point`, `2 points`. */

@@ -87,10 +87,12 @@ export async function listHands(model) {
   const mine = own()?.model === model ? [card(own().token, "My hand", "The hand you drew", mineDrawn())] : [];
   const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());
   const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
+  const held = at.hands.contains(document.activeElement);
   at.hands.replaceChildren(...cards);
   const complete = early ? stored.length : styles || !serves(named(model));
   at.count.textContent = complete ? `${cards.length} to choose from` : "the others are being looked at";
   chooseHand(wanted);
+  if (held) at.hands.querySelector("input:checked").focus(); // the keyboard stays where it was
   if (complete) return;
   await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
   if (listed === model) await listHands(model);

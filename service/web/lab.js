@@ -1,7 +1,7 @@
 // The Lab tab: table 1 of the paper computed here, a table of numbers normalised both ways, a digit
 // drawn out of noise.
 import { drawDigit } from "./digit.js";
-import { make, onPress, parts, scientific } from "./elements.js";
+import { make, onPress, parts, say, scientific } from "./elements.js";
 import { KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT, perColumn, perRow, table1 } from "./norms.js";
 import { readSafetensors } from "./safetensors.js";
 
@@ -80,9 +80,7 @@ function normalise() {
     const most = Math.max(...moved);
     const element = lab[`${name}-moved`];
     element.className = `verdict ${most ? "bad" : "good"}`;
-    element.textContent = most
-      ? `Padding moved a row by up to ${most.toFixed(2)}`
-      : "No row has moved by a bit";
+    say(element, most ? `Padding moved a row by up to ${most.toFixed(2)}` : "No row has moved by a bit");
   }
 }
 

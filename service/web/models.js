@@ -1,6 +1,6 @@
 // What the page knows of the service's models, and who wants to hear when that changes.
 import { attest, getModel, listModels } from "./service.js";
-import { scientific, whole } from "./elements.js";
+import { say, scientific, whole } from "./elements.js";
 
 const known = new Map();
 const watchers = [];
@@ -91,9 +91,9 @@ export function showReady(element, model) {
   const why = !ok && whyNot(model);
   element.className = `verdict ${ok ? "good" : why ? "bad" : ""}`;
   const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
-  if (ok) element.textContent = `Ready: checked on this machine ${when}, it computes what it computed in training.`;
-  else if (why) element.textContent = `Not served: ${why}.`;
-  else element.textContent = model.pending ?? "Getting ready: it is checking itself against its training.";
+  if (ok) say(element, `Ready: checked on this machine ${when}, it computes what it computed in training.`);
+  else if (why) say(element, `Not served: ${why}.`);
+  else say(element, model.pending ?? "Getting ready: it is checking itself against its training.");
 }
 
 /** Say in a line whether a model is what was trained, with the figures. */
@@ -101,13 +101,11 @@ export function showVerdict(element, model) {
   const a = model.attestation;
   element.className = `verdict ${a ? (a.ok ? "good" : "bad") : ""}`;
   if (!a) {
-    element.textContent = model.pending ?? "Not attested yet: the model is replaying its golden vectors.";
+    say(element, model.pending ?? "Not attested yet: the model is replaying its golden vectors.");
     return;
   }
   const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
   const errors = `largest error ${scientific(a.max_error)}, allowed ${scientific(a.bound)}`;
   const figures = `${whole(a.steps)} steps replayed ${when}, ${errors}`;
-  element.textContent = a.ok
-    ? `Attested on this machine: ${figures}`
-    : `Not attested, so not served: ${a.detail} (${figures})`;
+  say(element, a.ok ? `Attested on this machine: ${figures}` : `Not attested, so not served: ${a.detail} (${figures})`);
 }

@@ -1,5 +1,5 @@
 // The page: its tabs, the models behind them, keys, and the verdict below.
-import { parts } from "./elements.js";
+import { parts, say } from "./elements.js";
 import { isAsked } from "./key.js";
 import * as models from "./models.js";
 import { bringFields, offerPlaces } from "./place.js";
@@ -20,7 +20,7 @@ function showStatus() {
   if (model) models.showReady(verdict, model);
   else {
     verdict.className = "verdict";
-    verdict.textContent = "No model to attest";
+    say(verdict, "No model to attest");
   }
 }
 
@@ -41,7 +41,7 @@ async function begin() {
   show(wanted ?? "write");
   await models.load((trouble) => {
     verdict.className = "verdict bad";
-    verdict.textContent = trouble;
+    say(verdict, trouble);
   });
   sayWhatIsMissing();
   for (const tab of Object.values(TABS)) tab.begin();

@@ -2,7 +2,8 @@
 // along.
 const KEPT_AS = "evenkeel-fields";
 // What was drawn stays behind, and so do the words that it says.
-const FIELDS = "form :is(textarea, input[type=text], input[type=number], input[type=range]):not(#draw-text)";
+const FIELDS =
+  "form :is(textarea, input[type=text], input[type=number], input[type=range], input[type=color]):not(#draw-text)";
 
 const fields = () => [...document.querySelectorAll(FIELDS)];
 
@@ -31,9 +32,13 @@ export function bringFields() {
   } catch {
     // No storage here, or not of this page's making.
   }
-  for (const field of fields()) {
-    if (!(field.id in typed)) continue;
-    field.value = typed[field.id];
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  }
+  for (const field of fields()) if (field.id in typed) field.value = typed[field.id];
+  lookAgain();
 }
+
+function lookAgain() {
+  for (const field of fields()) field.dispatchEvent(new Event("input", { bubbles: true }));
+}
+
+// A browser that goes back to the page fills in what stood there, and tells nobody.
+addEventListener("pageshow", lookAgain);

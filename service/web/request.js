@@ -31,14 +31,14 @@ export const asked = () => ({
 
 /** Fill in the fields that a request has; settled when its hand can be chosen, of whatever model. */
 export async function fill(request) {
-  for (const [name, field] of Object.entries(FIELDS)) {
-    if (!(name in request)) continue;
-    field.value = request[name];
-    field.dispatchEvent(new Event("input", { bubbles: true }));
-  }
   const other = request.model !== at.model.value && named(request.model);
   if (other) at.model.value = request.model;
   const hands = other && listHands(request.model);
+  for (const [name, field] of Object.entries(FIELDS)) {
+    if (name in request) field.value = request[name];
+    // All of them: what stands there may be nothing for another model.
+    for (const event of ["input", "change"]) field.dispatchEvent(new Event(event, { bubbles: true }));
+  }
   chooseHand(request.style);
   await hands;
 }

@@ -9,11 +9,9 @@ const BEGINS_WITH = "shakespeare"; // of several, the one worth reading
 const at = parts("text");
 const work = new Work(at, refresh);
 // What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
-// the request and the letters of a run that ended before it could give a token.
+// the request, its answer's head and the letters of a run that ended before it could give a token.
 let passage = null;
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
-
-const bytesIn = (text) => new TextEncoder().encode(text).length;
 
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
@@ -45,7 +43,7 @@ async function run(part, begun = () => {}) {
       bytes = event.usage?.completion_tokens ?? bytes;
     }
   } catch (error) {
-    if (letters.text) passage.cut = { letters, body: body.state ? body : { ...body, seed: head.seed } };
+    if (letters.bytes) passage.cut = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
     throw error;
   } finally {
     const seconds = (performance.now() - began) / 1000;
@@ -59,9 +57,9 @@ async function run(part, begun = () => {}) {
 
 function summary(letters, seconds, cut, head) {
   if (head.seed === undefined) return "Stopped";
-  const bytes = bytesIn(letters.text);
+  const { bytes, surprise } = letters;
   const done = `${cut ? "Stopped after" : "Wrote"} ${whole(bytes)} bytes in ${seconds.toFixed(2)} s`;
-  const mean = letters.bytes ? `mean ${letters.surprise.toFixed(2)} bits per byte, ` : "";
+  const mean = bytes ? `mean ${surprise.toFixed(2)} bits per byte, ` : "";
   return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
 }
 
@@ -98,11 +96,13 @@ const goOn = () =>
  * promises, so ask for just the bytes that came.
  */
 async function catchUp() {
-  const { body, letters } = passage.cut;
-  const max_tokens = Math.min(body.max_tokens, bytesIn(letters.text));
-  const again = { ...body, max_tokens, stream: false, stream_options: undefined };
+  const { body, head, letters } = passage.cut;
+  const again = { ...body, max_tokens: letters.bytes, stream: false, stream_options: undefined };
   const response = await complete(again, work.signal);
-  const [choice] = (await response.json()).choices;
+  const { system_fingerprint: fingerprint, choices: [choice] } = await response.json();
+  if (fingerprint !== head.system_fingerprint) {
+    throw new Error("The service has another model by now, which would write another text: begin again.");
+  }
   letters.clear();
   letters.append(choice);
   passage.state = choice.state;

@@ -1,5 +1,6 @@
 // What a person types for the pen, looked at while they type: what cannot be written is named below
 // the field, and the form is not sent with it.
+import { say } from "./elements.js";
 import { unwritable } from "./fold.js";
 
 const codeOf = (letter) => `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
@@ -19,8 +20,7 @@ export function watchTyping(field, note, writes) {
     const wrong = wrongWith(field.value, writes());
     field.setCustomValidity(wrong);
     field.setAttribute("aria-invalid", String(wrong !== ""));
-    // What is said already is not said again.
-    if (note.textContent !== wrong) note.textContent = wrong;
+    say(note, wrong);
     note.hidden = wrong === "";
   };
   field.addEventListener("input", look);

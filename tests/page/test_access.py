@@ -107,3 +107,29 @@ def test_without_javascript_there_is_the_ink_and_a_word(handwriting: str, browse
     assert "/v1/handwriting" in service.text_content()
     assert page.locator("#write-opening").is_visible()
     context.close()
+
+
+@pytest.mark.parametrize(
+    ("tab", "field", "said"),
+    [("write", "#write-bias", "#verdict"), ("lab", "#lab-padding", "#lab-layer-moved")],
+)
+def test_what_is_said_already_is_not_said_again(
+    handwriting: str, opened: Open, tab: str, field: str, said: str
+) -> None:
+    """A screen reader reads out a status whose text is replaced, by the same too."""
+    with opened(handwriting, tab) as visit:
+        visit.until("(said) => document.querySelector(said).classList.contains('good')", said)
+        changes = visit.page.evaluate(
+            """async ([field, said]) => {
+              let changes = 0;
+              const watch = new MutationObserver((seen) => (changes += seen.length));
+              watch.observe(document.querySelector(said), { childList: true });
+              for (const name of ["input", "change"]) {
+                document.querySelector(field).dispatchEvent(new Event(name, { bubbles: true }));
+              }
+              await new Promise((seen) => setTimeout(seen));
+              return changes;
+            }""",
+            [field, said],
+        )
+    assert changes == 0

@@ -126,3 +126,29 @@ def test_what_is_typed_is_not_read_over(handwriting: str, opened: Open, strokes:
         visit.scribble(strokes)
         visit.page.wait_for_timeout(1000)
         assert visit["#draw-text"].input_value() == "my own words"
+
+
+def test_who_goes_on_drawing_is_gone_on_with_all_the_same(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    # A mouse that is moved from here takes longer than a pen between two strokes.
+    slow = "const wait = setTimeout; window.setTimeout = (task, ms) => wait(task, 5 * ms)"
+    with opened(handwriting) as visit:
+        visit.page.add_init_script(slow)
+        visit.go("draw")
+        visit["#draw-live"].uncheck()
+        visit["#draw-next"].fill("we sail")
+        visit.scribble(strokes)
+        with visit.page.expect_request("**/v1/handwriting") as asked:
+            visit.page.keyboard.press("Control+Enter")
+            visit.scribble([[(400, 120)]])  # before what was drawn has been read
+        assert len(asked.value.post_data_json["style"]["strokes"]) == len(strokes) + 1
+        visit.wait_done("draw")
+
+
+def test_paper_that_is_empty_again_invites_again(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.scribble([[(60, 60), (80, 120)]])
+        assert visit["#draw-pad .invitation"].count() == 0
+        visit.press("#draw-undo")
+        assert visit["#draw-pad .invitation"].is_visible()

@@ -93,3 +93,19 @@ def test_a_sheet_is_marked_when_another_hand_is_chosen_for_a_person(
         for hand, marked in (("ben", True), (None, False)):
             visit.page.evaluate(_CHOOSE, hand)
             assert visit["#write-stale"].is_visible() == marked
+
+
+def test_hands_that_are_listed_anew_keep_the_keyboard(handwriting: str, opened: Open) -> None:
+    """As they are every two seconds while the service looks at its hands."""
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-hands input[value=ben]")
+        visit["#write-hands input[value=ben]"].check()
+        visit["#write-hands input[value=ben]"].focus()
+        held = visit.page.evaluate(
+            """async () => {
+              const model = document.querySelector("#write-model").value;
+              await (await import("/static/hands.js")).listHands(model);
+              return document.activeElement.value;
+            }"""
+        )
+    assert held == "ben"

@@ -41,3 +41,28 @@ def test_the_words_of_ink_that_stays_behind_stay_with_it(handwriting: str, opene
             }"""
         )
     assert brought == ["", "gone along"]
+
+
+def test_the_colour_of_the_ink_goes_along_too(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        color = visit.page.evaluate(
+            """async () => {
+              sessionStorage.setItem("evenkeel-fields", '{"write-color": "#204060"}');
+              (await import("/static/place.js")).bringFields();
+              return document.querySelector("#write-color").value;
+            }"""
+        )
+    assert color == "#204060"
+
+
+def test_what_a_browser_fills_in_again_is_told_beside_it(site: str, opened: Open) -> None:
+    """By going back, which it does after the page has loaded and without an event of the field."""
+    with opened(site, "text") as visit:
+        told = visit.page.evaluate(
+            """() => {
+              document.querySelector("#text-temperature").value = "1.5";
+              dispatchEvent(new PageTransitionEvent("pageshow"));
+              return document.querySelector("#text-heat").value;
+            }"""
+        )
+    assert told == "1.5"

@@ -55,3 +55,28 @@ def test_proof_says_what_is_of_eight_bits(chosen: tuple[str, str], opened: Open)
         assert [", 8 bits" in card for card in cards] == [False, True, False, True]
         # Text in eight bits is folded.
         assert ["in a table" in card for card in cards] == [False, True, False, False]
+
+
+def test_what_a_link_says_is_looked_at_for_its_own_model(handwriting: str, opened: Open) -> None:
+    """The pen that a link names may write other characters than the one chosen before."""
+
+    def of_less(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            if model["id"] == "handwriting-int8":
+                model["writes"]["characters"] = "a"
+                model |= {"ready": False, "failed": "this is a test"}
+        route.fulfill(json=told)
+
+    with opened(handwriting) as visit:
+        visit.page.route("**/v1/models", of_less)
+        visit.go("write")
+        assert "Ready" in visit.text("#verdict")
+        visit.page.evaluate(
+            """async () => {
+              const { fill } = await import("/static/request.js");
+              await fill({ model: "handwriting-int8", text: "za" });
+            }"""
+        )
+        assert visit.text("#write-wrong") == "The pen cannot write z"
+        assert visit.text("#verdict") == "Not served: this is a test."

@@ -9,6 +9,12 @@ from tests.page.conftest import Open
 from tests.page.visit import Visit
 
 _MODEL, _OTHER = "shakespeare", "shakespeare-int8"
+_LOGPROBS = {"tokens": ["bytes:\\xc3"] * 2, "token_logprobs": [-1.0] * 2, "text_offset": [0, 1]}
+# Two bytes that are no characters; one of them is three bytes in UTF-8.
+_NO_UTF8 = {
+    "seed": 5,
+    "choices": [{"index": 0, "text": "\ufffd\ufffd", "logprobs": _LOGPROBS, "finish_reason": None}],
+}
 
 
 def _complete(visit: Visit, prompt: str, length: int, seed: int | None = 4) -> None:
@@ -105,3 +111,63 @@ def test_a_passage_is_of_the_model_that_wrote_it(site: str, opened: Open) -> Non
         visit["#text-model"].select_option(_MODEL)
         visit.press("#text-goon")
         visit.wait_done("text")
+
+
+def test_a_long_line_takes_no_longer_than_lines(site: str, opened: Open) -> None:
+    """To look at all of a line for each of its letters is a page that stands still for seconds."""
+    with opened(site, "text") as visit:
+        lines, line = visit.page.evaluate(
+            """async () => {
+              const { Letters } = await import("/static/letters.js");
+              return [`${"a".repeat(99)}\\n`.repeat(200), "a".repeat(20_000)].map((text) => {
+                const began = performance.now();
+                new Letters(document.createElement("div")).append({ text });
+                return performance.now() - began;
+              });
+            }"""
+        )
+    assert line < 10 * lines
+
+
+def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> None:
+    def answer(route: Any) -> None:
+        if (body := route.request.post_data_json)["stream"]:
+            # No end mark: the connection breaks off.
+            route.fulfill(
+                content_type="text/event-stream", body=f"data: {json.dumps(_NO_UTF8)}\n\n"
+            )
+        else:
+            asked.append(body["max_tokens"])
+            route.fulfill(status=503, body="{}")
+
+    asked: list[int] = []
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/completions", answer)
+        visit.press("#text-start")
+        visit.wait("#text-error")
+        assert visit.text("#text-progress").startswith("Stopped after 2 bytes")
+        visit.press("#text-goon")
+        visit.until("() => document.querySelector('#text-error').innerText.includes('503')")
+        visit.expect_error("503")
+    assert asked == [2]
+
+
+def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: Open) -> None:
+    def of_another(route: Any) -> None:
+        answer = route.fetch()
+        told = answer.json() | {"system_fingerprint": "other"}
+        route.fulfill(response=answer, json=told)
+
+    with opened(site, "text") as visit:
+        visit["#text-model"].select_option(_MODEL)
+        visit["#text-length"].fill("60000")
+        visit.press("#text-start")
+        visit.wait("#text-passage [data-chance] >> nth=50", "attached")
+        visit.page.keyboard.press("Escape")
+        visit.wait_done("text")
+        stopped = visit.text("#text-passage")
+        visit.page.route("**/v1/completions", of_another, times=1)
+        visit.press("#text-goon")
+        visit.wait("#text-error")
+        assert "another model" in visit.text("#text-error")
+        assert visit.text("#text-passage") == stopped
