@@ -166,6 +166,7 @@ addEventListener("hashchange", async () => {
   if (!fromLink() || !model()) return;
   await work.ended();
   const linked = fromLink();
+  if (!linked) return; // it was taken back meanwhile
   await fill(linked);
   follow(linked);
 });
