@@ -102,6 +102,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done - first == (16 - 10) + 4 * 4 + 24
     interrupted = json.loads(Path("runs/lab/line.json").read_text())
+    assert interrupted["command"] == "python -m lab line --norm layer --seeds 1"
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done == again
@@ -324,6 +325,14 @@ def test_the_cost_is_the_sum_of_all_runs_and_a_sweep_without_an_end_is_counted()
     text = paper.summary([content])
     assert "took 60 minutes of one core, 3 of them" in text
     assert "1 of 4 sweeps" in text
+
+
+def test_what_another_norm_needs_is_not_told_of_layer_norm() -> None:
+    content = _results()
+    for case in content["cases"].values():
+        del case["norms"]["layer"]
+    (row, _) = [line for line in paper.summary([content]).splitlines() if "`line`" in line]
+    assert row.split(" | ")[2:4] == ["-", "-"]
 
 
 def test_a_norm_that_never_gets_there_is_told_so() -> None:
