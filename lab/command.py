@@ -102,7 +102,9 @@ def run_task(
     torch.set_num_threads(1)  # more of them would wait for each other
     workers = 1 if quick else min(_MOST_WORKERS, os.cpu_count() or 1)
     found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)
-    command = f"python -m lab {name}" + (" --quick" if quick else "")
+    given = {"norm": ",".join(norms or ()), "seeds": seeds}
+    told = "".join(f" --{option} {value}" for option, value in given.items() if value)
+    command = f"python -m lab {name}{told}" + (" --quick" if quick else "")
     content = outcome(one, command, found)
     out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{name}.json", content)

@@ -66,8 +66,7 @@ def _inside(norm: Json) -> bool:
 
 def _row(content: Json, case: str, found: Json) -> tuple[str, ...]:
     norms, metric = found["norms"], content["metrics"][0]
-    mine = norms.get("layer", next(iter(norms.values())))
-    soon = mine["updates_to_best_of_none"]
+    soon = norms["layer"]["updates_to_best_of_none"] if "layer" in norms else None
     ratio, seeds = "-", "-"
     if soon is not None:
         ratio = told(soon["ratio"], 2) if soon["ratio"] is not None else "never there"

@@ -28,8 +28,9 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
     ratio = None if reached is None else reached / needed
     print(f"none: best {best:.4f} nats/point after {needed} updates")
     print(f"layer: there after {reached} updates, best {min(c[1] for c in curves['layer']):.4f}")
-    if ratio is not None:
-        print(f"ratio {ratio:.2f}: goal {GOAL} {'met' if ratio <= GOAL else 'MISSED'}")
+    met = ratio is not None and ratio <= GOAL
+    told = "none" if ratio is None else f"{ratio:.2f}"
+    print(f"ratio {told}: goal {GOAL} {'met' if met else 'MISSED'}")
     out.mkdir(parents=True, exist_ok=True)
     content = {
         "command": "python -m lab race",

@@ -1,4 +1,4 @@
-"""The analysis as pictures: table 1, curvature and magnitude, and 2,000 steps of four LSTMs."""
+"""The analysis as pictures: table 1, curvature and magnitude, and 2,000 steps of six LSTMs."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -189,6 +189,6 @@ def stream(client: httpx.Client, way: str, seed: int) -> Streamed:
 def misread(text: str, drawn: Drawn, reader: Reader) -> Errors:
     """What is read in a line, beside its text."""
     strokes = [np.array(stroke) for stroke in drawn.strokes]
-    right_px = max(float(stroke[:, 0].max()) for stroke in strokes)
+    right_px = max((float(stroke[:, 0].max()) for stroke in strokes), default=PAGE.margin_px)
     page = replace(PAGE, width_px=ceil(right_px + PAGE.margin_px))
     return errors(text, one_line(reader(to_png_here(to_svg(strokes, page, 1)))))

@@ -179,7 +179,8 @@ def endings(pen: Pen, hands: Sequence[Hand]) -> Endings:
     texts = [f"{_BEFORE[i % len(_BEFORE)]} {_LAST[i % len(_LAST)]}" for i in range(_ENDINGS)]
     chosen = [hands[i % len(hands)] for i in range(_ENDINGS)]
     written = pen.write(texts, BIAS, _SEED, chosen, further=_FURTHER)
-    at_pen_up = [int(ink.past.argmax()) for ink in written]
+    # Of none, where the window never left the text, argmax would be the first.
+    at_pen_up = [int(i.past.argmax()) if i.past.any() else len(i.drawn) for i in written]
     return Endings(
         lines=len(texts),
         cut_at_pen_up=sum(

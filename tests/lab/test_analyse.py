@@ -11,8 +11,10 @@ import torch
 from torch import Tensor, nn
 
 from lab.__main__ import main
+from lab.analyse import _shown, print_growth
 from lab.analysis import fisher, growth, invariance, padding
 from lab.analysis.invariance import CHANGES, KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT
+from models.attention import SelfAttention
 from models.cells import LSTMCell
 
 # Table 1 of the paper, written down a second time: batch, weight, layer.
@@ -109,6 +111,16 @@ def test_a_padded_sentence_attends_and_normalises_as_it_does_alone(seed: int) ->
     assert sentences.finite
 
 
+def test_the_attention_of_the_padded_sentences_is_that_of_the_models() -> None:
+    attention = SelfAttention(6).double()
+    x, lengths = torch.randn(2, 4, 6, dtype=torch.float64), torch.tensor([4, 2])
+    x[1, 2:] = 0
+    weight = torch.stack([m.weight.data for m in (attention.query, attention.key, attention.value)])
+    expected = x + attention(x, torch.arange(4) < lengths.unsqueeze(1))
+    found = padding.self_attention(x, lengths, weight)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
 @pytest.mark.parametrize("kind", fisher.GLM_KINDS)
 def test_the_fisher_information_is_the_curvature_of_the_divergence(kind: fisher.GLMKind) -> None:
     network = invariance.random_network(1)
@@ -195,6 +207,18 @@ def test_normalised_hidden_states_keep_their_size_and_gradients_depend_on_the_ga
     for norm in ("layer", "batch"):
         assert curves[norm, 0.1].gradient[0] > 1e-3
         assert curves[norm, 1.0].gradient[0] > 10 * curves[norm, 0.1].gradient[0]
+
+
+def test_what_is_shown_of_a_step_is_of_that_step(capsys: pytest.CaptureFixture[str]) -> None:
+    steps = torch.arange(1.0, 2001.0)
+    result = growth.Growth("layer", 1.0, steps, 3 * steps)
+    shown = _shown(result)
+    assert shown["hidden"]["10"] == 10
+    assert shown["gradient"]["2000"] == 6000
+    print_growth([result])
+    *_, hidden, gradient = capsys.readouterr().out.splitlines()
+    assert hidden.split()[-7:-4] == ["1", "10", "100"]
+    assert gradient.split()[-7:-4] == ["3", "30", "300"]
 
 
 def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:

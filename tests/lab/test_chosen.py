@@ -4,8 +4,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from lab.legibility.chosen import ONE, WAYS, Drawn, Streamed, judge
-from lab.legibility.reading import Reader
+from lab.legibility.chosen import ONE, WAYS, Drawn, Streamed, judge, misread
+from lab.legibility.reading import Errors, Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
 
@@ -43,6 +43,11 @@ def test_errors_and_times_are_those_of_the_best_over_those_of_one() -> None:
     assert [(goal.value, goal.met) for goal in goals] == [
         (0.25, True), (1.5, True), (1.4, True), (0.5, True), (1.5, True), (1.4, True),
     ]  # fmt: skip
+
+
+def test_a_line_without_ink_is_read_as_nothing() -> None:
+    blank = Drawn([], None, "stop", 1.0)
+    assert misread("keel", blank, _says("")) == Errors(4, 4)
 
 
 def test_each_goal_can_be_missed() -> None:

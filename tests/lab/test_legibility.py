@@ -28,7 +28,7 @@ from lab.legibility.reading import (
     tesseract_all,
     tesseract_version,
 )
-from lab.legibility.report import judge, others, tidiness_goals
+from lab.legibility.report import intervals, judge, others, tidiness_goals
 from lab.legibility.scribbles import Extent, bounds, extent, tidiness
 from lab.legibility.sentences import LONGEST, sentences
 from lab.legibility.write_ink import Written
@@ -98,6 +98,10 @@ def test_wrong_texts_are_other_texts_each_once_and_as_long() -> None:
     places = others(texts)
     assert sorted(places) == list(range(len(texts)))
     assert all(texts[i] != texts[j] for i, j in enumerate(places))
+    lengths = [9, 2, 7, 4, 1, 8, 3, 6, 5]
+    found = others(["x" * length for length in lengths])
+    apart = sorted(abs(lengths[i] - lengths[j]) for i, j in enumerate(found))
+    assert apart == [1] * 8 + [8]  # the longest has the shortest
 
 
 def test_texts_that_are_all_the_same_have_no_wrong_one() -> None:
@@ -108,6 +112,12 @@ def test_texts_that_are_all_the_same_have_no_wrong_one() -> None:
 def test_ink_that_is_read_as_well_as_real_ink_meets_the_goals() -> None:
     readings = [text.replace("e", "c").replace("i", "l") for text in _TEXTS]
     assert all(goal.met for goal in judge(_TEXTS, readings, readings).goals())
+
+
+def test_an_interval_is_of_the_ratio_to_real_ink() -> None:
+    real = [text.replace("e", "c") for text in _TEXTS]
+    found = intervals(judge(_TEXTS, real, ["" for _ in _TEXTS]))
+    assert all(1 < low <= high for low, high in found.values())
 
 
 def _met(real: list[str], generated: list[str]) -> list[bool]:

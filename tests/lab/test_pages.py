@@ -4,8 +4,9 @@ decay is that of the last lines beside the first."""
 import shutil
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -96,6 +97,16 @@ def test_endings_are_counted_by_either_rule() -> None:
     assert (found.cut_at_pen_up, found.cut_by_rule) == (found.lines, 0)
     assert found.unended == 0
     assert pages.endings(cast(Pen, TellingPen(after=[(1, 0, 0)])), hands).cut_by_rule == found.lines
+
+
+def test_a_line_that_never_left_its_text_is_not_cut_off_at_a_pen_up() -> None:
+    class EndlessPen(TellingPen):
+        def write(self, *arguments: Any, **options: Any) -> list[Written]:
+            lines = super().write(*arguments, **options)
+            return [replace(line, ended=False, past=line.past & False) for line in lines]
+
+    found = pages.endings(cast(Pen, EndlessPen(after=[(9, 0, 0)])), cast(list[Hand], [[]]))
+    assert (found.cut_at_pen_up, found.unended) == (0, found.lines)
 
 
 def test_decay_is_the_last_quarter_over_the_first() -> None:

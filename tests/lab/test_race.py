@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from lab.race import race, read_curve, updates_to_reach
 from training.recipe import read_recipe
 
@@ -21,7 +23,7 @@ def test_a_curve_is_the_validation_of_every_row(tmp_path: Path) -> None:
 
 def test_the_first_update_as_good_counts_not_the_best() -> None:
     curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
-    assert updates_to_reach(curve, 2.0) == 20
+    assert updates_to_reach(curve, 2.0) == updates_to_reach(curve, 1.9) == 20
     assert updates_to_reach(curve, 0.5) is None
 
 
@@ -37,7 +39,9 @@ def test_the_ratio_is_of_updates_to_the_baselines_best(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "pen-contrast.png").stat().st_size > 1000
 
 
-def test_a_race_that_is_not_won_has_no_ratio(tmp_path: Path) -> None:
+def test_a_race_that_is_not_won_has_no_ratio_and_misses_its_goal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     runs = {
         "layer": _log(tmp_path / "layer", [3.0, 2.5]),
         "none": _log(tmp_path / "none", [2.0, 1.6]),
@@ -45,3 +49,4 @@ def test_a_race_that_is_not_won_has_no_ratio(tmp_path: Path) -> None:
     race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert found["ratio"] is None
+    assert "goal 0.6 MISSED" in capsys.readouterr().out

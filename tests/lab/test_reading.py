@@ -117,6 +117,9 @@ def test_an_interval_holds_the_ratio_itself() -> None:
     theirs = [Errors(3, 10)] * 60
     low, high = report.intervals({"reader": mine, "tesseract": theirs})["reader / tesseract"]
     assert low < 0.5 < high
+    # Of the mean of 60 draws out of 0 to 3, each a third of what the other misreads.
+    deviation = (1.25 / 60) ** 0.5 / 3
+    assert high - low == pytest.approx(2 * 1.96 * deviation, rel=0.06)
 
 
 def test_words_are_of_letters_without_a_space(inks: list[Ink]) -> None:

@@ -46,7 +46,7 @@ class Defect:
 def read_table(folder: Path = Path(__file__).parent) -> list[Defect]:
     """All defects, in the order of the stages."""
     defects = []
-    for stage in ("contract", "models", "training", "export", "service", "ink", "clients"):
+    for stage in ("contract", "models", "training", "export", "service", "ink", "clients", "lab"):
         for entry in tomllib.loads((folder / f"{stage}.toml").read_text())["defect"]:
             single = {key: entry.pop(key) for key in ("before", "after") if key in entry}
             edits = tuple(Edit(**edit) for edit in entry.pop("edits", [single]))

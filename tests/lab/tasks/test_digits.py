@@ -1,19 +1,23 @@
 """Digits: the IDX files, the figures, and a defect in what is exported."""
 
+import gzip
 import math
 import struct
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from lab.classify import Classification, Examples
 from lab.compare import Laboratory
+from lab.epochs import evaluating
 from lab.export import compare
 from lab.graphs import PartGraph
-from lab.tasks.digits.data import parse_labels, parse_pictures, read_digits
+from lab.tasks.digits.data import FILES, parse_labels, parse_pictures, read_digits
+from lab.tasks.digits.experiment import EXPERIMENT
 from models.mlp import MLP, MLPConfig
 from models.norms import LayerNorm
 
@@ -37,6 +41,21 @@ def test_validation_and_test_pictures_are_none_of_training(tmp_path: Path) -> No
         read_digits(tmp_path, 0.1)
 
 
+def test_the_last_of_training_are_to_validate_and_the_files_of_the_test_to_test(
+    tmp_path: Path,
+) -> None:
+    for name, first, count in zip(FILES, (0, 0, 100, 100), (10, 10, 3, 3), strict=True):
+        numbers = np.arange(first, first + count, dtype=np.uint8)
+        head = struct.pack(">4i", 2051, count, 1, 1) if "images" in name else b""
+        content = (head or struct.pack(">2i", 2049, count)) + numbers.tobytes()
+        (tmp_path / f"{name}-ubyte.gz").write_bytes(gzip.compress(content))
+    digits = read_digits(tmp_path, 0.2)
+    expected = [list(range(8)), [8, 9], [100, 101, 102]]
+    assert [part.classes.tolist() for part in digits.parts] == expected
+    shades = [(part.inputs * 255).round().flatten().tolist() for part in digits.parts]
+    assert shades == expected
+
+
 class Fixed(nn.Module):
     """Logits that are the inputs themselves."""
 
@@ -52,6 +71,43 @@ def test_error_and_nats_are_those_of_the_definition() -> None:
     nats = -(math.log(3 / 4) + math.log(1 / 4) + math.log(1 / 2) - math.log1p(math.exp(-9))) / 4
     assert found["error"] == 25.0
     assert found["nats"] == pytest.approx(nats, rel=1e-6)
+
+
+def test_the_best_weights_are_chosen_by_nats_of_validation_and_judged_by_the_test() -> None:
+    right, wrong = torch.tensor([[5.0, 0.0]]), torch.tensor([[1.0, 0.0]])
+    learned, judged, held_out = (
+        Examples(logits, torch.tensor([place]))
+        for logits, place in ((right, 1), (right, 0), (wrong, 1))
+    )
+    task = Classification(Fixed(), learned, judged, held_out, 1, 0)
+    nats = math.log1p(math.exp(-5))
+    assert task.validate() == task.figures["nats"] == pytest.approx(nats, rel=1e-4)
+    assert task.figures["error"] == 0
+    assert task.test() == {"error": 100, "nats": pytest.approx(math.log1p(math.e))}
+
+
+def test_a_graph_is_compared_on_examples_that_nothing_learned_from() -> None:
+    digits = read_digits(None, 0.25).flat()
+    task = Classification(MLP(MLPConfig(units=4)), *digits.parts, 2, 0)
+    (part,) = EXPERIMENT.parts(task)
+    given = part.inputs["pixels"]
+    assert torch.equal(given, digits.test.inputs[: len(given)])
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_what_is_judged_is_afterwards_in_the_mode_it_was_in(training: bool) -> None:
+    model = MLP(MLPConfig(units=4)).train(training)
+    with evaluating(model):
+        assert not any(module.training for module in model.modules())
+        assert not torch.is_grad_enabled()
+    assert all(module.training is training for module in model.modules())
+    assert torch.is_grad_enabled()
+
+
+def test_a_batch_larger_than_what_there_is_to_learn_is_refused() -> None:
+    examples = Examples(torch.zeros(3, 2), torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(ValueError, match=r"^batch\.rows is 4; it must be 1 to 3$"):
+        Classification(Fixed(), examples, examples, examples, 4, 0)
 
 
 def test_every_example_of_an_epoch_is_seen_once_in_an_order_of_the_seed() -> None:

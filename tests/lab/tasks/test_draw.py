@@ -15,7 +15,7 @@ from lab.experiment import Part, load
 from lab.export import compare, structure, trained
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.draw import draw
+from lab.tasks.draw import draw, pictures
 from lab.tasks.draw.data import read_ink
 from lab.tasks.draw.model import Draw, DrawConfig, kl_from_normal
 from lab.tasks.draw.pictures import draw_film, draw_samples
@@ -112,6 +112,29 @@ def test_gradients_of_the_bound_are_those_of_finite_differences(norm: str) -> No
     assert slope == pytest.approx((moved[0] - moved[2]) / 2e-6, rel=1e-6)
 
 
+def test_a_state_of_zeros_puts_as_much_ink_on_the_picture_as_its_patch_has() -> None:
+    decoder = Draw(DrawConfig()).decoder
+    patch = torch.arange(25.0)
+    with torch.no_grad():
+        decoder.patch_of.weight.zero_()
+        decoder.patch_of.bias.copy_(patch)
+        decoder.grid.place_of.weight.zero_()
+        *_, canvas = decoder.step(torch.zeros(1, 24), decoder.initial_state(1))
+    assert canvas.mean().item() == pytest.approx(patch.mean().item(), rel=1e-4)
+
+
+def test_a_frame_goes_from_the_first_filter_to_the_last() -> None:
+    decoder = _network().decoder
+    state = tuple(torch.randn_like(s) for s in decoder.initial_state(2))
+    with torch.no_grad():
+        place = decoder.grid.place(state[0])
+        x, y, width = decoder.frame(state).unbind(-1)
+    means = place.centre[:, :1] + decoder.grid.offsets * place.stride  # across
+    torch.testing.assert_close(x, means.mean(1))
+    torch.testing.assert_close(width, means[:, -1] - means[:, 0])
+    torch.testing.assert_close(y, place.centre[:, 1])
+
+
 def _task(seed: int = 0) -> DrawTask:
     pictures = _pictures(20)
     return DrawTask(_network(), Binary(pictures, pictures[:7], pictures[7:]), _ROWS, seed)
@@ -123,6 +146,7 @@ def test_a_batch_is_a_function_of_seed_and_update() -> None:
     assert all(torch.equal(a, b) for a, b in zip(later, other.batch(7)[0], strict=True))
     assert not torch.equal(later[1], _task(seed=1).batch(7)[0][1])
     assert not torch.equal(later[1], task.batch(6)[0][1])
+    assert not torch.equal(later[1], task.batch(7 - task.updates_per_epoch)[0][1])
 
 
 def test_figures_are_means_over_pictures_and_the_same_each_time() -> None:
@@ -130,6 +154,9 @@ def test_figures_are_means_over_pictures_and_the_same_each_time() -> None:
     nats = task.validate()
     assert task.validate() == nats
     assert task.figures["reconstruction"] + task.figures["divergence"] == nats
+    noise = task.noise(7, torch.Generator().manual_seed(2015))
+    for name, value in task.model(task.data.validation, noise)._asdict().items():
+        assert task.figures[name] == pytest.approx(value.mean().item(), rel=1e-5)
     task.model.decoder.background.data.fill_(torch.nan)
     assert np.isnan(task.validate())
 
@@ -206,6 +233,29 @@ def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
         assert film.size == (_STEPS * (2 * _SIDE + 2) - 2, 6 * (2 * _SIDE + 2) - 2)
         colors = np.asarray(film.convert("RGB")).reshape(-1, 3)
         assert (colors[:, 0] > colors[:, 1] + 100).any()
+
+
+def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    blank = np.zeros((_STEPS, 6, _SIDE, _SIDE), np.float32)
+    frames = np.zeros((_STEPS, 6, 3), np.float32)
+    frames[:] = 3.5, 3.5, 100.0
+    frames[2, 4] = 2.0, 5.0, 2.0  # pixels 1 to 3 across and 4 to 6 down, by their middles
+    monkeypatch.setattr(pictures, "_drawn", lambda *_: (blank, frames))
+    draw_film(_task(), tmp_path / "film.png")
+    cell = 2 * _SIDE + 2
+    with Image.open(tmp_path / "film.png") as film:
+        colors = np.asarray(film.convert("RGB")).astype(int)
+    corner = colors[4 * cell : 5 * cell - 2, 2 * cell : 3 * cell - 2]
+    down, across = np.nonzero(corner[..., 0] > corner[..., 1] + 100)
+    assert (across.min(), across.max()) == (1, 5)
+    assert (down.min(), down.max()) == (7, 11)
+
+
+def test_a_picture_in_characters_has_every_second_line_from_the_first() -> None:
+    lines = np.repeat(np.array([0, 1, 1 / 3, 1, 1, 0], np.float32), 6)
+    assert draw.as_text(lines).split("\n") == [" " * 6, "-" * 6, "@" * 6]
 
 
 def test_the_recipe_is_one_of_the_papers() -> None:

@@ -102,6 +102,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done - first == (16 - 10) + 4 * 4 + 24
     interrupted = json.loads(Path("runs/lab/line.json").read_text())
+    assert interrupted["command"] == "python -m lab line --norm layer --seeds 1"
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done == again
@@ -214,6 +215,38 @@ def test_a_seed_that_diverged_before_it_was_validated_has_no_figures(
     assert math.isnan(found.test["near"])
 
 
+def test_each_seed_begins_with_weights_of_its_own() -> None:
+    first, _ = read_plans(Line())
+    laboratory = Laboratory(Line(), first, None, Path("runs"))
+    tasks = [laboratory._task(first.full("layer", 0.1, seed)) for seed in (0, 1, 0)]
+    one, other, again = (task.model.get_parameter("weight") for task in tasks)
+    assert one == again != other
+
+
+def test_a_run_is_tested_with_its_best_weights_not_its_last(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    weights: list[float] = []
+
+    def worse_each_time(task: LineTask) -> float:
+        weights.append(task.model.weight.item())
+        return float(len(weights))
+
+    monkeypatch.setattr(LineTask, "validate", worse_each_time)
+    monkeypatch.setattr(LineTask, "test", lambda task: {"off": task.model.weight.item()})
+    first, _ = read_plans(Line())
+    found = Laboratory(Line(), first, None, Path("runs")).run(first.full("layer", 0.1, 0), "a")
+    assert found.test["off"] == weights[0] != weights[-1]
+
+
+def test_no_run_ends_by_the_clock() -> None:
+    plan = read_plans(Line())[0]
+    training = replace(plan.recipe.training, time_limit_s=1.0)
+    plan = replace(plan, recipe=replace(plan.recipe, training=training))
+    for recipe in (plan.sweep("layer", 0.1), plan.full("layer", 0.1, 0)):
+        assert recipe.training.time_limit_s is None
+
+
 def test_ctrl_c_ends_the_jobs_there_are_and_begins_no_others(tmp_path: Path) -> None:
     script = tmp_path / "jobs.py"
     script.write_text(_JOBS)
@@ -324,6 +357,14 @@ def test_the_cost_is_the_sum_of_all_runs_and_a_sweep_without_an_end_is_counted()
     text = paper.summary([content])
     assert "took 60 minutes of one core, 3 of them" in text
     assert "1 of 4 sweeps" in text
+
+
+def test_what_another_norm_needs_is_not_told_of_layer_norm() -> None:
+    content = _results()
+    for case in content["cases"].values():
+        del case["norms"]["layer"]
+    (row, _) = [line for line in paper.summary([content]).splitlines() if "`line`" in line]
+    assert row.split(" | ")[2:4] == ["-", "-"]
 
 
 def test_a_norm_that_never_gets_there_is_told_so() -> None:

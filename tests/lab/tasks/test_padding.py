@@ -23,7 +23,11 @@ from lab.tasks.padding.movement import movement
 def _made(norm: str) -> SentenceClassifier:
     torch.manual_seed(0)
     config = PaddingConfig(norm=norm, places=9, features=8)  # type: ignore[arg-type]
-    return SentenceClassifier(config, 20, 3)
+    model = SentenceClassifier(config, 20, 3)
+    with torch.no_grad():
+        for parameter in model.parameters():  # no bias is left at zero
+            parameter.add_(0.2 * torch.rand_like(parameter))
+    return model
 
 
 def _words(lengths: list[int], width: int) -> Tensor:
@@ -76,6 +80,37 @@ def test_a_pool_puts_like_lengths_side_by_side_and_loses_nothing() -> None:
     assert spread(16) < 2.5 < spread(4) < 10 < spread(1)
 
 
+def test_batches_and_what_is_in_them_are_of_the_seed_in_no_order_of_length() -> None:
+    lengths = torch.arange(1, 41) // 2
+
+    def batches(seed: int, pool: int) -> Tensor:
+        return similar(lengths, 4, pool, torch.Generator().manual_seed(seed))
+
+    assert torch.equal(batches(1, 10), batches(1, 10))
+    assert not torch.equal(batches(1, 10), batches(2, 10))
+    longest = lengths[batches(1, 10)].amax(1).tolist()
+    assert longest not in (sorted(longest), sorted(longest, reverse=True))
+    rows = [{frozenset(row) for row in batches(seed, 1).tolist()} for seed in (1, 2)]
+    assert rows[0] != rows[1]
+
+
+def test_a_sentence_of_more_words_than_places_keeps_its_first(tmp_path: Path) -> None:
+    (tmp_path / "TREC.train.all").write_text("0 a b b\n1 b a a b\n0 b a\n1 a\n")
+    (tmp_path / "TREC.test.all").write_text("2 a a b b\n")
+    found = read_sentences(tmp_path, 0.25, 3)
+    b, a = 2, 3
+    assert found.train.inputs.tolist() == [[a, b, b], [b, a, a], [b, a, 0]]
+    assert found.test.inputs.tolist() == [[a, a, b]]
+    assert found.classes == 3  # one of them in the test alone
+
+
+def test_no_word_is_cut_off_where_little_padding_is_asked() -> None:
+    task = _task(0.2)
+    first = sum(int(lengths_of(task.batch(update)[0][0]).sum()) for update in range(16))
+    rows = torch.cat([task.drawn(update) for update in range(16)])
+    assert first == int(lengths_of(task.train.inputs[rows]).sum())
+
+
 def _task(padding: float) -> Padded:
     (plan, *_) = read_plans(EXPERIMENT, quick=True)
     recipe = replace(plan.recipe, model=replace(plan.recipe.model, padding=padding))
@@ -89,7 +124,10 @@ def test_batches_have_the_share_of_padding_that_was_asked(
     task = _task(asked)
     empty = [(task.batch(update)[0][0] == 0).double().mean().item() for update in range(16)]
     assert least <= 100 * sum(empty) / len(empty) <= most
-    assert least - 3 <= task.test()["padding"] <= most + 3
+    found = task.test()
+    assert least - 3 <= found["padding"] <= most + 3
+    assert found["nats"] == task.measure(task.held_out)["nats"]
+    assert task.model.training  # as it was
 
 
 def test_masked_statistics_are_those_of_the_words_alone() -> None:
@@ -103,14 +141,15 @@ def test_masked_statistics_are_those_of_the_words_alone() -> None:
         assert changes or moved < 1e-12, norm
 
 
-def test_a_masked_norm_learns_running_statistics_of_words_alone() -> None:
+def test_a_masked_norm_learns_of_words_alone_and_another_of_zeros_in_the_padding() -> None:
     words = _words([3, 7], 30)
-    model = _made("batch-masked").double()
-    real = words > 0
-    x = model.embedding(words) * real.unsqueeze(-1)
-    summed = (x + model.attention(x, real))[real]
-    model(words)
-    assert torch.allclose(model.norm.running_mean[0], 0.1 * summed.mean(0), atol=1e-12)
+    for norm, places in (("batch-masked", 10), ("batch", 60)):
+        model = _made(norm).double()
+        real = words > 0
+        x = model.embedding(words) * real.unsqueeze(-1)
+        mean = (x + model.attention(x, real))[real].sum(0) / places
+        model(words)
+        assert torch.allclose(model.norm.running_mean[0], 0.1 * mean, atol=1e-12), norm
 
 
 @pytest.mark.parametrize(

@@ -48,6 +48,8 @@ def test_nats_are_the_mean_over_the_points_of_all_rows(
         total, points = total + nats.sum().item(), points + batch.counts.sum().item()
     assert task.validate() == pytest.approx(total / points)
     assert task.figures == {"nats": pytest.approx(total / points)}
+    held_out = task.measure(task.rows_of(read(None, 0.04).test))  # type: ignore[attr-defined]
+    assert task.test() == {"nats": held_out} != task.figures
 
 
 def test_training_that_sees_the_point_it_is_to_tell_turns_the_report_red(

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -12,11 +13,12 @@ from lab import experiment
 from lab.export import compare, export
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.ranking.data import base_of, distinct, read_captioned
-from lab.tasks.ranking.model import SentenceStep
+from lab.tasks.ranking.data import Entry, _divided, base_of, distinct, read_captioned
+from lab.tasks.ranking.model import SentenceStep, Unit
 from lab.tasks.ranking.score import cosine_scores, order_scores, ranking_loss, ranks, retrieval
 from lab.tasks.ranking.task import Ranking
 from models.norms import fold
+from models.sentence import UNKNOWN
 
 _ONE = experiment.load("ranking")
 _RECIPE = read_plans(_ONE, quick=True)[0].full("layer", 1e-2, 0)
@@ -101,6 +103,58 @@ def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
              for part in (data.train, data.validation, data.test, data.flags)]  # fmt: skip
     assert sum(map(len, parts)) == len(set.union(*parts))
     assert all(parts)
+
+
+def test_only_words_that_are_learned_have_numbers_and_a_pair_has_all_its_phrases() -> None:
+    entries = [Entry(f"{n}", "Symbols", [[f"a{n}"] * 2, ["b", f"a{n}"]]) for n in range(20)]
+    data = _divided("twenty", entries, np.zeros((20, 1, 1, 3), np.uint8), 0.15)
+    assert (len(data.validation), len(data.test), len(data.train)) == (3, 3, 14)
+    assert data.vocabulary == 2 + 14 + 1
+    for pair in (*data.validation, *data.test):
+        (first, _), (common, other) = pair.phrases
+        assert first == other == UNKNOWN != common
+    assert len({pair.phrases[0][0] for pair in data.train} - {UNKNOWN}) == 14
+
+
+def test_points_are_of_unit_length_and_on_the_positive_side_where_there_is_an_order() -> None:
+    x = torch.tensor([[3.0, -4.0], [-6.0, 8.0]])
+    torch.testing.assert_close(Unit("order", 2)(x), torch.tensor([[0.6, 0.8]] * 2))
+    expected = torch.tensor([[0.6, -0.8], [-0.6, 0.8]])
+    torch.testing.assert_close(Unit("cosine", 2)(x), expected)
+
+
+def test_pictures_are_mirrored_at_random_and_moved_but_their_colours_stay(task: Ranking) -> None:
+    pictures = torch.zeros(40, 9, 9, 3)
+    pictures[:, 3, 4, 0] = pictures[:, 3, 5, 1] = 1.0  # red, and green right of it
+    varied = task._varied(pictures, Random(0))
+    places = [varied[..., color].nonzero()[:, 1:] for color in range(3)]
+    red, green, blue = places
+    assert len(blue) == 0
+    moves = (green - red).tolist()
+    assert [0, 1] in moves
+    assert [0, -1] in moves
+    assert all(move in ([0, 1], [0, -1]) for move in moves)
+    assert len(set(red[:, 0].tolist())) == 1  # one move a batch
+    assert {int(task._varied(pictures, Random(n))[0, :, :, 0].nonzero()[0, 0]) for n in range(40)
+            } == {1, 2, 3, 4, 5}  # fmt: skip
+
+
+def test_a_caption_is_of_some_phrases_in_any_order_and_no_longer_than_it_may_be(
+    task: Ranking,
+) -> None:
+    phrases = [[2], [3, 4], [5]]
+    drawn = {tuple(task._drawn(phrases, Random(n))) for n in range(200)}
+    assert {(2,), (3, 4), (5, 2), (2, 3, 4, 5), (3, 4, 5, 2)} <= drawn
+    assert len(drawn) == 3 + 6 + 6
+    long = [[2] * task.model.config.longest, [3]]
+    assert task._joined(long) == long[0]
+
+
+def test_flags_are_judged_among_themselves(task: Ranking) -> None:
+    found = task.test()
+    flags = retrieval(task.score(task.data.flags))["rank"]
+    assert found.pop("flags rank") == flags != found["rank"]
+    assert found == retrieval(task.score(task.data.test))
 
 
 def test_a_batch_is_a_function_of_seed_and_update(task: Ranking) -> None:

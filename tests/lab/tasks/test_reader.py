@@ -3,6 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -13,10 +15,13 @@ from lab.classify import Examples
 from lab.compare import Laboratory
 from lab.export import compare
 from lab.graphs import PartGraph
-from lab.tasks.reader.data import parse, read_stories
+from lab.tasks.reader import picture
+from lab.tasks.reader.data import Stories, parse, read_stories
+from lab.tasks.reader.experiment import Reading
 from lab.tasks.reader.model import AttentiveReader, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
+from training.curves import pyplot
 
 _TEXT = """1 Mary took the milk.
 2 John went home.
@@ -46,11 +51,14 @@ def test_a_story_keeps_its_last_words_and_validation_has_stories_of_its_own(
     long, short = read_stories(None, 0.1, 16), read_stories(None, 0.1, 10)
     assert not any(long.shortened.values())
     assert all(share > 0 for share in short.shortened.values())
-    longest = long.test.inputs[-1]
-    words = longest[:16][longest[:16] > 0]
-    row = next(r for r in short.test.inputs if torch.equal(r[:10], words[-10:]))
+    assert not any(read_stories(None, 0.1, 15).shortened.values())  # the longest has as many
     assert long.words == short.words
-    assert row[10:].tolist() in [r[16:].tolist() for r in long.test.inputs]
+    rows = long.test.inputs.tolist()
+    last = [[word for word in row[:16] if word][-10:] for row in rows]
+    expected = [
+        [*kept, *[0] * (10 - len(kept)), *row[16:]] for kept, row in zip(last, rows, strict=True)
+    ]
+    assert sorted(short.test.inputs.tolist()) == sorted(expected)
     # Some 10% of the 400 questions of each of two tasks, whole stories of them.
     assert 70 <= len(long.validation.classes) <= 90
     assert len(long.train.classes) + len(long.validation.classes) == 800
@@ -123,6 +131,38 @@ def test_the_test_tells_each_task_and_their_mean(laboratory: Ready) -> None:
     assert found["error"] == pytest.approx(whole["error"])
     assert found["nats"] == pytest.approx(whole["nats"], rel=1e-5)
     assert found["error"] == pytest.approx((found["qa1"] + found["qa6"]) / 2)
+
+
+def test_tasks_of_few_questions_count_for_less() -> None:
+    inputs, classes = torch.tensor([[9.0, 0.0]] * 4), torch.tensor([0, 0, 1, 1])
+    examples = Examples(inputs, classes)
+    stories = cast(Stories, SimpleNamespace(test_tasks=torch.tensor([1, 1, 1, 6])))
+    task = Reading(torch.nn.Identity(), examples, examples, examples, 1, 0, stories=stories)
+    found = task.test()
+    assert (found["qa1"], found["qa6"]) == (pytest.approx(100 / 3), 100)
+    assert found["error"] == pytest.approx(50)
+    assert found["nats"] == pytest.approx(task.measure(examples)["nats"])
+
+
+def test_the_picture_tells_what_the_network_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stories = read_stories(None, 0.1, 16)
+    row = int((stories.test_tasks == 1).nonzero()[-1])
+    torch.manual_seed(0)
+    config = ReaderConfig(words=16, embedding=4, units=5)
+    model = AttentiveReader(config, len(stories.words), len(stories.answers)).eval()
+    answer = stories.answers[int(model(stories.test.inputs[[row]]).argmax())]
+    right = stories.answers[int(stories.test.classes[row])]
+    drawn: list[Any] = []
+    monkeypatch.setattr(picture, "save", lambda figure, image: drawn.append(figure))
+    picture.draw(model, stories, tmp_path)
+    (figure,) = drawn
+    told = [text.get_text() for text in figure.axes[0].texts]
+    assert f"?  {answer}  (right: {right})" in told[-1]
+    words = stories.test.inputs[row, :16]
+    assert told[:-1] == [stories.words[word] for word in words[words > 0].tolist()]
+    pyplot.close(figure)
 
 
 def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """The task `thoughts`: sentences, loss and probes by hand, and an export that is found out."""
 
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_array
 from sklearn.linear_model import LogisticRegression
 from torch.nn import functional as F
 
@@ -14,9 +16,11 @@ from lab import experiment
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.thoughts.data import read_stories, sentences_of
+from lab.tasks.thoughts import probes
+from lab.tasks.thoughts import task as thoughts
+from lab.tasks.thoughts.data import _stories, read_stories, sentences_of
 from lab.tasks.thoughts.model import ThoughtStep
-from lab.tasks.thoughts.probe_data import Classed, Related, read_probes
+from lab.tasks.thoughts.probe_data import CLASSED, RELATED, Classed, Related, read_probes
 from lab.tasks.thoughts.probes import accuracy, bag_of_words, held_out, predicted, relatedness
 from lab.tasks.thoughts.task import Encoder, Thoughts
 from lab.vocabulary import Vocabulary, words_of
@@ -45,6 +49,7 @@ def test_a_vocabulary_has_the_most_frequent_words() -> None:
     assert words.size == 4
     assert words.numbers(["a", "b", "c"]) == [2, 3, UNKNOWN]
     assert words.numbers([]) == [UNKNOWN]
+    assert Vocabulary([["b", "a"]], size=9).numbers(["a", "b"]) == [2, 3]  # by alphabet
 
 
 def test_sentences_end_where_they_do() -> None:
@@ -62,6 +67,14 @@ def test_parts_share_no_sentence_and_neighbours_are_of_the_same_part() -> None:
     parts = [{p + move for p in part for move in (-1, 0, 1)}
              for part in (stories.train, stories.validation, stories.test)]  # fmt: skip
     assert sum(map(len, parts)) == len(set.union(*parts)) == len(stories.sentences)
+
+
+def test_words_of_validation_and_test_alone_have_no_numbers() -> None:
+    text = [[f"w{n // 4}"] for n in range(40)]
+    stories = _stories("numbered", [text], 100, 0.1)
+    assert stories.vocabulary.size == 2 + 8
+    found = [stories.sentences[place] for place in (*stories.validation, *stories.test)]
+    assert found == [[UNKNOWN]] * 4
 
 
 @pytest.mark.parametrize("norm", ["layer", "weight", "none"])
@@ -102,6 +115,38 @@ def test_vectors_come_back_in_the_order_of_the_sentences(task: Thoughts) -> None
     found = encoder(sentences)
     for words, vector in zip(sentences, found, strict=True):
         assert np.allclose(encoder([words])[0], vector, atol=1e-6)
+        numbers = task.stories.vocabulary.numbers(words)
+        own = task.model.encoder.last(torch.tensor(numbers).unsqueeze(1)).detach()
+        assert np.allclose(own[0], vector, atol=1e-6)
+
+
+def test_nats_are_of_evenly_spaced_sentences_and_the_tests_of_the_test(
+    task: Thoughts, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(thoughts, "_VALIDATED", 4)
+    places = task.stories.train[:11]
+    with torch.no_grad():
+        loss = task.model.loss(*task.around(places[::2][:4])).item()
+    assert task.nats(places) == pytest.approx(loss, rel=1e-5)
+    monkeypatch.setattr(thoughts, "probe", lambda *_: {})
+    assert task.test() == {"nats": task.nats(task.stories.test)}
+
+
+def test_what_a_set_tests_is_not_learned_and_a_head_line_is_no_pair(tmp_path: Path) -> None:
+    for folder, files in (("sentclass", chain(*CLASSED.values())), ("sick", RELATED)):
+        (tmp_path / folder).mkdir()
+        for file in files:
+            (tmp_path / folder / file).write_text("0 so it is\n1 good\n" * 2)
+    (tmp_path / "sentclass" / "TREC.test.all").write_text("1 Good\n0 other\n")
+    pairs = "id\ta\tb\tscore\tjudgment\n{0}\tone\ttwo\t{0}.5\tNEUTRAL\n"
+    for number, file in enumerate(RELATED, 1):
+        (tmp_path / "sick" / file).write_text(pairs.format(number))
+    found = read_probes(tmp_path)
+    trec = found.classed[-1]
+    assert trec.sentences == [["so", "it", "is"]] * 2 + [["good"], ["other"]]
+    assert (trec.classes, trec.test) == ([0, 0, 1, 0], 2)
+    assert (len(found.classed[0].classes), found.classed[0].test) == (4, None)
+    assert found.related == Related([(["one"], ["two"])] * 2, [1.5, 2.5], 1)
 
 
 def test_a_sentence_that_is_there_twice_is_in_one_fold() -> None:
@@ -119,6 +164,7 @@ def test_the_accuracy_of_a_split_is_that_of_one_logistic_regression() -> None:
     x = random.normal(size=(80, 3))
     classes = (x[:, 0] + random.normal(size=80) > 0).astype(int)
     one = Classed("some", [[str(i)] for i in range(80)], classes.tolist(), 50)
+    x[:, 1:] *= 50
     scaled = (x - x[:50].mean(0)) / x[:50].std(0)
     model = LogisticRegression(C=0.03, tol=1e-6).fit(scaled[:50], classes[:50])
     assert accuracy(one, x) == pytest.approx(100 * model.score(scaled[50:], classes[50:]))
@@ -132,13 +178,32 @@ def test_a_score_between_two_is_shared_between_them() -> None:
 
 
 def test_relatedness_is_told_of_what_pairs_share() -> None:
-    probes = read_probes(None).related
-    figures = relatedness(probes, bag_of_words)
+    drawn = read_probes(None).related
+    figures = relatedness(drawn, bag_of_words)
     assert figures["SICK r"] > 0.8
-    shuffled = np.random.default_rng(0).permutation(probes.scores).tolist()
-    unrelated = relatedness(Related(probes.pairs, shuffled, probes.test), bag_of_words)
+    shuffled = np.random.default_rng(0).permutation(drawn.scores).tolist()
+    unrelated = relatedness(Related(drawn.pairs, shuffled, drawn.test), bag_of_words)
     assert unrelated["SICK r"] < 0.5
     assert unrelated["SICK MSE"] > figures["SICK MSE"]
+
+
+def test_relatedness_is_pearsons_and_spearmans_and_the_squared_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told, truth = [1.0, 2.0, 9.0], [1.0, 3.0, 4.0]
+    monkeypatch.setattr(probes, "predicted", lambda *_: np.array(told))
+    related = Related([(["a"], ["b"])] * 4, [5.0, *truth], 1)
+    found = relatedness(related, lambda sentences: np.zeros((len(sentences), 1)))
+    assert found["SICK r"] == pytest.approx(np.corrcoef(told, truth)[0, 1])
+    assert found["SICK rho"] == pytest.approx(1)
+    assert found["SICK MSE"] == pytest.approx((0 + 1 + 25) / 3)
+
+
+def test_a_pair_has_the_same_features_dense_or_sparse() -> None:
+    u, v = np.array([[1.0, 0.0, 2.0]]), np.array([[0.0, 3.0, 1.0]])
+    expected = [[1, 3, 1, 0, 0, 2]]
+    assert probes._joined(u, v).tolist() == expected
+    assert probes._joined(csr_array(u), csr_array(v)).toarray().tolist() == expected
 
 
 def test_a_sample_keeps_the_test_apart() -> None:
