@@ -72,16 +72,21 @@ def test_go_on_continues_where_the_text_ended(site: str, opened: Open) -> None:
         assert visit.text("#text-passage") == f"KING{whole}"
 
 
+def _stopped(visit: Visit) -> str:
+    """What a long text has come to when it is stopped."""
+    visit["#text-model"].select_option(_MODEL)
+    visit["#text-length"].fill("60000")
+    visit.press("#text-start")
+    visit.wait("#text-passage [data-chance] >> nth=50", "attached")
+    visit.page.keyboard.press("Escape")
+    visit.wait_done("text")
+    return visit.text("#text-passage")
+
+
 def test_what_was_stopped_can_be_gone_on_with(site: str, opened: Open) -> None:
     with opened(site, "text") as visit:
-        visit["#text-model"].select_option(_MODEL)
-        visit["#text-length"].fill("60000")
         visit["#text-seed"].fill("9")
-        visit.press("#text-start")
-        visit.wait("#text-passage [data-chance] >> nth=50", "attached")
-        visit.page.keyboard.press("Escape")
-        visit.wait_done("text")
-        stopped = visit.text("#text-passage")
+        stopped = _stopped(visit)
         assert visit.text("#text-progress").startswith("Stopped after")
         visit["#text-length"].fill("40")
         visit.press("#text-goon")
@@ -159,13 +164,7 @@ def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: 
         route.fulfill(response=answer, json=told)
 
     with opened(site, "text") as visit:
-        visit["#text-model"].select_option(_MODEL)
-        visit["#text-length"].fill("60000")
-        visit.press("#text-start")
-        visit.wait("#text-passage [data-chance] >> nth=50", "attached")
-        visit.page.keyboard.press("Escape")
-        visit.wait_done("text")
-        stopped = visit.text("#text-passage")
+        stopped = _stopped(visit)
         visit.page.route("**/v1/completions", of_another, times=1)
         visit.press("#text-goon")
         visit.wait("#text-error")
