@@ -87,11 +87,11 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
     reader = tesseract_version()
-    people = held_out.corpus_if_any(options.pens)
     pen = Pen(options.artifact)
     hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
     if not hands:
         raise ValueError(f"{options.artifact} has no stored hands to write pages in")
+    people = held_out.corpus_if_any(options.pens)  # which takes minutes to read
     begin = [hands[page % len(hands)] for page in range(PAGES)]
     chained = write_pages(pen, begin, CHAINED_LINES, chained=True)
     anchored = write_pages(pen, begin, LINES, chained=False)

@@ -3,7 +3,7 @@ import { allow, count, onPress, parts } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
 import { bestOf, named, offer, ofKind } from "./models.js";
-import { own } from "./own.js";
+import { own, watchOwn } from "./own.js";
 import { BASELINE_PX, Pad } from "./pad.js";
 import { fill } from "./request.js";
 import { handwrite, readInk } from "./service.js";
@@ -212,6 +212,7 @@ export function begin() {
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   lookAtTexts();
   onShow(refresh); // the hand may have been forgotten elsewhere
+  watchOwn(refresh);
   new ResizeObserver(fit).observe(at.desk);
   refresh();
 }

@@ -3,7 +3,7 @@ import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
 import { headers } from "./key.js";
 import { named, serves, settled } from "./models.js";
-import { forgetOwn, keepOwn, own } from "./own.js";
+import { forgetOwn, keepOwn, own, watchOwn } from "./own.js";
 import { ask, listStyles } from "./service.js";
 
 const at = parts("write");
@@ -127,3 +127,4 @@ function mineDrawn() {
 
 at.hands.addEventListener("change", ({ target }) => chooseHand(target.value));
 onPress(at.forget, forgetMine);
+watchOwn(() => listed && listHands(listed));

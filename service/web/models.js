@@ -61,6 +61,13 @@ export async function load(trouble) {
   for (const model of all()) if (!settled(model)) follow(model.id);
 }
 
+/** Ask again which models of a kind there are: some may have come or gone since the page was loaded. */
+export async function renew(kind) {
+  const models = (await listModels()).filter((model) => model.kind === kind);
+  for (const { id } of ofKind(kind)) known.delete(id);
+  models.forEach(learn);
+}
+
 /** Whether a model answers requests, or does not for a reason that waiting does not mend. */
 export const settled = (model) => serves(model) || Boolean(model && whyNot(model));
 

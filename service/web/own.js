@@ -29,6 +29,15 @@ export function keepOwn(hand) {
   }
 }
 
+/** Hear that another page of this browser has kept a hand or forgotten it. */
+export function watchOwn(changed) {
+  addEventListener("storage", ({ key }) => {
+    if (!remembers() || ![KEPT_AS, null].includes(key)) return; // null: all that was kept is gone
+    mine = undefined;
+    changed();
+  });
+}
+
 export function forgetOwn() {
   mine = null;
   if (!remembers()) return; // what is kept is of another place

@@ -43,7 +43,9 @@ async function toPng(svg) {
   pen.fillRect(0, 0, canvas.width, canvas.height);
   pen.drawImage(image, 0, 0);
   URL.revokeObjectURL(image.src);
-  return new Promise((done) => canvas.toBlob(done));
+  const png = await new Promise((done) => canvas.toBlob(done));
+  if (png) return png;
+  throw new Error(`${canvas.width} × ${canvas.height} px are more than this browser makes a PNG of: take the SVG.`);
 }
 
 /** A drawing as a file of a format, svg or png. */

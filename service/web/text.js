@@ -131,9 +131,25 @@ export function begin() {
   refresh();
 }
 
-/** A finger has no tooltip; what is pointed at or touched is said below as well. */
-function tell(event) {
-  if (event.target.matches("[data-chance]")) at.letter.value = explain(event.target);
+/** A finger has no tooltip, and the keyboard neither; what is pointed at, touched or gone to is said
+ *  below as well. */
+function tell(letter) {
+  if (!letter?.matches("[data-chance]")) return;
+  at.passage.querySelector(".told")?.classList.remove("told");
+  letter.classList.add("told");
+  at.letter.value = explain(letter);
+}
+
+/** Go to the letter before or after the one that was told of. */
+function step(event) {
+  const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  if (!by || event.altKey || event.ctrlKey || event.metaKey) return;
+  event.preventDefault();
+  const letters = [...at.passage.querySelectorAll("[data-chance]")];
+  const told = letters.findIndex((letter) => letter.matches(".told"));
+  const next = letters[told < 0 && by < 0 ? letters.length - 1 : told + by];
+  tell(next);
+  next?.scrollIntoView({ block: "nearest" });
 }
 
 at.form.addEventListener("submit", (event) => {
@@ -142,7 +158,7 @@ at.form.addEventListener("submit", (event) => {
 });
 at.model.addEventListener("change", () => (refresh(), showFacts()));
 at.temperature.addEventListener("input", () => (at.heat.value = at.temperature.value));
-at.passage.addEventListener("pointerover", tell);
-at.passage.addEventListener("click", tell);
+for (const event of ["pointerover", "click"]) at.passage.addEventListener(event, ({ target }) => tell(target));
+at.paper.addEventListener("keydown", step);
 onPress(at.goon, () => canGoOn() && goOn());
 onPress(at.stop, stop);

@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, named, offer, ready } from "./models.js";
+import { bestOf, named, offer, ready, renew } from "./models.js";
 import { own } from "./own.js";
 import { asked, fill, wantedSeed } from "./request.js";
 import { fileOf, save } from "./save.js";
@@ -33,11 +33,17 @@ function again() {
   write(undefined);
 }
 
-const write = (seed) =>
+const write = (seed, width = roomIn(at.desk)) =>
   work.run(async () => {
     const said = asked();
-    const request = { ...said, seed, width: roomIn(at.desk), ...bestOf() };
-    const response = await stream(request).catch(explain);
+    const drawn = { ...said, seed, width };
+    let request = { ...drawn, ...bestOf() };
+    const unjudged = async (error) => {
+      if (error.param !== "best_of") throw error;
+      await renew("reader"); // it has gone since the page was loaded
+      return stream((request = { ...drawn, ...bestOf() }));
+    };
+    const response = await stream(request).catch(unjudged).catch(explain);
     return put(request, response, { signal: work.signal, begun: refresh, said });
   });
 
@@ -74,12 +80,12 @@ const open = () =>
   );
 
 /** Write what a link says, unless another model or hand would have to. */
-function follow({ model: name, style }) {
+function follow({ model: name, style, width }) {
   const missing = [
     name && !named(name) && `the model ${name}`,
     style && chosenHand() !== style && `the hand ${style}`,
   ].filter(Boolean);
-  if (!missing.length) return start();
+  if (!missing.length) return write(wantedSeed(), Number(width) || undefined);
   const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;
   return work.run(() => Promise.reject(new Error(why)), { asks: false });
 }

@@ -121,6 +121,19 @@ def test_a_person_has_it_forgotten(drawn: Visit) -> None:
     assert drawn[_MINE].count() == 0
 
 
+def test_another_page_of_the_browser_hears_of_it(drawn: Visit) -> None:
+    other = Visit(drawn.page.context.new_page(), drawn.site)
+    other.go("write")
+    other.wait(_MINE, "attached")
+    drawn.press("#draw-use")
+    drawn.wait(_MINE)
+    drawn["#write-forget"].click()
+    other.wait(_MINE, "detached")
+    other["#draw-tab"].click()
+    assert other["#draw-use"].get_attribute("aria-disabled") == "true"
+    assert other.errors == []
+
+
 def test_what_is_not_of_this_page_is_no_hand(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw") as visit:
         for other in ("{", "null", '{"token": 5}', '{"token": "t", "strokes": []}'):

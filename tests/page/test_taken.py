@@ -49,6 +49,15 @@ def test_the_download_is_what_was_watched(handwriting: str, opened: Open) -> Non
         assert download(visit, "pdf").startswith(b"%PDF-")
 
 
+def test_a_sheet_larger_than_a_png_of_this_browser(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.write("a")
+        visit.page.evaluate("() => { HTMLCanvasElement.prototype.toBlob = (done) => done(null); }")
+        visit.press("#write-png")
+        visit.wait("#write-error")
+        assert "more than this browser makes a PNG of" in visit.text("#write-error")
+
+
 def test_what_was_stopped_is_saved_as_far_as_it_went(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write") as visit:
         visit.begin_writing("a long sentence that nobody waits for", speed="0.5", seed=None)
@@ -106,17 +115,17 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         visit.wait("#write-hands input[value=cleo]", "attached")
         visit["#write-hands input[value=cleo]"].check()
         visit["#write-bias"].fill("2.1")
-        visit.write("100% & more #1?\nnext", seed=13)
+        visit.write("100% & more #1, to its end?\nnext", seed=13)
         link = _copied(visit, "link")
         ink = visit.ink("#write-sheet")
     assert link.startswith(f"{handwriting}/#write?")
-    with opened(handwriting, "proof") as visit:
+    with opened(handwriting, "proof", viewport={"width": 390, "height": 800}) as visit:
         visit.page.goto("about:blank")
         visit.page.goto(link)
         visit.until("(n) => document.querySelectorAll('#write-sheet path').length === n", len(ink))
         visit.wait_done("write")
         assert visit.ink("#write-sheet") == ink
-        assert visit["#write-text"].input_value() == "100% & more #1?\nnext"
+        assert visit["#write-text"].input_value() == "100% & more #1, to its end?\nnext"
         assert visit["#write-bias"].input_value() == "2.1"
         assert visit["#write-seed"].input_value() == "13"
         assert visit["#write-hands input:checked"].get_attribute("value") == "cleo"

@@ -51,6 +51,25 @@ def test_each_character_is_tinted_and_says_its_probability(site: str, opened: Op
         assert grounds >= 4
 
 
+def test_the_keyboard_goes_from_one_character_to_the_next(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        _complete(visit, "ROMEO:", 6)
+        letters = visit["#text-passage [data-chance]"]
+        visit["#text-paper"].focus()
+        for key, told in (
+            ("ArrowLeft", 5), ("ArrowLeft", 4), ("ArrowRight", 5), ("ArrowRight", 5),
+            *[("ArrowLeft", place) for place in (4, 3, 2, 1, 0, 0)],
+        ):  # fmt: skip
+            visit.page.keyboard.press(key)
+            assert visit.text("#text-letter") == letters.nth(told).get_attribute("title")
+            assert visit["#text-passage .told"].count() == 1
+            assert "told" in letters.nth(told).get_attribute("class")
+        _complete(visit, "JULIET:", 6)
+        visit["#text-paper"].focus()
+        visit.page.keyboard.press("ArrowRight")
+        assert visit.text("#text-letter") == letters.first.get_attribute("title")
+
+
 def test_the_page_shows_what_the_service_says(site: str, opened: Open) -> None:
     choice = _completion(site, prompt="ROMEO:", max_tokens=120, seed=4, logprobs=1)
     logprobs = choice["logprobs"]["token_logprobs"]  # type: ignore[index]

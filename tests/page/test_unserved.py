@@ -1,13 +1,15 @@
 """Models that are attested but not served: what the page says of them, and does without."""
 
+import shutil
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.altered import copy_of, edit_manifest
-from tests.service.serving import listening, settings
+from tests.service.serving import eventually, listening, settings
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 
@@ -29,6 +31,19 @@ def test_where_the_reader_is_not_served_lines_are_drawn_once(browser: Any, tmp_p
         assert "draws of each" not in visit["#write-progress"].inner_text()
         visit.go("proof")
         visit.until("() => document.body.innerText.includes('Not served, as it is without proof')")
+
+
+def test_where_the_reader_goes_lines_are_drawn_once(browser: Any, tmp_path: Path) -> None:
+    chosen = settings(_folder(tmp_path, "reader"), watch_s=0.1)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
+        visit.until("() => document.querySelectorAll('#proof-models .verdict.good').length === 2")
+        visit.write("a")
+        assert "draws of each" in visit["#write-progress"].inner_text()
+        shutil.rmtree(tmp_path / "reader")
+        assert eventually(lambda: '"reader"' not in urlopen(f"{url}/v1/models").read().decode())
+        visit.write("b")
+        assert "draws of each" not in visit["#write-progress"].inner_text()
+        visit.expect_error("400")
 
 
 def test_a_pen_that_is_not_served_is_said_to_be(browser: Any, tmp_path: Path) -> None:
