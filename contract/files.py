@@ -13,6 +13,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     might read that, or whom a `mode` lets."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
+        if path.exists():  # until it is whole, nobody reads it who might not read the old one
+            temporary.touch(0o600)
         yield temporary
         _open_to_the_same(path, temporary)
         if mode is not None:

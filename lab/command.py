@@ -11,6 +11,7 @@ from export.results import write_json
 from lab import experiment
 from lab.paper import RESULTS
 from lab.plan import Plan, read_plans
+from training.command import positive
 
 _MOST_WORKERS = 2  # what budgets are told for
 QUICK = Path("runs", "lab-quick")  # runs and, unless told, results of `--quick`
@@ -43,20 +44,13 @@ def add_verbs(commands: Any) -> None:
 
 
 def _add_options(command: argparse.ArgumentParser) -> None:
-    command.add_argument("--seeds", type=_positive, help="how many (what the recipe says)")
+    command.add_argument("--seeds", type=positive, help="how many (what the recipe says)")
     command.add_argument(
         "--quick", action="store_true", help="some seconds, on data that needs no download"
     )
     command.add_argument(
         "--out", type=Path, help=f"folder of the results ({RESULTS}; of a part, with the runs)"
     )
-
-
-def _positive(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text}; it must be 1 or more")
-    return number
 
 
 def _list(options: argparse.Namespace) -> None:

@@ -36,6 +36,14 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
         return 130
 
 
+def positive(text: str) -> int:
+    """A whole number of an option of which there is at least one."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{text}; it must be 1 or more")
+    return number
+
+
 def add_training_options(command: argparse.ArgumentParser) -> None:
     """The options of `train`."""
     command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")

@@ -25,6 +25,7 @@ from service.artifact import load_artifact
 from service.ink.marks import owners
 from service.ink.model import stored_hands
 from service.ink.pen import LinePen
+from training.command import positive
 
 RESULTS = Path("docs", "results", "ink-glyphs.json")
 SHEET = Path("docs", "ink-glyphs.png")
@@ -44,7 +45,9 @@ class Line:
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("artifact", type=Path, nargs="?", default=Path("artifacts", "handwriting"))
-    parser.add_argument("--contexts", type=int, default=40, help="texts for each character (40)")
+    parser.add_argument(
+        "--contexts", type=positive, default=40, help="texts for each character (40)"
+    )
     parser.add_argument("--reader", type=Path, default=Path("artifacts", "reader"))
     parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
     parser.add_argument("--out", type=Path, default=RESULTS, help="the results to write")

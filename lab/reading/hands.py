@@ -18,6 +18,7 @@ from lab.reading.hands_sheet import plot_hands
 from lab.reading.shown import TESSERACT, Readers, named, readers_of
 from service.artifact import load_artifact
 from service.ink.model import stored_hands
+from training.command import positive
 
 RESULTS = Path("docs", "results", "ink-hands.json")
 SHEET = Path("docs", "hands.png")
@@ -34,7 +35,7 @@ Found = dict[str, dict[str, dict[str, dict[str, Any]]]]
 def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("artifact", type=Path, nargs="?", default=Path("artifacts", "handwriting"))
-    parser.add_argument("--lines", type=int, default=40, help="of each kind of text (40)")
+    parser.add_argument("--lines", type=positive, default=40, help="of each kind of text (40)")
     parser.add_argument("--reader", type=Path, default=Path("artifacts", "reader"))
     parser.add_argument("--out", type=Path, default=RESULTS, help="the results to write")
     parser.add_argument("--sheet", type=Path, default=SHEET, help="the picture to write")

@@ -11,6 +11,7 @@ from lab.legibility import held_out, pages
 from lab.legibility.reading import errors, overall
 from lab.legibility.write_ink import Hand, Pen
 from lab.reading.shown import READER, readers_of
+from training.command import positive
 from training.ink.corpus import PenCorpus
 
 _LINES = 2  # of a writer
@@ -33,7 +34,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("artifact", type=Path, nargs="?", default=Path("artifacts", "handwriting"))
     parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
     parser.add_argument("--reader", type=Path, default=Path("artifacts", "reader"))
-    parser.add_argument("--best", type=int, default=60, help="how many are shown (60)")
+    parser.add_argument("--best", type=positive, default=60, help="how many are shown (60)")
 
 
 def run(options: argparse.Namespace) -> int:

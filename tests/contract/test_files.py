@@ -30,7 +30,9 @@ def test_what_takes_a_files_place_is_for_the_same_readers(tmp_path: Path, mode: 
     path.chmod(mode)
     masked = os.umask(0o037)  # of neither
     try:
-        write_whole(path, "new")
+        with replacing(path) as temporary:
+            temporary.write_text("new")
+            assert S_IMODE(temporary.stat().st_mode) == 0o600
     finally:
         os.umask(masked)
     assert (path.read_text(), S_IMODE(path.stat().st_mode)) == ("new", mode)

@@ -8,6 +8,7 @@ import pytest
 from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
+from lab.__main__ import main
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import hands, hands_sheet
 from lab.reading.shown import Readers, as_shown
@@ -70,3 +71,16 @@ def test_a_line_is_shown_with_y_up() -> None:
     (stroke,) = as_shown(_STROKE)
     assert stroke[1, 1] > stroke[0, 1]
     assert as_shown(_STROKE[:0]) == []
+
+
+@pytest.mark.parametrize(
+    "said", [["glyphs", "--contexts"], ["hands", "--lines"], ["writers", "--best"]]
+)
+@pytest.mark.parametrize("number", ["0", "-1"])
+def test_nothing_is_no_number_of_what_is_read(
+    said: list[str], number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        main([*said, number])
+    assert left.value.code == 2
+    assert f"{number}; it must be 1 or more" in capsys.readouterr().err
