@@ -181,6 +181,7 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
             "batch": facts["batch"],
             "training": facts["training"],
             "updates": facts["progress"]["best_update"],
+            **{n: t for n in ("temperature",) if (t := facts["progress"].get(n)) is not None},
             "validation_loss": facts["progress"]["best_loss"],
             "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
             "opset": OPSET,
@@ -200,6 +201,7 @@ def _facts_again(manifest: Manifest) -> dict[str, Any]:
             "best_update": trained["updates"],
             "best_loss": trained["validation_loss"],
             "elapsed_s": trained["elapsed_s"],
+            "temperature": trained.get("temperature"),
         }
     }
 

@@ -57,7 +57,10 @@ class TrainConfig:
     `keep` is which weights are kept: those of the best validation, or the last, where the loss on
     what was held out does not say what a model is wanted for, and does not end the run either.
     `blend` is how much of them is of the weights the run began from, which a network that is
-    trained on forgets something of (Wortsman et al. 2022)."""
+    trained on forgets something of (Wortsman et al. 2022).
+    `calibrated` divides the logits of what is kept by the temperature at which what was held out is
+    likeliest (Guo et al. 2017): a network that has learned its text too well is too sure of itself,
+    and one number mends that."""
 
     epochs: float = 16.0
     learning_rate: float = 3e-3
@@ -71,6 +74,7 @@ class TrainConfig:
     save_every_s: float = 45.0
     keep: str = "best"
     blend: float = 0.0
+    calibrated: bool = False
     seed: int = 0
 
     def __post_init__(self) -> None:

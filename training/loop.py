@@ -25,7 +25,7 @@ from contract.files import write_whole
 from training import checkpoint
 from training.config import TrainConfig
 from training.group import Group
-from training.task import Task
+from training.task import Calibrates, Task
 
 CHECKPOINT = "checkpoint.safetensors"
 LOG = "log.jsonl"
@@ -40,6 +40,7 @@ class Progress:
     best_loss: float = math.inf
     best_update: int = 0
     due: float | None = None  # the mean training loss before a validation that is yet to be done
+    temperature: float | None = None  # which the logits of what is kept were divided by
 
 
 class Trainer:
@@ -58,6 +59,8 @@ class Trainer:
         facts: dict[str, Any],
         figures: Callable[[], dict[str, float]] = dict,
     ) -> None:
+        if config.calibrated and not isinstance(task, Calibrates):
+            raise ValueError("training.calibrated is of models of text alone")
         self.task, self.config, self.run_dir, self.figures = task, config, run, figures
         self.facts = facts | {"training": asdict(config)}
         self.progress = Progress()
@@ -112,6 +115,8 @@ class Trainer:
                 self.progress.due = train_loss = torch.stack(losses).mean().item()
                 self._validate(train_loss)
                 bar.set_postfix(train=f"{train_loss:.3f}", best=f"{self.progress.best_loss:.4f}")
+            if self.config.calibrated and self.progress.temperature is None:
+                self._calibrate()
         finally:
             bar.close()
             self.save()
@@ -252,6 +257,20 @@ class Trainer:
                 log.write(json.dumps(row) + "\n")
         progress.due = None
 
+    def _calibrate(self) -> None:
+        """Do so with what is kept; the weights being trained stay as they are."""
+        assert isinstance(self.task, Calibrates)
+        tensors = self.parameters | self.buffers
+        live = {n: t.detach().clone() for n, t in tensors.items()}
+        self._load(self.best)
+        try:
+            temperature, loss = self.task.calibrate(), self.task.validate()
+            best = {n: t.detach().clone() for n, t in tensors.items()}
+        finally:
+            self._load(live)
+        self.best = best
+        self.progress.temperature, self.progress.best_loss = temperature, loss
+
     def _averaged_model(self) -> dict[str, Tensor]:
         return {n: t.clone() for n, t in (self._blended() | self.buffers).items()}
 
@@ -263,8 +282,9 @@ class Trainer:
 
     @torch.no_grad()
     def _load(self, weights: dict[str, Tensor]) -> None:
-        for name, parameter in self.parameters.items():
-            parameter.copy_(weights[name])
+        tensors = self.parameters | self.buffers
+        for name, tensor in weights.items():
+            tensors[name].copy_(tensor)
 
     def _fraction_done(self) -> float:
         done = self.progress.update / self.total_updates

@@ -64,6 +64,8 @@ def carry_out(
     if rank == 0:
         _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss
+        if trainer.progress.temperature is not None:
+            print(f"logits divided by {trainer.progress.temperature:.4f}")
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
         if task.steps_per_sequence is not None:
             print(f"that is {loss * task.steps_per_sequence:.1f} nats/sequence")

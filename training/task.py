@@ -3,7 +3,7 @@
 Shapes: T time, B batch.
 """
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from torch import Tensor, nn
 
@@ -42,4 +42,14 @@ class Task(Protocol):
 
     def validate(self) -> float:
         """Nats per step over the validation data, dropout off."""
+        ...
+
+
+@runtime_checkable
+class Calibrates(Protocol):
+    """A task whose model has logits."""
+
+    def calibrate(self) -> float:
+        """Divide the logits by the temperature at which the validation data are likeliest, dropout
+        off, and return it."""
         ...

@@ -36,14 +36,18 @@ def models(shipped: Iterable[Manifest]) -> str:
         "## Models",
         "From the manifests in `artifacts/`. A step is a byte of text, a point of a pen, or a "
         "piece of ink that is read. The state is all a model remembers of one text or line. The "
-        "loss is that of a byte, of a point, or of a character read.",
+        "loss is that of a byte, of a point, or of a character read; logits are divided by the "
+        "temperature at which what was held out is likeliest.",
         table(head, rows),
     )
 
 
 def _loss(manifest: Manifest) -> str:
-    loss = f"{manifest.provenance['validation_loss']:.4f}"
-    return f"{loss}, before it was rounded" if "rounded" in manifest.provenance else loss
+    trained = manifest.provenance
+    loss = f"{trained['validation_loss']:.4f}"
+    if (temperature := trained.get("temperature")) is not None:
+        loss += f", logits divided by {temperature:.3f}"
+    return f"{loss}, before it was rounded" if "rounded" in trained else loss
 
 
 def bytes_of_state(manifest: Manifest) -> int:
