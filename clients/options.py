@@ -12,7 +12,7 @@ def parsed(option: str, text: str) -> Any:
     """What is said in JSON."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{option} is no JSON: {error}") from error
 
 

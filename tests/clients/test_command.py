@@ -258,6 +258,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--url", "localhost:8000"), 2, "begins with http:// or https://"),
         (("models", "--url", ","), 2, "begins with http:// or https://"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
+        (("complete", "a", "--logit-bias", "[" * 100_000), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
         (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
         (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),
