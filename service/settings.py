@@ -3,6 +3,7 @@
 import json
 import re
 from importlib.metadata import distributions
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -186,6 +187,15 @@ class Settings(BaseSettings):
                     "https://friend.example or http://localhost:3000"
                 )
         return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _as_sockets_say(cls, proxies: Names) -> Names:
+        # By a name nobody would be believed, and by * everybody.
+        try:
+            return tuple(str(ip_address(proxy)) for proxy in proxies)
+        except ValueError as error:
+            raise ValueError(f"{error}; a proxy is named by its address") from None
 
     @field_validator("state_key")
     @classmethod
