@@ -358,6 +358,24 @@ def test_how_many_replicas_it_takes_follows_from_what_was_measured() -> None:
     assert f"waits takes {waiting:.0f} kB; two models {two:.0f} MB" in told
 
 
+def test_a_step_on_a_gpu_stands_beside_what_was_measured() -> None:
+    told = " ".join(_part(_text("docs/gpu.md"), "A step").split())
+    took_us: dict[str, list[float]] = {}
+    for row in json.loads(_text("docs/results/gpu-step.json"))["rows"]:
+        took_us.setdefault(row["side"], []).append(row["p50_us"])
+    eager, graph = (
+        [
+            max(us / ours, ours / us)
+            for us, ours in zip(took_us[side], took_us["served"], strict=True)
+        ]
+        for side in ("eager", "cuda graph")
+    )
+    assert f"takes {min(graph):.1f} to {max(graph):.1f} times as long" in told
+    assert f"{min(eager):.1f} to {max(eager):.1f} times as fast as PyTorch without" in told
+    cpu_us = _measured("step", "step", model="lstm-512", threads=2, side="served")("us_median")
+    assert f"[{cpu_us:.0f} µs](measured.md)" in told
+
+
 @pytest.mark.parametrize("name", ["docs/paper.md", "lab/tasks/reader/README.md"])
 def test_beside_errors_on_babi_it_is_told_what_of_the_test_stands_in_training(name: str) -> None:
     (case,) = json.loads(_text("docs/results/lab/reader.json"))["cases"].values()
