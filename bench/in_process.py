@@ -36,10 +36,10 @@ class InProcessRow:
 
 
 class InProcess:
-    """A session of its own with the service's settings, but all cores."""
+    """A session of its own with the settings that a service has by default, but all cores."""
 
     def __init__(self, artifacts: Path = ARTIFACTS, model: str = MODEL) -> None:
-        self._settings = Settings(threads=os.cpu_count() or 1)
+        self._settings = Settings.model_construct(threads=os.cpu_count() or 1)
         self._artifact = load_artifact(artifacts / model)
         runtime = Runtime("cpu", "scan", self._settings.threads, slots=ROWS)
         self._runner = ScanRunner(self._artifact, runtime)

@@ -2,7 +2,7 @@
 are as they stand in JSON."""
 
 import statistics
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -35,7 +35,7 @@ _PEERS = ("#d3d6da", "#8f969e")
 _FLOOR = ("#f0a35e", "#c8480f")
 _BAR = 0.4
 _COLUMNS = 3
-# Name, colour and mark of each server.
+Look = tuple[str, str, str]  # name, colour and mark
 _SERVERS = {
     "service": ("Evenkeel", "#0b7a6f", "o"),
     "service-int8": ("Evenkeel, in eight bits", "#5bb5aa", "P"),
@@ -43,6 +43,12 @@ _SERVERS = {
     "litserve-stream": ("LitServe, streaming", "#b497d6", "D"),
     "bentoml": ("BentoML", "#c8480f", "^"),
     "plain": ("FastAPI + PyTorch", "#6d747c", "v"),
+}
+# Of a server that has both ways to answer: where it streams.
+_STREAMING = {
+    "service": ("Evenkeel, streaming", "#1f5fae", "X"),
+    "service-int8": ("Evenkeel, in eight bits, streaming", "#5bb5aa", "P"),
+    "plain": ("FastAPI + PyTorch, streaming", "#6d747c", "v"),
 }
 _CLOSED = ("closed", 32, "fixed")
 _DASHED = (0, (4, 2))
@@ -83,8 +89,8 @@ def plot_load(tables: Tables, folder: Path) -> None:
 
     Above, latency of the whole answer and time to first byte over the offered load of the open
     loop: p50 drawn through, p99 dashed; a hollow mark where requests failed, a cross where all did.
-    Below, throughput and goodput with 32 clients, the median of repeats, in each server's better
-    mode.
+    Below, throughput and goodput with 32 clients, the median of repeats, in the better of the
+    modes that the section asks a server in. Curves and bars are of whole answers or of streams.
     """
     rows = tables["load"]
     title = "200-byte completions over HTTP: Poisson arrivals above, a closed loop below"
@@ -97,7 +103,7 @@ def plot_load(tables: Tables, folder: Path) -> None:
     _bars(table[1, 0], closed, "bytes_per_s", "Throughput, 32 clients", "bytes/s")
     unit = "requests/s, first byte in 50 ms"
     _bars(table[1, 1], closed, "goodput_per_s", "Goodput, 32 clients", unit)
-    _finish(figure, _load_legend({r["target"] for r in rows}), 5, folder / "http.png")
+    _finish(figure, _load_legend(_looks(rows)), 5, folder / "http.png")
 
 
 PICTURES: dict[str, Callable[[Tables, Path], None]] = {"step": plot_steps, "open": plot_load}
@@ -163,8 +169,9 @@ def _bar(axes: Axes, row: Row, at: float, shade: int) -> None:
 
 
 def _curves(axes: Axes, rows: Sequence[Row], column: str, title: str) -> None:
-    for server, (_, colour, mark) in _SERVERS.items():
-        mine = sorted((r for r in rows if r["target"] == server), key=lambda r: r["rate_per_s"])
+    for look in _looks(rows):
+        _, colour, mark = look
+        mine = sorted((r for r in rows if _look(r) == look), key=lambda r: r["rate_per_s"])
         fine = [r for r in mine if r[column] is not None]
         rates = [r["rate_per_s"] for r in fine]
         for quantile, style in (("p50", "-"), ("p99", _DASHED)):
@@ -184,21 +191,19 @@ def _curves(axes: Axes, rows: Sequence[Row], column: str, title: str) -> None:
 
 
 def _bars(axes: Axes, rows: Sequence[Row], column: str, title: str, unit: str) -> None:
-    repeats: dict[tuple[str, bool], list[float]] = {}
-    for row in rows:
-        repeats.setdefault((row["target"], row["streamed"]), []).append(row[column])
-    best = {
-        server: max(statistics.median(v) for (name, _), v in repeats.items() if name == server)
-        for server in _SERVERS
-        if any(name == server for name, _ in repeats)
-    }
-    colours = [_SERVERS[server][1] for server in best]
+    modes: dict[str, dict[Look, float]] = {}
+    for look in _looks(rows):
+        mine = [row for row in rows if _look(row) == look]
+        median = statistics.median(row[column] for row in mine)
+        modes.setdefault(mine[0]["target"], {})[look] = median
+    best = dict(max(mode.items(), key=lambda of: of[1]) for mode in modes.values())
+    colours = [colour for _, colour, _ in best]
     bars = axes.barh(range(len(best)), list(best.values()), 0.62, color=colours, zorder=2)
     labels = [f"{v:,.0f}" if v >= 100 else f"{v:.1f}" for v in best.values()]
     axes.bar_label(bars, labels, padding=5, fontsize=9, color="0.25")
     axes.set_xlim(0, max([*best.values(), 1e-9]) * 1.15)
     axes.xaxis.set_major_formatter("{x:,.0f}")
-    _names(axes, [_SERVERS[server][0] for server in best])
+    _names(axes, [name for name, _, _ in best])
     _quiet(axes, "x", title, unit)
 
 
@@ -217,12 +222,23 @@ def _quiet(axes: Axes, grid: Literal["x", "both"], title: str, unit: str) -> Non
     axes.spines[["left", "bottom"]].set_color("0.75")
 
 
-def _load_legend(targets: Collection[str]) -> list[Line2D]:
-    servers = [look for server, look in _SERVERS.items() if server in targets]
+def _look(row: Row) -> Look:
+    streaming = _STREAMING if row["streamed"] else {}
+    return streaming.get(row["target"], _SERVERS[row["target"]])
+
+
+def _looks(rows: Sequence[Row]) -> list[Look]:
+    """Of the rows, each once, as servers are listed; streams after whole answers."""
+    seen = {(row["target"], row["streamed"]): _look(row) for row in rows}
+    order = [(server, streamed) for server in _SERVERS for streamed in (False, True)]
+    return list(dict.fromkeys(seen[place] for place in order if place in seen))
+
+
+def _load_legend(looks: Sequence[Look]) -> list[Line2D]:
     grey: dict[str, Any] = {"color": "0.4"}
     alone = grey | {"linestyle": "none"}
     return [
-        *(Line2D([], [], color=colour, marker=mark, label=name) for name, colour, mark in servers),
+        *(Line2D([], [], color=colour, marker=mark, label=name) for name, colour, mark in looks),
         Line2D([], [], label="p50", **grey),
         Line2D([], [], linestyle=_DASHED, label="p99", **grey),
         Line2D([], [], marker="o", markerfacecolor="white", label="some failed", **alone),

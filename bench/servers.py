@@ -4,6 +4,7 @@ One server runs at a time. What goals are made of is measured in rounds: every s
 all again, so that a slow spell of the machine meets all of them.
 """
 
+import math
 import os
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -91,15 +92,20 @@ def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured | Goal]:
 
 
 def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
-    """Of an open loop, whose rows are known by the share of the service's capacity offered."""
-    behind = []
+    """Of an open loop, whose rows are known by the share of the service's capacity offered. A rate
+    at which the service answered nobody is no reason to judge it by the others alone."""
+    behind: list[tuple[float | None, float]] = []
     for share, rows in answered.items():
         whole = [row for row in rows if not row.streamed]
         mine = _p50(row for row in whole if row.target == SERVICE)
         theirs = _p50(row for row in whole if row.target in PEERS)
-        if share <= _BELOW_CAPACITY and mine is not None and theirs is not None:
+        if share <= _BELOW_CAPACITY and theirs is not None:
             behind.append((mine, theirs))
-    mine, theirs = max(behind, key=lambda pair: pair[0] / pair[1], default=(None, None))
+
+    def ratio(pair: tuple[float | None, float]) -> float:
+        return math.inf if pair[0] is None else pair[0] / pair[1]
+
+    mine, theirs = max(behind, key=ratio, default=(None, None))
     yield judge(
         "whole answers at each rate up to 95% of capacity, p50",
         "the best peer's, where that is furthest ahead", "at most", 1.0, mine, theirs, unit="ms",
@@ -107,12 +113,13 @@ def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
     streams = {
         share: row.first_byte_ms
         for share, rows in answered.items() for row in rows
-        if row.target == SERVICE and row.streamed and row.first_byte_ms is not None
+        if row.target == SERVICE and row.streamed
     }  # fmt: skip
-    early = [spread.p99 for share, spread in streams.items() if share <= _WITH_ROOM]
+    early = [spread for share, spread in streams.items() if share <= _WITH_ROOM]
     yield judge(
         "streamed, first byte, p99 up to 80% of capacity", "the worst rate", "at most", 50.0,
-        max(early, default=None), unit="ms",
+        None if None in early else max((s.p99 for s in early), default=None),
+        unit="ms",
     )  # fmt: skip
     late = streams.get(_BELOW_CAPACITY)
     yield judge(

@@ -112,7 +112,9 @@ def _round_trip(socket: ClientConnection) -> Callable[[int], object]:
 
 def _step(threads: int) -> Callable[[int], object]:
     artifact = load_artifact(ARTIFACTS / MODEL)
-    runner = ScanRunner(artifact, Runtime("cpu", "scan", threads, Settings().slots))
+    runner = ScanRunner(
+        artifact, Runtime("cpu", "scan", threads, Settings.model_fields["slots"].default)
+    )
     runner.load(0, artifact.initial_state())
     task = task_of(artifact, steps=1)
     task.columns["force"][:] = True

@@ -20,20 +20,24 @@ from clients.replicas import Replicas, begin_again
 
 # The service closes a connection after 5 s without a request, whatever is on its way just then.
 _KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
+# A prompt is read before anything comes: a byte a step, by turns with others where there are many.
+_READ_PER_S = 500
 # A proxy of the environment has another machine of that name.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 
 
 class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
-    come for `patience_s`. Raises `Refused`, or `httpx.TransportError` where nobody answers, and
-    `ValueError` at once for a key that no header can have."""
+    come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
+    prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
+    answers, and `ValueError` at once for a key that no header can have."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
         patience_s: float = 30, timeout_s: float = 30,
     ) -> None:  # fmt: skip
         self._replicas = Replicas(urls, patience_s)
+        self._timeout_s = timeout_s
         key = _checked(api_key or "")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
@@ -83,7 +87,9 @@ class Client:
                         yield new
 
     def _events(self, url: str, body: dict[str, Any]) -> Iterator[Event]:
-        with self._http.stream("POST", url, json=body) as response:
+        read_s = len(json.dumps(body.get("prompt", ""))) / _READ_PER_S
+        timeout = httpx.Timeout(self._timeout_s, read=self._timeout_s + read_s)
+        with self._http.stream("POST", url, json=body, timeout=timeout) as response:
             check(response)
             for sent in EventSource(response).iter_sse():
                 if sent.data == "[DONE]":

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 
-def parsed(option: str, text: str) -> Any:
-    """What is said in JSON."""
+def parsed(option: str, text: str | bytes) -> Any:
+    """What is said in JSON, whose bytes tell their encoding."""
     try:
         return json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{option} is no JSON: {error}") from error
 
 
@@ -30,7 +30,7 @@ def _sheet(page: str) -> str | dict[str, float]:
 def _hand(style: str) -> Any:
     """A hand by its name or token, or the strokes and their text that are in a file."""
     try:
-        content = Path(style).read_text()
+        content = Path(style).read_bytes()
     except (OSError, ValueError):  # none, or its name is too long for one, as that of a token
         return style
     return parsed("--style", content)

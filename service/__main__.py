@@ -38,7 +38,8 @@ def main() -> int:
             name = f"EVENKEEL_{'_'.join(map(str, problem['loc'])).upper()}"
             secret = problem["loc"] == ("state_key",)
             given = "" if secret else f" is {problem['input']!r}"
-            print(f"error: {name}{given}: {problem['msg']}", file=sys.stderr)
+            rule = problem.get("ctx", {}).get("error", problem["msg"])
+            print(f"error: {name}{given}: {rule}", file=sys.stderr)
         return 2
     if not (settings.keys or settings.open or is_loopback(settings.host)):
         print(

@@ -3,6 +3,7 @@
 import json
 import re
 from importlib.metadata import distributions
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -22,8 +23,11 @@ Precision = Literal["exact", "int8", "auto"]
 class Settings(BaseSettings):
     """Read once at start and passed in; frozen."""
 
-    # A line of a .env file with nothing after it means nothing, not a key of no characters.
-    model_config = SettingsConfigDict(env_prefix="EVENKEEL_", env_ignore_empty=True, frozen=True)
+    # A line of a .env file with nothing after it means nothing, not a key of no characters. Where
+    # an error is not told in words of ours, as under Ray, it must not tell a key either.
+    model_config = SettingsConfigDict(
+        env_prefix="EVENKEEL_", env_ignore_empty=True, frozen=True, hide_input_in_errors=True
+    )
 
     host: str = Field("127.0.0.1", description="address to listen on")
     port: int = Field(8000, ge=0, le=65535, description="port to listen on; 0 takes a free one")
@@ -187,6 +191,15 @@ class Settings(BaseSettings):
                     "https://friend.example or http://localhost:3000"
                 )
         return origins
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _as_sockets_say(cls, proxies: Names) -> Names:
+        # By a name nobody would be believed, and by * everybody.
+        try:
+            return tuple(str(ip_address(proxy)) for proxy in proxies)
+        except ValueError as error:
+            raise ValueError(f"{error}; a proxy is named by its address") from None
 
     @field_validator("state_key")
     @classmethod

@@ -4,12 +4,15 @@ import argparse
 import importlib
 import inspect
 import json
+import math
 import pkgutil
 import re
 import shutil
+import statistics
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fastapi import APIRouter
@@ -305,6 +308,72 @@ def test_readme_shows_the_six_rows_and_no_figure_of_its_own() -> None:
     assert len(figures) >= 4
     told = "".join(_part(measured, part) for part in ("In six rows", "Models", "Goals"))
     assert [figure for figure in figures if figure not in told] == []
+
+
+def _measured(section: str, table: str, **row: Any) -> Callable[[str], float]:
+    """The median of a column over the rows of a table of docs/results/bench that are so."""
+    content = json.loads(_text(f"docs/results/bench/{section}.json"))["rows"][table]
+    rows = [r for r in content if row.items() <= r.items()]
+    return lambda column: statistics.median(r[column] for r in rows)
+
+
+def test_how_many_replicas_it_takes_follows_from_what_was_measured() -> None:
+    told = " ".join(_part(_text("docs/scaling.md"), "How many for how many").split())
+    streams = {"clients": 32, "streamed": True, "lengths": "fixed"}
+    exact, int8, plain = (
+        _measured("http", "load", target=name, **streams)("bytes_per_s")
+        for name in ("service", "service-int8", "plain")
+    )
+    step = {"model": "shakespeare", "threads": 2}
+    whole, folded = (
+        _measured("step", "step", side=side, **step)("us_median") for side in ("served", "folded")
+    )
+    graph = 1e6 / _measured("http", "in_process", rows=32)("bytes_per_s")
+    rest = 1e6 / exact - graph
+    folded_bytes_per_s = 1e6 / (rest + graph * folded / whole)
+
+    def people(bytes_per_s: float) -> float:
+        return bytes_per_s / 25 * 0.7
+
+    def replicas(crowd: float, bytes_per_s: float) -> str:
+        number = math.ceil(crowd / math.floor(people(bytes_per_s)))
+        return f"{number:,}, {2 * number:,}"
+
+    assert f"{exact:,.0f} bytes/s streamed" in told
+    assert f"**{math.floor(people(exact))} a replica**" in told
+    assert f"{graph:.1f} µs of it, the graph; {rest:.1f} µs are the rest" in told
+    assert f"{folded:.0f} µs in place of {whole:.0f}" in told
+    assert f"{people(folded_bytes_per_s):.0f} people a replica" in told
+    assert f"{int8:,.0f} bytes/s: {math.floor(people(int8))} people a replica" in told
+    for crowd in (1e3, 1e5, 1e6):
+        sides = (replicas(crowd, side) for side in (exact, folded_bytes_per_s, int8))
+        assert " | ".join(sides) in told
+    assert f"{plain:,.0f} bytes/s for 32 clients" in told
+    assert f"{math.ceil(1e6 / people(plain)):,} replicas for 10^6" in told
+    line_ms = _measured("step", "line", threads=1)("ms_median")
+    assert f"{line_ms:.0f} ms of a core alone" in told
+    assert f"= {12e3 / line_ms * 0.7:.0f} pens a core" in told
+    waiting = _measured("memory", "waiting")("mb_per_1000_waiting")
+    two = _measured("memory", "resident", models=["shakespeare", "handwriting"])("resident_mb")
+    assert f"waits takes {waiting:.0f} kB; two models {two:.0f} MB" in told
+
+
+def test_a_step_on_a_gpu_stands_beside_what_was_measured() -> None:
+    told = " ".join(_part(_text("docs/gpu.md"), "A step").split())
+    took_us: dict[str, list[float]] = {}
+    for row in json.loads(_text("docs/results/gpu-step.json"))["rows"]:
+        took_us.setdefault(row["side"], []).append(row["p50_us"])
+    eager, graph = (
+        [
+            max(us / ours, ours / us)
+            for us, ours in zip(took_us[side], took_us["served"], strict=True)
+        ]
+        for side in ("eager", "cuda graph")
+    )
+    assert f"takes {min(graph):.1f} to {max(graph):.1f} times as long" in told
+    assert f"{min(eager):.1f} to {max(eager):.1f} times as fast as PyTorch without" in told
+    cpu_us = _measured("step", "step", model="lstm-512", threads=2, side="served")("us_median")
+    assert f"[{cpu_us:.0f} µs](measured.md)" in told
 
 
 @pytest.mark.parametrize("name", ["docs/paper.md", "lab/tasks/reader/README.md"])

@@ -42,7 +42,8 @@ def launch(
     server, port = server or SERVERS[name], free_port()
     command = [sys.executable, "-m", *(part.format(port=port) for part in server.command)]
     with tempfile.TemporaryDirectory() as home:
-        environment = os.environ | {
+        # Settings of whoever measures would be those of a service that no result tells of.
+        environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENKEEL_")} | {
             "BENTOML_DO_NOT_TRACK": "true",
             "BENTOML_HOME": home,
             "EVENKEEL_ARTIFACTS": str(artifacts),

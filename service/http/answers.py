@@ -113,7 +113,7 @@ class Exchange(Generic[P]):
             job.urgent, job.then = self._streamed, self._post.after
         waiting = [job for job in self.jobs if not job.finished_at_once]
         engine.submit(waiting, going_on=going_on)
-        self._record.begin(self.jobs)
+        self._record.begin(self.jobs, engine.name)
         for job in self.jobs:
             if job.finished_at_once:
                 job.finish(job.state if job.wants_state else None)

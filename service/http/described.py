@@ -158,6 +158,7 @@ ANYWHERE = fails(
     TooManyRequests,
     HeadTooLarge,
     ServiceError,
+    Overloaded,
 )
 BUSY = (Overloaded, NotReady, EngineFault, DeadlineExceeded)
 

@@ -108,8 +108,9 @@ def new_key(
     after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
     _keys_in(after, path)
     try:
-        # A service that reads the file at this moment finds the old one or the new one.
-        write_whole(path, after)
+        # A service that reads the file at this moment finds the old one or the new one; where the
+        # path is a link, it may know the file by another.
+        write_whole(path.resolve(), after)
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     return key

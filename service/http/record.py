@@ -61,11 +61,12 @@ class Record:
     metrics: Metrics | None = None
     complete: bool = False  # all of the answer has been sent
     charge: Callable[[int], None] | None = None  # whoever asked, for what was read and written
-    _working: dict[Generation[Any], None] = field(default_factory=dict)
+    _working: dict[Generation[Any], str] = field(default_factory=dict)
 
-    def begin(self, jobs: Sequence[Generation[Any]]) -> None:
-        """The engine has accepted these jobs: each will be counted once."""
-        self._working |= dict.fromkeys(jobs)
+    def begin(self, jobs: Sequence[Generation[Any]], model: str) -> None:
+        """The engine of a model has accepted these jobs: each will be counted once, of that model,
+        whichever the request asks meanwhile."""
+        self._working |= dict.fromkeys(jobs, model)
 
     def take(self, job: Generation[Any], piece: Piece) -> None:
         """A piece of a job is here; perhaps its last."""
@@ -120,9 +121,8 @@ class Record:
         return round(min(times_s) - self.began_s, 6) if times_s else None
 
     def _end(self, job: Generation[Any], reason: str) -> None:
-        self._working.pop(job, None)
         work = Work(
-            self.model,
+            self._working.pop(job),
             reason,
             job.asked,
             job.written,

@@ -11,7 +11,7 @@ from service.errors import NotReady, UnknownModel
 from service.http import record
 from service.http.answers import unless_gone
 from service.http.cards import Attestation, Card, Cards, Health
-from service.http.described import BUSY, RETRY_AFTER, TEXT, Responses, fails
+from service.http.described import BUSY, RETRY_AFTER, TEXT, ErrorBody, Responses, fails
 from service.models import ServedModel
 
 router = APIRouter(tags=["service"])
@@ -29,7 +29,7 @@ _LAME = {
 _UNHEALTHY: Responses = {
     503: {
         "headers": RETRY_AFTER,
-        "model": Health,
+        "model": Health | ErrorBody,  # that of a service whose connections are all taken
         "content": {"application/json": {"example": _LAME}},
     }
 }

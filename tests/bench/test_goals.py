@@ -252,6 +252,25 @@ def test_a_repeat_without_an_answer_is_not_passed_over() -> None:
     assert named(goals, "completion of 200 bytes, one client, p50").met is None
 
 
+@pytest.mark.parametrize(
+    ("streamed", "name"),
+    [
+        (False, "whole answers at each rate up to 95% of capacity, p50"),
+        (True, "streamed, first byte, p99 up to 80% of capacity"),
+    ],
+)
+def test_a_rate_at_which_nobody_was_answered_is_not_passed_over(streamed: bool, name: str) -> None:
+    def row(target: str, found: Spread | None) -> LoadRow:
+        spreads = {"latency_ms": found, "first_byte_ms": found}
+        return under_load(target, streamed=streamed, loop="open", **spreads)
+
+    quick, slow = spread(1.0, 1.0), spread(2.0, 2.0)
+    rows = [row(SERVICE, quick), row(PEERS[0], slow)]
+    assert named(servers.open_goals({0.5: rows}), name).met is True
+    silent = [row(SERVICE, None), row(PEERS[0], slow)]
+    assert named(servers.open_goals({0.5: rows, 0.8: silent}), name).met is None
+
+
 def test_plans_name_servers_that_exist() -> None:
     assert set(servers.QUICK.servers) <= set(SERVERS)
     assert set(servers.FULL.servers) == set(SERVERS)

@@ -180,9 +180,11 @@ def test_the_best_draw_is_asked_for_and_an_unreadable_line_is_told(
     assert all(f"not legible enough: {text}" in told for text in unreadable)
 
 
-def test_ink_is_written_in_the_hand_of_a_file(url: str, tmp_path: Path) -> None:
+# As editors of Windows and its shell write them.
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_ink_is_written_in_the_hand_of_a_file(url: str, tmp_path: Path, encoding: str) -> None:
     style = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
-    (tmp_path / "mine.json").write_text(json.dumps(style))
+    (tmp_path / "mine.json").write_text(json.dumps(style), encoding)
     out = tmp_path / "a.svg"
     _out(url, "write", "a", "-o", str(out), "--seed", "3", "--style", str(tmp_path / "mine.json"))
     expected = _whole(url, "handwriting", text="a", seed=3, style=style).content
@@ -258,6 +260,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--url", "localhost:8000"), 2, "begins with http:// or https://"),
         (("models", "--url", ","), 2, "begins with http:// or https://"),
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
+        (("complete", "a", "--logit-bias", "[" * 100_000), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
         (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
         (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),

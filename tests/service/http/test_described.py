@@ -123,12 +123,23 @@ def test_a_model_that_is_not_ready_is_told_of_every_route_that_needs_one(
         _check(document, method, path, answer)
         if answer.status_code == 503:
             unready.add(path)
+    full = document["paths"]["/tokenize"]["post"]["responses"]["503"]  # of connections
     told = {
         path
         for m, path in _operations(document)
-        if "503" in document["paths"][path][m]["responses"]
+        if document["paths"][path][m]["responses"]["503"] != full
     }
     assert unready == told - {"/livez"}  # which is about a model that is stuck
+
+
+def test_connections_beyond_the_limit_are_told_of_every_route(document: dict[str, Any]) -> None:
+    """Probes have places of their own."""
+    error = {"$ref": "#/components/schemas/ErrorBody"}
+    for method, path in _operations(document):
+        told = document["paths"][path][method]["responses"]["503"]
+        assert "Retry-After" in told["headers"]
+        schema = told["content"].get("application/json", {}).get("schema", {})
+        assert (error in (schema, *schema.get("anyOf", ()))) is (path not in PROBES)
 
 
 def test_a_host_of_somebody_else_is_told_of_every_route(

@@ -371,6 +371,15 @@ def test_callers_have_names(ring: _Ring, artifacts: Path) -> None:
     ]
 
 
+def test_a_key_is_added_to_the_file_that_a_link_leads_to(tmp_path: Path) -> None:
+    """Where a volume or a secret is mounted, the service may know that file by its own name."""
+    file, link = tmp_path / "keys.toml", tmp_path / "link.toml"
+    link.symlink_to(file.name)
+    keys = {name: new_key(link, name) for name in ("first", "second")}
+    assert link.is_symlink()
+    assert read_keys(file).keys() == keys.keys()
+
+
 def test_addresses_of_one_home_are_one_caller() -> None:
     assert network("2001:db8::1") == network("2001:db8::ffff:2") == "2001:db8::/64"
     assert network("::ffff:192.0.2.1") == network("192.0.2.1") == "192.0.2.1"

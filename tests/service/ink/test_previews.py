@@ -2,6 +2,7 @@
 
 import asyncio
 import shutil
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -119,6 +120,27 @@ def test_a_preview_is_drawn_by_the_model_that_lists_it(twins: Service) -> None:
         assert preview == twins.client.post("/v1/handwriting", json=asked | whose).text
         drawn.append(preview)
     assert len(set(drawn)) == 4
+
+
+def test_what_each_of_two_pens_wrote_is_counted_of_that_pen(
+    twins: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their hands are measured side by side, for one request."""
+    before = _ended(twins)
+    for pen in twins.app.state.models:
+        monkeypatch.setattr(pen, "looks", {})
+    assert twins.client.get("/v1/styles").status_code == 200
+    assert _ended(twins) - before == {"scrawl": 2, "scrawl-int8": 2}
+
+
+def _ended(service: Service) -> Counter[str]:
+    """Lines that have ended, by model, as the metrics tell it."""
+    (family,) = service.app.state.metrics.finished.collect()
+    ended: Counter[str] = Counter()
+    for sample in family.samples:
+        if sample.name.endswith("_total"):
+            ended[sample.labels["model"]] += int(sample.value)
+    return ended
 
 
 def test_a_hand_that_two_models_have_is_named_once_where_another_is_wanted(twins: Service) -> None:
