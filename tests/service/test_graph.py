@@ -253,9 +253,10 @@ def test_inputs_and_outputs_are_the_ports_of_the_manifest(
     assert "are not the manifest's ports" in _refused(copy, edit, name)
 
 
-def test_graphs_of_the_wrong_runner_are_refused(copy: Path) -> None:
-    edit_manifest(copy, lambda m: m["graphs"]["scan"].update(plain="step.onnx"))
-    with pytest.raises(ArtifactError, match=r"step\.onnx: inputs are not the manifest's ports"):
+@pytest.mark.parametrize(("runner", "file"), [("scan", "step.onnx"), ("cuda", "model.onnx")])
+def test_graphs_of_the_wrong_runner_are_refused(copy: Path, runner: str, file: str) -> None:
+    edit_manifest(copy, lambda m: m["graphs"].setdefault(runner, {}).update(plain=file))
+    with pytest.raises(ArtifactError, match=rf"{file}: inputs are not the manifest's ports"):
         load_artifact(copy)
 
 

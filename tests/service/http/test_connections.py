@@ -296,6 +296,23 @@ def test_an_idle_socket_is_told_and_closed(url: str) -> None:
         assert closed.value.rcvd.code == 1001
 
 
+def test_a_socket_compresses_nothing(url: str) -> None:
+    """It would take longer than most steps."""
+    with connect(url.replace("http", "ws") + "/v1/online", compression="deflate") as online:
+        assert online.response is not None
+        assert "Sec-WebSocket-Extensions" not in online.response.headers
+
+
+def test_a_message_may_be_as_large_as_a_body(url: str) -> None:
+    with connect(url.replace("http", "ws") + "/v1/online") as online:
+        with suppress(ConnectionClosed):
+            online.send(b"\0" * (2**20 + 1))
+        with pytest.raises(ConnectionClosed) as closed:
+            online.recv(timeout=_LATE_S)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+
+
 def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]) -> None:
     url, app = service
     key = b"Sec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
