@@ -14,6 +14,7 @@ from service import harmless
 from service.artifact import ArtifactError, load_artifact
 from service.graph import read_graph
 from service.harmless import OPERATORS
+from service.protobuf import Field, WireError, read_message
 from tests.service.altered import copy_of, edit_manifest, rehash
 
 _SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").glob("*/*.onnx"))
@@ -258,6 +259,17 @@ def test_graphs_of_the_wrong_runner_are_refused(copy: Path, runner: str, file: s
     edit_manifest(copy, lambda m: m["graphs"].setdefault(runner, {}).update(plain=file))
     with pytest.raises(ArtifactError, match=rf"{file}: inputs are not the manifest's ports"):
         load_artifact(copy)
+
+
+def test_a_number_has_64_bits_and_a_sign() -> None:
+    def read(last: bytes) -> int:
+        content = memoryview(b"\x08" + b"\xff" * 9 + last)
+        number: int = read_message(content, {1: Field("it", "number")})["it"]
+        return number
+
+    assert read(b"\x01") == -1
+    with pytest.raises(WireError, match="more than 64 bits"):
+        read(b"\x02")
 
 
 @pytest.mark.parametrize(

@@ -78,6 +78,15 @@ def test_what_is_unloaded_has_not_failed(folder: Path) -> None:
     assert (noise.state, noise.problem) == ("unloaded", None)
 
 
+def test_of_two_of_a_name_the_one_that_serves_is_unloaded(artifacts: Path, tmp_path: Path) -> None:
+    shutil.copytree(artifacts / "letters", tmp_path / "other")
+    (copy_of(artifacts / "letters", tmp_path) / WEIGHTS).unlink()
+    models = _models(tmp_path)
+    asyncio.run(models.unload("letters"))
+    unloaded = {place.folder.name: place.unloaded for place in models.places}
+    assert unloaded == {"letters": False, "other": True}
+
+
 def test_a_service_that_stops_takes_up_nothing(folder: Path, artifacts: Path) -> None:
     models = _models(folder)
     shutil.copy(artifacts / "noise" / WEIGHTS, folder / "noise")
