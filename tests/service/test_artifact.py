@@ -1,5 +1,6 @@
 """An artifact is served as it was written or not at all."""
 
+import hashlib
 import json
 import math
 import os
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from service.artifact import ArtifactError, artifact_folders, load_artifact
+from contract.manifest import DERIVED, GOLDEN, WEIGHTS
+from service.artifact import ArtifactError, _check_file, artifact_folders, load_artifact
 from tests.service.altered import copy_of, edit_golden, edit_manifest, rehash
 
 _FILES = [
@@ -60,6 +62,27 @@ def test_a_file_with_one_bit_changed_is_named(copy: Path, name: str) -> None:
     content[len(content) // 2] ^= 1
     (copy / name).write_bytes(content)
     assert str(copy / name) in _refused(copy)
+
+
+def test_a_file_that_has_changed_since_it_was_checked_is_not_read(copy: Path) -> None:
+    artifact = load_artifact(copy)
+    content = artifact.read("step.onnx")
+    (copy / "step.onnx").write_bytes(content[:-1])
+    with pytest.raises(ArtifactError, match=r"step\.onnx has sha256"):
+        artifact.read("step.onnx")
+
+
+@pytest.mark.parametrize("name", [WEIGHTS, DERIVED])
+def test_weights_may_be_larger_than_any_other_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("service.artifact._LARGEST_FILE_BYTES", 4)
+    expected = hashlib.sha256(b"large").hexdigest()
+    for file in (name, GOLDEN):
+        (tmp_path / file).write_bytes(b"large")
+    assert _check_file(tmp_path / name, expected) == 5
+    with pytest.raises(ArtifactError, match="has 5 bytes, more than 4"):
+        _check_file(tmp_path / GOLDEN, expected)
 
 
 @pytest.mark.parametrize("name", _FILES)

@@ -105,7 +105,9 @@ def test_every_option_is_one_that_golden_rows_were_drawn_with(
     assert verdict.detail.startswith("next differs from the golden one at step")
 
 
-def test_a_service_with_an_altered_model_is_alive_but_never_ready(copy: Path) -> None:
+def test_a_service_with_an_altered_model_is_alive_but_never_ready(
+    copy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     perturb(copy, _WEIGHT, (0, 0), 1e-3)
     with running(settings(copy.parent), ready=False) as service:
         models = service.app.state.models
@@ -120,6 +122,8 @@ def test_a_service_with_an_altered_model_is_alive_but_never_ready(copy: Path) ->
         answer = service.post(max_tokens=1)
         assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
         assert "retry-after" in answer.headers
+    told = [line.levelname for line in caplog.records if "attestation FAILED" in line.message]
+    assert told == ["ERROR"]
 
 
 def test_one_altered_model_does_not_stop_another(artifacts: Path, copy: Path) -> None:

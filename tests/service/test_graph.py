@@ -14,6 +14,7 @@ from service import harmless
 from service.artifact import ArtifactError, load_artifact
 from service.graph import read_graph
 from service.harmless import OPERATORS
+from service.protobuf import Field, WireError, read_message
 from tests.service.altered import copy_of, edit_manifest, rehash
 
 _SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").glob("*/*.onnx"))
@@ -253,10 +254,22 @@ def test_inputs_and_outputs_are_the_ports_of_the_manifest(
     assert "are not the manifest's ports" in _refused(copy, edit, name)
 
 
-def test_graphs_of_the_wrong_runner_are_refused(copy: Path) -> None:
-    edit_manifest(copy, lambda m: m["graphs"]["scan"].update(plain="step.onnx"))
-    with pytest.raises(ArtifactError, match=r"step\.onnx: inputs are not the manifest's ports"):
+@pytest.mark.parametrize(("runner", "file"), [("scan", "step.onnx"), ("cuda", "model.onnx")])
+def test_graphs_of_the_wrong_runner_are_refused(copy: Path, runner: str, file: str) -> None:
+    edit_manifest(copy, lambda m: m["graphs"].setdefault(runner, {}).update(plain=file))
+    with pytest.raises(ArtifactError, match=rf"{file}: inputs are not the manifest's ports"):
         load_artifact(copy)
+
+
+def test_a_number_has_64_bits_and_a_sign() -> None:
+    def read(last: bytes) -> int:
+        content = memoryview(b"\x08" + b"\xff" * 9 + last)
+        number: int = read_message(content, {1: Field("it", "number")})["it"]
+        return number
+
+    assert read(b"\x01") == -1
+    with pytest.raises(WireError, match="more than 64 bits"):
+        read(b"\x02")
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,13 @@ import pytest
 
 from service.artifact import ArtifactError, load_artifact
 from service.catalogue import Models
+from service.errors import InvalidRequest
 from service.kinds import KINDS
 from service.loading import Loader
 from service.metrics import Metrics
 from service.settings import Settings
+from service.state import Moment
+from service.text.completion import TextEdge
 from tests.service.serving import running, settings
 
 
@@ -29,6 +32,16 @@ def test_one_that_will_stand_in_for_another_has_its_runtime(
     artifact = load_artifact(artifacts / "letters")
     assert loader.make(artifact, like).runtime == like
     assert loader.make(artifact).runtime == loader._runtime
+
+
+def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    chosen = settings(artifacts, slots=2, state_key=None)
+    mine, another = (Loader(chosen, Metrics(), KINDS).make(artifact).codec for _ in range(2))
+    token = mine.encode(Moment(artifact.initial_state(), 1, 0, 0, TextEdge()))
+    assert mine.decode(token).seed == 1
+    with pytest.raises(InvalidRequest):
+        another.decode(token)
 
 
 def test_an_engine_whose_model_cannot_serve_has_ended(

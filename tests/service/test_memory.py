@@ -116,13 +116,16 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[int] = []
+    apart: list[float] = []
     monkeypatch.setattr(app, "settle", lambda: settled.append(threading.get_ident()))
+    monkeypatch.setattr(app, "keep_large_apart", lambda: apart.append(sys.getswitchinterval()))
     monkeypatch.setattr("tests.service.serving.create_app", app.create_alone)
     with listening(settings(artifacts)) as (url, _):
         assert eventually(lambda: len(settled) == 1)
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()
         # The new model serves, and then the old one has ended.
         assert eventually(lambda: len(settled) == 3)
+    assert apart == [app._SWITCH_S]
 
 
 _LIMITED = """

@@ -12,7 +12,7 @@ import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
 from service.app import create_app
-from service.metrics import VLLM_NAMES
+from service.metrics import VLLM_NAMES, Metrics, Work
 from tests.service.serving import Service, settings
 
 _ROOT = Path(__file__).parents[2]
@@ -62,6 +62,15 @@ def test_verdicts_versions_and_the_process_are_told(scan: Service, told: str) ->
     assert 'onnxruntime="' in told
     assert 'provider="cpu"' in told
     assert 'threads="1"' in told
+
+
+def test_times_are_from_the_arrival_and_each_byte_after_the_first_has_its_share() -> None:
+    metrics = Metrics()
+    metrics.count(Work("it", "stop", 3, 5, 1.0, 1.5, 3.0, 11.0))
+    expected = {"queue": 0.5, "time_to_first_token": 2.0, "request": 10.0, "inter_token": 2.0}
+    for name, seconds in expected.items():
+        name = f"evenkeel_{name}_seconds_sum"
+        assert metrics.registry.get_sample_value(name, {"model": "it"}) == seconds, name
 
 
 def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:

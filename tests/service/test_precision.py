@@ -14,7 +14,10 @@ import pytest
 
 from contract.golden import Arrays
 from service import precision
+from service.catalogue import Models
 from service.engine.runners import Runner
+from service.kinds import KINDS
+from service.metrics import Metrics
 from service.models import ServedModel
 from service.precision import choose, compare, pairs
 from tests.artifacts import eight_bits_of
@@ -208,6 +211,36 @@ def test_a_model_in_one_precision_is_not_measured(
         for model in service.client.get("/v1/models").json()["data"]:
             assert (model["precision"], model["speedup"]) == ("float32", None)
     assert "times as fast" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("exact_ready", "eight_ready", "speedup", "measured"),
+    [
+        (True, True, None, True),
+        (False, True, None, False),
+        (True, False, None, False),
+        (True, True, 2.0, False),
+    ],
+)
+def test_a_pair_is_measured_once_and_while_both_serve(
+    artifacts: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    exact_ready: bool,
+    eight_ready: bool,
+    speedup: float | None,
+    measured: bool,
+) -> None:
+    exact = SimpleNamespace(engine=SimpleNamespace(ready=exact_ready))
+    eight = SimpleNamespace(engine=SimpleNamespace(ready=eight_ready), speedup=speedup)
+    compared: list[Any] = []
+
+    async def note(*pair: Any) -> None:
+        compared.append(pair)
+
+    monkeypatch.setattr("service.catalogue.pairs", lambda models: [(exact, eight)])
+    monkeypatch.setattr("service.catalogue.compare", note)
+    asyncio.run(Models(settings(artifacts), Metrics(), KINDS)._compare())
+    assert compared == ([(exact, eight)] if measured else [])
 
 
 def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """One bad artifact keeps no other from being served, unless it is required."""
 
+import asyncio
 import shutil
 from pathlib import Path
 
@@ -60,6 +61,40 @@ def test_a_service_of_bad_artifacts_alone_says_what_is_wrong_with_each(folder: P
         _models(folder)
 
 
+def test_a_service_is_ready_when_each_has_proved_itself_or_failed(artifacts: Path) -> None:
+    models = _models(artifacts)
+    one, other = models
+    one.engine.attested.set()
+    one.engine.ready = True
+    assert not models.ready
+    other.engine.attested.set()
+    assert models.ready
+
+
+def test_what_is_unloaded_has_not_failed(folder: Path) -> None:
+    models = _models(folder)
+    asyncio.run(models.unload("noise"))
+    noise = models.named["noise"]
+    assert (noise.state, noise.problem) == ("unloaded", None)
+
+
+def test_of_two_of_a_name_the_one_that_serves_is_unloaded(artifacts: Path, tmp_path: Path) -> None:
+    shutil.copytree(artifacts / "letters", tmp_path / "other")
+    (copy_of(artifacts / "letters", tmp_path) / WEIGHTS).unlink()
+    models = _models(tmp_path)
+    asyncio.run(models.unload("letters"))
+    unloaded = {place.folder.name: place.unloaded for place in models.places}
+    assert unloaded == {"letters": False, "other": True}
+
+
+def test_a_service_that_stops_takes_up_nothing(folder: Path, artifacts: Path) -> None:
+    models = _models(folder)
+    shutil.copy(artifacts / "noise" / WEIGHTS, folder / "noise")
+    models.stopping = True
+    asyncio.run(models.look())
+    assert models.named["noise"].model is None
+
+
 def test_of_two_artifacts_of_one_name_the_second_is_refused(
     artifacts: Path, tmp_path: Path
 ) -> None:
@@ -101,7 +136,9 @@ def test_a_load_leaves_other_folders_to_the_watch(artifacts: Path, tmp_path: Pat
         assert set(service.client.get("/health").json()["models"]) == {"letters"}
 
 
-def test_the_second_is_served_when_the_name_is_free(artifacts: Path, tmp_path: Path) -> None:
+def test_the_second_is_served_when_the_name_is_free(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     first = copy_of(artifacts / "letters", tmp_path)
     with changing(tmp_path) as service:
         before = service.text()
@@ -116,6 +153,9 @@ def test_the_second_is_served_when_the_name_is_free(artifacts: Path, tmp_path: P
         service.look()
         assert service.text() == before
         assert "another folder has a model 'letters'" in service.standing("most")["failed"]
+        monkeypatch.setattr("service.catalogue.load_artifact", None)
+        service.look()  # and it is read no more as long as nothing changes
+        assert service.standing()["failed"] is None
 
 
 def test_an_error_that_nobody_thought_of_is_one_like_others(

@@ -152,3 +152,4 @@ def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:
         out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     assert "Traceback" not in out + err
+    assert "GET /readyz" not in out + err  # probes are left out of the log, and nobody else tells

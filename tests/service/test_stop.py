@@ -1,5 +1,6 @@
 """A service that is told to stop says so first, finishes what it can, and tells the others."""
 
+import asyncio
 import json
 import signal
 import subprocess
@@ -10,6 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from socket import create_connection
+from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -18,6 +21,8 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
 from service.app import create_app
+from service.errors import NotReady
+from service.http import admin
 from service.server import Server
 from tests.service.processes import Stream, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
@@ -33,6 +38,20 @@ def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) 
         assert service.post(max_tokens=5).status_code == 200
         assert service.running()
         assert service.ended() == 0
+
+
+@pytest.mark.parametrize("change", [admin.load, admin.reload, admin.unload])
+def test_a_service_that_stops_changes_no_model(change: Any) -> None:
+    state = SimpleNamespace(models=SimpleNamespace(stopping=True))
+    with pytest.raises(NotReady):
+        asyncio.run(change(SimpleNamespace(app=SimpleNamespace(state=state)), "letters"))
+
+
+def test_an_application_that_has_ended_draws_nothing(artifacts: Path) -> None:
+    with running(settings(artifacts)) as service:
+        pass
+    with pytest.raises(NotReady):
+        asyncio.run(service.app.state.aside.do(lambda: None))
 
 
 def test_what_runs_is_finished(artifacts: Path) -> None:

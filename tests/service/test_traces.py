@@ -95,6 +95,7 @@ def test_a_stream_is_a_span_with_its_queue_its_chunks_and_its_encoding(
     moments += [queue.end_time_unix_nano, generate.end_time_unix_nano, encode.end_time_unix_nano]
     assert moments == sorted(moments)
     assert generate.start_time_unix_nano == queue.end_time_unix_nano
+    assert encode.start_time_unix_nano == generate.end_time_unix_nano
     assert encode.end_time_unix_nano == request.end_time_unix_nano
     chunks = [event.time_unix_nano for event in request.events]
     assert len(chunks) >= 2

@@ -126,7 +126,11 @@ def test_an_engine_has_its_seat_while_it_has_work() -> None:
     assert eventually(lambda: other.crowded)
     runs.set()
     assert eventually(lambda: not other.crowded)
+    runs.clear()
     engine.submit([Call(max_tokens=4).job])
+    assert eventually(lambda: other.crowded)
+    engine.tell_to_stop()  # in the middle of it
+    runs.set()
     engine.stop()
     assert crowd.wanted == 0
 

@@ -45,6 +45,21 @@ def test_the_steps_of_all_rows_are_counted() -> None:
     assert found == [3 * 20, 3 * 4, 4]
 
 
+def test_who_comes_during_a_chunk_is_counted_as_waiting_before_it_ends() -> None:
+    metrics, counted = Metrics(), []
+
+    def join() -> None:
+        started.submit([late.job])
+        name = "evenkeel_requests_waiting"
+        counted.append(metrics.registry.get_sample_value(name, {"model": "scripted"}))
+
+    early, late = Call(), Call()
+    with engine(ScriptedRunner(_SCRIPT, during=_at(0, join)), metrics=metrics) as started:
+        started.submit([early.job])
+        late.result()
+    assert counted == [1]
+
+
 def test_a_request_joins_between_two_chunks_and_starts_with_a_short_one() -> None:
     early, late = Call(max_tokens=30), Call(max_tokens=10)
     runner = ScriptedRunner(_SCRIPT, during=_at(2, lambda: started.submit([late.job])))
@@ -257,8 +272,9 @@ def test_an_engine_whose_model_is_not_attested_takes_nothing(verdict: object) ->
     refusing.start()
     try:
         assert eventually(lambda: asked == [runner])
-        with pytest.raises(NotReady):
-            refusing.submit([Call().job])
+        for jobs in ([Call().job], []):  # of which there are none where nothing is to run
+            with pytest.raises(NotReady):
+                refusing.submit(jobs)
     finally:
         refusing.stop()
     assert runner.runs == []

@@ -1,14 +1,17 @@
 """A run that fails ends its rows and nobody else's; a model that keeps failing is not ready."""
 
+import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from contract.golden import Arrays
 from service.engine.engine import MOST_FAILURES, Engine
+from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
@@ -148,6 +151,15 @@ def test_a_run_that_hangs_shows_and_ends() -> None:
         engine.stop()
 
 
+def test_who_is_told_to_stop_again_has_no_more_time_for_it() -> None:
+    """Of several engines that are stuck each is told, and then waited for."""
+    engine = made_engine(ScriptedRunner(_SCRIPT))
+    engine.tell_to_stop()
+    until_s = engine._patient_until_s
+    engine.tell_to_stop()
+    assert engine._patient_until_s == until_s
+
+
 @pytest.fixture
 def hung(artifacts: Path) -> Iterator[Service]:
     with running(settings(artifacts, stall_timeout_s=0.2)) as service:
@@ -167,10 +179,12 @@ def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
         told = hung.client.get("/livez")
         assert (told.text, told.headers["retry-after"]) == ("stuck: letters", "2")
         assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 0.2
+        assert hung.metric("stalled_seconds") > 0.2
     finally:
         hold.set()
     thread.join(20)
     assert eventually(lambda: hung.client.get("/livez").status_code == 200)
+    assert eventually(lambda: hung.metric("stalled_seconds") == 0)
 
 
 def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path) -> None:
@@ -182,6 +196,24 @@ def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path)
         assert answer.json()["error"]["code"] == "engine_fault"
         assert service.post(max_tokens=5).status_code == 200
         assert service.client.get("/readyz").status_code == 200
+
+
+class _FailsTheFirst:
+    """An engine that ends its jobs at once, the first by an error."""
+
+    def submit(self, jobs: Sequence[GivenSteps], *, going_on: bool) -> None:
+        first, *others = jobs
+        first.fail(EngineFault("it broke"))
+        for job in others:
+            job.finish(None)
+
+
+def test_of_steps_that_run_together_the_first_error_is_told_and_ends_all() -> None:
+    jobs = [GivenSteps({}, {}, {"x": np.zeros(3)}) for _ in range(2)]
+    engine: Any = _FailsTheFirst()
+    with pytest.raises(EngineFault):
+        asyncio.run(run_steps(engine, jobs))
+    assert all(job.cancelled for job in jobs)
 
 
 def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() -> None:

@@ -187,6 +187,21 @@ def test_the_cpu_scans_unless_told_otherwise(artifacts: Path) -> None:
     assert choose_runtime(settings(artifacts)).runner == "scan"
 
 
+@pytest.mark.parametrize(
+    ("provider", "chosen"),
+    [("auto", ("cuda", "slots")), ("cuda", ("cuda", "slots")), ("cpu", ("cpu", "scan"))],
+)
+def test_a_device_is_used_unless_told_otherwise(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, provider: str, chosen: tuple[str, str]
+) -> None:
+    monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: True)
+    runtime = choose_runtime(settings(artifacts, provider=provider))
+    assert (runtime.provider, runtime.runner) == chosen
+    if provider != "cpu":
+        with pytest.raises(ArtifactError, match="EVENKEEL_RUNNER is scan"):
+            choose_runtime(settings(artifacts, provider=provider, runner="scan"))
+
+
 @pytest.mark.parametrize("version", ["1.30.2", "1.9.0"])
 def test_cuda_wants_an_onnxruntime_whose_argmax_takes_the_first(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch, version: str

@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
@@ -9,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from service.errors import EngineFault
-from service.http.answers import Exchange, _Post
+from service.http.answers import Exchange, _events, _Post
 from service.text.completion import TextPiece
 from tests.service.engine.scripted import Call
 
@@ -43,6 +44,24 @@ def test_one_that_fails_ends_the_others() -> None:
         return [job.cancelled for job in exchange.jobs]
 
     assert asyncio.run(fail()) == [True, True]
+
+
+def test_what_a_stream_takes_from_is_closed_with_it() -> None:
+    closed: list[bool] = []
+
+    async def contents() -> AsyncGenerator[str]:
+        try:
+            yield "{}"
+            yield "{}"
+        finally:
+            closed.append(True)
+
+    async def leave() -> list[bool]:
+        async with aclosing(_events(contents())) as events:
+            assert await anext(events) == b"id: 0\ndata: {}\n\n"
+        return closed.copy()  # not when the garbage collector comes by
+
+    assert asyncio.run(leave()) == [True]
 
 
 def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_read() -> None:

@@ -1,6 +1,7 @@
 """No connection can hold the service up: sizes and times of what is sent are limited, answers have
 to be read, and the probes are reachable when every place is taken."""
 
+import asyncio
 import json
 import logging
 import socket
@@ -8,6 +9,8 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
@@ -17,6 +20,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from service.http.connections import WebSocketConnection
 from tests.service.serving import eventually, listening, settings
 
 _TIMEOUT_S = 0.6
@@ -248,7 +252,15 @@ def test_a_pipelined_request_does_not_hide_that_the_caller_has_left(
     assert eventually(lambda: _running(app) == 0)
 
 
+def _turned_away(url: str) -> float:
+    """How many requests it had no place for."""
+    series = 'evenkeel_http_requests_total{code="overloaded",path="other",status="503"} '
+    lines = httpx.get(f"{url}/metrics").text.splitlines()
+    return sum(float(line.removeprefix(series)) for line in lines if line.startswith(series))
+
+
 def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str) -> None:
+    before = _turned_away(crowded)
     with _wires(crowded, 200) as wires:
         for wire in wires[:150]:
             with suppress(OSError):  # it has made room already
@@ -257,9 +269,10 @@ def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str
             assert httpx.get(crowded + probe, timeout=_LATE_S).status_code == 200
         refused = httpx.get(f"{crowded}/v1/models", timeout=_LATE_S)
         assert refused.status_code == 503
-        assert refused.headers["retry-after"] == "1"
+        assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
         assert refused.json()["error"]["code"] == "overloaded"
     assert eventually(lambda: httpx.get(f"{crowded}/v1/models").status_code == 200)
+    assert _turned_away(crowded) > before
 
 
 def test_a_full_service_opens_no_socket(crowded: str) -> None:
@@ -296,6 +309,23 @@ def test_an_idle_socket_is_told_and_closed(url: str) -> None:
         assert closed.value.rcvd.code == 1001
 
 
+def test_a_socket_compresses_nothing(url: str) -> None:
+    """It would take longer than most steps."""
+    with connect(url.replace("http", "ws") + "/v1/online", compression="deflate") as online:
+        assert online.response is not None
+        assert "Sec-WebSocket-Extensions" not in online.response.headers
+
+
+def test_a_message_may_be_as_large_as_a_body(url: str) -> None:
+    with connect(url.replace("http", "ws") + "/v1/online") as online:
+        with suppress(ConnectionClosed):
+            online.send(b"\0" * (2**20 + 1))
+        with pytest.raises(ConnectionClosed) as closed:
+            online.recv(timeout=_LATE_S)
+        assert closed.value.rcvd is not None
+        assert closed.value.rcvd.code == 1009
+
+
 def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]) -> None:
     url, app = service
     key = b"Sec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
@@ -310,6 +340,22 @@ def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]
             wire.send(ping * 1000)
     assert eventually(lambda: len(app.state.sessions) == 0)
     wire.close()
+
+
+@pytest.mark.parametrize(("paused", "heard"), [(False, [False, True]), (True, [False])])
+def test_a_socket_is_not_read_from_while_its_answers_are_not(
+    paused: bool, heard: list[bool]
+) -> None:
+    """Or its pings would be answered into memory; `paused` is by its application."""
+    connection: Any = WebSocketConnection.__new__(WebSocketConnection)
+    connection.writable, connection.read_paused = asyncio.Event(), paused
+    told: list[bool] = []
+    connection.transport = SimpleNamespace(
+        pause_reading=lambda: told.append(False), resume_reading=lambda: told.append(True)
+    )
+    connection.pause_writing()
+    connection.resume_writing()
+    assert told == heard
 
 
 @pytest.mark.parametrize("version", [b"", b"Sec-WebSocket-Version: 12\r\n"])

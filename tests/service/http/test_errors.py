@@ -3,12 +3,24 @@
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from pydantic import ValidationError
 
-from service.errors import InvalidRequest, NotReady, RequestTimeout, Unauthorized
+from service.errors import (
+    DeadlineExceeded,
+    HeadTooLarge,
+    InvalidRequest,
+    NotReady,
+    Overloaded,
+    RequestTimeout,
+    ServiceError,
+    Unauthorized,
+)
 from service.http.errors import answer_to, broken_rule
 from service.http.fields import RequestBody
+from service.http.record import Recorder
 from service.ink.schemas import HandwritingRequest
+from service.metrics import Metrics
 from service.text.schemas import CompletionRequest
 from tests.service.serving import Service
 
@@ -27,6 +39,14 @@ def test_an_error_has_the_headers_of_its_kind(error: Any, headers: dict[str, str
     told = answer_to(error).headers
     names = ("connection", "www-authenticate", "retry-after")
     assert {name: told[name] for name in names if name in told} == headers
+
+
+@pytest.mark.parametrize("kind", [InvalidRequest, HeadTooLarge, Overloaded, DeadlineExceeded])
+def test_a_refusal_by_either_side_is_counted_by_its_status(kind: type[ServiceError]) -> None:
+    metrics, app = Metrics(), FastAPI()
+    Recorder(app, metrics).refused(kind("no"))
+    labels = {"status": str(kind.status)}
+    assert metrics.registry.get_sample_value("evenkeel_requests_rejected_total", labels) == 1
 
 
 @pytest.mark.parametrize(("length", "shown"), [(78, 78), (79, 76)])

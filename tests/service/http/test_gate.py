@@ -1,14 +1,18 @@
 """Who gets a place, and whose is taken, as facts about the gate alone."""
 
 import asyncio
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from service.app import create_app
 from service.http import gate as gates
 from service.http.gate import _OTHER_FILES, _RESERVE, Gate, allow_files
+from service.server import Server
 from service.settings import Settings
+from tests.service.serving import settings
 
 _PROXY = "10.0.0.9"
 
@@ -121,3 +125,11 @@ def test_where_files_are_few_the_places_are_what_they_leave(
     for soft, places in ((_NEEDED + 1, 1000), (_NEEDED - 10, 990), (-1, 1000)):
         monkeypatch.setattr(gates, "resource", _Files(soft, soft))
         assert Gate(Settings(max_connections=1000), lambda error: None)._places == places
+
+
+def test_a_server_raises_the_limit_before_it_counts_its_places(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gates, "resource", _Files(256, 4096))
+    chosen = settings(artifacts)
+    assert Server(create_app(chosen), chosen)._gate._places == 1000

@@ -387,7 +387,12 @@ def test_addresses_of_one_home_are_one_caller() -> None:
 
 
 @pytest.mark.parametrize(
-    ("trusted", "caller"), [((), "address:127.0.0.1"), (("127.0.0.1",), "address:192.0.2.55")]
+    ("trusted", "caller"),
+    [
+        ((), "address:127.0.0.1"),
+        (("127.0.0.1",), "address:192.0.2.55"),
+        (("192.0.2.1",), "address:127.0.0.1"),
+    ],
 )
 def test_only_a_known_proxy_says_whom_it_speaks_for(
     artifacts: Path, caplog: pytest.LogCaptureFixture, trusted: tuple[str, ...], caller: str

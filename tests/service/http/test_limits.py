@@ -45,3 +45,20 @@ def test_a_length_of_any_number_of_digits_is_over_the_limit(digits: int) -> None
     scope: Any = {"type": "http", "headers": headers}
     asyncio.run(limit(scope, _endless, send))  # type: ignore[arg-type]
     assert told[0]["status"] == 413
+
+
+@pytest.mark.parametrize(("given_s", "left_s"), [(0.5, 0.5), (20.0, 1.0), (None, 1.0)])
+def test_a_stop_leaves_a_body_a_moment_and_no_more_than_it_had(
+    given_s: float | None, left_s: float
+) -> None:
+    async def stop() -> float:
+        bodies = Bodies()
+        now_s = asyncio.get_running_loop().time()
+        async with asyncio.timeout(given_s) as wait:
+            bodies.waits.add(wait)
+            bodies.end()
+            due_s = wait.when()
+        assert due_s is not None
+        return due_s - now_s
+
+    assert asyncio.run(stop()) == pytest.approx(left_s, abs=0.2)

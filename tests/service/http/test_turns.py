@@ -17,7 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from service.engine import terms
-from service.errors import NotReady
+from service.errors import DeadlineExceeded, NotReady
 from service.http.aside import Aside
 from service.http.limits import Bodies, BodyLimit
 from service.http.waits import Turns
@@ -243,6 +243,22 @@ def test_what_nobody_waits_for_is_not_drawn() -> None:
 
     asyncio.run(ask())
     assert done == ["kept"]
+
+
+def test_who_waits_for_a_drawing_past_its_deadline_is_told() -> None:
+    hold = threading.Event()
+
+    async def ask() -> None:
+        aside = Aside()
+        terms.agree(0.05)
+        with pytest.raises(DeadlineExceeded):
+            await asyncio.wait_for(aside.do(lambda: hold.wait(30)), 2)
+        aside.end()
+
+    try:
+        asyncio.run(ask())
+    finally:
+        hold.set()
 
 
 def test_a_body_that_begins_as_the_service_stops_is_waited_for_a_moment() -> None:
