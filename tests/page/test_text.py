@@ -27,7 +27,7 @@ def _complete(visit: Visit, prompt: str, length: int, seed: int | None = 4) -> N
 
 
 def _completion(site: str, **body: object) -> dict[str, object]:
-    data = json.dumps({"model": _MODEL, "temperature": 0.8} | body).encode()
+    data = json.dumps({"model": _MODEL, "temperature": 0.6} | body).encode()
     headers = {"content-type": "application/json"}
     with urlopen(Request(f"{site}/v1/completions", data, headers)) as answer:
         choice: dict[str, object] = json.load(answer)["choices"][0]

@@ -158,3 +158,25 @@ def test_a_limit_of_nothing_is_refused_and_not_taken_for_none(tmp_path: Path, li
     assert not file.exists()
     new_key(file, "it", admin=True, **{limit: 1})  # type: ignore[arg-type]
     assert (read_keys(file)["it"].admin, getattr(read_keys(file)["it"], limit)) == (True, 1)
+
+
+def test_bytes_do_not_pile_up_beyond_a_minute() -> None:
+    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=60_000_000))
+    account.charge(59_999_999)
+    account.check()  # fills a million a second, and never more than a minute's worth
+    account.charge(60_000_001)
+    with pytest.raises(Exception, match="60000000 bytes a minute"):
+        account.check()
+
+
+def test_another_limit_begins_with_a_minutes_worth_whatever_was_used_before() -> None:
+    account = Account("it", Key(sha256="0" * 64))
+    account.charge(10**9)
+    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000))
+    account.check()
+    account.charge(1001)
+    with pytest.raises(Exception, match="1000 bytes a minute"):
+        account.check()
+    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000, concurrency=3))
+    with pytest.raises(Exception, match="1000 bytes a minute"):
+        account.check()

@@ -15,8 +15,8 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from websockets.sync.client import connect
 
 from service.app import create_app
-from service.http.callers import Account, network
-from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
+from service.http.callers import network
+from service.http.keys import BadKeys, Keys, new_key, read_keys
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _OPEN = {"/", "/livez", "/readyz"}
@@ -207,28 +207,6 @@ def test_steps_of_a_socket_are_charged(tmp_path: Path, artifacts: Path) -> None:
             online.send_json({"write": 12})
             last = online.receive_json()
         assert last["error"]["code"] == "rate_limited"
-
-
-def test_bytes_do_not_pile_up_beyond_a_minute() -> None:
-    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=60_000_000))
-    account.charge(59_999_999)
-    account.check()  # fills a million a second, and never more than a minute's worth
-    account.charge(60_000_001)
-    with pytest.raises(Exception, match="60000000 bytes a minute"):
-        account.check()
-
-
-def test_another_limit_begins_with_a_minutes_worth_whatever_was_used_before() -> None:
-    account = Account("it", Key(sha256="0" * 64))
-    account.charge(10**9)
-    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000))
-    account.check()
-    account.charge(1001)
-    with pytest.raises(Exception, match="1000 bytes a minute"):
-        account.check()
-    account.renew(Key(sha256="0" * 64, bytes_per_minute=1000, concurrency=3))
-    with pytest.raises(Exception, match="1000 bytes a minute"):
-        account.check()
 
 
 def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path) -> None:
