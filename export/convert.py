@@ -173,6 +173,7 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     now = {"python": platform.python_version(), "onnxruntime": onnxruntime.__version__}
     now |= {p: version(p) for p in packages}
     again = {"converted_with": now} if "versions" in facts else {}
+    temperature = facts["progress"].get("temperature")
     return (
         again
         | {name: facts[name] for name in _HISTORY if name in facts}
@@ -181,7 +182,7 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
             "batch": facts["batch"],
             "training": facts["training"],
             "updates": facts["progress"]["best_update"],
-            **{n: t for n in ("temperature",) if (t := facts["progress"].get(n)) is not None},
+            **({} if temperature is None else {"temperature": temperature}),
             "validation_loss": facts["progress"]["best_loss"],
             "elapsed_s": round(facts["progress"]["elapsed_s"], 1),
             "opset": OPSET,
