@@ -122,7 +122,7 @@ class Record:
 
     def _end(self, job: Generation[Any], reason: str) -> None:
         work = Work(
-            self._working.pop(job),
+            self._working.pop(job, self.model),
             reason,
             job.asked,
             job.written,
