@@ -96,7 +96,6 @@ class Settings(BaseSettings):
     piece_s: float = Field(
         0.02,
         ge=0,
-        allow_inf_nan=False,
         description="seconds between two events of a stream, at least, where others have all other "
         "slots; a share of that where they have some",
     )

@@ -351,7 +351,7 @@ def test_one_changed_element_of_the_shipped_model_is_seen_as_well(tmp_path: Path
     changed = with_served_weight_changed(SHIPPED, tmp_path / "shakespeare", _MATRIX, 1e-3)
     manifest = read_artifact(SHIPPED)
     model = load_model(SHIPPED, manifest)
-    drawn = sample(model, 60, 4, seed=1)
+    drawn = sample(model, 60, 16, seed=1)
     for folder, expected in ((SHIPPED, True), (changed, False)):
         path = folder / manifest.graphs.step.plain
         graph = ServedGraph(path, manifest.ports, scan=False, threads=1)

@@ -1,7 +1,5 @@
 """What settings are taken as they are said, and what there is where nothing is said."""
 
-import math
-
 import pytest
 from pydantic import ValidationError
 
@@ -67,9 +65,3 @@ def test_without_settings_a_stranger_finds_nothing_open(monkeypatch: pytest.Monk
     assert (usual.trusted_proxies, usual.allowed_hosts, usual.allowed_origins) == ((), (), ())
     assert (usual.max_body_bytes, usual.max_header_bytes) == (2**20, 2**15)
     assert (usual.queue_size, usual.deadline_s, usual.request_timeout_s) == (256, 600, 20)
-
-
-@pytest.mark.parametrize("never", [math.inf, math.nan, -1.0])
-def test_events_of_a_stream_are_some_time_apart(never: float) -> None:
-    with pytest.raises(ValidationError, match="piece_s"):
-        Settings(piece_s=never)
