@@ -20,6 +20,7 @@ from pydantic import ValidationError
 from service import logs
 from service.app import create_alone
 from service.artifact import ArtifactError
+from service.errors import rule_of
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
 from service.server import Server
@@ -38,8 +39,7 @@ def main() -> int:
             name = f"EVENKEEL_{'_'.join(map(str, problem['loc'])).upper()}"
             secret = problem["loc"] == ("state_key",)
             given = "" if secret else f" is {problem['input']!r}"
-            rule = problem.get("ctx", {}).get("error", problem["msg"])
-            print(f"error: {name}{given}: {rule}", file=sys.stderr)
+            print(f"error: {name}{given}: {rule_of(problem)}", file=sys.stderr)
         return 2
     if not (settings.keys or settings.open or is_loopback(settings.host)):
         print(

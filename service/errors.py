@@ -19,12 +19,20 @@ ServiceError
 └── DeadlineExceeded    504  not finished within its deadline
 """
 
+from collections.abc import Mapping
+from typing import Any
+
 _LONGEST_NAME = 40
 
 
 def shown(name: str) -> str:
     """A name as an error tells it: a caller may have made it any length."""
     return repr(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}...")
+
+
+def rule_of(problem: Mapping[str, Any]) -> str:
+    """What an error of pydantic says; a rule of ours without the name of an exception before it."""
+    return str(problem.get("ctx", {}).get("error", problem["msg"]))
 
 
 class ServiceError(Exception):

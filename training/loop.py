@@ -8,13 +8,11 @@ import json
 import math
 import signal
 import sys
-import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import torch
@@ -25,6 +23,7 @@ from contract.files import write_whole
 from training import checkpoint
 from training.config import TrainConfig
 from training.group import Group
+from training.machine import held_back
 from training.task import Calibrates, Task
 
 CHECKPOINT = "checkpoint.safetensors"
@@ -99,7 +98,7 @@ class Trainer:
                     if save_now:
                         self.save()
                         saved = time.monotonic()
-                    with _held_back(signal.SIGINT):
+                    with held_back(signal.SIGINT):
                         losses.append(self._update())
                         now_s = time.monotonic()
                         # All save together, and see the same time pass.
@@ -234,12 +233,8 @@ class Trainer:
         return loss.detach()
 
     def _validate(self, train_loss: float) -> None:
-        live = {n: p.detach().clone() for n, p in self.parameters.items()}
-        self._load(self._blended())
-        try:
+        with self._wearing(self._blended()):
             loss = self.task.validate()
-        finally:
-            self._load(live)  # of a run that is interrupted here as well
         progress = self.progress
         if loss < progress.best_loss or self.config.keep == "last":
             progress.best_loss, progress.best_update = loss, progress.update
@@ -258,16 +253,11 @@ class Trainer:
         progress.due = None
 
     def _calibrate(self) -> None:
-        """Do so with what is kept; the weights being trained stay as they are."""
+        """Do so with what is kept."""
         assert isinstance(self.task, Calibrates)
-        tensors = self.parameters | self.buffers
-        live = {n: t.detach().clone() for n, t in tensors.items()}
-        self._load(self.best)
-        try:
+        with self._wearing(self.best):
             temperature, loss = self.task.calibrate(), self.task.validate()
-            best = {n: t.detach().clone() for n, t in tensors.items()}
-        finally:
-            self._load(live)
+            best = self._copied(self.best)
         self.best = best
         self.progress.temperature, self.progress.best_loss = temperature, loss
 
@@ -279,6 +269,20 @@ class Trainer:
         blend = self.config.blend
         began = self._began or self.average
         return {n: torch.lerp(t, began[n], blend) for n, t in self.average.items()}
+
+    @contextmanager
+    def _wearing(self, weights: dict[str, Tensor]) -> Iterator[None]:
+        """The model with other weights; its own are back after an interruption as well."""
+        live = self._copied(weights)
+        self._load(weights)
+        try:
+            yield
+        finally:
+            self._load(live)
+
+    def _copied(self, names: Iterable[str]) -> dict[str, Tensor]:
+        tensors = self.parameters | self.buffers
+        return {name: tensors[name].detach().clone() for name in names}
 
     @torch.no_grad()
     def _load(self, weights: dict[str, Tensor]) -> None:
@@ -320,22 +324,6 @@ class Trainer:
         stale = validated - progress.best_update
         patience = self.config.patience_epochs * self.task.updates_per_epoch
         return progress.update >= self.total_updates or self._out_of_time() or stale > patience
-
-
-@contextmanager
-def _held_back(number: signal.Signals) -> Iterator[None]:
-    """Have a signal wait: half an update would be done again by whoever goes on from it."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    came: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(number, lambda *told: came.append(told))
-    try:
-        yield
-    finally:
-        signal.signal(number, before)
-    if came and callable(before):
-        before(*came[0])
 
 
 def _adamw(parameters: Mapping[str, Tensor], config: TrainConfig) -> torch.optim.AdamW:

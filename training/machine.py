@@ -2,6 +2,11 @@
 
 import ctypes
 import platform
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 import torch
 
@@ -29,3 +34,19 @@ def keep_freed_memory() -> None:
     if mallopt is not None:
         mallopt(_M_MMAP_MAX, 0)
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
+
+
+@contextmanager
+def held_back(number: signal.Signals) -> Iterator[None]:
+    """Have a signal wait: half an update would be done again by whoever goes on from it."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[tuple[int, FrameType | None]] = []
+    before = signal.signal(number, lambda *told: came.append(told))
+    try:
+        yield
+    finally:
+        signal.signal(number, before)
+    if came and callable(before):
+        before(*came[0])

@@ -22,6 +22,7 @@ from service.errors import (
     RequestTimeout,
     ServiceError,
     Unauthorized,
+    rule_of,
     shown,
 )
 from service.http import record
@@ -101,7 +102,7 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{field} is missing"
         case "value_error":  # without a field, it is a rule about several
             about = f"{field} is {given}: " if field else ""
-            message = f"{about}{first['ctx']['error']}"
+            message = f"{about}{rule_of(first)}"
         case _ if field is None:
             message = f"{whole} is {given}; it must be a JSON object"
         case _:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from contract.pieces import Pieces, cut, line_of
 from service.engine import terms
-from service.errors import InvalidRequest, StateMismatch, UnknownModel
+from service.errors import InvalidRequest, StateMismatch, UnknownModel, rule_of
 from service.http import record
 from service.http.answers import unless_gone
 from service.http.described import BUSY, Responses, fails
@@ -85,10 +85,8 @@ def _of_inkml(document: str) -> _Strokes:
         return STROKES.validate_python(from_inkml(document), strict=True)
     except ValidationError as error:
         first = error.errors()[0]
-        # Of a rule of ours pydantic's message has the name of an exception before it.
-        rule = first.get("ctx", {}).get("error", first["msg"])
-        whole = isinstance(first["input"], list)
-        about = str(rule) if whole else f"a coordinate {first['input']}: {rule}"
+        rule, whole = rule_of(first), isinstance(first["input"], list)
+        about = rule if whole else f"a coordinate {first['input']}: {rule}"
         raise InvalidRequest(f"inkml has {about}", "inkml") from error
 
 

@@ -123,14 +123,14 @@ def test_a_person_has_it_forgotten(drawn: Visit) -> None:
 
 def test_another_page_of_the_browser_hears_of_it(drawn: Visit) -> None:
     other = Visit(drawn.page.context.new_page(), drawn.site)
-    other.go("write")
+    other.go("draw")
     other.wait(_MINE, "attached")
+    other.wait("#draw-use[aria-disabled=false]")
     drawn.press("#draw-use")
     drawn.wait(_MINE)
     drawn["#write-forget"].click()
+    other.wait("#draw-use[aria-disabled=true]")
     other.wait(_MINE, "detached")
-    other["#draw-tab"].click()
-    assert other["#draw-use"].get_attribute("aria-disabled") == "true"
     assert other.errors == []
 
 

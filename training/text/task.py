@@ -19,6 +19,8 @@ from models.language import LanguageModel
 from training.task import Batch
 from training.text.data import require_segments, streams
 
+# Streams of the validation data.
+_SIDE_BY_SIDE = 16
 # From 1, where it begins, to far beyond the digits that matter; at most a factor of 2 each.
 _NEWTON_STEPS = 8
 _CLOSE = 1e-6
@@ -94,9 +96,9 @@ class LanguageTask:
         return F.cross_entropy(logits.flatten(0, 1), targets.flatten()), state
 
     @torch.no_grad()
-    def validate(self, streams_side_by_side: int = 16) -> float:
+    def validate(self) -> float:
         total, count = 0.0, 0
-        for logits, targets in self._validation(streams_side_by_side):
+        for logits, targets in self._validation():
             total += F.cross_entropy(logits, targets, reduction="sum").item()
             count += len(targets)
         if not math.isfinite(total):
@@ -124,10 +126,10 @@ class LanguageTask:
             parameter.mul_(inverse)
         return 1 / inverse
 
-    def _validation(self, streams_side_by_side: int = 16) -> Iterator[tuple[Tensor, Tensor]]:
+    def _validation(self) -> Iterator[tuple[Tensor, Tensor]]:
         """Logits `(N, V)` and targets `(N,)` of the validation data, part by part, dropout off."""
         # As many parallel streams as keep each at least two segments long.
-        width = max(1, min(streams_side_by_side, len(self.validation_tokens) // (2 * self.steps)))
+        width = max(1, min(_SIDE_BY_SIDE, len(self.validation_tokens) // (2 * self.steps)))
         targets = streams(self.validation_tokens, width).to(self.model.readout.weight.device)
         inputs = torch.cat([torch.full_like(targets[:1], START_TOKEN), targets[:-1]])
         state = self.model.initial_state(width)
