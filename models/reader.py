@@ -7,6 +7,7 @@ Shapes: T time, B batch, H units, L layers, P numbers of a piece, V symbols. `le
 from dataclasses import dataclass
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from contract.pieces import PIECE
@@ -18,6 +19,9 @@ from models.norms import NormKind
 from models.stack import Dropout, Stack, dropout_mask, require_from, require_rates
 
 _INPUTS = PIECE + 1
+# Kernels that add up the products of a row one by one, as onnxruntime's for AVX2, round a long sum
+# worse than training does. A step adds up so many at a time.
+_LONGEST_SUM = 128
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,6 +48,28 @@ class ReaderConfig:
         require_rates(output_dropout=self.output_dropout)
 
 
+class Readout(nn.Module):
+    """A linear layer whose matrix is kept in parts, so that a step is a sum of short sums."""
+
+    def __init__(self, inputs: int) -> None:
+        super().__init__()
+        whole = nn.Linear(inputs, SYMBOLS)
+        self.parts = nn.ParameterList(_parts(whole.weight))
+        self.bias = whole.bias
+        self.register_load_state_dict_pre_hook(_whole_to_parts)
+
+    def forward(self, y: Tensor) -> Tensor:
+        """`(..., inputs)` to logits `(..., V)`, by one product."""
+        return F.linear(y, torch.cat(list(self.parts)).T, self.bias)
+
+    def step(self, y: Tensor) -> Tensor:
+        """`(B, inputs)` to logits `(B, V)`, by a product for each part."""
+        logits: Tensor = self.bias
+        for part, weight in zip(y.split(_LONGEST_SUM, dim=-1), self.parts, strict=True):
+            logits = torch.addmm(logits, part, weight)
+        return logits
+
+
 class ReaderModel(nn.Module):
     """Pieces in, logits of what has been read by then out; every layer is seen by the read-out."""
 
@@ -52,7 +78,7 @@ class ReaderModel(nn.Module):
         self.config = config
         dropout = Dropout(output=config.output_dropout)
         self.stack = Stack(_INPUTS, config.units, config.layers, config.cell, config.norm, dropout)
-        self.readout = nn.Linear(config.layers * config.units, SYMBOLS)
+        self.readout = Readout(config.layers * config.units)
 
     @property
     def state_names(self) -> tuple[str, ...]:
@@ -72,7 +98,7 @@ class ReaderModel(nn.Module):
     def step(self, piece: Tensor, state: State) -> tuple[Tensor, State]:
         """One step, as in serving: `piece (B, P)` to logits `(B, V)`, and the state after."""
         y, state = self.stack.step(_with_constant(piece), state)
-        return self.readout(y), state
+        return self.readout.step(y), state
 
 
 class TwinModel(nn.Module):
@@ -116,7 +142,7 @@ class ReaderStep(Step):
     def __init__(self, model: ReaderModel) -> None:
         super().__init__()
         self.model = model
-        real = model.readout.weight.dtype
+        real = model.readout.bias.dtype
         self.state_ports = (Port("piece", real, (PIECE,)), *recurrent_ports(model))
         self.step_ports = (Port("forced", real, (PIECE,)), Port("force", torch.bool))
         self.row_ports = ()
@@ -130,6 +156,18 @@ class ReaderStep(Step):
         following = torch.where(force.unsqueeze(-1), forced, forced * 0)
         # Cloned, because a graph may not return one tensor under two names.
         return following, *after, logits.clone()
+
+
+def _parts(weight: Tensor) -> list[Tensor]:
+    """A matrix `(V, inputs)` as some of `(inputs, V)`."""
+    return [part.clone() for part in weight.detach().T.contiguous().split(_LONGEST_SUM)]
+
+
+def _whole_to_parts(readout: Readout, weights: dict[str, Tensor], prefix: str, *_: object) -> None:
+    """Weights of before the matrix was kept in parts are taken as well."""
+    whole = weights.pop(f"{prefix}weight", None)
+    if whole is not None:
+        weights |= {f"{prefix}parts.{i}": part for i, part in enumerate(_parts(whole))}
 
 
 def _with_constant(pieces: Tensor) -> Tensor:

@@ -105,7 +105,8 @@ def write_squint(folder: Path) -> Path:
             parameter.add_(torch.randn_like(parameter), alpha=0.05)
             if ".norm_" in name:
                 parameter.mul_(0.5)  # random and any wilder, its rounding may be any size
-        model.readout.weight.mul_(3)  # sure enough to change its mind
+        for part in model.readout.parts:
+            part.mul_(3)  # sure enough to change its mind
     return _write(folder, "squint", model)
 
 

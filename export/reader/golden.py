@@ -26,7 +26,7 @@ def sample(model: ReaderModel, steps: int, batch: int, seed: int) -> Sample:
     numbers of the model's."""
     rows = [_row(steps, np.random.default_rng([seed, row])) for row in range(batch)]
     pieces = torch.from_numpy(np.stack(rows, axis=1))
-    return Sample(pieces.to(model.readout.weight.dtype), {}, {})
+    return Sample(pieces.to(model.readout.bias.dtype), {}, {})
 
 
 @torch.no_grad()
@@ -34,7 +34,7 @@ def training_logits(model: nn.Module, of: Sample) -> Tensor:
     """What training computes for the pieces of a sample: logits `(T, B, V)` of each step, at which
     the piece before it is read. Training mode, the batched code path of the loss."""
     assert isinstance(model, ReaderModel)
-    pieces = of.symbols.to(model.readout.weight.dtype)
+    pieces = of.symbols.to(model.readout.bias.dtype)
     steps, batch = pieces.shape[:2]
     inputs = torch.cat([torch.zeros_like(pieces[:1]), pieces[:-1]])
     lengths = torch.full((batch,), steps)

@@ -55,7 +55,7 @@ def test_its_nodes_are_native_and_keep_the_bits_of_a_row(squint: Path, form: str
 
 @_FORMS
 def test_all_weights_are_those_of_the_file(squint: Path, form: str) -> None:
-    assert "readout.weight" in check_weights(graph_file(squint, form))
+    assert "readout.parts.0" in check_weights(graph_file(squint, form))
 
 
 @_FORMS
@@ -117,7 +117,7 @@ def test_what_was_converted_keeps_every_bound(squint: Path) -> None:
     assert [f.line() for f in report.findings if not f.holds] == []
 
 
-@pytest.mark.parametrize("weight", ["readout.weight", "stack.cells.0.weight_h"])
+@pytest.mark.parametrize("weight", ["readout.parts.0", "stack.cells.0.weight_h"])
 def test_one_changed_element_of_what_is_served_breaks_the_report(
     squint: Path, model: ReaderModel, sample: Sample, tmp_path: Path, weight: str
 ) -> None:

@@ -5,7 +5,14 @@ import torch
 
 from contract.pieces import PIECE
 from contract.reader import SYMBOLS
-from models.reader import ReaderConfig, ReaderModel, ReaderStep, TwinModel, make_reader
+from models.reader import (
+    ReaderConfig,
+    ReaderModel,
+    ReaderStep,
+    Readout,
+    TwinModel,
+    make_reader,
+)
 
 _STEPS, _ROWS = 12, 3
 
@@ -97,3 +104,24 @@ def test_how_long_a_piece_is_can_be_seen() -> None:
 def test_what_no_reader_can_be_is_refused(setting: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"model.{setting} is"):
         ReaderConfig(**{setting: value})  # type: ignore[arg-type]
+
+
+def test_a_step_adds_up_short_sums_of_the_matrix_that_training_multiplies_by() -> None:
+    torch.manual_seed(0)
+    readout = Readout(300).double()
+    assert [tuple(part.shape) for part in readout.parts] == [
+        (128, SYMBOLS), (128, SYMBOLS), (44, SYMBOLS)
+    ]  # fmt: skip
+    y = torch.randn(_ROWS, 300).double()
+    torch.testing.assert_close(readout.step(y), readout(y), rtol=0, atol=1e-12)
+
+
+def test_a_matrix_that_was_kept_whole_is_taken_in_parts() -> None:
+    torch.manual_seed(0)
+    before = torch.nn.Linear(400, SYMBOLS).double()
+    model = ReaderModel(ReaderConfig(units=200)).double()
+    weights = {n: w for n, w in model.state_dict().items() if not n.startswith("readout.")}
+    weights |= {f"readout.{name}": w for name, w in before.state_dict().items()}
+    model.load_state_dict(weights)
+    y = torch.randn(_ROWS, 400).double()
+    torch.testing.assert_close(model.readout(y), before(y), rtol=0, atol=1e-12)
