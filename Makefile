@@ -17,7 +17,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test test-all lab-test check parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test test-all alone schema lab-test check lint types parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -31,20 +31,29 @@ serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train q
 # The tests of all routes have one name, of which `--dist loadfile` runs one.
 SCHEMA := tests/service/http/test_schema.py
 
-test: check ## lint, types and the tests that do not take long
+test: alone ## lint, types and the tests that do not take long
 	$(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
-	$(RUN) pytest $(SCHEMA)
 
-test-all: check ## all tests
+test-all: alone ## all tests
 	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
+
+# What no two processes can share, side by side.
+alone: lint
+	@$(MAKE) --no-print-directory --jobs $(WORKERS) --output-sync types schema
+
+schema: $(VENV)
 	$(RUN) pytest $(SCHEMA)
 
 lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
 	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
 
-check: $(VENV) ## lint and types
+check: lint types ## lint and types
+
+lint: $(VENV)
 	$(RUN) ruff format --check
 	$(RUN) ruff check
+
+types: $(VENV)
 	$(RUN) mypy
 
 parity: $(VENV) ## compare every model in artifacts/ with the computation that was trained
@@ -203,12 +212,13 @@ clean: ## remove what make made, except artifacts and training runs
 	rm -rf .venv .venv-gpu build evenkeel.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
+# Little of what is installed is ever imported; what is gets compiled then.
 build/ray-venv/.stamp: ROLES = cpu,ray
 .venv/.stamp: ROLES = cpu,train,bench,test
 .venv-gpu/.stamp: ROLES = gpu,train,test
 .venv/.stamp .venv-gpu/.stamp build/ray-venv/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
-	$(@D)/bin/pip install -c constraints.txt \
+	$(@D)/bin/pip install --no-compile -c constraints.txt \
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[$(ROLES)]'
 	touch $@
 
