@@ -20,7 +20,8 @@ class ServedModel:
 
     `doubt` is why the artifact is no proof of anything, if it is not: such a model is not ready,
     unless the settings allow it. `speedup` says of a model of eight bits how many times as fast as
-    its exact one it is here; None until both have been measured.
+    its exact one it is here, `speedup_crowded` the same with some rows side by side; None until
+    both have been measured.
     """
 
     engine: Engine
@@ -34,6 +35,7 @@ class ServedModel:
         self.verdict: Verdict | None = None
         self.doubt = artifact.manifest.doubt
         self.speedup: float | None = None
+        self.speedup_crowded: float | None = None
         self._allow_unproved = allow_unproved
 
     @property
@@ -121,6 +123,7 @@ class ServedModel:
             "layer_normalizations": manifest.layer_normalizations,
             "precision": self.precision,
             "speedup": self.speedup,
+            "speedup_crowded": self.speedup_crowded,
             "hyperparameters": manifest.hyperparameters,
             "provenance": manifest.provenance,
             "digest": self.artifact.digest,

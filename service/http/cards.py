@@ -33,8 +33,9 @@ class Card(Answer):
     """A model that is served; a kind may have more to say.
 
     `speedup` is how many times as fast as the exact model beside it one of eight bits is here,
-    `default` whether it answers requests of its kind that name none, `ready` whether it answers
-    any, and `failed` why it does not, once that is settled.
+    `speedup_crowded` the same with eight rows side by side, `default` whether it answers requests
+    of its kind that name none, `ready` whether it answers any, and `failed` why it does not, once
+    that is settled.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -48,6 +49,7 @@ class Card(Answer):
     layer_normalizations: int
     precision: str
     speedup: float | None
+    speedup_crowded: float | None
     default: bool
     hyperparameters: dict[str, Any]
     provenance: dict[str, Any]

@@ -75,7 +75,8 @@ def test_what_names_no_model_gets_the_precision_of_the_settings(
     both: Path, wanted: str, speedup: float | None, suffix: str
 ) -> None:
     with measured(both, precision=wanted) as service:
-        service.app.state.models[f"{both.name}-int8"].speedup = speedup
+        eight = service.app.state.models[f"{both.name}-int8"]
+        eight.speedup = eight.speedup_crowded = speedup
         name = both.name + suffix
         told = answer(service, both)
         assert told["model"] == name
@@ -86,7 +87,9 @@ def test_what_names_no_model_gets_the_precision_of_the_settings(
         assert [model["id"] for model in listed if model["default"]] == [name]
 
 
-def _stub(name: str, of: str | None = None, speedup: float | None = None) -> Any:
+def _stub(
+    name: str, of: str | None = None, speedup: float | None = None, crowded: float | None = None
+) -> Any:
     """As much of a model as its place among others depends on; of eight bits if it is `of` one."""
     manifest = SimpleNamespace(provenance={} if of is None else {"from": {"name": of}})
     return SimpleNamespace(
@@ -95,12 +98,19 @@ def _stub(name: str, of: str | None = None, speedup: float | None = None) -> Any
         artifact=SimpleNamespace(manifest=manifest),
         engine=SimpleNamespace(ready=True),
         speedup=speedup,
+        speedup_crowded=crowded,
     )
 
 
 def test_of_two_that_are_as_fast_the_exact_one_answers() -> None:
     for speedup, name in ((0.999, "a"), (1.0, "a"), (1.001, "a-int8")):
-        models = [_stub("a"), _stub("a-int8", "a", speedup)]
+        models = [_stub("a"), _stub("a-int8", "a", speedup, 2.0)]
+        assert choose(models, "auto").name == name
+
+
+def test_what_is_faster_alone_but_not_among_others_is_not_taken_for_it() -> None:
+    for crowded, name in ((None, "a"), (0.8, "a"), (1.0, "a"), (1.001, "a-int8")):
+        models = [_stub("a"), _stub("a-int8", "a", 1.3, crowded)]
         assert choose(models, "auto").name == name
 
 
@@ -131,8 +141,9 @@ def test_models_are_listed_with_their_precision(both: Path) -> None:
     with measured(both) as service:
         listed = service.client.get("/v1/models").json()["data"]
         assert [model["precision"] for model in listed] == ["float32", "int8"]
-        assert listed[0]["speedup"] is None
-        assert listed[1]["speedup"] > 0
+        for speedup in ("speedup", "speedup_crowded"):
+            assert listed[0][speedup] is None
+            assert listed[1][speedup] > 0
 
 
 class Slow:
@@ -159,37 +170,43 @@ def test_what_is_faster_is_said_and_logged(
         eight: ServedModel = models[f"{both.name}-int8"]
         engine = models[both.name + slow].engine
         engine._slots.runner = Slow(engine._slots.runner, pause_s=0.04)
-        eight.speedup = None
+        eight.speedup = eight.speedup_crowded = None
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="service.precision"):
             service.client.portal.call(models.compare)
-        assert (eight.speedup > 1) == (slow == "")
-        (line,) = [record.message for record in caplog.records if "times as fast" in record.message]
-        assert line.startswith(f"{eight.name}: {eight.speedup:.2f} times as fast as {both.name} (")
+        assert (eight.speedup > 1) == (eight.speedup_crowded > 1) == (slow == "")
+        alone, crowded = (r.message for r in caplog.records if "times as fast" in r.message)
+        start = f"{eight.name}, rows 1: {eight.speedup:.2f} times as fast as {both.name} ("
+        assert alone.startswith(start)
+        assert crowded.startswith(f"{eight.name}, rows 8: {eight.speedup_crowded:.2f} times as ")
         assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
 
 
 def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    clock, runs = SimpleNamespace(now_s=0.0), {"a": 0, "a-int8": 0}
+    clock, runs = SimpleNamespace(now_s=0.0), {"a": [], "a-int8": []}
 
     async def run_steps(engine: str, jobs: list[Any], *, going_on: bool) -> None:
-        assert (len(jobs), going_on) == (1, True)
-        slow = runs[engine] % 4 == 0  # the first run, and two more of nine
-        clock.now_s += (3.2e-3 if engine == "a" else 1.6e-3) * (6 if slow else 1)
-        runs[engine] += 1
+        assert going_on
+        slow = len(runs[engine]) % 4 == 0  # the first run, and two more of nine
+        each_s = 1.6e-3 if engine == "a" or len(jobs) > 1 else 0.8e-3  # a step of 32
+        clock.now_s += each_s * 2 * (6 if slow else 1)
+        runs[engine].append(len(jobs))
 
     monkeypatch.setattr(precision, "run_steps", run_steps)
     monkeypatch.setattr(precision, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
     job = SimpleNamespace(steps_wanted=lambda: 32)
     monkeypatch.setattr(precision, "_some_steps", lambda artifact: job)
-    exact, eight = (SimpleNamespace(name=n, engine=n, artifact=None, speedup=None) for n in runs)
+    exact, eight = (SimpleNamespace(name=name, engine=name, artifact=None) for name in runs)
     with caplog.at_level(logging.INFO, logger="service.precision"):
         asyncio.run(compare(exact, eight))  # type: ignore[arg-type]
-    assert (runs, eight.speedup) == ({"a": 9, "a-int8": 9}, 2.0)
-    (told,) = (record.message for record in caplog.records)
-    assert told == "a-int8: 2.00 times as fast as a (µs a step: 50 and 100)"
+    assert runs == {"a": [1] * 9 + [8] * 9, "a-int8": [1] * 9 + [8] * 9}
+    assert (eight.speedup, eight.speedup_crowded) == (2.0, 1.0)
+    assert [record.message for record in caplog.records] == [
+        "a-int8, rows 1: 2.00 times as fast as a (µs a step: 50 and 100)",
+        "a-int8, rows 8: 1.00 times as fast as a (µs a step: 100 and 100)",
+    ]
 
 
 def test_measuring_takes_no_longer_than_it_may(both: Path) -> None:
