@@ -14,7 +14,7 @@ from contract.pieces import RESTS
 from contract.reader import ReaderManifest
 from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
-from export.parity.report import Extent
+from export.parity.report import Extent, Served
 from export.parity.served import follow
 from export.reader import golden
 from export.reader.golden import training_logits
@@ -26,6 +26,7 @@ from tests.export.graphs import check_nodes, check_weights, graph_file, served_g
 from training import checkpoint
 from training.loop import CHECKPOINT
 
+_SHIPPED = Path(__file__).parents[2] / "artifacts" / "reader"
 _SMALL = Extent(sampled_steps=240, structure_steps=40, bit_steps=8, timed=False)
 _STEPS, _ROWS = 60, 3
 _FORMS = pytest.mark.parametrize("form", ["scan", "step"])
@@ -176,3 +177,11 @@ def test_a_twin_is_not_served(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="reads both ways"):
         convert(tmp_path, tmp_path / "artifact")
     assert not (tmp_path / "artifact").exists()
+
+
+def test_the_shipped_reader_rounds_no_worse_than_training_on_this_cpu() -> None:
+    manifest = read_artifact(_SHIPPED)
+    model, graph = load_model(_SHIPPED, manifest), Served(_SHIPPED, manifest).step
+    lines = golden.sample(model, 40, manifest.provenance["batch"]["rows"], seed=1)
+    findings, _ = compare(model, lines, follow(graph, lines)[0]["logits"])
+    assert [f.line() for f in findings if not f.holds] == []
