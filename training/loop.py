@@ -176,12 +176,17 @@ class Trainer:
                 f"{path} is of a run with other settings ({', '.join(changed)}); "
                 f"choose another --out or remove it"
             )
-        self.progress = Progress(**progress)
         device = next(iter(self.parameters.values())).device
         tensors = {name: t.to(device) for name, t in tensors.items()}
+        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
+        if average.keys() != self.parameters.keys():
+            raise ValueError(
+                f"{path} is of a version that called its weights otherwise; convert it, train on "
+                f"from that, or remove it"
+            )
+        self.progress = Progress(**progress)
         self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
         # In the order of the parameters, whatever the order of the file.
-        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         self.average = {name: average[name] for name in self.parameters}
         self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")

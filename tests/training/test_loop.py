@@ -140,6 +140,16 @@ def test_what_was_killed_before_its_first_checkpoint_is_not_logged_twice(
     assert updates[0] == updates[1]
 
 
+def test_a_run_whose_weights_had_other_names_is_not_resumed(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    named, facts = checkpoint.load(run / CHECKPOINT)
+    before = {name.replace("readout.weight", "readout.whole"): w for name, w in named.items()}
+    checkpoint.save(tmp_path / CHECKPOINT, before, facts)
+    with pytest.raises(ValueError, match="called its weights otherwise"):
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
+
+
 def test_a_run_with_other_settings_is_not_resumed(corpus: Path, run: Path) -> None:
     with pytest.raises(ValueError, match=r"other settings.*training"):
         carry_out(tiny_recipe(corpus, learning_rate=0.5), run, "cpu", Path())
