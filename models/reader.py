@@ -19,8 +19,8 @@ from models.norms import NormKind
 from models.stack import Dropout, Stack, dropout_mask, require_from, require_rates
 
 _INPUTS = PIECE + 1
-# Kernels that add up the products of a row one by one, as onnxruntime's for AVX2, round a long sum
-# worse than training does. A step adds up so many at a time.
+# Of onnxruntime's kernels for AVX2 a long sum is rounded worse than of training's, as measured in
+# docs/LOG.md. A step adds up so many products at a time.
 _LONGEST_SUM = 128
 
 
