@@ -181,7 +181,7 @@ scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
 		|| $(RUN) pip install -c constraints.txt -e '.[scale]'
 	$(RUN) tests.scale haproxy
 
-gpu-check: ## exactness, steps and the service tests on CUDA; skipped where there is no NVIDIA GPU
+gpu-check: ## exactness, steps, requests and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
@@ -190,7 +190,8 @@ gpu-check: ## exactness, steps and the service tests on CUDA; skipped where ther
 gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m bench.gpu
 	.venv-gpu/bin/python -m bench.gpu_step
-	.venv-gpu/bin/python -m pytest tests/service
+	.venv-gpu/bin/python -m bench.gpu_http
+	EVENKEEL_PROVIDER=cuda .venv-gpu/bin/python -m pytest tests/service
 
 # onnxruntime-web, by the lock file of the site; it is copied into the build, and nothing else of it.
 build/npm/.stamp: site/package.json site/package-lock.json
@@ -215,7 +216,7 @@ clean: ## remove what make made, except artifacts and training runs
 # Little of what is installed is ever imported; what is gets compiled then.
 build/ray-venv/.stamp: ROLES = cpu,ray
 .venv/.stamp: ROLES = cpu,train,bench,test
-.venv-gpu/.stamp: ROLES = gpu,train,test
+.venv-gpu/.stamp: ROLES = gpu,train,bench,test
 .venv/.stamp .venv-gpu/.stamp build/ray-venv/.stamp: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(@D)
 	$(@D)/bin/pip install --no-compile -c constraints.txt \

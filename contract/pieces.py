@@ -23,6 +23,8 @@ RESTS = 4
 
 Pieces = NDArray[np.float32]  # (N, PIECE)
 _CRUMB = 1e-6  # of a piece: what is left of a path that is a whole number of them long
+# Ink this far right of a stroke, in units and written before it, makes it a delayed one.
+_DELAYED = 2.0
 
 
 def line_of(strokes: Sequence[NDArray[np.floating]]) -> list[Points] | None:
@@ -34,11 +36,19 @@ def line_of(strokes: Sequence[NDArray[np.floating]]) -> list[Points] | None:
     return [stroke * (UNITS_OF_SIZE / line.size) for stroke in line.strokes]
 
 
-def cut(strokes: Sequence[Points], at: Points | None = None, *, lifted: bool = True) -> Pieces:
+def cut(
+    strokes: Sequence[Points],
+    at: Points | None = None,
+    *,
+    lifted: bool = True,
+    reordered: bool = False,
+) -> Pieces:
     """The pieces of strokes `(n, 2)`, of a point or more each, in order.
 
     `at (2,)` is where the pen was before, if not at the left end of the baseline. Unless the pen is
-    `lifted` after the last stroke, what does not fill a piece of it yet is left out.
+    `lifted` after the last stroke, what does not fill a piece of it yet is left out. `reordered`
+    has delayed strokes, a bar of t or a dot of i after the word, where they stand, in the midst of
+    another stroke if need be; such ink has to be whole.
     """
     sizes = np.array([len(stroke) for stroke in strokes])
     points = np.concatenate(strokes)
@@ -61,6 +71,10 @@ def cut(strokes: Sequence[Points], at: Points | None = None, *, lifted: bool = T
     known = path + np.repeat(number, sizes)
     wanted = along + (begins + number)[stroke][:, None]
     places = np.stack([np.interp(wanted, known, axis) for axis in points.T], axis=-1)
+    ups = np.diff(stroke, append=len(sizes) - (not lifted)) > 0
+    if reordered:
+        order = _order(places[..., 0], stroke)
+        places, ups = places[order], ups[order]
     before = np.concatenate([np.zeros((1, 2)) if at is None else at[None], places[:-1, -1]])
     pieces = np.zeros((len(stroke), PIECE), np.float32)
     if len(pieces):
@@ -68,5 +82,20 @@ def cut(strokes: Sequence[Points], at: Points | None = None, *, lifted: bool = T
         pieces[:, :2] = (places[:, 0] - before).clip(-LONGEST_OFFSET, LONGEST_OFFSET)
         pieces[:, 2:-2] = np.diff(places, axis=1).reshape(len(pieces), -1)
         pieces[:, -2] = places[:, -1, 1]
-        pieces[:, -1] = np.diff(stroke, append=len(sizes) - (not lifted)) > 0
+        pieces[:, -1] = ups
     return pieces
+
+
+def _order(x: NDArray[np.float64], stroke: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The pieces `(N,)` in the order in which they stand, if delayed strokes were not delayed: each
+    after the last piece that reaches its middle. `x (N, points)` of every piece."""
+    left, right = x.min(axis=1), x.max(axis=1)
+    order = np.zeros(0, np.int64)
+    for mine in np.split(np.arange(len(x)), np.flatnonzero(np.diff(stroke)) + 1):
+        end = right[mine].max()
+        reach = np.flatnonzero(left[order] <= (left[mine].min() + end) / 2)
+        after = int(reach[-1]) + 1 if len(reach) else 0
+        if (right[order[after:]] <= end + _DELAYED).all():
+            after = len(order)
+        order = np.insert(order, after, mine)
+    return order

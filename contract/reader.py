@@ -33,12 +33,14 @@ class ReaderAlphabet(Strict):
 
 class PieceUnits(Strict):
     """How ink is cut for a reader, in units of ink: of the size of a line, the height of a ruled
-    one, and the length of a piece; and how many rests it has after the ink."""
+    one, and the length of a piece; how many rests it has after the ink; and whether, where all the
+    ink is known, delayed strokes are `reordered`."""
 
     units_of_size: _Positive = UNITS_OF_SIZE
     units_per_line: _Positive = UNITS_PER_LINE
     piece_units: _Positive = PIECE_UNITS
     rests: Annotated[int, Field(ge=0)] = RESTS
+    reordered: bool = False
 
 
 class ReaderManifest(Manifest):

@@ -163,6 +163,7 @@ def write_artifact(
         parameters=sum(p.numel() for p in model.parameters()),
         provenance=provenance(facts) | kind.served_as(model),
         files={p.name: sha256(p) for p in sorted(folder.iterdir())},
+        **kind.contract(facts),
         **(unfolded if variant.folded else {}),
     ).write(folder)
 

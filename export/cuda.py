@@ -13,8 +13,14 @@ from typing import Any
 import onnx
 from onnx import defs, shape_inference
 
+from export.integers import MULTIPLE
+
 _TABLE = Path(__file__).with_name("cuda.toml")
-_HOST = "host"
+_HOST, _INTEGER = "host", "MatMulInteger"
+# What no table of kernels says.
+_SIZE = (
+    f"cuBLAS multiplies by a matrix of bytes where its columns are a multiple of {MULTIPLE} alone"
+)
 
 
 def without_kernel(path: Path) -> list[str]:
@@ -23,9 +29,13 @@ def without_kernel(path: Path) -> list[str]:
     opset = model.opset_import[0].version
     graph = model.graph
     tensors = {t.name: t.data_type for t in graph.initializer}
+    columns = {t.name: t.dims[-1] for t in graph.initializer if t.dims}
     values = (*graph.input, *graph.output, *graph.value_info)
     types = {v.name: v.type.tensor_type.elem_type for v in values} | tensors
-    found = ((node, _problem(node, opset, types, tensors.keys())) for node in graph.node)
+    found = [(node, _problem(node, opset, types, tensors.keys())) for node in graph.node]
+    found += [
+        (n, _SIZE) for n in graph.node if n.op_type == _INTEGER and columns[n.input[1]] % MULTIPLE
+    ]
     return [f"{node.op_type} of {node.output[0]}: {why}" for node, why in found if why]
 
 

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 import numpy as np
 import onnx_ir as ir
 from numpy.typing import NDArray
-from torch import nn
+from torch import Tensor, nn
+from torch.nn import functional
 
 from contract.integers import LARGEST_INPUT
 from models.quantized import integer_matrices
@@ -21,6 +22,9 @@ from models.quantized import integer_matrices
 _MIDDLE = {False: np.array(128, np.uint8), True: np.array(0, np.int8)}
 # What a digit may be either way, and the part of it that the next one has to cover.
 _DIGIT, _REST = 127, 254
+# cuBLAS multiplies by a matrix of bytes only where its rows are a multiple of so many long; one
+# that has others stands there with columns of zeros, under a name that ends so.
+MULTIPLE, _ALIGNED = 4, "_aligned"
 # Digits of a hidden unit and of any other input, so that what they leave out is below 2**-23; a
 # graph in float64, which only a parity report makes, takes more.
 _DIGITS, _MORE_DIGITS = {True: 3, False: 4}, 4
@@ -32,8 +36,9 @@ def integer_products(
     graph: ir.Model, model: nn.Module, *, signed: bool = False
 ) -> dict[str, list[str]]:
     """Replace every Gemm whose matrix the model has as integers; returns what stands for which
-    matrix. The digits are unsigned bytes, or `signed`."""
-    tensors = model.state_dict()
+    matrix, which are of the model or `aligned`. The digits are unsigned bytes, or `signed`."""
+    wide = aligned(model)
+    tensors = model.state_dict() | wide
     where = integer_matrices(model)
     replaced: dict[str, list[str]] = {}
     for node in [n for n in graph.graph.all_nodes() if n.op_type == "Gemm"]:
@@ -42,12 +47,25 @@ def integer_products(
         if name not in where:
             continue
         names = [f"{where[name]}{part}" for part in "01"]
+        if signed and names[0] + _ALIGNED in wide:
+            names[0] += _ALIGNED
         whole, unit = (_constant(graph, n, tensors[n].numpy()) for n in names)
         hidden = name in model.hidden_inputs()  # type: ignore[operator]
         _replace(node, _product(graph, node, whole, unit, hidden=hidden, signed=signed))
         del graph.graph.initializers[name]
         replaced[name] = names
     return replaced
+
+
+def aligned(model: nn.Module) -> dict[str, Tensor]:
+    """Copies of the model's integers `(K, N)` with columns of zeros after their own, of those that
+    signed products want them for."""
+    tensors = {name: model.get_parameter(f"{name}0") for name in integer_matrices(model).values()}
+    return {
+        f"{name}0{_ALIGNED}": functional.pad(whole.detach(), (0, -whole.shape[1] % MULTIPLE))
+        for name, whole in tensors.items()
+        if whole.shape[1] % MULTIPLE
+    }
 
 
 def worths(largest: float, digits: int) -> list[float]:
@@ -99,9 +117,11 @@ def _product(
             rest = add("Sub", rest, cast(digit, ir.DataType.DOUBLE) if wide else digit)
     rows = add("Concat", *bytes_, axis=0)  # (P * B, K)
     rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
-    zero = () if signed else (middle,)
-    sums = cast(add("MatMulInteger", rows, whole, *zero), unit.dtype or ir.DataType.FLOAT)
     outputs = unit.const_value.size if unit.const_value is not None else -1
+    sums = add("MatMulInteger", rows, whole, *(() if signed else (middle,)))
+    if whole.shape is not None and whole.shape[1] != outputs:
+        sums = add("Slice", sums, *(number([n], np.int64) for n in (0, outputs, 1)))
+    sums = cast(sums, unit.dtype or ir.DataType.FLOAT)
     # One product puts the digits together: with rows side by side a Split and an operator for each
     # digit take as long as the product of the integers.
     digitwise = add("Reshape", sums, number([digits, -1], np.int64))  # (P, B * N)

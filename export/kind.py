@@ -46,6 +46,10 @@ class ExportKind(ABC, Generic[M]):
         """In which of PyTorch's modes a model is served, and whatever else that means."""
         return {"golden_mode": "training"}
 
+    def contract(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the manifests of this kind alone say, by the facts of the training."""
+        return {}
+
     def derived(self, model: M, variant: Variant) -> dict[str, Tensor]:
         """The tensors a variant adds to the weights."""
         return {}

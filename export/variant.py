@@ -16,7 +16,7 @@ from torch import Tensor
 
 from contract.manifest import DERIVED, EXACT, WEIGHTS, Port, Ports, Variant
 from export.graph import graph_of, trace
-from export.integers import integer_products
+from export.integers import aligned, integer_products
 from export.kind import ExportKind
 from models import generation
 from models.generation import Step
@@ -73,14 +73,17 @@ class GraphWriter:
         if folder not in self._written:
             files = [folder / WEIGHTS]
             save_file(self.model.state_dict(), files[0])
-            if not self.variant.exact:
+            if derived := self._derived():
                 files.append(folder / DERIVED)
-                save_file(self._derived(), files[1])
+                save_file(derived, files[1])
             self._written[folder] = files
         return self._written[folder]
 
     def _derived(self) -> dict[str, Tensor]:
-        return self.kind.derived(as_floats(self.model), self.variant)
+        derived = aligned(self.model)
+        if not self.variant.exact:
+            derived |= self.kind.derived(as_floats(self.model), self.variant)
+        return derived
 
 
 def _describe(ports: tuple[generation.Port, ...]) -> tuple[Port, ...]:

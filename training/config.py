@@ -12,13 +12,15 @@ class DataConfig:
     """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
     `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
     isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
-    pen's rows, how much each is slanted, widened and heightened, as a standard deviation."""
+    pen's rows, how much each is slanted, widened and heightened, as a standard deviation.
+    `reordered`: of a reader's rows, how many have delayed strokes where they stand."""
 
     source: str
     validation_fraction: float = 0.1
     marked: float = 0.0
     figured: float = 0.0
     varied: float = 0.0
+    reordered: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.source, str) and self.source):
@@ -30,6 +32,8 @@ class DataConfig:
             )
         if not 0 <= self.varied < 0.5:
             raise ValueError(f"varied is {self.varied}; it must be from 0 and below 0.5")
+        if not 0 <= self.reordered <= 1:
+            raise ValueError(f"reordered is {self.reordered}; it must be from 0 to 1")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"

@@ -4,6 +4,7 @@ from typing import Any
 
 from contract.golden import Arrays, Golden
 from contract.manifest import EXACT, Finding, Variant
+from contract.reader import PieceUnits
 from export.golden import Sample
 from export.kind import ExportKind
 from export.parity.report import Evidence, Report
@@ -20,6 +21,9 @@ class ReaderExport(ExportKind[ReaderModel]):
     def unfit(self, model: ReaderModel | TwinModel) -> str | None:
         online = isinstance(model, ReaderModel)
         return None if online else "a twin that reads both ways; only one that reads on is served"
+
+    def contract(self, facts: dict[str, Any]) -> dict[str, Any]:
+        return {"pieces": PieceUnits(reordered=facts["data"].get("reordered", 0) > 0)}
 
     def step(self, model: ReaderModel, *, filtered: bool, variant: Variant = EXACT) -> ReaderStep:
         return ReaderStep(model)

@@ -4,7 +4,9 @@ Shapes: T steps, N pieces, V symbols.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from contract.manifest import MANIFEST
 from contract.pieces import RESTS, Pieces, cut, line_of
-from contract.reader import best_path
+from contract.reader import ReaderManifest, best_path
 from export.convert import read_artifact
 from export.kinds import KINDS
 from export.parity.served import ServedGraph
@@ -22,7 +24,14 @@ from training.ink.prepare import Ink
 from training.loop import CHECKPOINT
 from training.reader.rows import collate, strokes_of
 
-Reader = Callable[[Pieces], NDArray[np.floating]]  # (N, P) to logits (T, V), rests included
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """What makes logits `(T, V)`, rests included, of pieces `(N, P)`, and whether those of a whole
+    line are `reordered`."""
+
+    logits: Callable[[Pieces], NDArray[np.floating]]
+    reordered: bool
 
 
 def reader_of(source: Path) -> Reader:
@@ -39,14 +48,17 @@ def read_strokes(reader: Reader, strokes: Sequence[NDArray[np.floating]]) -> str
     """The text on the best path of a line of strokes `(n, 2)` in any unit, y up; none where there
     is no ink."""
     line = line_of(strokes)
-    return "" if line is None else "".join(r.character for r in best_path(reader(cut(line))))
+    if line is None:
+        return ""
+    logits = reader.logits(cut(line, reordered=reader.reordered))
+    return "".join(r.character for r in best_path(logits))
 
 
 def parameters_of(source: Path) -> int:
     """How many numbers it has learned."""
     if (source / MANIFEST).exists():
         return read_artifact(source).parameters
-    return sum(p.numel() for p in _load(source).parameters())
+    return sum(p.numel() for p in _load(source)[0].parameters())
 
 
 def _served(artifact: Path) -> Reader:
@@ -60,11 +72,13 @@ def _served(artifact: Path) -> Reader:
         steps = {"forced": forced[:, None], "force": force[:, None]}
         return np.asarray(graph.run(graph.initial_state(1), steps, {})[1]["logits"][:, 0])
 
-    return logits
+    assert isinstance(manifest, ReaderManifest)
+    return Reader(logits, manifest.pieces.reordered)
 
 
 def _trained(run: Path) -> Reader:
-    model = _load(run).eval()
+    model, facts = _load(run)
+    model.eval()
 
     @torch.no_grad()
     def logits(pieces: Pieces) -> NDArray[np.floating]:
@@ -72,13 +86,13 @@ def _trained(run: Path) -> Reader:
         values, _ = model(batch.pieces, batch.lengths, model.initial_state(1))
         return np.asarray(values[:, 0].numpy())
 
-    return logits
+    return Reader(logits, facts.get("data", {}).get("reordered", 0) > 0)
 
 
-def _load(run: Path) -> ReaderModel | TwinModel:
+def _load(run: Path) -> tuple[ReaderModel | TwinModel, dict[str, Any]]:
     if not (run / CHECKPOINT).exists():
         raise ValueError(f"{run} has neither {CHECKPOINT} nor {MANIFEST}")
     tensors, facts = checkpoint.load(run / CHECKPOINT)
     model: ReaderModel | TwinModel = KINDS[facts["kind"]].model(facts["model"])
     model.load_state_dict(checkpoint.group(tensors, "best"))
-    return model
+    return model, facts

@@ -4,16 +4,23 @@ A slot holds the recurrent state of one row; `run` moves any of them on by T ste
 B rows that run, W slots.
 """
 
+import threading
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
 import numpy as np
 import onnxruntime as ort
+from numpy.typing import NDArray
 
 from contract.golden import Arrays
 from service.artifact import Artifact
 from service.engine.bundle import Bundle
 from service.engine.runtime import Runtime
+
+# Who may ask a GPU for anything. The first runs of a session are captured as CUDA graphs, and a
+# capture fails if any thread of the process allocates or waits meanwhile: models take turns.
+_GPU = threading.Lock()
 
 
 def make_runner(artifact: Artifact, runtime: Runtime) -> "Runner":
@@ -106,6 +113,13 @@ class SlotRunner:
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
+        self._turn: AbstractContextManager[object] = nullcontext()
+        if runtime.provider == "cuda":
+            self._turn = _GPU
+        with self._turn:
+            self._prepare(artifact, runtime)
+
+    def _prepare(self, artifact: Artifact, runtime: Runtime) -> None:
         ports = artifact.manifest.ports
         device = runtime.provider
         graphs = artifact.manifest.graphs.step
@@ -155,16 +169,23 @@ class SlotRunner:
         return (self,)
 
     def load(self, slot: int, state: Arrays) -> None:
-        for name, value in self._state[self._current].items():
-            array = value.numpy().copy()
-            array[slot] = state[name]
-            value.update_inplace(array)
+        with self._turn:
+            for name, value in self._state[self._current].items():
+                array = value.numpy().copy()
+                array[slot] = state[name]
+                value.update_inplace(array)
 
     def read(self, slot: int) -> Arrays:
-        return {n: v.numpy()[slot].copy() for n, v in self._state[self._current].items()}
+        with self._turn:
+            return {n: v.numpy()[slot].copy() for n, v in self._state[self._current].items()}
 
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        chosen = np.asarray(slots)
+        with self._turn:
+            return self._run(np.asarray(slots), steps, row, filtered)
+
+    def _run(
+        self, chosen: NDArray[np.integer], steps: Arrays, row: Arrays, filtered: bool
+    ) -> Arrays:
         for name, array in row.items():
             self._inputs.host[name][chosen] = array
         session, bindings = self._bindings[filtered]

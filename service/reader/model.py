@@ -53,9 +53,12 @@ class ServedReader(Judge):
         return Moment(self.artifact.initial_state(), 0, 0, 0, edge)
 
     async def judge(self, text: str, line: Strokes) -> Judgement:
-        """See `Judge`; ink is read as that of `/v1/read` on a ruled line is."""
-        units, rests = self.manifest.pieces.units_per_line, 1 + self.manifest.pieces.rests
-        pieces = cut([stroke * units for stroke in line]) if line else np.zeros((0, PIECE))
+        """See `Judge`; the line is ruled, and all its ink is known."""
+        cuts = self.manifest.pieces
+        rests, pieces = 1 + cuts.rests, np.zeros((0, PIECE), np.float32)
+        if line:
+            strokes = [stroke * cuts.units_per_line for stroke in line]
+            pieces = cut(strokes, reordered=cuts.reordered)
         if not 0 < len(pieces) <= MOST_STEPS:
             return Judgement(-math.inf, -math.inf)
         forced = np.concatenate([pieces, np.zeros((rests, PIECE), np.float32)])

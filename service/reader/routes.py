@@ -52,7 +52,10 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
     assert strokes is not None, "one of the two is there"
     on_a_line = body.line_height is not None or body.state is not None
     with come_by(field):
-        pieces = await asyncio.to_thread(_on_its_line if on_a_line else _alone, line, strokes)
+        if on_a_line:
+            pieces = await asyncio.to_thread(_on_its_line, line, strokes)
+        else:
+            pieces = await asyncio.to_thread(_alone, model, strokes)
     try:
         settled = await line.read(pieces)
         ahead = await line.ahead()
@@ -95,7 +98,7 @@ def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
     return line.trace([[x, y, i == len(s) - 1] for s in strokes for i, (x, y) in enumerate(s)])
 
 
-def _alone(line: OnlineReader, strokes: _Strokes) -> Pieces:
+def _alone(model: ServedReader, strokes: _Strokes) -> Pieces:
     """Ink whose slope, size and baseline are its own."""
     paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
     # Before anything is fitted to it, which so little ink so far from the origin would not bear.
@@ -105,4 +108,4 @@ def _alone(line: OnlineReader, strokes: _Strokes) -> Pieces:
     if level is None:
         raise InvalidRequest("the ink has no line in it")
     require_short(level)
-    return cut(level)
+    return cut(level, reordered=model.manifest.pieces.reordered)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from contract.pieces import PIECE, PIECE_UNITS, cut, line_of
+from contract.pieces import PIECE, PIECE_UNITS, Pieces, cut, line_of
 from contract.strokes import LONGEST_OFFSET, UNITS_OF_SIZE
 
 _UP, _HEIGHT, _AIR, _OFFSETS = -1, -2, slice(0, 2), slice(2, -2)
@@ -106,3 +106,54 @@ def test_a_line_has_one_size_whatever_its_unit_its_place_and_its_slope() -> None
 @pytest.mark.parametrize("strokes", [[], [np.zeros((3, 2))], [np.full((2, 2), np.nan)]])
 def test_where_there_is_no_ink_there_is_no_line(strokes: list[NDArray[np.float64]]) -> None:
     assert line_of(strokes) is None
+
+
+def _whole(pieces: Pieces) -> NDArray[np.float64]:
+    """Where each piece begins and ends, `(N, 2, 2)`, by its moves alone."""
+    wide = pieces.astype(np.float64)
+    lengths = wide[:, _OFFSETS].reshape(len(wide), -1, 2).sum(1)
+    ends = (wide[:, _AIR] + lengths).cumsum(0)
+    return np.stack([ends - lengths, ends], axis=1)
+
+
+def test_a_bar_after_the_word_is_read_where_it_stands_in_the_midst_of_a_stroke() -> None:
+    word = np.array([[0.0, 0.0], [40.0, 0.0]])  # ten pieces
+    bar = np.array([[9.0, 5.0], [12.0, 5.0]])
+    written, reordered = cut([word, bar]), cut([word, bar], reordered=True)
+    assert written[:, _UP].tolist() == [0] * 9 + [1, 1]
+    # Its middle is 10.5, in the third piece; the pen comes back to where it had been.
+    assert reordered[:, _UP].tolist() == [0, 0, 0, 1, *[0] * 6, 1]
+    places = _whole(reordered)
+    assert places[3] == pytest.approx(bar)
+    assert places[4] == pytest.approx(np.array([[12.0, 0.0], [16.0, 0.0]]))
+    assert places[-1, 1] == pytest.approx(word[-1])
+    assert reordered[4, _AIR] == pytest.approx([0, -5])
+    kept = [piece.tolist() for piece in written[:, 2:]]
+    assert sorted(kept) == sorted(piece.tolist() for piece in reordered[:, 2:])
+
+
+def test_two_bars_stand_in_the_order_of_the_line_whichever_was_drawn_first() -> None:
+    word = np.array([[0.0, 0.0], [60.0, 0.0]])
+    first, second = (np.array([[x, 5.0], [x + 3.0, 5.0]]) for x in (6.0, 30.0))
+    one, other = (cut([word, *bars], reordered=True) for bars in ((first, second), (second, first)))
+    assert one.tolist() == other.tolist()
+    assert np.flatnonzero(one[:, _HEIGHT]).tolist() == [2, 9]
+
+
+def test_a_stroke_before_all_ink_comes_first() -> None:
+    late = np.array([[-9.0, 1.0], [-6.0, 1.0]])
+    pieces = cut([np.array([[0.0, 0.0], [8.0, 0.0]]), late], reordered=True)
+    assert pieces[:, _AIR].tolist() == [[-9, 1], [6, -1], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        [[41.0, 0.0], [50.0, 0.0]],  # the next word
+        [[38.5, 6.0]],  # a dot, back by less than what makes it a delayed one
+        [[10.0, 6.0], [40.0, 6.0]],  # a bar over the end of the word
+    ],
+)
+def test_what_is_not_delayed_stays(later: list[list[float]]) -> None:
+    strokes = [np.array([[0.0, 0.0], [40.0, 0.0]]), np.array(later)]
+    assert cut(strokes, reordered=True).tolist() == cut(strokes).tolist()

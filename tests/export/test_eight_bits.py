@@ -17,6 +17,7 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from contract.integers import LARGEST_INPUT
+from contract.manifest import DERIVED, WEIGHTS
 from export.__main__ import main
 from export.convert import convert, load_model, read_artifact
 from export.cuda import without_kernel
@@ -163,6 +164,22 @@ def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
     drawn = KINDS[manifest.kind].sample(load_model(made[2], manifest), 20, 2, 0)
     outputs = [read(Served(made[2], m).step, drawn) for m in (manifest, signed)]
     assert differing_bytes(*outputs) == 0
+
+
+def test_a_matrix_for_cuda_is_as_wide_as_cublas_wants_it_by_columns_of_zeros(
+    made: tuple[Path, Path, Path],
+) -> None:
+    weights, file = load_file(made[2] / WEIGHTS), made[2] / DERIVED
+    integers = {n: w for n, w in weights.items() if w.dtype == np.int8 and w.shape[1] % 4}
+    found = load_file(file) if file.exists() else {}
+    assert found.keys() == {f"{name}_aligned" for name in integers}
+    assert (read_artifact(made[2]).kind == "handwriting") == (len(found) > 0)
+    for name, whole in integers.items():
+        wide, columns = found[f"{name}_aligned"], whole.shape[1]
+        assert wide.shape[1] % 4 == 0
+        assert wide.shape[1] - columns < 4
+        assert np.array_equal(wide[:, :columns], whole)
+        assert not wide[:, columns:].any()
 
 
 def test_what_is_for_cuda_alone_is_replayed_as_well(

@@ -12,7 +12,7 @@ import torch
 from contract.golden import Golden
 from contract.pieces import RESTS
 from contract.reader import ReaderManifest
-from export.convert import convert, load_model, read_artifact
+from export.convert import convert, load_model, read_artifact, read_source, write_artifact
 from export.golden import Sample
 from export.parity.report import Extent, Served
 from export.parity.served import follow
@@ -89,7 +89,20 @@ def test_the_manifest_says_how_ink_is_cut(squint: Path) -> None:
     manifest = read_artifact(squint)
     assert isinstance(manifest, ReaderManifest)
     assert manifest.pieces.rests == RESTS
+    assert not manifest.pieces.reordered
     assert manifest.ports.row == ()
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5])
+def test_it_says_whether_the_reader_has_learned_reordered_strokes(
+    squint: Path, tmp_path: Path, share: float
+) -> None:
+    model, facts = read_source(squint)
+    facts = facts | {"data": facts["data"] | {"reordered": share}}
+    write_artifact(tmp_path, "reads", model, facts)
+    manifest = read_artifact(tmp_path)
+    assert isinstance(manifest, ReaderManifest)
+    assert manifest.pieces.reordered == (share > 0)
 
 
 def test_a_sample_is_lines_with_rests_between(model: ReaderModel) -> None:

@@ -14,7 +14,7 @@ from contract.pieces import RESTS, cut, line_of
 from contract.reader import best_path
 from lab.legibility.reading import Errors
 from lab.reading import report
-from lab.reading.readers import parameters_of, read, reader_of
+from lab.reading.readers import Reader, parameters_of, read, reader_of
 from models.reader import ReaderConfig, make_reader
 from tests.artifacts import SQUINT
 from training import checkpoint
@@ -56,7 +56,7 @@ def test_an_artifact_reads_what_its_network_reads(squint: Path, inks: list[Ink])
         rests = torch.zeros(RESTS, 1, pieces.shape[1])
         given = torch.cat([rests[:1], torch.from_numpy(pieces)[:, None], rests])
         logits, _ = model(given, torch.tensor([len(given)]), model.initial_state(1))
-        assert np.abs(run_of_it(pieces) - logits[:, 0].detach().numpy()).max() < 1e-4
+        assert np.abs(run_of_it.logits(pieces) - logits[:, 0].detach().numpy()).max() < 1e-4
     (text, *_) = read(run_of_it, inks[:1])
     assert text == "".join(r.character for r in best_path(logits_of(run_of_it, inks[0])))
 
@@ -67,10 +67,10 @@ def _weights(artifact: Path) -> dict[str, torch.Tensor]:
     return load_file(artifact / "model.safetensors")
 
 
-def logits_of(reader: Callable, ink: Ink) -> np.ndarray:
+def logits_of(reader: Reader, ink: Ink) -> np.ndarray:
     line = line_of(strokes_of(ink))
     assert line is not None
-    return reader(cut(line))
+    return reader.logits(cut(line))
 
 
 def test_a_run_is_read_with_its_best_weights(twin: Path, inks: list[Ink]) -> None:

@@ -1,6 +1,7 @@
 """A service to talk to: the application in this process, or a real server on a free port."""
 
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import pytest
 import uvicorn
 from fastapi import FastAPI
 from starlette.testclient import TestClient
@@ -25,11 +27,15 @@ from service.state import StateCodec
 KEY = "a key shared by replicas"
 ELSEWHERE = "cpu-ort1.30.0-x86_64-avx2"  # no runtime of these versions
 _PATIENCE_S = 30.0
+_PROVIDER = os.environ.get("EVENKEEL_PROVIDER", "cpu")  # `make gpu-check` says cuda
+on_cpu = pytest.mark.skipif(_PROVIDER != "cpu", reason="on a GPU the bits are those of its slots")
 
 
 def settings(artifacts: Path, **changes: Any) -> Settings:
-    """Settings of a small service on the CPU, whose artifacts need no parity report."""
-    usual = {"artifacts": artifacts, "provider": "cpu", "threads": 1, "state_key": KEY}
+    """Settings of a small service, whose artifacts need no parity report, on the provider that the
+    tests are run for; a GPU has no runner `scan`."""
+    provider = "cpu" if changes.get("runner") == "scan" else _PROVIDER
+    usual = {"artifacts": artifacts, "provider": provider, "threads": 1, "state_key": KEY}
     usual |= {"allow_unproved": True, "allowed_hosts": ("*",)}
     return Settings(**usual | changes)
 

@@ -29,7 +29,7 @@ def test_what_was_replaced_is_forgotten(folder: Path, monkeypatch: pytest.Monkey
     """At once: the garbage collector seldom looks at what is old, and a model is large."""
     left: list[bool] = []
 
-    with changing(folder) as service:
+    with changing(folder, runner="scan") as service:
 
         def parts() -> list[ReferenceType[Any]]:
             engine = service.models["letters"].engine

@@ -29,6 +29,8 @@ class InkTraining:
         return HandwritingModel(HandwritingConfig(**hyperparameters))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
+        if recipe.data.reordered:
+            raise ValueError("data.reordered is of readers; a pen learns ink as it was written")
         task, facts, amount = on_pens(PenTask, HandwritingModel, recipe, source, place)
         return task, facts | {"points": amount}
 
@@ -60,7 +62,9 @@ def on_pens(
         shares.get("marked", 0.0),
         shares.get("figured", 0.0),
         recipe.data.varied,
+        recipe.data.reordered,
     )
-    told = shares | ({"varied": recipe.data.varied} if recipe.data.varied else {})
+    others = {"varied": recipe.data.varied, "reordered": recipe.data.reordered}
+    told = shares | {name: share for name, share in others.items() if share}
     facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | told
     return task, facts, kind.amount(corpus.inks)

@@ -78,6 +78,7 @@ class RowTask(ABC, Generic[M]):
     marked: float = 0.0
     figured: float = 0.0
     varied: float = 0.0
+    reordered: float = 0.0
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):

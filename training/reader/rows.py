@@ -39,8 +39,11 @@ def strokes_of(ink: Ink) -> list[Points]:
     return [stroke for stroke in np.split(points, ends) if len(stroke)]
 
 
-def pieces_of(ink: Ink, generator: np.random.Generator | None = None) -> Pieces:
-    """A row cut into pieces, of a hand that is varied if there is a generator.
+def pieces_of(
+    ink: Ink, generator: np.random.Generator | None = None, *, reordered: bool = False
+) -> Pieces:
+    """A row cut into pieces, of a hand that is varied if there is a generator; `reordered` as of
+    `cut`.
 
     Prepared ink is level and on its baseline already; a row gets the size of a line of its own.
     """
@@ -56,7 +59,7 @@ def pieces_of(ink: Ink, generator: np.random.Generator | None = None) -> Pieces:
         height = generator.normal(0, _HEIGHT)
         points = points + generator.normal(0, _TREMOR, points.shape)
     ends = np.cumsum([len(stroke) for stroke in strokes])[:-1]
-    return cut(np.split(points @ turn + (0.0, height), ends))
+    return cut(np.split(points @ turn + (0.0, height), ends), reordered=reordered)
 
 
 def collate(rows: list[Pieces], texts: list[str]) -> ReadBatch:

@@ -28,7 +28,14 @@ class ReaderTask(RowTask[ReaderModel | TwinModel]):
         return sum(len(ink.text) for ink in inks)
 
     def collated(self, inks: list[Ink], generator: np.random.Generator | None) -> ReadBatch:
-        return collate([pieces_of(ink, generator) for ink in inks], [ink.text for ink in inks])
+        rows = [pieces_of(i, generator, reordered=self._reorders(generator)) for i in inks]
+        return collate(rows, [ink.text for ink in inks])
+
+    def _reorders(self, generator: np.random.Generator | None) -> bool:
+        """By lot; without a generator as a whole line is read, if any is read so."""
+        if not self.reordered:
+            return False
+        return generator is None or bool(generator.random() < self.reordered)
 
     def losses(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         return row_losses(self.model, ReadBatch(*batch), state)

@@ -32,7 +32,7 @@ def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
 
 
 def _runner(artifact: Artifact, kind: str, slots: int = _ROWS) -> Runner:
-    chosen = settings(artifact.folder.parent, runner=kind, slots=slots)
+    chosen = settings(artifact.folder.parent, provider="cpu", runner=kind, slots=slots)
     return make_runner(artifact, choose_runtime(chosen))
 
 

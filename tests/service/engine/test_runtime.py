@@ -41,7 +41,8 @@ Make = Callable[..., Runner]
 @pytest.fixture(scope="module")
 def make(artifact: Artifact) -> Make:
     def make(kind: str, slots: int = 8, threads: int = 1) -> Runner:
-        chosen = settings(artifact.folder.parent, runner=kind, slots=slots, threads=threads)
+        sizes = {"runner": kind, "slots": slots, "threads": threads}
+        chosen = settings(artifact.folder.parent, provider="cpu", **sizes)
         return make_runner(artifact, choose_runtime(chosen))
 
     return make
@@ -163,7 +164,7 @@ def test_what_is_loaded_is_read_back_and_is_a_copy(
 
 def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -> None:
     runtimes = [
-        choose_runtime(settings(artifacts, runner=kind, slots=slots, threads=slots))
+        choose_runtime(settings(artifacts, provider="cpu", runner=kind, slots=slots, threads=slots))
         for kind, slots in (("scan", 1), ("slots", 8))
     ]
     assert runtimes[0].fingerprint == runtimes[1].fingerprint
@@ -184,7 +185,7 @@ def test_cuda_without_a_device_is_refused(artifacts: Path) -> None:
 
 
 def test_the_cpu_scans_unless_told_otherwise(artifacts: Path) -> None:
-    assert choose_runtime(settings(artifacts)).runner == "scan"
+    assert choose_runtime(settings(artifacts, provider="cpu")).runner == "scan"
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ from service.ink import best
 from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best, judge_of, only_judge
 from service.ink.line import InkPiece
 from tests.service.ink.conftest import Judge
-from tests.service.serving import eventually, listening, running, settings
+from tests.service.serving import eventually, listening, on_cpu, running, settings
 from tests.service.writing import InkService
 
 _TEXT = "an even keel"
@@ -106,6 +106,7 @@ def test_a_stream_is_the_whole_answer_line_by_line(pen: InkService, hand: Any) -
     assert len(events) > len(ends) + 2
 
 
+@on_cpu
 def test_slots_chunks_and_runner_change_nothing(pen: InkService, narrow: InkService) -> None:
     body = {"text": "one\nand another", "seed": 8, "best_of": 5, "return_state": True}
     here, there = (service.write(**body) for service in (pen, narrow))
@@ -125,8 +126,9 @@ def test_a_line_is_as_legible_wherever_it_stands(ink: InkService, page: Any) -> 
     """On sheets of one line too."""
     body = {"seed": 5, "style": "hasty", "best_of": 3, "page": page, "margin": 5}
     first, third = (ink.lines(text=f"{above}{_TEXT}", **body)[-1] for above in ("", "\n\n"))
-    told = ("legibility", "candidate")
-    assert [third[name] for name in told] == [first[name] for name in told]
+    assert third["candidate"] == first["candidate"]
+    # Where it stands rounds the places of its points.
+    assert third["legibility"] == pytest.approx(first["legibility"], abs=1e-3)
 
 
 def test_an_unreadable_line_is_never_silent(ink: InkService) -> None:

@@ -16,7 +16,7 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import PageOptions
-from tests.service.serving import running, settings
+from tests.service.serving import on_cpu, running, settings
 from tests.service.writing import InkService, Strokes
 
 _WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
@@ -64,6 +64,7 @@ def test_a_repeated_request_gives_the_same_ink(pen: InkService, request_: dict[s
     assert pen.strokes(**request_ | {"seed": 1000}) != ink
 
 
+@on_cpu
 @_EVERY_REQUEST
 def test_runner_slots_and_chunks_change_no_bit(
     pen: InkService, replica: InkService, request_: dict[str, Any]

@@ -102,7 +102,7 @@ def test_a_reader_tells_how_it_cuts_ink(reader: ReaderService) -> None:
     told = reader.client.get(f"/v1/models/{MODEL}").json()["pieces"]
     assert told == {
         "units_of_size": 1.5, "units_per_line": UNITS_PER_LINE, "piece_units": PIECE_UNITS,
-        "rests": RESTS,
+        "rests": RESTS, "reordered": False,
     }  # fmt: skip
 
 

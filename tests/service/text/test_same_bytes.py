@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.serving import KEY, Service, running, settings
+from tests.service.serving import KEY, Service, on_cpu, running, settings
 
 _SIZE = 60  # ends in the third chunk: the first has 8 steps, the others 32
 # Where a text is cut: everywhere, or each place of the first and some of the other chunks.
@@ -203,6 +203,7 @@ def test_a_prompt_after_a_state_reads_on(service: Service) -> None:
     )
 
 
+@on_cpu
 @_EVERY_REQUEST
 def test_a_state_continues_after_a_restart_and_on_the_other_runner(
     service: Service, replica: Service, request_: dict[str, Any]

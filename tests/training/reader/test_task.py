@@ -1,13 +1,15 @@
 """Reading as something to train on: rows, their loss, and that it can be learned."""
 
+from dataclasses import replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 from contract.alphabets import encode
-from contract.pieces import RESTS, cut, line_of
+from contract.pieces import RESTS, Pieces, cut, line_of
 from contract.reader import BLANK, best_path
 from contract.strokes import UNITS_OF_SIZE
 from models.reader import ReaderConfig, make_reader
@@ -75,6 +77,37 @@ def test_a_batch_is_its_rows_with_a_rest_before_and_some_after(pens: PenCorpus) 
         assert batch.pieces[1 : 1 + len(row), i].numpy().tobytes() == row.tobytes()
         assert not batch.pieces[1 + len(row) :, i].any()
         assert batch.symbols[i, : batch.counts[i]].tolist() == encode(ink.text)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
+def test_as_many_rows_as_asked_have_their_delayed_strokes_where_they_stand(
+    pens: PenCorpus, monkeypatch: pytest.MonkeyPatch, share: float
+) -> None:
+    """And those to validate on all of them, if any."""
+    task, ink, asked = replace(reader_task(pens), reordered=share), pens.inks[0], []
+
+    def noted(ink: Ink, generator: Any, *, reordered: bool) -> Pieces:
+        asked.append(reordered)
+        return pieces_of(ink, generator, reordered=reordered)
+
+    monkeypatch.setattr("training.reader.task.pieces_of", noted)
+    task.collated([ink] * 200, np.random.default_rng(3))
+    assert np.mean(asked) == pytest.approx(share, abs=0.15 * (share == 0.5))
+    asked.clear()
+    task.collated([ink] * 20, None)
+    assert asked == [share > 0] * 20
+
+
+def test_a_row_whose_delayed_strokes_stand_where_they_belong_is_cut_so(pens: PenCorpus) -> None:
+    moved = 0
+    for ink in pens.inks:
+        pieces = pieces_of(ink, reordered=True)
+        points = ink.offsets[:, :2].cumsum(0, dtype=np.float64)
+        scale = UNITS_OF_SIZE / np.abs(points[:, 1] - np.median(points[:, 1])).mean()
+        own = cut([stroke * scale for stroke in strokes_of(ink)], reordered=True)
+        assert pieces == pytest.approx(own, abs=1e-4)
+        moved += not np.array_equal(pieces, pieces_of(ink))
+    assert moved > 5
 
 
 def test_the_loss_is_that_of_all_the_ways_to_say_the_text() -> None:
