@@ -34,7 +34,9 @@ def without_kernel(path: Path) -> list[str]:
     types = {v.name: v.type.tensor_type.elem_type for v in values} | tensors
     found = [(node, _problem(node, opset, types, tensors.keys())) for node in graph.node]
     found += [
-        (n, _SIZE) for n in graph.node if n.op_type == _INTEGER and columns[n.input[1]] % MULTIPLE
+        (n, _SIZE)
+        for n in graph.node
+        if n.op_type == _INTEGER and columns.get(n.input[1], 0) % MULTIPLE
     ]
     return [f"{node.op_type} of {node.output[0]}: {why}" for node, why in found if why]
 

@@ -149,11 +149,11 @@ def test_a_stroke_before_all_ink_comes_first() -> None:
 @pytest.mark.parametrize(
     "later",
     [
-        [[41.0, 0.0], [50.0, 0.0]],  # the next word
-        [[38.5, 6.0]],  # a dot, back by less than what makes it a delayed one
+        [[42.0, 0.0], [50.0, 0.0]],  # the next word
+        [[39.5, 6.0]],  # a dot, back by less than what makes it a delayed one
         [[10.0, 6.0], [40.0, 6.0]],  # a bar over the end of the word
     ],
 )
 def test_what_is_not_delayed_stays(later: list[list[float]]) -> None:
-    strokes = [np.array([[0.0, 0.0], [40.0, 0.0]]), np.array(later)]
+    strokes = [np.array([[0.0, 0.0], [41.0, 0.0]]), np.array(later)]
     assert cut(strokes, reordered=True).tolist() == cut(strokes).tolist()

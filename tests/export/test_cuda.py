@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper
@@ -96,3 +97,19 @@ def test_a_kernel_is_of_the_type_that_it_makes_as_well(tmp_path: Path) -> None:
 def test_axes_that_are_computed_would_have_to_be_copied(tmp_path: Path) -> None:
     path = one_node(tmp_path, "ReduceMax", OPSET, inputs=2)
     assert without_kernel(path) == ["ReduceMax of out: it reads on the host what is computed"]
+
+
+@pytest.mark.parametrize(("columns", "fits"), [(30, False), (121, False), (32, True)])
+def test_cublas_wants_the_columns_of_bytes_to_be_a_multiple_of_four(
+    tmp_path: Path, columns: int, fits: bool
+) -> None:
+    matrix = onnx.numpy_helper.from_array(np.ones((3, columns), np.int8), "matrix")
+    given = helper.make_tensor_value_info("in", TensorProto.INT8, [2, 3])
+    made = helper.make_tensor_value_info("out", TensorProto.INT32, None)
+    node = helper.make_node("MatMulInteger", ["in", "matrix"], ["out"])
+    graph = helper.make_graph([node], "one", [given], [made], [matrix])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
+    onnx.save(model, tmp_path / "one.onnx")
+    assert [("multiple of 4" in problem) for problem in without_kernel(tmp_path / "one.onnx")] == (
+        [] if fits else [True]
+    )
