@@ -185,7 +185,6 @@ gpu-check: ## exactness, steps, requests and the service tests on CUDA; skipped 
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
-# The report fails where onnxruntime cannot use CUDA; the tests would fall back to the CPU.
 .PHONY: gpu-tests
 gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m bench.gpu

@@ -23,7 +23,7 @@ RESTS = 4
 
 Pieces = NDArray[np.float32]  # (N, PIECE)
 _CRUMB = 1e-6  # of a piece: what is left of a path that is a whole number of them long
-# Ink this far right of a stroke, in units and written before it, makes it a delayed one.
+# A stroke is delayed if what stands after its place reaches so many units further right than it.
 _DELAYED = 2.0
 
 
@@ -87,8 +87,8 @@ def cut(
 
 
 def _order(x: NDArray[np.float64], stroke: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The pieces `(N,)` in the order in which they stand, if delayed strokes were not delayed: each
-    after the last piece that reaches its middle. `x (N, points)` of every piece."""
+    """The pieces `(N,)` in the order in which they stand, if delayed strokes were not delayed: such
+    a one after the last piece that reaches left of its middle. `x (N, points)` of every piece."""
     left, right = x.min(axis=1), x.max(axis=1)
     order = np.zeros(0, np.int64)
     for mine in np.split(np.arange(len(x)), np.flatnonzero(np.diff(stroke)) + 1):

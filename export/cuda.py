@@ -16,7 +16,8 @@ from onnx import defs, shape_inference
 from export.integers import MULTIPLE
 
 _TABLE = Path(__file__).with_name("cuda.toml")
-_HOST, _INTEGER = "host", "MatMulInteger"
+_HOST = "host"
+_PRODUCT = "MatMulInteger"
 # What no table of kernels says.
 _SIZE = (
     f"cuBLAS multiplies by a matrix of bytes where its columns are a multiple of {MULTIPLE} alone"
@@ -36,7 +37,7 @@ def without_kernel(path: Path) -> list[str]:
     found += [
         (n, _SIZE)
         for n in graph.node
-        if n.op_type == _INTEGER and columns.get(n.input[1], 0) % MULTIPLE
+        if n.op_type == _PRODUCT and columns.get(n.input[1], 0) % MULTIPLE
     ]
     return [f"{node.op_type} of {node.output[0]}: {why}" for node, why in found if why]
 

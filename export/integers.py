@@ -22,8 +22,8 @@ from models.quantized import integer_matrices
 _MIDDLE = {False: np.array(128, np.uint8), True: np.array(0, np.int8)}
 # What a digit may be either way, and the part of it that the next one has to cover.
 _DIGIT, _REST = 127, 254
-# cuBLAS multiplies by a matrix of bytes only where its rows are a multiple of so many long; one
-# that has others stands there with columns of zeros, under a name that ends so.
+# cuBLAS multiplies by a matrix of bytes only where its columns are a multiple of so many; another
+# stands there with columns of zeros, under a name that ends so.
 MULTIPLE, _ALIGNED = 4, "_aligned"
 # Digits of a hidden unit and of any other input, so that what they leave out is below 2**-23; a
 # graph in float64, which only a parity report makes, takes more.
@@ -117,7 +117,8 @@ def _product(
             rest = add("Sub", rest, cast(digit, ir.DataType.DOUBLE) if wide else digit)
     rows = add("Concat", *bytes_, axis=0)  # (P * B, K)
     rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
-    outputs = unit.const_value.size if unit.const_value is not None else -1
+    assert unit.const_value is not None
+    outputs = unit.const_value.size
     sums = add("MatMulInteger", rows, whole, *(() if signed else (middle,)))
     if whole.shape is not None and whole.shape[1] != outputs:
         sums = add("Slice", sums, *(number([n], np.int64) for n in (0, outputs, 1)))

@@ -1,8 +1,9 @@
 """How the graphs of an artifact are written, exact or as a variant that is faster.
 
 The exact artifact differs in nothing from the network as trained, its matrices of float32 or of
-eight bits. Whatever a variant adds is derived from the weights, lies in `derived.safetensors`
-beside them, and has a parity report of its own; which variants there are is for the kind to say.
+eight bits. Whatever a variant adds is derived from the weights and has a parity report of its own;
+which variants there are is for the kind to say. What is derived, the wider matrices that CUDA wants
+of eight bits too, lies in `derived.safetensors` beside the weights.
 """
 
 from dataclasses import dataclass, field

@@ -66,7 +66,7 @@ class SharingRunner:
     """Two runners of one model over the same slots: `narrow` runs while it is crowded. On the CPU
     the bits are the same whatever the threads."""
 
-    divides = True
+    divides, taken = True, False
 
     def __init__(self, wide: ScanRunner, narrow: ScanRunner, seat: Seat) -> None:
         narrow.share(wide)

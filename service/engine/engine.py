@@ -161,7 +161,7 @@ class Engine:
         if not (self.ready and self._idle) or self._stopping or self._failed is not None:
             return False
         due = self._now_again_s <= now_s < terms.current().deadline_s
-        if self._slots.schedule.waiting or not due:
+        if self._slots.schedule.waiting or not due or self._slots.runner.taken:
             return False
         steps = job.steps_wanted()
         step_s = self._pace.step_s(1, filtered=job.filtered)

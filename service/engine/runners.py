@@ -37,6 +37,11 @@ class Runner(Protocol):
     divides: bool  # whether some slots may run without the others
 
     @property
+    def taken(self) -> bool:
+        """Whether what it runs on is another model's for now, so that a run would wait."""
+        ...
+
+    @property
     def parts(self) -> "Sequence[Runner]": ...
 
     def load(self, slot: int, state: Arrays) -> None:
@@ -57,7 +62,7 @@ class Runner(Protocol):
 class ScanRunner:
     """A chunk is one call of the sequence graph, over just the rows that run."""
 
-    divides = True
+    divides, taken = True, False
 
     def __init__(self, artifact: Artifact, runtime: Runtime) -> None:
         self.width = runtime.slots
@@ -118,6 +123,10 @@ class SlotRunner:
             self._turn = _GPU
         with self._turn:
             self._prepare(artifact, runtime)
+
+    @property
+    def taken(self) -> bool:
+        return self._turn is _GPU and _GPU.locked()
 
     def _prepare(self, artifact: Artifact, runtime: Runtime) -> None:
         ports = artifact.manifest.ports

@@ -53,12 +53,13 @@ class ServedReader(Judge):
         return Moment(self.artifact.initial_state(), 0, 0, 0, edge)
 
     async def judge(self, text: str, line: Strokes) -> Judgement:
-        """See `Judge`; the line is ruled, and all its ink is known."""
+        """See `Judge`; the line is ruled, and all the ink of its text is there."""
         cuts = self.manifest.pieces
         rests, pieces = 1 + cuts.rests, np.zeros((0, PIECE), np.float32)
         if line:
             strokes = [stroke * cuts.units_per_line for stroke in line]
-            pieces = cut(strokes, reordered=cuts.reordered)
+            # It takes as long as a step or two, and others are being served meanwhile.
+            pieces = await asyncio.to_thread(cut, strokes, reordered=cuts.reordered)
         if not 0 < len(pieces) <= MOST_STEPS:
             return Judgement(-math.inf, -math.inf)
         forced = np.concatenate([pieces, np.zeros((rests, PIECE), np.float32)])

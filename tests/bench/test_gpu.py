@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_step
+from bench import gpu, gpu_http, gpu_step, http
 from bench.step import random_artifact
 from contract.golden import Arrays
 from contract.manifest import Finding
@@ -106,6 +107,23 @@ def test_without_a_gpu_it_fails(
     monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
     assert gpu.main([]) == 1
     assert "no CUDA device" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_requests_are_timed_without_a_gpu_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(http, "load", partial(http.load, warm_up_s=0.2))
+    asked = ["--providers", "cpu", "--rounds", "1", "--seconds", "0.5", "--out", str(tmp_path)]
+    gpu_http.main(asked)
+    report = json.loads((tmp_path / "gpu-http.json").read_text())
+    assert report["command"].endswith(" ".join(asked))
+    rows = report["rows"]
+    assert [(r["clients"], r["streamed"]) for r in rows] == [
+        (1, False), (1, True), (32, False), (32, True),
+    ]  # fmt: skip
+    assert all(row["runtime"].startswith("cpu-ort") and not row["errors"] for row in rows)
+    assert all(row["bytes_per_s"] > 0 for row in rows)
 
 
 @pytest.mark.long

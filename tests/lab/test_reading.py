@@ -41,7 +41,9 @@ def twin(tmp_path: Path) -> Path:
     torch.manual_seed(1)
     config = ReaderConfig(units=4, both_ways=True)
     weights = checkpoint.prefixed(make_reader(config).state_dict(), "best")
-    checkpoint.save(tmp_path / CHECKPOINT, weights, {"kind": "reader", "model": asdict(config)})
+    checkpoint.save(
+        tmp_path / CHECKPOINT, weights, {"kind": "reader", "model": asdict(config), "data": {}}
+    )
     return tmp_path
 
 

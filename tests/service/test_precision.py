@@ -149,7 +149,7 @@ def test_models_are_listed_with_their_precision(both: Path) -> None:
 class Slow:
     """A runner that takes its time."""
 
-    divides = False
+    divides, taken = False, False
 
     def __init__(self, runner: Runner, pause_s: float) -> None:
         self._runner, self._pause_s = runner, pause_s

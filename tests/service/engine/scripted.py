@@ -46,7 +46,7 @@ class ScriptedRunner:
         self, script: bytes, width: int = 4, during: Callable[[int], None] = lambda number: None
     ) -> None:
         self.width = width
-        self.divides = True
+        self.divides, self.taken = True, False
         self.runs: list[Run] = []
         self._during = during
         self._byte = dict(zip(UniformStream(SEED).take(0, len(script)), script, strict=True))

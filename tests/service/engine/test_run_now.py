@@ -88,6 +88,16 @@ def test_a_busy_engine_is_not_disturbed() -> None:
     assert threading.get_ident() not in runner.threads
 
 
+def test_a_runner_that_would_wait_is_not_waited_for() -> None:
+    runner = _Where()
+    with engine(runner) as started:
+        assert eventually(lambda: _rested(started, _job()))
+        runner.taken = True
+        assert not _rested(started, _job())
+        runner.taken = False
+        assert eventually(lambda: _rested(started, _job()))
+
+
 def test_nobody_is_overtaken() -> None:
     runner = _Where()
     with engine(runner) as started:

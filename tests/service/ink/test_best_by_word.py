@@ -22,6 +22,7 @@ from service.ink.pen import DECIMALS, LinePen, strokes
 from service.ink.schemas import HandwritingRequest
 from tests.artifacts import HANDS
 from tests.service.ink.conftest import Judge
+from tests.service.serving import on_cpu
 from tests.service.writing import InkService, Strokes
 
 _TEXT = "an even keel is all we want"
@@ -117,6 +118,7 @@ def test_a_line_of_one_word_is_the_best_draw_of_the_line(pen: InkService) -> Non
         assert {name: word[name] for name in whole} == whole
 
 
+@on_cpu
 @pytest.mark.parametrize("hand", [None, "made-up", "hasty"], ids=str)
 def test_slots_chunks_runner_and_streaming_change_nothing(
     pen: InkService, narrow: InkService, hand: Any
