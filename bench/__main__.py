@@ -8,7 +8,6 @@ docs/results/bench as soon as the section ends. bench/README.md says how to read
 
 import argparse
 import json
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict
@@ -19,7 +18,7 @@ from typing import Any
 
 from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
-from export.results import machine
+from export.results import command, machine
 
 # Each yields its rows as they are measured, with the name of a table, and then its goals.
 SECTIONS: dict[str, Callable[[bool], Iterator[tuple[str, Any] | Goal]]] = {
@@ -42,14 +41,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     if options.all and (missing := [p for p in _PEERS if find_spec(p) is None]):
         raise SystemExit(f"{', '.join(missing)} not installed: pip install '.[peers]'")
     print(", ".join(f"{k} {v}" for k, v in (machine() | _versions()).items()))
-    command = " ".join(["python -m bench", *(sys.argv[1:] if arguments is None else arguments)])
     goals: list[Goal] = []
     for section in options.sections:
         began_s = time.perf_counter()
         tables, found = _measure(section, full=options.all)
         goals += found
         content = {
-            "command": command, "machine": machine(), "versions": _versions(),
+            "command": command("bench", arguments), "machine": machine(), "versions": _versions(),
             "rows": tables, "goals": [asdict(goal) for goal in found],
         }  # fmt: skip
         file = keep(section, content, options.out, full=options.all)

@@ -24,7 +24,7 @@ from export.golden import Sample
 from export.graph import OPSET
 from export.kinds import KINDS
 from export.parity.served import differing_bytes, follow, read
-from export.results import machine, write_json
+from export.results import command, machine, write_json
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.attestation import attest
 from service.engine.runners import Runner, make_runner, stack_rows
@@ -151,7 +151,8 @@ def main(arguments: list[str] | None = None) -> int:
         models.append({"model": artifact.name} | described)
     cuda = options.provider == "cuda"
     device = torch.cuda.get_device_name() if cuda else "cpu"
-    content = {"device": device, "runtime": runtime.fingerprint, "machine": machine()}
+    content: dict[str, Any] = {"command": command("bench.gpu", arguments)}
+    content |= {"device": device, "runtime": runtime.fingerprint, "machine": machine()}
     content |= {"ties": tied.describe()}
     name = f"{'gpu' if cuda else 'rehearsal'}-{device.replace(' ', '-').lower()}.json"
     write_json(options.out / name, content | {"models": models})

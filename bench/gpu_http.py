@@ -7,7 +7,6 @@ cpu` rehearses what needs no GPU.
 
 import argparse
 import json
-import sys
 from dataclasses import asdict
 from itertools import product
 from pathlib import Path
@@ -17,7 +16,7 @@ from bench import http
 from bench.peers.launch import launch
 from bench.servers import ALONE, MANY
 from bench.target import SERVERS, SERVICE
-from export.results import machine, write_json
+from export.results import command, machine, write_json
 
 PROVIDERS = ("cuda", "cpu")
 
@@ -39,11 +38,8 @@ def main(arguments: list[str] | None = None) -> None:
                 row = http.load(target, clients=clients, seconds=options.seconds, streamed=streamed)
                 print(runtime, row.line(), flush=True)
                 rows.append({"runtime": runtime} | asdict(row))
-    command = " ".join(
-        ["python -m bench.gpu_http", *(sys.argv[1:] if arguments is None else arguments)]
-    )
-    content = {"command": command, "machine": machine(), "rows": rows}
-    write_json(options.out / "gpu-http.json", content)
+    content = {"command": command("bench.gpu_http", arguments), "machine": machine()}
+    write_json(options.out / "gpu-http.json", content | {"rows": rows})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +23,7 @@ from bench.step import random_artifact
 from export.convert import load_model
 from export.golden import Sample
 from export.kinds import KINDS
-from export.results import machine, write_json
+from export.results import command, machine, write_json
 from models.generation import Step
 from service.artifact import Artifact
 from service.engine.runners import SlotRunner
@@ -167,8 +168,9 @@ def main(arguments: list[str] | None = None) -> None:
                 print(judge(name, "its time over ours", "at least", GOAL, faster).line())
                 rows += found.values()
     if options.device == "cuda":
-        content = {"command": "python -m bench.gpu_step", "device": torch.cuda.get_device_name()}
-        content |= {"machine": machine(), "rows": [asdict(row) for row in rows]}
+        content: dict[str, Any] = {"command": command("bench.gpu_step", arguments)}
+        content |= {"device": torch.cuda.get_device_name(), "machine": machine()}
+        content |= {"rows": [asdict(row) for row in rows]}
         write_json(options.out / "gpu-step.json", content)
 
 

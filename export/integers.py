@@ -37,7 +37,7 @@ def integer_products(
 ) -> dict[str, list[str]]:
     """Replace every Gemm whose matrix the model has as integers; returns what stands for which
     matrix, which are of the model or `aligned`. The digits are unsigned bytes, or `signed`."""
-    wide = aligned(model)
+    wide = aligned(model) if signed else {}
     tensors = model.state_dict() | wide
     where = integer_matrices(model)
     replaced: dict[str, list[str]] = {}
@@ -47,7 +47,7 @@ def integer_products(
         if name not in where:
             continue
         names = [f"{where[name]}{part}" for part in "01"]
-        if signed and names[0] + _ALIGNED in wide:
+        if names[0] + _ALIGNED in wide:
             names[0] += _ALIGNED
         whole, unit = (_constant(graph, n, tensors[n].numpy()) for n in names)
         hidden = name in model.hidden_inputs()  # type: ignore[operator]

@@ -3,6 +3,8 @@
 import json
 import os
 import platform
+import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -27,6 +29,12 @@ def _indented(content: Any, margin: str = "") -> str:
         return json.dumps(content)
     begin, end = "{}" if isinstance(content, dict) else "[]"
     return begin + ",".join(f"\n{inner}{line}" for line in lines) + f"\n{margin}{end}"
+
+
+def command(module: str, arguments: Sequence[str] | None) -> str:
+    """What a module was run by, to stand beside its results; its arguments are those of the
+    process where it was given none."""
+    return " ".join(["python -m", module, *(sys.argv[1:] if arguments is None else arguments)])
 
 
 def machine() -> dict[str, str | int]:

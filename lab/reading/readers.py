@@ -86,7 +86,7 @@ def _trained(run: Path) -> Reader:
         values, _ = model(batch.pieces, batch.lengths, model.initial_state(1))
         return np.asarray(values[:, 0].numpy())
 
-    return Reader(logits, facts["data"].get("reordered", 0) > 0)
+    return Reader(logits, KINDS[facts["kind"]].contract(facts)["pieces"].reordered)
 
 
 def _load(run: Path) -> tuple[ReaderModel | TwinModel, dict[str, Any]]:

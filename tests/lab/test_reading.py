@@ -1,8 +1,10 @@
 """The reader judged: what is counted, of whom, and that a worse reader comes out worse."""
 
 import json
+import shutil
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +19,7 @@ from lab.reading import report
 from lab.reading.readers import Reader, parameters_of, read, reader_of
 from models.reader import ReaderConfig, make_reader
 from tests.artifacts import SQUINT
+from tests.service.altered import edit_manifest
 from training import checkpoint
 from training.ink.line import Tally
 from training.ink.prepare import Ink, prepare
@@ -106,6 +109,34 @@ def test_what_was_measured_is_told_by_hash(squint: Path, twin: Path, inks: list[
 def test_without_a_twin_its_goal_is_not_judged(squint: Path, inks: list[Ink]) -> None:
     content = report.measure(squint, squint / "none", inks, inks[:1], lambda _: "")
     assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract"]
+
+
+def test_a_reader_that_learned_them_reads_delayed_strokes_where_they_stand(
+    squint: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And as they were written beside that; one that has not, as they were written."""
+    copy = Path(shutil.copytree(squint, tmp_path / "squint"))
+    edit_manifest(copy, lambda manifest: manifest["pieces"].update(reordered=True))
+    word = np.array([[0, 0, 0], *[[2, (-1) ** k, 0] for k in range(30)], [2, 0, 1]], np.float32)
+    bar = np.array([[-50, 4, 0], [4, 0, 1]], np.float32)
+    late = Ink("t", np.concatenate([word, bar]), 62.0, "w", "invented")
+    line = line_of(strokes_of(late))
+    assert line is not None
+    for reader, reordered in ((reader_of(squint), False), (reader_of(copy), True)):
+        given: list[np.ndarray] = []
+        read(replace(reader, logits=partial(_noted, reader, given)), [late])
+        assert given[0].tolist() == cut(line, reordered=reordered).tolist()
+        assert given[0].tolist() != cut(line, reordered=not reordered).tolist()
+    asked: list[bool] = []
+    monkeypatch.setattr(report, "read", lambda reader, _: asked.append(reader.reordered) or ["l"])
+    content = report.measure(copy, copy / "none", [late], [late], lambda _: "")
+    assert content["words"].keys() == {"reader", "reader, as written"}
+    assert asked == [True, True, False, False]  # lines and words of either
+
+
+def _noted(reader: Reader, given: list[np.ndarray], pieces: np.ndarray) -> np.ndarray:
+    given.append(pieces)
+    return reader.logits(pieces)
 
 
 def test_goals_are_ratios_of_rates() -> None:

@@ -256,5 +256,7 @@ def test_shares_together_leave_room_for_words() -> None:
         DataConfig(source="pens", marked=0.6, figured=0.4)
     with pytest.raises(ValueError, match=r"figured -0\.1"):
         DataConfig(source="pens", figured=-0.1)
+    with pytest.raises(ValueError, match=r"reordered is 1\.1; it must be from 0 to 1"):
+        DataConfig(source="pens", reordered=1.1)
     with pytest.raises(ValueError, match=r"varied is 0\.5"):
         DataConfig(source="pens", varied=0.5)
