@@ -90,12 +90,17 @@ def _order(x: NDArray[np.float64], stroke: NDArray[np.int64]) -> NDArray[np.int6
     """The pieces `(N,)` in the order in which they stand, if delayed strokes were not delayed: such
     a one after the last piece that reaches left of its middle. `x (N, points)` of every piece."""
     left, right = x.min(axis=1), x.max(axis=1)
-    order = np.zeros(0, np.int64)
-    for mine in np.split(np.arange(len(x)), np.flatnonzero(np.diff(stroke)) + 1):
-        end = right[mine].max()
-        reach = np.flatnonzero(left[order] <= (left[mine].min() + end) / 2)
+    begins = np.flatnonzero(np.diff(stroke, prepend=-1))
+    ends = np.maximum.reduceat(right, begins)
+    middles = (np.minimum.reduceat(left, begins) + ends) / 2
+    order = np.arange(len(x))
+    stops = [*begins[1:], len(x)]
+    for begin, stop, end, middle in zip(begins, stops, ends, middles, strict=True):
+        # Of nearly every stroke the piece before it reaches left of its middle.
+        if begin == 0 or left[order[begin - 1]] <= middle:
+            continue
+        reach = np.flatnonzero(left[order[:begin]] <= middle)
         after = int(reach[-1]) + 1 if len(reach) else 0
-        if (right[order[after:]] <= end + _DELAYED).all():
-            after = len(order)
-        order = np.insert(order, after, mine)
+        if right[order[after:begin]].max() > end + _DELAYED:
+            order[after:stop] = np.concatenate([order[begin:stop], order[after:begin]])
     return order
