@@ -78,8 +78,7 @@ def neighbours(graph: RunnerGraph, sample: Sample) -> Finding:
 
 def kernels(artifact: Artifact) -> Finding:
     """Whether a CUDA graph can hold every node of the step graphs."""
-    graphs = artifact.manifest.graphs
-    files = (graphs.cuda or graphs.step).files().values()
+    files = artifact.manifest.graphs.step_on("cuda").files().values()
     found = [problem for file in files for problem in without_kernel(artifact.folder / file)]
     detail = "; ".join(found) or "nodes that CUDA has no kernel for"
     return Finding(name="kernels", value=len(found), bound=0, detail=detail)

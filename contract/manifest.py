@@ -93,6 +93,10 @@ class Runners(Strict):
     step: Graphs
     cuda: Graphs | None = None
 
+    def step_on(self, provider: str) -> Graphs:
+        """Those of a step where `cpu` or `cuda` runs it."""
+        return self.cuda or self.step if provider == "cuda" else self.step
+
     def each(self) -> list[tuple[str, str, str]]:
         """Runner, options and file of every graph."""
         runners = {"scan": self.scan, "step": self.step, "cuda": self.cuda}

@@ -131,9 +131,7 @@ class SlotRunner:
     def _prepare(self, artifact: Artifact, runtime: Runtime) -> None:
         ports = artifact.manifest.ports
         device = runtime.provider
-        graphs = artifact.manifest.graphs.step
-        if device == "cuda":
-            graphs = artifact.manifest.graphs.cuda or graphs
+        graphs = artifact.manifest.graphs.step_on(device)
         filters = set(artifact.manifest.filters)
 
         def buffers(group: str) -> dict[str, ort.OrtValue]:

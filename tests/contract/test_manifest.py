@@ -271,3 +271,10 @@ def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> 
     path.write_text(json.dumps(content))
     with pytest.raises(ValueError, match="alphabet, ink, styles: missing from a manifest of kind"):
         read_manifest(tmp_path)
+
+
+def test_a_step_for_cuda_runs_on_cuda_alone_and_any_where_there_is_none() -> None:
+    scan, step, cuda = (Graphs(plain=f"{name}.onnx") for name in ("scan", "step", "cuda"))
+    both, one = Runners(scan=scan, step=step, cuda=cuda), Runners(scan=scan, step=step)
+    assert [both.step_on(provider) for provider in ("cpu", "cuda")] == [step, cuda]
+    assert [one.step_on(provider) for provider in ("cpu", "cuda")] == [step, step]
