@@ -40,6 +40,7 @@ from clients.options import (
     kept,
     parsed,
     piped,
+    require_numbers,
     require_place,
 )
 from clients.page import Page
@@ -82,6 +83,7 @@ def complete(
 ) -> None:
     """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
     require_place(state_out)
+    _require_output()
     if prompt == "-" or (prompt is None and state_in is None and not _is_terminal(sys.stdin)):
         prompt = piped()
     options = {
@@ -91,6 +93,7 @@ def complete(
     }  # fmt: skip
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
+    require_numbers(asked)
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
         for event in client.complete(**asked, return_state=state_out is not None):
@@ -137,6 +140,7 @@ def write(
     asked = {n: v for n, v in context.params.items() if n not in own and v is not None}
     asked |= {"text": piped() if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}
+    require_numbers(asked)
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
@@ -155,6 +159,7 @@ def models(
     api_key: Key = None,
 ) -> None:
     """List the models, and whether they have proved themselves there."""
+    _require_output()
     with _asking(url, api_key) as client:
         listed = client.models()
         if as_json:
@@ -173,6 +178,7 @@ def attest(
     api_key: Key = None,
 ) -> None:
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
+    _require_output()
     with _asking(url, api_key) as client:
         asked = names or [model["id"] for model in client.models()]
         verdicts = []
@@ -194,6 +200,7 @@ def watch(
     api_key: Key = None,
 ) -> None:
     """Watch latency live, by probing each model; Ctrl-C ends. Exits 1 if the last probes failed."""
+    _require_output()
     with _asking(url, api_key) as client:
         ok = Watch(client).run(count, every_s=every)
     raise typer.Exit(0 if ok else 1)
@@ -229,6 +236,12 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
             ink.add(event)
             bar.update(task, total=ink.characters, completed=ink.written)
     return ink
+
+
+def _require_output() -> None:
+    """What goes nowhere is no success, and typer prints it without a word."""
+    if sys.stdout is None:
+        _fail("standard output is closed")
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

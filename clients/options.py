@@ -1,9 +1,11 @@
 """What the verbs of `evenkeel` take, and what they make of it."""
 
 import json
+import math
 import sys
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -11,9 +13,20 @@ import typer
 def parsed(option: str, text: str | bytes) -> Any:
     """What is said in JSON, whose bytes tell their encoding."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=_no_number)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{option} is no JSON: {error}") from error
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is no number there")
+
+
+def require_numbers(asked: Mapping[str, Any]) -> None:
+    """A request has no way to say the others that Python takes."""
+    for name, value in asked.items():
+        if isinstance(value, float) and not math.isfinite(value):
+            raise typer.BadParameter(f"--{name.replace('_', '-')} is {value}, which is no number")
 
 
 def _sheet(page: str) -> str | dict[str, float]:
@@ -22,9 +35,10 @@ def _sheet(page: str) -> str | dict[str, float]:
         return page
     try:
         width, height = map(float, page.split("x"))
-    except ValueError as error:
+        require_numbers(size := {"width": width, "height": height})
+    except (ValueError, typer.BadParameter) as error:
         raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
-    return {"width": width, "height": height}
+    return size
 
 
 def _hand(style: str) -> Any:

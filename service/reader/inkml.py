@@ -1,5 +1,6 @@
 """Strokes out of W3C InkML (https://www.w3.org/TR/InkML/), as handwriting tools write it."""
 
+import re
 from itertools import islice
 from math import isfinite
 from xml.etree import ElementTree
@@ -9,6 +10,8 @@ from service.reader.schemas import MOST_POINTS
 
 _NAMESPACE = "{http://www.w3.org/2003/InkML}"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
+# After comments and instructions, if anywhere; what is passed over is not looked at again.
+_DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
 _MOST_CHANNELS = 64  # of all that a document names, those that its format may be among
 
 
@@ -45,7 +48,7 @@ def _require_one_place(root: ElementTree.Element, x: int, y: int) -> None:
 
 
 def _root(document: str) -> ElementTree.Element:
-    if "<!DOCTYPE" in document:
+    if _DOCUMENT_TYPE.match(document):
         raise InvalidRequest("inkml has a document type, which ink needs none of", "inkml")
     try:
         return ElementTree.fromstring(document)

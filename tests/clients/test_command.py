@@ -262,7 +262,10 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--logit-bias", "much"), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--logit-bias", "[" * 100_000), 2, "--logit-bias is no JSON"),
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
-        (("complete", "a", "--temperature", "nan"), 2, "evenkeel: .*JSON compliant"),
+        (("complete", "a", "--temperature", "nan"), 2, "--temperature is nan, .*no number"),
+        (("complete", "a", "--logit-bias", '{"65": NaN}'), 2, "--logit-bias is no JSON: NaN"),
+        (("write", "a", "-o", "a.svg", "--line-height", "inf"), 2, "--line-height is inf"),
+        (("write", "a", "-o", "a.svg", "--page", "infx100"), 2, "--page infx100 is no WIDTH"),
         (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),
         (("models", "--url", "http://localhost:80x"), 2, "evenkeel: Invalid port"),
         (("models", "--api-key", "ek-\u00e9"), 2, "evenkeel: the API key has other .*ASCII"),
@@ -355,6 +358,18 @@ def test_help_tells_of_everything(verb: str) -> None:
 def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)  # as Python has it then
     assert options.piped() == ""
+
+
+@pytest.mark.parametrize(
+    "words", [("models",), ("attest",), ("complete", "a"), ("watch", "--count", "1")]
+)
+def test_of_a_closed_standard_output_it_is_no_success(url: str, words: tuple[str, ...]) -> None:
+    code = "from clients.command import main; main()"
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", code, *words]
+    ended = subprocess.run(
+        command, cwd=_ROOT, env=os.environ | {"EVENKEEL_URL": url}, capture_output=True, timeout=60
+    )
+    assert (ended.returncode, ended.stderr) == (1, b"evenkeel: standard output is closed\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -31,6 +31,19 @@ def test_channels_are_found_by_name_and_traces_in_groups() -> None:
     assert from_inkml(_OTHER) == [[[1, 2], [3, 4], [-50, 6.5]], [[7, 8]]]
 
 
+def test_what_only_speaks_of_a_document_type_is_read() -> None:
+    said = "<!-- a <!DOCTYPE ink> --><?a <!DOCTYPE ink> ?>"
+    document = f"{said}<ink>{said}<annotation><![CDATA[<!DOCTYPE ink>]]></annotation>"
+    assert from_inkml(f"{document}<trace>1 2</trace></ink>") == [[[1, 2]]]
+
+
+@pytest.mark.parametrize("before", ["<!---->", "<?a?>", " "])
+def test_what_stands_before_a_document_is_looked_at_once(before: str) -> None:
+    begun = time.process_time()
+    assert from_inkml(before * 100_000 + "<ink><trace>1 2</trace></ink>") == [[[1, 2]]]
+    assert time.process_time() - begun < 2
+
+
 def test_a_format_named_twice_is_one_format() -> None:
     channels = '<traceFormat><channel name="X"/><channel name="Y"/></traceFormat>'
     assert from_inkml(f"<ink>{channels * 2}<trace>1 2</trace></ink>") == [[[1, 2]]]

@@ -193,6 +193,10 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"strokes": _INK, "text": "an even keel"}, "text"),
         ({"inkml": "<ink>"}, "no XML"),
         ({"inkml": "<!DOCTYPE ink []><ink/>"}, "document type"),
+        (
+            {"inkml": "\ufeff<?x <!-- ?>\n<!-- --><!DOCTYPE a><!-- --><ink/>"},
+            "document type",
+        ),
         ({"inkml": "<ink/>"}, "inkml has no trace"),
         ({"inkml": "<ink><trace>1 2, 1e7 4</trace></ink>"}, "inkml has a coordinate 10000000.0: "),
         (
