@@ -28,6 +28,7 @@ from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTime
 from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
 from service.http.guard import PROBES
+from service.http.upgrades import RequestParser
 
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
 _LINGER_S = 1.0
@@ -53,6 +54,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
         gate: Gate,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
+        self.parser: RequestParser = RequestParser(self)  # type: ignore[assignment]
         self.gate = gate
         self._in_head = True
         self._head_bytes = 0  # since the last byte of a body, so of trailers too
@@ -104,6 +106,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
+        if self.parser.is_offer():
+            return  # the head comes again, without it
         self._in_head, self._head_bytes = False, 0
         super().on_headers_complete()
 
@@ -112,6 +116,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
         super().on_body(body)
 
     def on_message_complete(self) -> None:
+        if self.parser.is_offer():
+            return
         self._in_head, self._head_bytes, self._due_s = True, 0, math.inf
         super().on_message_complete()
 

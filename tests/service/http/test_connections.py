@@ -4,14 +4,12 @@ to be read, and the probes are reachable when every place is taken."""
 import asyncio
 import json
 import logging
-import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import urlsplit
 
 import httpx
 import pytest
@@ -21,63 +19,19 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from service.http.connections import WebSocketConnection
+from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import eventually, listening, settings
 
 _TIMEOUT_S = 0.6
-_LATE_S = 10.0  # of a machine that is busy with other tests
 _GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 _ENDLESS = json.dumps({"model": "letters", "max_tokens": 10**8, "stream": True}).encode()
 
 
-class _Wire:
-    """A socket to a service, without any client's manners."""
-
-    def __init__(self, url: str, receive_bytes: int | None = None) -> None:
-        self._socket = socket.socket()
-        if receive_bytes is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
-        self._socket.settimeout(_LATE_S)
-        address = urlsplit(url)
-        self._socket.connect((address.hostname, address.port))
-
-    def send(self, data: bytes) -> "_Wire":
-        self._socket.sendall(data)
-        return self
-
-    def trickle(self, data: bytes) -> None:
-        """A byte at a time, until nobody takes any more."""
-        try:
-            for byte in data:
-                self._socket.sendall(bytes([byte]))
-                time.sleep(0.02)
-        except OSError:
-            return
-
-    def rest(self) -> bytes:
-        """Everything until the service closes the connection, which must not take for ever."""
-        received = b""
-        try:
-            while len(received) < 2**22 and (more := self._socket.recv(65536)):
-                received += more
-        except ConnectionResetError:
-            pass
-        finally:
-            self.close()
-        return received
-
-    def status(self) -> int:
-        """That of the only answer."""
-        return int(self.rest().split(b" ", 2)[1])
-
-    def close(self) -> None:
-        self._socket.close()
-
-
 @contextmanager
-def _wires(url: str, count: int) -> Iterator[list[_Wire]]:
+def _wires(url: str, count: int) -> Iterator[list[Wire]]:
     with ExitStack() as stack:
-        wires = [_Wire(url) for _ in range(count)]
+        wires = [Wire(url) for _ in range(count)]
         for wire in wires:
             stack.callback(wire.close)
         yield wires
@@ -128,23 +82,23 @@ def _code(answer: bytes) -> str:
 )
 def test_a_head_of_a_megabyte_is_refused_at_its_limit(url: str, head: bytes) -> None:
     began_s = time.monotonic()
-    answer = _Wire(url).send(head[:9000]).rest()
+    answer = Wire(url).send(head[:9000]).rest()
     assert answer.startswith(b"HTTP/1.1 431 ")
     assert _code(answer) == "headers_too_large"
     assert time.monotonic() - began_s < 5
-    assert _Wire(url).send(head).rest()[:13] in (b"HTTP/1.1 431 ", b"")  # b"": reset while it sent
+    assert Wire(url).send(head).rest()[:13] in (b"HTTP/1.1 431 ", b"")  # b"": reset while it sent
 
 
 def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
     head = _GET + b"Connection: close\r\nX: "
     filling = b"x" * (8192 - len(head) - 4)
-    assert _Wire(url).send(head + filling + b"\r\n\r\n").status() == 200
-    assert _Wire(url).send(head + filling + b"xx\r\n\r\n").status() == 431
+    assert Wire(url).send(head + filling + b"\r\n\r\n").status() == 200
+    assert Wire(url).send(head + filling + b"xx\r\n\r\n").status() == 431
 
 
 def test_trailers_have_the_same_limit(url: str) -> None:
     chunked = _POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
-    assert _Wire(url).send(chunked + b"T: " + b"t" * 20_000 + b"\r\n\r\n").status() == 431
+    assert Wire(url).send(chunked + b"T: " + b"t" * 20_000 + b"\r\n\r\n").status() == 431
 
 
 def test_a_trailer_is_no_header(url: str) -> None:
@@ -152,12 +106,12 @@ def test_a_trailer_is_no_header(url: str) -> None:
     head = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
     chunk = b"%x\r\n%b\r\n0\r\n" % (len(body), body)
     trailer = b"Content-Type: application/json\r\nOrigin: http://evil.example\r\n\r\n"
-    answer = _Wire(url).send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + trailer).rest()
+    answer = Wire(url).send(head + b"Transfer-Encoding: chunked\r\n\r\n" + chunk + trailer).rest()
     assert answer.startswith(b"HTTP/1.1 400 ")  # not 403: it came from nowhere
 
 
 def test_what_is_not_http_gets_the_usual_error(url: str) -> None:
-    answer = _Wire(url).send(b"\x16\x03\x01 no\r\n\r\n").rest()
+    answer = Wire(url).send(b"\x16\x03\x01 no\r\n\r\n").rest()
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"invalid_request_error" in answer
 
@@ -165,7 +119,7 @@ def test_what_is_not_http_gets_the_usual_error(url: str) -> None:
 def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
     body = b'{"model": "letters", "max_tokens": 3, "seed": 1, "stream": true}'
     head = b"Host: x\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body)
-    answer = _Wire(url).send(b"POST /v1/completions HTTP/1.0\r\n" + head + body).rest()
+    answer = Wire(url).send(b"POST /v1/completions HTTP/1.0\r\n" + head + body).rest()
     told, _, events = answer.partition(b"\r\n\r\n")
     assert b"transfer-encoding" not in told
     assert events.startswith(b"id: 0\n")
@@ -173,25 +127,25 @@ def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
 
 
 def test_a_head_that_does_not_end_gets_a_408(url: str) -> None:
-    answer = _Wire(url).send(_GET).rest()
+    answer = Wire(url).send(_GET).rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert _code(answer) == "request_timeout"
-    wire = _Wire(url)
+    wire = Wire(url)
     wire.trickle(_GET + b"x" * 1000)
     assert wire.status() == 408
 
 
 def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
-    answer = _Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{").rest()
+    answer = Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{").rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert _code(answer) == "request_timeout"
-    wire = _Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
+    wire = Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
     wire.trickle(b"{" * 200)
     assert wire.status() == 408
 
 
 def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
-    wire = _Wire(url).send(_POST + b"Origin: http://evil.example\r\nContent-Length: 5000\r\n\r\n{")
+    wire = Wire(url).send(_POST + b"Origin: http://evil.example\r\nContent-Length: 5000\r\n\r\n{")
     began_s = time.monotonic()
     wire.trickle(b"{" * 4000)
     assert time.monotonic() - began_s < 20
@@ -199,7 +153,7 @@ def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
 
 
 def test_whoever_says_nothing_is_closed_without_a_word(url: str) -> None:
-    assert _Wire(url).rest() == b""
+    assert Wire(url).rest() == b""
 
 
 def test_a_slow_answer_is_no_slow_request(service: tuple[str, FastAPI]) -> None:
@@ -234,7 +188,7 @@ def test_a_reader_who_does_not_read_is_cut_and_its_slot_is_free(
     url, app = service
     head = _POST + b"Content-Length: %d\r\n\r\n" % len(_ENDLESS)
     before = _aborted(app)
-    wire = _Wire(url, receive_bytes=4096).send(head + _ENDLESS)
+    wire = Wire(url, receive_bytes=4096).send(head + _ENDLESS)
     assert eventually(lambda: _aborted(app) == before + 1)
     assert eventually(lambda: _running(app) == 0)
     assert len(wire.rest()) < 2**22
@@ -246,7 +200,7 @@ def test_a_pipelined_request_does_not_hide_that_the_caller_has_left(
     url, app = service
     body = _ENDLESS.replace(b"true", b"false")
     head = _POST + b"Content-Length: %d\r\n\r\n" % len(body)
-    wire = _Wire(url).send(head + body + _GET + b"\r\n")
+    wire = Wire(url).send(head + body + _GET + b"\r\n")
     assert eventually(lambda: _running(app) == 1)
     wire.close()
     assert eventually(lambda: _running(app) == 0)
@@ -266,8 +220,8 @@ def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str
             with suppress(OSError):  # it has made room already
                 wire.send(b"G")
         for probe in ("/livez", "/readyz"):
-            assert httpx.get(crowded + probe, timeout=_LATE_S).status_code == 200
-        refused = httpx.get(f"{crowded}/v1/models", timeout=_LATE_S)
+            assert httpx.get(crowded + probe, timeout=LATE_S).status_code == 200
+        refused = httpx.get(f"{crowded}/v1/models", timeout=LATE_S)
         assert refused.status_code == 503
         assert (refused.headers["retry-after"], refused.headers["connection"]) == ("1", "close")
         assert refused.json()["error"]["code"] == "overloaded"
@@ -300,11 +254,11 @@ def test_an_idle_socket_is_told_and_closed(url: str) -> None:
     with connect(url.replace("http", "ws") + "/v1/online") as online:
         online.send(json.dumps({"model": "letters"}))
         online.recv()
-        told = json.loads(online.recv(timeout=_LATE_S))
+        told = json.loads(online.recv(timeout=LATE_S))
         assert told["closing"] == f"no message came for {_TIMEOUT_S} s"
         assert "state" in told
         with pytest.raises(ConnectionClosed) as closed:
-            online.recv(timeout=_LATE_S)
+            online.recv(timeout=LATE_S)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1001
 
@@ -321,7 +275,7 @@ def test_a_message_may_be_as_large_as_a_body(url: str) -> None:
         with suppress(ConnectionClosed):
             online.send(b"\0" * (2**20 + 1))
         with pytest.raises(ConnectionClosed) as closed:
-            online.recv(timeout=_LATE_S)
+            online.recv(timeout=LATE_S)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1009
 
@@ -330,7 +284,7 @@ def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]
     url, app = service
     key = b"Sec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
     head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    wire = _Wire(url, receive_bytes=4096).send(
+    wire = Wire(url, receive_bytes=4096).send(
         head + b"Sec-WebSocket-Version: 13\r\n" + key + b"\r\n"
     )
     assert eventually(lambda: len(app.state.sessions) == 1)
@@ -371,7 +325,7 @@ def test_what_is_no_handshake_gets_the_usual_error_and_is_counted(
 
     before = count()
     head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    answer = _Wire(url).send(head + version + b"\r\n").rest()
+    answer = Wire(url).send(head + version + b"\r\n").rest()
     assert answer.startswith(b"HTTP/1.1 400 ")
     told = json.loads(answer.partition(b"\r\n\r\n")[2])["error"]
     assert "Sec-WebSocket" in told["message"]
@@ -382,5 +336,5 @@ def test_a_socket_with_too_long_a_header_is_refused(url: str) -> None:
     head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
     head += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
     for extra in (b"X: " + b"x" * 8190 + b"\r\n", b"X: x\r\n" * 200):
-        assert not _Wire(url).send(head + extra + b"\r\n").rest().startswith(b"HTTP/1.1 101")
+        assert not Wire(url).send(head + extra + b"\r\n").rest().startswith(b"HTTP/1.1 101")
     assert httpx.get(f"{url}/livez").status_code == 200

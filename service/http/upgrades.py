@@ -1,0 +1,61 @@
+"""Offers of another protocol that nobody here speaks: HTTP/2 over plain TCP, as Java's client and
+`curl --http2` make them with every request.
+
+Who is offered one may ignore it (RFC 9110 §7.8). httptools, though, takes all that follows such a
+head for the other protocol's, the body among it.
+"""
+
+from typing import Any, Protocol
+
+from httptools import HttpParserUpgrade, HttpRequestParser
+
+_OF_THE_OFFER = frozenset((b"upgrade", b"http2-settings"))
+
+
+class Head(Protocol):
+    """What has been parsed of a request: its address, and its headers with names in lower case."""
+
+    url: bytes
+    headers: list[tuple[bytes, bytes]]
+
+
+class RequestParser:
+    """A parser that reads on where another protocol than WebSocket is offered, as if it had not
+    been. The connection it tells what it finds is to pass over a request that `is_offer`, which
+    comes again without."""
+
+    def __init__(self, connection: Head) -> None:
+        self._connection = connection
+        self._parser = HttpRequestParser(connection)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+    def is_offer(self) -> bool:
+        """Whether the head that has just been parsed offers what is not wanted."""
+        offered = [value.lower() for name, value in self._connection.headers if name == b"upgrade"]
+        return self._parser.should_upgrade() and offered not in ([], [b"websocket"])
+
+    def feed_data(self, data: bytes) -> None:
+        """As httptools has it: raises `HttpParserUpgrade` for a WebSocket alone."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+                return
+            except HttpParserUpgrade as upgrade:
+                if not self.is_offer():
+                    raise
+                (begin,) = upgrade.args
+                data = self._head_again() + data[begin:]
+                self._parser = HttpRequestParser(self._connection)
+
+    def _head_again(self) -> bytes:
+        head = self._connection
+        lines = [b"%s %s HTTP/1.1" % (self._parser.get_method(), head.url)]
+        for name, value in head.headers:
+            if name == b"connection":
+                options = [option.strip() for option in value.split(b",")]
+                value = b", ".join(o for o in options if o.lower() not in _OF_THE_OFFER)
+            if name not in _OF_THE_OFFER:
+                lines.append(b"%s: %s" % (name, value))
+        return b"\r\n".join([*lines, b"", b""])

@@ -1,0 +1,89 @@
+"""Who offers another protocol is answered in this one."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.service.http.wire import Wire
+from tests.service.serving import listening, settings
+
+_OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
+_OFFERS = [
+    _OFFER,
+    b"upgrade: TLS/1.0\r\nconnection: upgrade\r\n",
+    b"Upgrade: websocket, h2c\r\nConnection: keep-alive\r\nConnection: Upgrade\r\n",
+]
+_ASKED = {"model": "letters", "prompt": "a", "max_tokens": 5, "seed": 1}
+_BODY = json.dumps(_ASKED).encode()
+_POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+_LENGTH = b"Content-Length: %d\r\n" % len(_BODY)
+_CHUNKED = b"Transfer-Encoding: chunked\r\n"
+_CHUNKS = b"%x\r\n%s\r\n0\r\nLate: y\r\n\r\n" % (len(_BODY), _BODY)
+_LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def url(artifacts: Path) -> Iterator[str]:
+    with listening(settings(artifacts)) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="module")
+def text(url: str) -> str:
+    return str(httpx.post(f"{url}/v1/completions", json=_ASKED).json()["choices"][0]["text"])
+
+
+def _text(answer: bytes) -> str:
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200 "), answer
+    return str(json.loads(body)["choices"][0]["text"])
+
+
+@pytest.mark.parametrize("offer", _OFFERS, ids=["h2c", "TLS", "several"])
+@pytest.mark.parametrize(
+    ("framed", "body"), [(_LENGTH, _BODY), (_CHUNKED, _CHUNKS)], ids=["length", "chunked"]
+)
+@pytest.mark.parametrize("pieces", ["one", "two", "bytes"])
+def test_a_request_is_read_as_if_nothing_had_been_offered(
+    url: str, text: str, offer: bytes, framed: bytes, body: bytes, pieces: str
+) -> None:
+    """In one piece or several, and what comes after it on that connection, offers or not."""
+    request = _POST + offer + framed + b"\r\n"
+    wire = Wire(url)
+    if pieces == "one":
+        wire.send(request + body + request + body + _LAST)
+    elif pieces == "two":
+        wire.send(request).send(body).send(request).send(body).send(_LAST)
+    else:
+        for byte in request + body + request + body:
+            wire.send(bytes([byte]))
+        wire.send(_LAST)
+    first, second, last = wire.rest().split(b"HTTP/1.1 200 ")[1:]
+    assert [_text(b"HTTP/1.1 200 " + answer) for answer in (first, second)] == [text] * 2
+    assert last.endswith(b"ok")
+
+
+def test_an_offer_without_a_body_is_no_error(url: str) -> None:
+    answer = Wire(url).send(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + _OFFER + b"\r\n" + _LAST).rest()
+    assert answer.count(b"HTTP/1.1 200 ") == 2
+
+
+def test_who_wants_the_connection_closed_too_is_obeyed(url: str) -> None:
+    offer = b"Connection: close, Upgrade\r\nUpgrade: h2c\r\n"
+    answer = Wire(url).send(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + offer + b"\r\n").rest()
+    assert b"connection: close" in answer.lower()
+
+
+def test_a_head_that_offers_has_the_same_limit(url: str) -> None:
+    long = b"GET /livez HTTP/1.1\r\nHost: x\r\n" + _OFFER + b"X: " + b"x" * 70_000
+    assert Wire(url).send(long + b"\r\n\r\n").status() == 431
+
+
+@pytest.mark.parametrize("offer", [b"", _OFFER])
+def test_a_tunnel_is_not_opened(url: str, offer: bytes) -> None:
+    answer = Wire(url).send(b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n" + offer + b"\r\n").rest()
+    assert answer.startswith(b"HTTP/1.1 4")
+    assert httpx.get(f"{url}/livez").status_code == 200

@@ -1,0 +1,51 @@
+"""A socket to a service, without any client's manners."""
+
+import socket
+import time
+from urllib.parse import urlsplit
+
+LATE_S = 10.0  # of a machine that is busy with other tests
+
+
+class Wire:
+    """One connection."""
+
+    def __init__(self, url: str, receive_bytes: int | None = None) -> None:
+        self._socket = socket.socket()
+        if receive_bytes is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        self._socket.settimeout(LATE_S)
+        address = urlsplit(url)
+        self._socket.connect((address.hostname, address.port))
+
+    def send(self, data: bytes) -> "Wire":
+        self._socket.sendall(data)
+        return self
+
+    def trickle(self, data: bytes) -> None:
+        """A byte at a time, until nobody takes any more."""
+        try:
+            for byte in data:
+                self._socket.sendall(bytes([byte]))
+                time.sleep(0.02)
+        except OSError:
+            return
+
+    def rest(self) -> bytes:
+        """Everything until the service closes the connection, which must not take for ever."""
+        received = b""
+        try:
+            while len(received) < 2**22 and (more := self._socket.recv(65536)):
+                received += more
+        except ConnectionResetError:
+            pass
+        finally:
+            self.close()
+        return received
+
+    def status(self) -> int:
+        """That of the only answer."""
+        return int(self.rest().split(b" ", 2)[1])
+
+    def close(self) -> None:
+        self._socket.close()
