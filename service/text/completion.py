@@ -19,10 +19,11 @@ from service.text.stream import TextStream
 
 @dataclass(frozen=True, slots=True)
 class ByteLogprob:
-    """A byte, its log-probability, and the most probable bytes in its place."""
+    """A byte, its log-probability, and the most probable bytes in its place; None and none of the
+    byte after a moment that is ahead, as what the model thought then is in no token."""
 
     token: int
-    logprob: float
+    logprob: float | None
     top: list[tuple[int, float]]
 
 
@@ -35,7 +36,8 @@ class TextPiece(Piece):
 
 
 class TextEdge(Edge):
-    """Bytes not yet returned: an incomplete character, or what may begin a stop string."""
+    """Bytes not yet returned: an incomplete character, or what may begin a stop string. If it is
+    `ahead`, the one byte that a session has drawn and not read."""
 
     undecided: bytes = b""
 
@@ -70,12 +72,20 @@ class Completion(Generation[TextPiece]):
     def __init__(
         self, spec: CompletionSpec, moment: Moment[TextEdge], send: Callable[[TextPiece], None]
     ) -> None:
+        # The byte after a moment that is ahead waits to be read and takes no step of its own: what
+        # the session drew, unless a prompt comes in its place.
+        self._waiting, asked = b"", len(spec.prompt)
+        if moment.edge.ahead:
+            self._waiting = spec.prompt[:1] or moment.edge.undecided
+            spec = replace(spec, prompt=spec.prompt[1:])
+            state = with_pending(moment.state, self._waiting[0])
+            moment = replace(moment, state=state, edge=TextEdge())
         super().__init__(
             moment,
             spec.sampling.row(),
             send,
             TextPiece(),
-            asked=len(spec.prompt),
+            asked=asked,
             wants_state=spec.wants_state,
         )
         self.spec = spec
@@ -99,7 +109,8 @@ class Completion(Generation[TextPiece]):
             self._before = gathered, self._moment_after(state)
 
     def steps_wanted(self) -> int:
-        return len(self.spec.prompt) + self.spec.max_tokens - self._read
+        left = self.spec.max_tokens - len(self.drawn_before())
+        return len(self.spec.prompt) + max(0, left) - self._read
 
     def steps_to_first(self) -> int:
         return max(0, len(self.spec.prompt) - self._read) + 1
@@ -167,19 +178,30 @@ class Completion(Generation[TextPiece]):
             return False  # the log-probabilities of bytes held back are in no token
         prompt = self.spec.prompt
         # In bytes of the prompt that wait for the rest of a character no stop string counts.
-        return not prompt or (self._read >= len(prompt) and held <= self.written)
+        return not self.asked or (self._read >= len(prompt) and held <= self.written)
+
+    def drawn_before(self) -> bytes:
+        """What a session drew and this writes."""
+        return b"" if self.asked else self._waiting
 
     def _begin(self) -> None:
         """Say what can be said before anything has run."""
-        if not self.spec.prompt:
-            looked_at = self._show(self.moment.edge.undecided)
-            # What follows a stop string among them has been generated: it stays with the state.
-            self._undecided += self.moment.edge.undecided[looked_at:]
-        else:
+        undecided, shown = self.moment.edge.undecided, b""
+        if self.asked:
             # A prompt comes between: what was undecided can only be what it looks like now.
-            self._piece.text += self.moment.edge.undecided.decode("utf-8", "replace")
-        if self.spec.echo:
-            self._piece.text += self._stream.show(self.spec.prompt)
+            self._piece.text += undecided.decode("utf-8", "replace")
+            if self.spec.echo:
+                self._piece.text += self._stream.show(self._waiting + self.spec.prompt)
+                shown = self._waiting
+        else:
+            looked_at = self._show(undecided)
+            # What follows a stop string among them has been generated: it stays with the state.
+            self._undecided += undecided[looked_at:]
+            if self.spec.max_tokens:
+                self.written += self._show(self._waiting)
+                shown = b"" if self._stream.stopped else self._waiting
+        if self.spec.logprobs is not None:
+            self._entries += [ByteLogprob(byte, None, []) for byte in shown]
         self._end_if_done()
 
     def _write(self, written: bytes) -> None:
@@ -203,11 +225,12 @@ class Completion(Generation[TextPiece]):
 
     def _rewind(self, overshot: int) -> None:
         """Go back to just before the stop string; what of it came before stays undecided."""
-        mine = min(len(self._undecided), self.written)
+        written = min(len(self._undecided), self.written)
+        mine = min(len(self._undecided), self.written - len(self.drawn_before()))  # each by a step
         self._undecided = self._undecided[: len(self._undecided) - mine]
         self._read -= overshot + mine
         if self.spec.logprobs is not None:
-            del self._entries[max(0, len(self._entries) - overshot - mine) :]
+            del self._entries[max(0, len(self._entries) - overshot - written) :]
 
     def _release(self, *, held: int) -> None:
         """Move the log-probabilities of bytes that became text to the piece."""
@@ -236,10 +259,19 @@ class Completion(Generation[TextPiece]):
     def _moment_after(self, state: Arrays) -> Moment[TextEdge]:
         undecided = self._undecided if self._finish_reason else self._stream.undecided
         edge = TextEdge(undecided=undecided)
+        if self.drawn_before() and not self.written:
+            edge = TextEdge(ahead=True, undecided=self._waiting)  # still
         return Moment(state, self.moment.seed, self.moment.choice, self._drawn(), edge)
 
     def _next_piece(self) -> TextPiece:
         return TextPiece()
+
+
+def with_pending(state: Arrays, byte: int) -> Arrays:
+    """A state that is to read this byte first, whatever it was to read: the first of its arrays, as
+    everything a graph emits is."""
+    name = next(iter(state))
+    return state | {name: np.full_like(state[name], byte)}
 
 
 def byte_logprobs(logits: np.ndarray, tokens: np.ndarray, top: int) -> list[ByteLogprob]:

@@ -8,11 +8,11 @@ from service.http.described import Answer, AnswerHead
 
 
 class Logprobs(Answer):
-    """Four lists with an entry for each byte."""
+    """Four lists with an entry for each byte; null for the first after a session, which drew it."""
 
     tokens: list[str]
-    token_logprobs: list[float]
-    top_logprobs: list[dict[str, float]]
+    token_logprobs: list[float | None]
+    top_logprobs: list[dict[str, float] | None]
     text_offset: list[int]
 
 

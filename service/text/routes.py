@@ -188,7 +188,9 @@ def _resume(call: Call, number: int, piece: TextPiece) -> dict[str, Any]:
     """What to change in the request to go on after this piece, if that can be told."""
     if piece.moment is None:
         return {}
-    written = piece.moment.drawn - call.exchange.jobs[number].moment.drawn
+    job = call.exchange.jobs[number]
+    assert isinstance(job, Completion)
+    written = piece.moment.drawn - job.moment.drawn + len(job.drawn_before())
     changes = {
         "prompt": "",
         "echo": False,
@@ -206,7 +208,9 @@ def _logprobs(entries: Sequence[ByteLogprob], offsets: TextOffsets) -> dict[str,
     return {
         "tokens": [_token_text(e.token) for e in entries],
         "token_logprobs": [e.logprob for e in entries],
-        "top_logprobs": [{_token_text(t): p for t, p in e.top} for e in entries],
+        "top_logprobs": [
+            None if e.logprob is None else {_token_text(t): p for t, p in e.top} for e in entries
+        ],
         "text_offset": [offsets.of(e.token) for e in entries],
     }
 

@@ -1,5 +1,6 @@
 """A language model followed byte by byte, against its completions."""
 
+import json
 from typing import Any
 
 import numpy as np
@@ -76,3 +77,93 @@ def test_bytes_that_a_completion_held_back_are_told_at_the_opening(pen: InkServi
     assert bytes(held + wrote).decode(errors="replace") == going_on
     with online(pen) as session:  # a byte of its own it shows when it writes
         assert "undecided" not in session.ask(model="letters", state=again)
+
+
+def _wrote(pen: InkService, count: int = 30) -> tuple[str, bytes]:
+    """The token of a session that has written, and what it would write next."""
+    with online(pen, model="letters", seed=6) as session:
+        session.ask(bytes=list(b"It "))
+        session.ask(write=5)
+        token = session.ask(state=True)["state"]
+        return token, bytes(session.ask(write=count)["bytes"])
+
+
+def _whole(pen: InkService, **body: Any) -> Any:
+    answer = pen.client.post("/v1/completions", json={"model": "letters", "prompt": ""} | body)
+    assert answer.status_code == 200, answer.text
+    return answer.json()
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 30])
+def test_after_a_session_no_byte_more_is_written_than_was_asked_for(
+    pen: InkService, count: int
+) -> None:
+    token, expected = _wrote(pen)
+    body = {"state": token, "max_tokens": count, "logprobs": 2, "return_state": True}
+    answer = _whole(pen, **body)
+    (choice,) = answer["choices"]
+    assert choice["text"] == expected[:count].decode()
+    assert answer["usage"]["completion_tokens"] == count
+    told = choice["logprobs"]
+    assert told["tokens"] == list(expected[:count].decode())
+    assert told["text_offset"] == list(range(count))
+    assert [p is None for p in told["token_logprobs"]] == [i == 0 for i in range(count)]
+    assert [top is None for top in told["top_logprobs"]] == [i == 0 for i in range(count)]
+    more = _completion(pen, [], state=choice["state"], max_tokens=30 - count)
+    assert choice["text"] + more["text"] == expected.decode()
+    with online(pen, model="letters", state=choice["state"]) as session:
+        assert bytes(session.ask(write=30 - count or 1)["bytes"])[: 30 - count] == expected[count:]
+
+
+def test_after_a_session_a_stream_can_be_gone_on_with(pen: InkService) -> None:
+    token, written = _wrote(pen, 1200)
+    expected = written.decode(errors="replace")
+    asked = {"model": "letters", "prompt": "", "state": token, "max_tokens": 1200, "stream": True}
+    with pen.client.stream("POST", "/v1/completions", json=asked | {"resume": True}) as answer:
+        events = [json.loads(e[6:]) for e in answer.iter_lines() if e.startswith("data: {")]
+    text, resumed = "", 0
+    for event in events:
+        (choice,) = event["choices"]
+        text += choice["text"]
+        if choice.get("resume"):
+            rest = _whole(pen, **(asked | choice["resume"] | {"stream": False}))
+            assert text + rest["choices"][0]["text"] == expected
+            resumed += 1
+    assert text == expected
+    assert resumed
+
+
+@pytest.mark.parametrize("prompt", [b"\nA", b"A", "€".encode()])
+def test_a_prompt_comes_in_place_of_what_a_session_has_drawn(
+    pen: InkService, prompt: bytes
+) -> None:
+    token, _ = _wrote(pen)
+    with online(pen, model="letters", state=token) as session:
+        found = np.array(session.ask(bytes=list(prompt))["log_probabilities"])
+    body = {"state": token, "prompt": list(prompt), "max_tokens": 1, "echo": True, "logprobs": 0}
+    answer = _whole(pen, **body)
+    (choice,) = answer["choices"]
+    assert choice["text"][:-1] == prompt.decode()
+    assert answer["usage"]["prompt_tokens"] == len(prompt)
+    told = choice["logprobs"]["token_logprobs"]
+    assert told[0] is None
+    assert len(told) == len(prompt) + 1
+    assert told[-1] == pytest.approx(found[ord(choice["logprobs"]["tokens"][-1])], abs=2e-6)
+    assert _completion(pen, list(prompt), state=token, max_tokens=1)["text"] == choice["text"][-1]
+
+
+@pytest.mark.parametrize(("begin", "size"), [(0, 1), (0, 2), (1, 2), (3, 1)])
+def test_a_stop_string_may_begin_with_what_a_session_has_drawn(
+    pen: InkService, begin: int, size: int
+) -> None:
+    token, expected = _wrote(pen)
+    stop = expected[begin : begin + size]
+    end = expected.find(stop)
+    body = {"state": token, "max_tokens": 30, "stop": stop.decode(), "logprobs": 0}
+    answer = _whole(pen, **body, return_state=True)
+    (choice,) = answer["choices"]
+    assert (choice["text"], choice["finish_reason"]) == (expected[:end].decode(), "stop")
+    assert choice["logprobs"]["tokens"] == list(choice["text"])
+    assert answer["usage"]["completion_tokens"] == end + size
+    more = _completion(pen, [], state=choice["state"], max_tokens=30)["text"]
+    assert (choice["text"] + more).startswith(expected.decode())
