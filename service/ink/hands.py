@@ -153,6 +153,12 @@ def _token(model: InkModel, style: str, policy: StatePolicy) -> Moment[InkEdge]:
 
 
 def _between_lines(moment: Moment[InkEdge], param: str) -> Moment[InkEdge]:
+    if moment.edge.ended:
+        raise InvalidRequest(
+            f"{param} is of a text that has ended in /v1/online, and nothing goes on from there; a "
+            "page goes on from a style or from the state of a page",
+            param,
+        )
     if moment.edge.ahead:
         raise InvalidRequest(f"{param} stands within a line of /v1/online; go on there", param)
     return moment

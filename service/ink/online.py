@@ -25,6 +25,7 @@ from service.online import MOST_STEPS, Online
 from service.state import Edge, Moment, StatePolicy
 
 _HEAVIEST = 6  # Gaussians of a mixture that are shown; the others weigh next to nothing
+_PORTION = 64  # steps of its own after which it looks whether the text has ended
 
 
 class InkOpening(RequestBody):
@@ -127,6 +128,20 @@ class OnlineInk(Online):
         """Points `[x, y, up]` of the model's own up to the end of the text, and if it came."""
         if self._ended:
             raise InvalidRequest("the text has ended; open another session to go on", "write")
+        portions = []
+        while count and not self._ended:
+            portions.append(await self._write_on(min(count, _PORTION)))
+            count -= min(count, _PORTION)
+        drawn = np.concatenate(portions)
+        start = np.zeros(2) if self._at is None else self._at
+        places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
+        self._at = places[-1]
+        points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
+            places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
+        return points, self._ended
+
+    async def _write_on(self, count: int) -> np.ndarray:
+        """The model's own next points `(n, 3)` as offsets, up to the end of the text."""
         drawn, outputs = await self._write(count)
         # A step that reads a point says if the text may have ended with it, and draws the next.
         self._ending.follow(drawn[:1])
@@ -135,12 +150,7 @@ class OnlineInk(Online):
         if end is not None:
             drawn = drawn[: end + 1]
         self._ending.follow(drawn[1:])
-        start = np.zeros(2) if self._at is None else self._at
-        places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
-        self._at = places[-1]
-        points = [[round(x, 2), round(y, 2), float(u)] for (x, y), u in zip(
-            places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
-        return points, self._ended
+        return drawn
 
     def standing(self) -> Self:
         stands = super().standing()

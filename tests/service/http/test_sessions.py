@@ -59,7 +59,7 @@ def test_a_session_goes_on_as_a_completion_and_the_other_way_round(pen: InkServi
         session.ask(write=8)
         token = session.ask(state=True)["state"]
         expected = bytes(session.ask(write=20)["bytes"])
-    body = {"model": "letters", "max_tokens": 19, "state": token, "return_state": True}
+    body = {"model": "letters", "max_tokens": 20, "state": token, "return_state": True}
     choice = pen.client.post("/v1/completions", json=body).json()["choices"][0]
     # What it drew may be no text, and its end the beginning of a character.
     assert choice["text"] == getincrementaldecoder("utf-8")("replace").decode(expected)

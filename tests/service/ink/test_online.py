@@ -241,6 +241,21 @@ def test_a_text_written_online_is_a_line_of_a_page(
     assert np.abs(np.subtract([p[0] for p in written], [p[0] for p in whole])).max() <= 0.02
 
 
+def test_after_the_end_of_a_text_nothing_is_written_or_charged(pen: InkService) -> None:
+    opening = {"model": "scrawl", "text": _TEXT, "seed": 4, "bias": 0.5}
+    with online(pen, **opening) as session:
+        once = session.ask(write=400)
+        token = session.ask(state=True)["state"]
+    with online(pen, **opening) as session:
+        answer = session.ask(write=4000)
+        assert answer == once
+        assert answer["ended"]
+        assert answer["step"] <= len(answer["points"]) + 64 + 1
+    refused = pen.client.post("/v1/handwriting", json={"text": "a", "state": token})
+    assert refused.status_code == 400
+    assert "state is of a text that has ended" in refused.json()["error"]["message"]
+
+
 def test_a_page_twice_as_large_shows_the_same_twice_as_large(ink: InkService) -> None:
     answers = []
     for scale in (1, 2):
