@@ -81,7 +81,7 @@ def complete(
     api_key: Key = None,
     patience: Patience = 10,
 ) -> None:
-    """Go on with a text. Without a PROMPT, with what is piped in, if anything is."""
+    """Go on with a text. Without a PROMPT or --state-in, with what is piped in, if anything is."""
     require_place(state_out)
     _require_output()
     if prompt == "-" or (prompt is None and state_in is None and not _is_terminal(sys.stdin)):

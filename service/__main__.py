@@ -4,6 +4,7 @@ key."""
 # ruff: noqa: E402
 
 import argparse
+import logging
 import os
 import signal
 import sys
@@ -24,7 +25,9 @@ from service.errors import rule_of
 from service.http.guard import is_loopback
 from service.http.keys import BadKeys, new_key
 from service.server import Server
-from service.settings import Settings
+from service.settings import Settings, misspelt
+
+log = logging.getLogger("service")
 
 
 def main() -> int:
@@ -49,6 +52,8 @@ def main() -> int:
         )
         return 2
     logs.set_up(settings)
+    for told in misspelt(os.environ):
+        log.warning(told)
     try:
         app = create_alone(settings)
     except (ArtifactError, BadKeys) as error:

@@ -2,6 +2,8 @@
 
 import json
 import re
+from collections.abc import Iterable, Iterator
+from difflib import get_close_matches
 from importlib.metadata import distributions
 from ipaddress import ip_address
 from pathlib import Path
@@ -11,6 +13,7 @@ from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
+_NEARLY = 0.8  # of a name's letters
 _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
 
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
@@ -219,3 +222,15 @@ class Settings(BaseSettings):
         if wanted and not any(distributions(name=_EXPORTER)):
             raise ValueError(f"{_EXPORTER} is not installed; it comes with the role traces")
         return wanted
+
+
+def misspelt(names: Iterable[str]) -> Iterator[str]:
+    """Of variables of the environment those that set nothing and are nearly settings; one that is
+    for something else, as `EVENKEEL_DATA`, is like none of them."""
+    prefix = "EVENKEEL_"
+    known = [name.upper() for name in Settings.model_fields]
+    for name in map(str.upper, sorted(names)):
+        own = name.removeprefix(prefix)
+        if name.startswith(prefix) and own not in known:
+            for near in get_close_matches(own, known, 1, _NEARLY):
+                yield f"{name} is no setting; {prefix}{near} is one"

@@ -70,7 +70,8 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     if not _is_json(request):
         told = InvalidRequest("the body is not JSON: set content-type: application/json")
     elif errors[0]["type"] == "json_invalid":
-        why = f"is not JSON: {errors[0]['ctx']['error']} at character {errors[0]['loc'][0]}"
+        what = errors[0]["ctx"]["error"].removesuffix(" at")  # as some of Python's end
+        why = f"is not JSON: {what} at character {errors[0]['loc'][0]}"
         told = _unreadable(request, why)
     elif errors[0]["type"] == "missing" and not errors[0]["loc"]:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
@@ -109,7 +110,14 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{field} is {given}: {first['msg']}"
     if len(rivals) > 1 and len(path) == 1 and any(e["type"] == "model_type" for e in rivals):
         message += ", or an object"  # the branch that would have been one is not told by its name
-    return InvalidRequest(message, path[0][:_LONGEST] if field else None)
+    return InvalidRequest(message, path[0][:_LONGEST] if field else _first_named(message, first))
+
+
+def _first_named(message: str, problem: Mapping[str, Any]) -> str | None:
+    """Of a rule about several fields the one it begins with, if the caller has given it."""
+    word = message.partition(" ")[0].rstrip(":,;")
+    given = problem["input"]
+    return word if isinstance(given, Mapping) and word in given else None
 
 
 def _names_a_field(part: int | str) -> bool:

@@ -173,6 +173,8 @@ async def _answer_to(
 ) -> dict[str, Any]:
     if _asks_for_state(message):
         return {"state": session.token(), "step": session.steps}
+    if isinstance(message, dict) and "state" in message:
+        raise InvalidRequest('state is asked for by {"state": true} and nothing else', "state")
     with _charged(socket, session):
         return await session.answer(_said(kind, message))
 

@@ -120,7 +120,11 @@ def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
         try:
             points.append([_number(values[x]), _number(values[y])])
         except ValueError as error:
-            raise InvalidRequest(f"inkml has a point {written.strip()[:20]!r}", "inkml") from error
+            raise InvalidRequest(
+                f"inkml has a point {written.strip()[:20]!r}; its numbers must be decimal, and no "
+                "differences",
+                "inkml",
+            ) from error
     return points
 
 

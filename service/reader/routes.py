@@ -106,6 +106,8 @@ def _alone(model: ServedReader, strokes: _Strokes) -> Pieces:
     if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
         level = line_of(paths)
     if level is None:
-        raise InvalidRequest("the ink has no line in it")
+        raise InvalidRequest(
+            "the ink has no line in it: with a line_height it may be as small as a point"
+        )
     require_short(level)
     return cut(level, reordered=model.manifest.pieces.reordered)

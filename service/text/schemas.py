@@ -1,5 +1,6 @@
 """Requests as they arrive, in the words of the OpenAI completions API, and their checks."""
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, WrapValidator, field_validator, model_validator
@@ -27,7 +28,8 @@ _MOST_METADATA = 16
 MOST_CHOICES = 128
 # Positions times the bytes listed at each: some 20 MB of numbers and their names.
 _MOST_LOGPROBS = 140_000
-_TOKEN_IN_DIGITS = "^0*([0-9]{1,2}|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"
+# One spelling each, or a byte could have two biases.
+_TOKEN_IN_DIGITS = "^([0-9]|[1-9][0-9]|1[0-9]{2}|2[0-4][0-9]|25[0-5])$"
 
 
 def _prompt(value: Any, _: object) -> Any:
@@ -112,7 +114,7 @@ class CompletionRequest(WorkRequest):
     @classmethod
     def _byte_keys(cls, value: dict[str, float] | None) -> dict[str, float] | None:
         for key in value or {}:
-            if not (key.isascii() and key.isdigit() and int(key) < VOCABULARY):
+            if not re.fullmatch(_TOKEN_IN_DIGITS, key):
                 raise ValueError(f"{shown(key)} is not a token; tokens are the bytes 0 to 255")
         return value
 

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.settings import Settings
+from service.settings import Settings, misspelt
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,18 @@ def test_without_settings_a_stranger_finds_nothing_open(monkeypatch: pytest.Monk
     assert (usual.trusted_proxies, usual.allowed_hosts, usual.allowed_origins) == ((), (), ())
     assert (usual.max_body_bytes, usual.max_header_bytes) == (2**20, 2**15)
     assert (usual.queue_size, usual.deadline_s, usual.request_timeout_s) == (256, 600, 20)
+
+
+def test_a_setting_that_is_nearly_one_is_told() -> None:
+    names = [
+        "EVENKEEL_ALLOWED_HOST",
+        "evenkeel_port",
+        "EVENKEEL_KEY",
+        "EVENKEEL_KEYS",
+        "EVENKEEL_DATA",
+        "PORTS",
+    ]
+    assert list(misspelt(names)) == [
+        "EVENKEEL_ALLOWED_HOST is no setting; EVENKEEL_ALLOWED_HOSTS is one",
+        "EVENKEEL_KEY is no setting; EVENKEEL_KEYS is one",
+    ]

@@ -72,6 +72,9 @@ _WRONG = [
     ({"logit_bias": {"256": 1}}, "logit_bias"),
     ({"logit_bias": {"-1": 1}}, "logit_bias"),
     ({"logit_bias": {"a": 1}}, "logit_bias"),
+    ({"logit_bias": {"65": 1, "065": 2}}, "logit_bias"),
+    ({"logprobs": 256, "max_tokens": 100_000}, "logprobs"),
+    ({"resume": True}, "resume"),
     ({"logit_bias": {"": 1}}, "logit_bias"),
     ({"logit_bias": {"²": 1}}, "logit_bias"),
     ({"logit_bias": {"9" * 5000: 1}}, "logit_bias"),
@@ -197,10 +200,19 @@ def test_a_body_that_is_not_json_says_so(scan: Service, content: bytes) -> None:
         ('{"prompt": "é"}'.encode("latin-1"), "is not JSON in UTF-8: .* at byte 12"),
         (b"\xfe\xff\x00{", "is not JSON: .* at character 1"),
         (b"{} trailing", "is not JSON: Extra data at character 3"),
+        (b'{"a": "\n"}', "is not JSON: Invalid control character at character 7"),
         (b"[" * 100_000, "is nested too deeply"),
         (b'{"seed": ' + b"9" * 5000 + b"}", "has a whole number of over 4300 digits"),
     ],
-    ids=["invalid", "latin-1", "half utf-16", "trailing", "too deep", "too long a number"],
+    ids=[
+        "invalid",
+        "latin-1",
+        "half utf-16",
+        "trailing",
+        "control",
+        "too deep",
+        "too long a number",
+    ],
 )
 def test_a_body_that_cannot_be_parsed_is_told_why(scan: Service, content: bytes, why: str) -> None:
     assert re.fullmatch(f"the request body {why}", _error(_raw(scan, content), 400)["message"])

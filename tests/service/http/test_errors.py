@@ -118,3 +118,18 @@ def _refused(body: dict[str, Any], kind: type[RequestBody] = HandwritingRequest)
     with pytest.raises(ValidationError) as raised:
         kind.model_validate(body)
     return broken_rule(raised.value.errors(), "it")
+
+
+@pytest.mark.parametrize(
+    ("body", "named"),
+    [
+        ({"page": "a4", "width": 900}, "page"),
+        ({"return_state": True, "format": "svg"}, "return_state"),
+        ({"best_by": "word"}, "best_by"),
+        ({"margin": 100}, None),
+    ],
+)
+def test_a_rule_about_several_fields_names_the_one_it_begins_with(
+    body: Any, named: str | None
+) -> None:
+    assert _refused({"text": "a"} | body).param == named

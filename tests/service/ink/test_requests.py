@@ -283,7 +283,10 @@ def test_a_refused_request_is_counted(ink: InkService) -> None:
     assert count() == before + 1
 
 
-def test_a_full_queue_is_a_503_that_says_when_to_come_back(inks: Path) -> None:
+def test_a_full_queue_is_a_503_that_says_when_to_come_back(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.ink.online._PORTION", 4096)  # one job that takes a while
     chosen = settings(inks, runner="slots", slots=1, queue_size=1)
     with running(chosen) as started, ExitStack() as sockets:
         service = InkService(started.app, started.client)
