@@ -30,6 +30,7 @@ class Edge(BaseModel):
     ahead: bool = False
 
 
+_SHOWN = 12  # characters of a digest
 E = TypeVar("E", bound=Edge)
 # Whose tokens are good: those of the same files on the same runtime, which go on bit for bit, or
 # those of any runtime, which go on from the same state and round differently from there.
@@ -60,6 +61,7 @@ class StateCodec(Generic[E]):
 
     def __init__(self, key: bytes, artifact: Artifact, fingerprint: str, edge: type[E]) -> None:
         self._signer = Signer(key, salt="evenkeel.state", digest_method=hashlib.sha256)
+        self._name = artifact.name
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
         self._ports = artifact.manifest.ports.state
         self._edge = edge
@@ -67,6 +69,7 @@ class StateCodec(Generic[E]):
     def encode(self, moment: Moment[E]) -> str:
         """An opaque URL-safe string, a few KB."""
         header = self._origin | {
+            "name": self._name,
             "seed": moment.seed,
             "choice": moment.choice,
             "drawn": moment.drawn,
@@ -94,7 +97,10 @@ class StateCodec(Generic[E]):
         header = json.loads(content[4 : 4 + size])
         others = [what for what, mine in self._origin.items() if header[what] != mine]
         if others and (policy == "exact" or others != ["runtime"]):
-            raise StateMismatch(f"state is of another {others[0]}: {header[others[0]]}", "state")
+            theirs = header[others[0]]
+            if others[0] == "model":
+                theirs = f"{header.get('name', 'one')} ({theirs[:_SHOWN]})"
+            raise StateMismatch(f"state is of another {others[0]}: {theirs}", "state")
         return Moment(
             self._unpack(content[4 + size :]),
             header["seed"],

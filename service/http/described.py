@@ -93,7 +93,7 @@ _SAID: dict[type[ServiceError], tuple[str, str | None]] = {
     UnknownStyle: ("style is 'zoe'; this service has: ada, ben", "style"),
     NoSuchRoute: ("these models have no chat; POST /v1/completions continues a prompt", None),
     RequestTimeout: ("the request took over 20.0 s to arrive", None),
-    StateMismatch: ("state is of another model: 8c6e3f0a1b2d", "state"),
+    StateMismatch: ("state is of another model: shakespeare-int8 (8c6e3f0a1b2d)", "state"),
     NotLoaded: ("letters cannot be served as it is now: letters/step.onnx is missing", None),
     BodyTooLarge: ("the request body is over 1048576 bytes", None),
     HeadTooLarge: ("URL, headers or trailers are over 32768 bytes", None),

@@ -122,7 +122,8 @@ def test_a_token_of_another_model_does_not_match(
 ) -> None:
     other = replace(artifact, digest="0" * 64)
     token = StateCodec(_KEY, other, "here", TextEdge).encode(_moment(artifact))
-    with pytest.raises(StateMismatch, match="another model: 000") as caught:
+    told = rf"state is of another model: {artifact.name} \({'0' * 12}\)"
+    with pytest.raises(StateMismatch, match=told) as caught:
         codec.decode(token)
     assert caught.value.status == 409
 
