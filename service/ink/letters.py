@@ -31,6 +31,8 @@ _FOLDED = {
     "\n": "\u2028\u2029\u0085",
     "...": "…", "ss": "ß", "SS": "ẞ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
     "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬅﬆ",
+    "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
+    "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
 }  # fmt: skip
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.

@@ -12,6 +12,8 @@ const FOLDED = {
   "\n": "\u2028\u2029\u0085",
   "...": "…", ss: "ß", SS: "ẞ", ae: "æ", AE: "Æ", oe: "œ", OE: "Œ",
   ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬅﬆ",
+  "..": "‥", ij: "ĳ", IJ: "Ĳ", lj: "ǉ", Lj: "ǈ", LJ: "Ǉ", nj: "ǌ", Nj: "ǋ", NJ: "Ǌ",
+  dz: "ǳ", Dz: "ǲ", DZ: "Ǳ", dž: "ǆ", Dž: "ǅ", DŽ: "Ǆ",
 };
 const FOLDS = new Map(
   Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),

@@ -38,6 +38,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
         ("\u2028\u2029\u0085\r\n", "\n" * 4),
         ("ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ ẞ ß Æ æ Œ œ", "ff fi fl ffi ffl st st SS ss AE ae OE oe"),
+        ("‥ ĳĲ ǉǈǇ ǌǋǊ ǳǲǱ ǆǅǄ", ".. ijIJ ljLjLJ njNjNJ dzDzDZ džDžDŽ"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
         ("".join(map(chr, range(32, 127))), "".join(map(chr, range(32, 127)))),
