@@ -13,13 +13,18 @@ import typer
 def parsed(option: str, text: str | bytes) -> Any:
     """What is said in JSON, whose bytes tell their encoding."""
     try:
-        return json.loads(text, parse_constant=_no_number)
+        return json.loads(text, parse_constant=_no_number, parse_float=_number)
     except (ValueError, RecursionError) as error:
         raise typer.BadParameter(f"{option} is no JSON: {error}") from error
 
 
 def _no_number(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number there")
+
+
+def _number(digits: str) -> float:
+    number = float(digits)
+    return number if math.isfinite(number) else _no_number(digits)
 
 
 def require_numbers(asked: Mapping[str, Any]) -> None:

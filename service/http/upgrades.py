@@ -18,6 +18,8 @@ class Head(Protocol):
     url: bytes
     headers: list[tuple[bytes, bytes]]
 
+    def _should_upgrade(self) -> bool: ...
+
 
 class RequestParser:
     """A parser that reads on where another protocol than WebSocket is offered, as if it had not
@@ -26,15 +28,15 @@ class RequestParser:
 
     def __init__(self, connection: Head) -> None:
         self._connection = connection
-        self._parser = HttpRequestParser(connection)
+        self._begin()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._parser, name)
 
     def is_offer(self) -> bool:
         """Whether the head that has just been parsed offers what is not wanted."""
-        offered = [value.lower() for name, value in self._connection.headers if name == b"upgrade"]
-        return self._parser.should_upgrade() and offered not in ([], [b"websocket"])
+        offers = any(name == b"upgrade" for name, _ in self._connection.headers)
+        return offers and self._parser.should_upgrade() and not self._connection._should_upgrade()
 
     def feed_data(self, data: bytes) -> None:
         """As httptools has it: raises `HttpParserUpgrade` for a WebSocket alone."""
@@ -47,11 +49,16 @@ class RequestParser:
                     raise
                 (begin,) = upgrade.args
                 data = self._head_again() + data[begin:]
-                self._parser = HttpRequestParser(self._connection)
+                self._begin()
+
+    def _begin(self) -> None:
+        self._parser = HttpRequestParser(self._connection)
+        # As uvicorn has it: what follows a request that closes the connection is passed over.
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
 
     def _head_again(self) -> bytes:
-        head = self._connection
-        lines = [b"%s %s HTTP/1.1" % (self._parser.get_method(), head.url)]
+        head, version = self._connection, self._parser.get_http_version().encode()
+        lines = [b"%s %s HTTP/%s" % (self._parser.get_method(), head.url, version)]
         for name, value in head.headers:
             if name == b"connection":
                 options = [option.strip() for option in value.split(b",")]

@@ -128,10 +128,11 @@ class OnlineInk(Online):
         """Points `[x, y, up]` of the model's own up to the end of the text, and if it came."""
         if self._ended:
             raise InvalidRequest("the text has ended; open another session to go on", "write")
-        portions = []
+        portions: list[np.ndarray] = []
         while count and not self._ended:
-            portions.append(await self._write_on(min(count, _PORTION)))
-            count -= min(count, _PORTION)
+            steps = min(count, _PORTION)
+            portions.append(await self._write_on(steps, going_on=bool(portions)))
+            count -= steps
         drawn = np.concatenate(portions)
         start = np.zeros(2) if self._at is None else self._at
         places = start + drawn[:, :2].astype(np.float64).cumsum(0) * self._scale
@@ -140,9 +141,9 @@ class OnlineInk(Online):
             places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
         return points, self._ended
 
-    async def _write_on(self, count: int) -> np.ndarray:
+    async def _write_on(self, count: int, *, going_on: bool) -> np.ndarray:
         """The model's own next points `(n, 3)` as offsets, up to the end of the text."""
-        drawn, outputs = await self._write(count)
+        drawn, outputs = await self._write(count, going_on=going_on)
         # A step that reads a point says if the text may have ended with it, and draws the next.
         self._ending.follow(drawn[:1])
         end = self._ending.first(outputs["ended"], outputs["drawn"])

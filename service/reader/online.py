@@ -60,7 +60,7 @@ class OnlineReader(Online):
         with come_by(field):
             pieces = await asyncio.to_thread(self.trace, points) if long else self.trace(points)
         settled = await self.read(pieces)
-        ahead = await self.ahead()
+        ahead = await self.ahead(going_on=bool(len(pieces)))
         self._text = (self._text + text_of(settled))[-_KEPT:]
         shown = [*described(settled, settled=True), *described(ahead, settled=False)]
         return {"text": self._text + text_of(ahead), "characters": shown, "step": self.steps}
@@ -100,13 +100,14 @@ class OnlineReader(Online):
         self._last = int(outputs["logits"][-1].argmax())
         return settled
 
-    async def ahead(self) -> list[Read]:
+    async def ahead(self, *, going_on: bool = True) -> list[Read]:
         """What the line would say beyond that if the pen rested; it stands where it stood."""
         if not self._ahead:
             return []
         kept = self._state, self.steps
         unused = np.zeros((self._rests, PIECE), np.float32)
-        outputs, _ = await self._run(unused, np.zeros(self._rests, bool))
+        none = np.zeros(self._rests, bool)
+        outputs, _ = await self._run(unused, none, going_on=going_on)
         self._state, self.steps = kept
         return best_path(outputs["logits"], self._last)
 

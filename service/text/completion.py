@@ -202,6 +202,7 @@ class Completion(Generation[TextPiece]):
                 shown = b"" if self._stream.stopped else self._waiting
         if self.spec.logprobs is not None:
             self._entries += [ByteLogprob(byte, None, []) for byte in shown]
+            self._release(held=len(self._stream.undecided))
         self._end_if_done()
 
     def _write(self, written: bytes) -> None:

@@ -264,6 +264,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--state-in", "no/such/file"), 2, "no/such/file"),
         (("complete", "a", "--temperature", "nan"), 2, "--temperature is nan, .*no number"),
         (("complete", "a", "--logit-bias", '{"65": NaN}'), 2, "--logit-bias is no JSON: NaN"),
+        (("complete", "a", "--logit-bias", '{"65": 1e999}'), 2, "--logit-bias is no JSON: 1e999"),
         (("write", "a", "-o", "a.svg", "--line-height", "inf"), 2, "--line-height is inf"),
         (("write", "a", "-o", "a.svg", "--page", "infx100"), 2, "--page infx100 is no WIDTH"),
         (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),

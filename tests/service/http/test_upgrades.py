@@ -15,6 +15,8 @@ _OFFERS = [
     _OFFER,
     b"upgrade: TLS/1.0\r\nconnection: upgrade\r\n",
     b"Upgrade: websocket, h2c\r\nConnection: keep-alive\r\nConnection: Upgrade\r\n",
+    # Of which uvicorn hears the last line of each.
+    b"Upgrade: websocket\r\nConnection: Upgrade\r\nConnection: keep-alive\r\n",
 ]
 _ASKED = {"model": "letters", "prompt": "a", "max_tokens": 5, "seed": 1}
 _BODY = json.dumps(_ASKED).encode()
@@ -42,7 +44,7 @@ def _text(answer: bytes) -> str:
     return str(json.loads(body)["choices"][0]["text"])
 
 
-@pytest.mark.parametrize("offer", _OFFERS, ids=["h2c", "TLS", "several"])
+@pytest.mark.parametrize("offer", _OFFERS, ids=["h2c", "TLS", "several", "no socket"])
 @pytest.mark.parametrize(
     ("framed", "body"), [(_LENGTH, _BODY), (_CHUNKED, _CHUNKS)], ids=["length", "chunked"]
 )
@@ -75,6 +77,20 @@ def test_who_wants_the_connection_closed_too_is_obeyed(url: str) -> None:
     offer = b"Connection: close, Upgrade\r\nUpgrade: h2c\r\n"
     answer = Wire(url).send(b"GET /livez HTTP/1.1\r\nHost: x\r\n" + offer + b"\r\n").rest()
     assert b"connection: close" in answer.lower()
+
+
+@pytest.mark.parametrize("offer", [b"", b"Upgrade: h2c\r\n"])
+def test_what_follows_the_last_request_is_passed_over(url: str, text: str, offer: bytes) -> None:
+    asked = _POST + offer + b"Connection: close, Upgrade\r\n" + _LENGTH + b"\r\n" + _BODY
+    assert _text(Wire(url).send(asked + b"\r\n\r\nGET /livez HTTP/1.1\r\n\r\n").rest()) == text
+
+
+def test_who_knows_no_chunks_gets_none(url: str) -> None:
+    asked = json.dumps(_ASKED | {"stream": True}).encode()
+    request = _POST.replace(b"/1.1", b"/1.0") + _OFFER + b"Content-Length: %d\r\n\r\n" % len(asked)
+    head, _, body = Wire(url).send(request + asked).rest().partition(b"\r\n\r\n")
+    assert b"chunked" not in head.lower()
+    assert body.startswith(b"data: ") or body.startswith(b"id: ")
 
 
 def test_a_head_that_offers_has_the_same_limit(url: str) -> None:

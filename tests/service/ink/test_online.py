@@ -10,6 +10,8 @@ from contract.golden import Arrays
 from contract.mixture import LOG_SIGMA, STEEPEST_TILT, outputs_of
 from contract.noise import InkNoise
 from service.artifact import load_artifact
+from service.engine.engine import Engine
+from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
@@ -241,7 +243,7 @@ def test_a_text_written_online_is_a_line_of_a_page(
     assert np.abs(np.subtract([p[0] for p in written], [p[0] for p in whole])).max() <= 0.02
 
 
-def test_after_the_end_of_a_text_nothing_is_written_or_charged(pen: InkService) -> None:
+def test_after_the_end_of_a_text_few_steps_are_made_and_nothing_is_written(pen: InkService) -> None:
     opening = {"model": "scrawl", "text": _TEXT, "seed": 4, "bias": 0.5}
     with online(pen, **opening) as session:
         once = session.ask(write=400)
@@ -254,6 +256,22 @@ def test_after_the_end_of_a_text_nothing_is_written_or_charged(pen: InkService) 
     refused = pen.client.post("/v1/handwriting", json={"text": "a", "state": token})
     assert refused.status_code == 400
     assert "state is of a text that has ended" in refused.json()["error"]["message"]
+
+
+def test_what_has_begun_to_write_is_refused_no_more(
+    pen: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, bool]] = []
+
+    async def noted(engine: Engine, jobs: list[GivenSteps], *, going_on: bool) -> None:
+        asked.append((jobs[0].steps_wanted(), going_on))
+        await run_steps(engine, jobs, going_on=going_on)
+
+    monkeypatch.setattr("service.online.run_steps", noted)
+    monkeypatch.setattr(Engine, "run_now", lambda engine, job: False)
+    with online(pen, model="scrawl", text=_TEXT * 4, seed=4) as session:
+        assert len(session.ask(write=150)["points"]) == 150
+    assert asked == [(65, False), (64, True), (22, True)]
 
 
 def test_a_page_twice_as_large_shows_the_same_twice_as_large(ink: InkService) -> None:

@@ -7,7 +7,15 @@ import numpy as np
 import pytest
 
 from service.errors import NotReady
-from service.text.completion import byte_logprobs
+from service.state import Moment
+from service.text.completion import (
+    ByteLogprob,
+    Completion,
+    CompletionSpec,
+    TextEdge,
+    TextPiece,
+    byte_logprobs,
+)
 from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, complete
 
@@ -184,3 +192,16 @@ def test_a_failed_completion_ends_with_its_error() -> None:
     assert piece.last
     assert piece.finish_reason is None
     assert str(piece.error) == "gone"
+
+
+def test_what_a_session_drew_comes_with_its_null_whatever_happens_then() -> None:
+    edge = TextEdge(ahead=True, undecided=b"w")
+    moment = Moment({"token": np.array(119), "h": np.zeros(2)}, 1, 0, 4, edge)
+    spec = CompletionSpec(prompt=b"", max_tokens=3, sampling=Sampling(), logprobs=0)
+    pieces: list[TextPiece] = []
+    job = Completion(spec, moment, pieces.append)
+    job.anchor(moment.state)
+    job.fail(NotReady("gone"))
+    shown = [(piece.text, piece.logprobs) for piece in pieces]
+    assert shown[0] == ("w", [ByteLogprob(119, None, [])])
+    assert job.steps_wanted() == 2
