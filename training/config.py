@@ -13,8 +13,7 @@ class DataConfig:
     `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
     isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
     pen's rows, how much each is slanted, widened and heightened, as a standard deviation.
-    `reordered`: of a reader's rows, how many have delayed strokes where they stand. `bent`: how
-    much the paper under a reader's rows is stretched, as a standard deviation."""
+    `reordered`: of a reader's rows, how many have delayed strokes where they stand."""
 
     source: str
     validation_fraction: float = 0.1
@@ -22,7 +21,6 @@ class DataConfig:
     figured: float = 0.0
     varied: float = 0.0
     reordered: float = 0.0
-    bent: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.source, str) and self.source):
@@ -32,9 +30,8 @@ class DataConfig:
                 f"marked is {self.marked} and figured {self.figured}; they must be from 0 and, "
                 "together, below 1"
             )
-        for name in ("varied", "bent"):
-            if not 0 <= (amount := getattr(self, name)) < 0.5:
-                raise ValueError(f"{name} is {amount}; it must be from 0 and below 0.5")
+        if not 0 <= self.varied < 0.5:
+            raise ValueError(f"varied is {self.varied}; it must be from 0 and below 0.5")
         if not 0 <= self.reordered <= 1:
             raise ValueError(f"reordered is {self.reordered}; it must be from 0 to 1")
         if not 0 < self.validation_fraction < 1:

@@ -29,10 +29,8 @@ class InkTraining:
         return HandwritingModel(HandwritingConfig(**hyperparameters))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
-        if recipe.data.reordered or recipe.data.bent:
-            raise ValueError(
-                "data.reordered and data.bent are of readers; a pen learns ink as it was written"
-            )
+        if recipe.data.reordered:
+            raise ValueError("data.reordered is of readers; a pen learns ink as it was written")
         task, facts, amount = on_pens(PenTask, HandwritingModel, recipe, source, place)
         return task, facts | {"points": amount}
 
@@ -53,7 +51,6 @@ def on_pens(
     if place.rank == 0:
         print(tally.report())
     parts = corpus.split(recipe.data.validation_fraction)
-    others = {name: getattr(recipe.data, name) for name in ("varied", "reordered", "bent")}
     task = kind(
         model(recipe.model).to(place.device),
         *parts,
@@ -64,8 +61,10 @@ def on_pens(
         recipe.batch.growing,
         shares.get("marked", 0.0),
         shares.get("figured", 0.0),
-        **others,
+        recipe.data.varied,
+        recipe.data.reordered,
     )
+    others = {"varied": recipe.data.varied, "reordered": recipe.data.reordered}
     told = shares | {name: share for name, share in others.items() if share}
     facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | told
     return task, facts, kind.amount(corpus.inks)

@@ -79,7 +79,6 @@ class RowTask(ABC, Generic[M]):
     figured: float = 0.0
     varied: float = 0.0
     reordered: float = 0.0
-    bent: float = 0.0
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):

@@ -20,11 +20,6 @@ from training.ink.prepare import Ink
 # By how much a hand is varied: standard deviations of its lean, of the logarithms of its width and
 # of its size, of the height of its baseline in units, and of every point in units.
 _LEAN, _WIDTH, _SIZE, _HEIGHT, _TREMOR = 0.15, 0.12, 0.18, 0.5, 0.06
-# What bends it: so many waves in each direction, of lengths from a letter to some words in units,
-# level but for a standard deviation in radians; and how far a stroke is out of its place, in units
-# where space is stretched by 1.
-_WAVES, _WAVE_LENGTHS, _WAVE_ANGLE = 2, (8.0, 40.0), 0.5
-_MISPLACED = 1.5
 
 
 class ReadBatch(NamedTuple):
@@ -45,14 +40,10 @@ def strokes_of(ink: Ink) -> list[Points]:
 
 
 def pieces_of(
-    ink: Ink,
-    generator: np.random.Generator | None = None,
-    *,
-    reordered: bool = False,
-    bent: float = 0.0,
+    ink: Ink, generator: np.random.Generator | None = None, *, reordered: bool = False
 ) -> Pieces:
-    """A row cut into pieces, of a hand that is varied if there is a generator, and `bent` as of
-    `_bend`; `reordered` as of `cut`.
+    """A row cut into pieces, of a hand that is varied if there is a generator; `reordered` as of
+    `cut`.
 
     Prepared ink is level and on its baseline already; a row gets the size of a line of its own.
     """
@@ -67,30 +58,8 @@ def pieces_of(
         turn = np.array([[width, 0.0], [size * generator.normal(0, _LEAN), size]])
         height = generator.normal(0, _HEIGHT)
         points = points + generator.normal(0, _TREMOR, points.shape)
-    sizes = [len(stroke) for stroke in strokes]
-    points = points @ turn + (0.0, height)
-    if generator is not None and bent:
-        points = _bend(points, sizes, bent, generator)
-    return cut(np.split(points, np.cumsum(sizes)[:-1]), reordered=reordered)
-
-
-def _bend(
-    points: Points, sizes: list[int], amount: float, generator: np.random.Generator
-) -> Points:
-    """Points `(n, 2)` of strokes of these sizes on paper that waves stretch by `amount`, as a
-    standard deviation, in both directions; every stroke a little out of its place (elastic
-    distortions as of Simard, Steinkraus and Platt 2003, a few waves in place of a random field).
-    """
-    bent = points.copy()
-    for axis in (0, 1):
-        for _ in range(_WAVES):
-            length = np.exp(generator.uniform(*np.log(_WAVE_LENGTHS)))
-            angle = generator.normal(0, _WAVE_ANGLE)
-            along = points @ (np.cos(angle), np.sin(angle)) * (2 * np.pi / length)
-            height = generator.normal(0, amount) * length / (2 * np.pi)
-            bent[:, axis] += height * np.sin(along + generator.uniform(0, 2 * np.pi))
-    places = generator.normal(0, amount * _MISPLACED, (len(sizes), 2))
-    return bent + places.repeat(sizes, axis=0)
+    ends = np.cumsum([len(stroke) for stroke in strokes])[:-1]
+    return cut(np.split(points @ turn + (0.0, height), ends), reordered=reordered)
 
 
 def collate(rows: list[Pieces], texts: list[str]) -> ReadBatch:

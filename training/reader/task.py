@@ -28,10 +28,7 @@ class ReaderTask(RowTask[ReaderModel | TwinModel]):
         return sum(len(ink.text) for ink in inks)
 
     def collated(self, inks: list[Ink], generator: np.random.Generator | None) -> ReadBatch:
-        rows = [
-            pieces_of(ink, generator, reordered=self._reorders(generator), bent=self.bent)
-            for ink in inks
-        ]
+        rows = [pieces_of(i, generator, reordered=self._reorders(generator)) for i in inks]
         return collate(rows, [ink.text for ink in inks])
 
     def _reorders(self, generator: np.random.Generator | None) -> bool:

@@ -17,7 +17,6 @@ from training.ink.line import Tally
 from training.ink.prepare import Ink
 from training.ink.unipen import UnipenFolder
 from training.kinds import KINDS
-from training.recipe import read_recipe
 
 _UNPLACED = 1.5  # units; more than the unevenness of a height
 
@@ -250,12 +249,6 @@ def test_the_facts_tell_how_much_rows_are_varied_and_a_reader_takes_no_such_reci
     assert facts["varied"] == task.varied == 0.1
     with pytest.raises(ValueError, match=r"data\.varied is of pens"):
         KINDS["reader"].task(recipe, str(path), Place())
-    recipe = replace(recipe, data=replace(recipe.data, varied=0.0, bent=0.2))
-    with pytest.raises(ValueError, match=r"data\.bent are of readers"):
-        KINDS[recipe.kind].task(recipe, str(path), Place())
-    recipe = replace(read_recipe("reader"), data=recipe.data)
-    task, facts = KINDS["reader"].task(recipe, str(path), Place())
-    assert facts["bent"] == task.bent == 0.2
 
 
 def test_shares_together_leave_room_for_words() -> None:
@@ -267,5 +260,3 @@ def test_shares_together_leave_room_for_words() -> None:
         DataConfig(source="pens", reordered=1.1)
     with pytest.raises(ValueError, match=r"varied is 0\.5"):
         DataConfig(source="pens", varied=0.5)
-    with pytest.raises(ValueError, match=r"bent is -0\.1; it must be from 0 and below 0\.5"):
-        DataConfig(source="pens", bent=-0.1)

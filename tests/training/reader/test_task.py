@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 
 from contract.alphabets import encode
 from contract.pieces import RESTS, Pieces, cut, line_of
@@ -62,42 +61,6 @@ def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
     assert np.std(np.log(widths)) == pytest.approx(0.12, abs=0.04)
 
 
-def _ends_of_bars(seed: int, bent: float) -> NDArray[np.float64]:
-    """Where bars, two at each of 40 places 8 units apart, begin and end, `(40, 2, 2, 2)`."""
-    bars = np.tile([[8, -6, 0], [0, 6, 1], [0, -6, 0], [0, 6, 1]], (40, 1)).astype(np.float32)
-    row = Ink("+", bars, 321.0, "w", "invented")
-    pieces = pieces_of(row, np.random.default_rng(seed), bent=bent)
-    first = np.concatenate([[True], pieces[:-1, -1] > 0])
-    moves = pieces[:, :-2].reshape(len(pieces), -1, 2)
-    ends = moves.sum(1).cumsum(0)
-    begins = ends - moves[:, 1:].sum(1)
-    both = np.stack([begins[first], ends[pieces[:, -1] > 0]], axis=1)
-    return both.reshape(40, 2, 2, 2).astype(np.float64)
-
-
-def test_paper_is_stretched_by_as_much_as_is_asked_for_and_strokes_are_out_of_place() -> None:
-    stretched, apart = [], []
-    for seed in range(40):
-        plain, some, more = (_ends_of_bars(seed, bent) for bent in (0.0, 0.1, 0.2))
-        assert more - plain == pytest.approx(2 * (some - plain), abs=1e-3)
-        assert np.abs(some - plain).max() > 0.1
-        spaces = np.diff([row.mean((1, 2)) for row in (plain, some)], axis=1)
-        wide = np.ptp(plain[:, 0, 0, 0]) / 39
-        stretched.append((spaces[1] - spaces[0]) / wide)
-        apart.append((some - plain)[:, 0, 0] - (some - plain)[:, 1, 0])
-    assert np.std(stretched, axis=(0, 1)) == pytest.approx([0.09, 0.09], rel=0.25)
-    assert np.std(apart, axis=(0, 1)) == pytest.approx([0.15 * 2**0.5] * 2, rel=0.1)
-
-
-def test_rows_are_bent_where_they_are_learned_from_alone(pens: PenCorpus) -> None:
-    task, rows = reader_task(pens), pens.inks[:4]
-    bent = replace(task, bent=0.1)
-    assert bent.batch(0)[0][0].shape[1] == task.batch_size
-    mine, theirs = (t.collated(rows, np.random.default_rng(1))[0] for t in (task, bent))
-    assert mine.shape != theirs.shape or not torch.equal(mine, theirs)
-    assert torch.equal(task.collated(rows, None)[0], bent.collated(rows, None)[0])
-
-
 def test_a_row_that_is_a_dash_has_the_size_of_its_width() -> None:
     dash = Ink("-", np.array([[0, 0, 0], [12, 0, 1]], np.float32), 12.0, "w", "invented")
     pieces = pieces_of(dash)
@@ -123,7 +86,7 @@ def test_as_many_rows_as_asked_have_their_delayed_strokes_where_they_stand(
     """And those to validate on all of them, if any."""
     task, ink, asked = replace(reader_task(pens), reordered=share), pens.inks[0], []
 
-    def noted(ink: Ink, generator: Any, *, reordered: bool, bent: float) -> Pieces:
+    def noted(ink: Ink, generator: Any, *, reordered: bool) -> Pieces:
         asked.append(reordered)
         return pieces_of(ink, generator, reordered=reordered)
 
