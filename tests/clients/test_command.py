@@ -23,6 +23,7 @@ from tests.clients.scripted import Scripted, answered, refusal, streamed
 from tests.service.serving import listening, settings
 
 _ROOT = Path(__file__).parents[2]
+_COMMAND = (sys.executable, "-c", "from clients.command import main; main()")
 _STATE_SPAN = ("--max-tokens", "20", "--seed", "5")
 _ENDS = ("length", "stop")  # of two lines
 
@@ -42,9 +43,8 @@ def _out(url: str, *words: str, given: str | bytes | None = None) -> str:
 
 def _process(url: str, *words: str) -> "subprocess.Popen[bytes]":
     """The command as the shell starts it."""
-    code = "from clients.command import main; main()"
     return subprocess.Popen(
-        [sys.executable, "-c", code, *words],
+        [*_COMMAND, *words],
         cwd=_ROOT,
         env=os.environ | {"EVENKEEL_URL": url},
         stdin=subprocess.DEVNULL,
@@ -365,8 +365,7 @@ def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPa
     "words", [("models",), ("attest",), ("complete", "a"), ("watch", "--count", "1")]
 )
 def test_of_a_closed_standard_output_it_is_no_success(url: str, words: tuple[str, ...]) -> None:
-    code = "from clients.command import main; main()"
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", sys.executable, "-c", code, *words]
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *_COMMAND, *words]
     ended = subprocess.run(
         command, cwd=_ROOT, env=os.environ | {"EVENKEEL_URL": url}, capture_output=True, timeout=60
     )
@@ -384,7 +383,7 @@ def test_of_a_closed_standard_output_it_is_no_success(url: str, words: tuple[str
     ids=lambda words: words[0],
 )
 def test_a_full_device_is_told_in_a_line(url: str, words: tuple[str, ...]) -> None:
-    command = [sys.executable, "-c", "from clients.command import main; main()", *words]
+    command = [*_COMMAND, *words]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
             command,

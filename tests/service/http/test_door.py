@@ -2,6 +2,7 @@
 
 import json
 import logging
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -18,7 +19,8 @@ from service.engine import terms
 from service.engine.pace import Pace
 from service.engine.schedule import Schedule
 from service.errors import Overloaded
-from service.http import record
+from service.http import door, record
+from service.http.door import Turns
 from service.http.keys import new_key
 from service.ink import schemas as ink_schemas
 from service.ink.breaking import break_text
@@ -281,3 +283,25 @@ def test_a_model_that_is_not_ready_says_so_whatever_waits(artifacts: Path) -> No
         engine = service.app.state.models["letters"].engine
         engine.ready = False
         assert service.post(**_WANTED).json()["error"]["code"] == "not_ready"
+
+
+def test_refusals_beyond_a_burst_wait_for_their_turn_and_no_longer_than_they_may() -> None:
+    turns = Turns(per_s=10, burst=3, longest_s=0.5)
+    waits = [turns.wait_s(100.0) for _ in range(12)]
+    assert waits == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5, 0.5, 0.5], abs=1e-9)
+    assert turns.wait_s(100.45) == pytest.approx(0.15)
+    assert [turns.wait_s(200.0) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1], abs=1e-9)
+
+
+def test_whoever_asks_again_at_once_is_refused_no_faster_than_others_are_served(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(door, "_PER_S", 20.0)
+    monkeypatch.setattr(door, "_BURST", 2)
+    with _crowded(settings(artifacts)) as service:
+        took_s = []
+        for _ in range(6):
+            begun_s = time.monotonic()
+            assert service.client.post(_PATH, json=_WANTED).status_code == 503
+            took_s.append(time.monotonic() - begun_s)
+    assert sum(took_s[2:]) >= 4 * 0.05 - sum(took_s[:2])

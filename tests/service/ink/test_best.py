@@ -246,8 +246,8 @@ def test_a_deadline_ends_all_draws(ink: InkService) -> None:
         ({"best_of": 2, "judge": "nobody"}, "judge"),
         ({"candidate": 16}, "candidate"),
         ({"candidate": -1}, "candidate"),
-        ({"judge": "squint"}, None),
-        ({"best_of": 2, "candidate": 1}, None),
+        ({"judge": "squint"}, "judge"),
+        ({"best_of": 2, "candidate": 1}, "candidate"),
     ],
     ids=str,
 )
