@@ -39,11 +39,10 @@ def _sheet(page: str) -> str | dict[str, float]:
     if "x" not in page:
         return page
     try:
-        width, height = map(float, page.split("x"))
-        require_numbers(size := {"width": width, "height": height})
-    except (ValueError, typer.BadParameter) as error:
+        width, height = map(_number, page.split("x"))
+    except ValueError as error:
         raise typer.BadParameter(f"--page {page} is no WIDTHxHEIGHT in mm") from error
-    return size
+    return {"width": width, "height": height}
 
 
 def _hand(style: str) -> Any:

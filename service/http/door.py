@@ -23,10 +23,10 @@ from service.http.errors import refuse
 from service.kind import ServiceKind
 
 _MOST_BYTES = 16384  # of a body that is looked at, in a small part of a step's time
-# Refusals at once: a fifth of the interpreter's time or so, and many times what three times as much
-# as can be done wants. Each takes as long as some bytes of those who are served.
+# Refusals at once: twice as many as three times what can be done brings, and a third of the
+# throughput where they are as many (docs/LOG.md). None waits for longer than it asks to wait.
 _PER_S, _BURST = 1000.0, 100
-_LONGEST_S = 1.0  # that a refusal may wait: as long as it asks to wait for at least
+_LONGEST_S = 1.0
 
 
 class Turns:

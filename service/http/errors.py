@@ -115,8 +115,7 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
 
 def _first_named(message: str, problem: Mapping[str, Any]) -> str | None:
     """Of a rule about several fields the one it begins with, if the caller has given it."""
-    word = message.partition(" ")[0].rstrip(":,;")
-    given = problem["input"]
+    word, given = message.partition(" ")[0], problem["input"]
     return word if isinstance(given, Mapping) and word in given else None
 
 

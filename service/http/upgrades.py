@@ -35,8 +35,11 @@ class RequestParser:
 
     def is_offer(self) -> bool:
         """Whether the head that has just been parsed offers what is not wanted."""
+        if not self._parser.should_upgrade():  # of nearly every request
+            return False
+        # What CONNECT asks for is no offer.
         offers = any(name == b"upgrade" for name, _ in self._connection.headers)
-        return offers and self._parser.should_upgrade() and not self._connection._should_upgrade()
+        return offers and not self._connection._should_upgrade()
 
     def feed_data(self, data: bytes) -> None:
         """As httptools has it: raises `HttpParserUpgrade` for a WebSocket alone."""

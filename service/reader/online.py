@@ -100,7 +100,7 @@ class OnlineReader(Online):
         self._last = int(outputs["logits"][-1].argmax())
         return settled
 
-    async def ahead(self, *, going_on: bool = True) -> list[Read]:
+    async def ahead(self, *, going_on: bool) -> list[Read]:
         """What the line would say beyond that if the pen rested; it stands where it stood."""
         if not self._ahead:
             return []

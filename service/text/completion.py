@@ -78,7 +78,7 @@ class Completion(Generation[TextPiece]):
         if moment.edge.ahead:
             self._waiting = spec.prompt[:1] or moment.edge.undecided
             spec = replace(spec, prompt=spec.prompt[1:])
-            state = with_pending(moment.state, self._waiting[0])
+            state = _with_pending(moment.state, self._waiting[0])
             moment = replace(moment, state=state, edge=TextEdge())
         super().__init__(
             moment,
@@ -268,7 +268,7 @@ class Completion(Generation[TextPiece]):
         return TextPiece()
 
 
-def with_pending(state: Arrays, byte: int) -> Arrays:
+def _with_pending(state: Arrays, byte: int) -> Arrays:
     """A state that is to read this byte first, whatever it was to read: the first of its arrays, as
     everything a graph emits is."""
     name = next(iter(state))

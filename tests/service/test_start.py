@@ -104,6 +104,13 @@ def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None
     assert "Traceback" not in err
 
 
+def test_a_setting_that_is_misspelt_is_told_in_the_log(tmp_path: Path) -> None:
+    process = _start(EVENKEEL_ARTIFACTS=str(tmp_path), EVENKEEL_ALLOWED_HOST="keel.example")
+    _, err = process.communicate(timeout=60)  # there is nothing to serve
+    assert process.returncode == 2
+    assert "WARNING service: EVENKEEL_ALLOWED_HOST is no setting" in err
+
+
 def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a line of a .env file is that nobody has filled in."""
     names = [f"EVENKEEL_{name.upper()}" for name in Settings.model_fields]

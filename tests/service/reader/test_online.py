@@ -3,6 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
+from service.engine.engine import Engine
+from service.engine.given import GivenSteps, run_steps
 from service.reader.online import OnlineReader
 from service.reader.schemas import ReaderOpening, ReaderSaid
 from tests.service.reader.lines import MODEL, ReaderService, line, points
@@ -60,6 +62,25 @@ def test_a_session_goes_on_in_another(reader: ReaderService, cut_at: int, place:
     settled = [c for c in first["characters"] if c["settled"]]
     read = "".join(c["character"] for c in (*settled, *answer["characters"]))
     assert read == expected["text"]
+
+
+def test_ink_that_has_been_read_is_not_refused_the_look_ahead(
+    reader: ReaderService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """But before anything has been read of a message it may be."""
+    asked: list[bool] = []
+
+    async def noted(engine: Engine, jobs: list[GivenSteps], *, going_on: bool) -> None:
+        asked.append(going_on)
+        await run_steps(engine, jobs, going_on=going_on)
+
+    monkeypatch.setattr("service.online.run_steps", noted)
+    monkeypatch.setattr(Engine, "run_now", lambda engine, job: False)
+    with online(reader, model=MODEL, **_PLACE) as session:
+        session.ask(points=points(_INK))
+        x, y, _ = points(_INK)[-1]
+        session.ask(point=[x, y, 0])  # too little for a piece
+    assert asked == [False, True, False]
 
 
 def test_a_message_that_fails_leaves_the_session_where_it_stood(reader: ReaderService) -> None:
