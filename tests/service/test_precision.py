@@ -182,7 +182,7 @@ def test_what_is_faster_is_said_and_logged(
         assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
 
 
-def test_what_is_compared_is_the_fastest_of_runs_that_are_let_in_beside_requests(
+def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     clock, runs = SimpleNamespace(now_s=0.0), {"a": [], "a-int8": []}
