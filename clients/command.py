@@ -5,6 +5,7 @@ when the service refuses or does not answer, 2 for a command that makes no sense
 """
 
 import json
+import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,8 +41,8 @@ from clients.options import (
     kept,
     parsed,
     piped,
-    require_numbers,
     require_place,
+    require_sayable,
 )
 from clients.page import Page
 from clients.watch import Watch
@@ -93,7 +94,7 @@ def complete(
     }  # fmt: skip
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
-    require_numbers(asked)
+    require_sayable(asked)
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
         for event in client.complete(**asked, return_state=state_out is not None):
@@ -138,9 +139,10 @@ def write(
     # All other options are fields of the request, by their names.
     own = {"out", "text", "transparent", "url", "api_key", "patience"}
     asked = {n: v for n, v in context.params.items() if n not in own and v is not None}
-    asked |= {"text": piped() if text == "-" else text, "format": format_of(out)}
+    # The end of a file's last line writes nothing.
+    asked |= {"text": piped().rstrip("\r\n") if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}
-    require_numbers(asked)
+    require_sayable(asked)
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
@@ -180,12 +182,17 @@ def attest(
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
     _require_output()
     with _asking(url, api_key) as client:
-        asked = names or [model["id"] for model in client.models()]
-        verdicts = []
-        for name in asked:
-            verdicts.append(client.ask("POST", f"/v1/models/{quote(name, safe='')}/attest").json())
-            typer.echo(f"{name:<20} {_told(verdicts[-1])}")
-    raise typer.Exit(0 if all(verdict["ok"] for verdict in verdicts) else 1)
+        ok = True
+        for name in names or [model["id"] for model in client.models()]:
+            try:
+                verdict = client.ask("POST", f"/v1/models/{quote(name, safe='')}/attest").json()
+            except Refused as error:  # the others may be asked all the same
+                typer.echo(f"evenkeel: {error}", err=True)
+                ok = False
+            else:
+                typer.echo(f"{name:<20} {_told(verdict)}")
+                ok = ok and verdict["ok"]
+    raise typer.Exit(0 if ok else 1)
 
 
 @main.command()
@@ -216,11 +223,11 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
     except BrokenPipeError:
         raise  # whoever read has read enough
     except httpx.UnsupportedProtocol:
-        _fail(f"{url} is no address: it begins with http:// or https://", 2)
+        _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
     except httpx.TransportError as error:
-        _fail(f"no answer from {url}: {error or type(error).__name__}")
+        _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
     except json.JSONDecodeError:
-        _fail(f"what {url} answers is no JSON; is Evenkeel there?")
+        _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
     except (Refused, OSError) as error:
         _fail(str(error))
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
@@ -247,6 +254,11 @@ def _require_output() -> None:
 def _is_terminal(stream: TextIO | None) -> bool:
     """Python has None for one that is closed."""
     return stream is not None and stream.isatty()
+
+
+def _shown(url: str) -> str:
+    """Without the password that may be in it."""
+    return re.sub(r"//[^/@,]*@", "//", url)
 
 
 def _fail(message: str, status: int = 1) -> None:

@@ -9,6 +9,8 @@ from typing import Annotated, Any, NoReturn
 
 import typer
 
+_ARGUMENTS = {"prompt", "text"}  # which have no option
+
 
 def parsed(option: str, text: str | bytes) -> Any:
     """What is said in JSON, whose bytes tell their encoding."""
@@ -27,11 +29,15 @@ def _number(digits: str) -> float:
     return number if math.isfinite(number) else _no_number(digits)
 
 
-def require_numbers(asked: Mapping[str, Any]) -> None:
-    """A request has no way to say the others that Python takes."""
+def require_sayable(asked: Mapping[str, Any]) -> None:
+    """A request has no way to say all that Python takes for a number or for text."""
     for name, value in asked.items():
+        option = name if name in _ARGUMENTS else f"--{name.replace('_', '-')}"
         if isinstance(value, float) and not math.isfinite(value):
-            raise typer.BadParameter(f"--{name.replace('_', '-')} is {value}, which is no number")
+            raise typer.BadParameter(f"{option} is {value}, which is no number")
+        for text in value if isinstance(value, list) else [value]:
+            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise typer.BadParameter(f"{option} is no text in the encoding of this terminal")
 
 
 def _sheet(page: str) -> str | dict[str, float]:
@@ -46,12 +52,14 @@ def _sheet(page: str) -> str | dict[str, float]:
 
 
 def _hand(style: str) -> Any:
-    """A hand by its name or token, or the strokes and their text that are in a file."""
-    try:
-        content = Path(style).read_bytes()
-    except (OSError, ValueError):  # none, or its name is too long for one, as that of a token
+    """A hand by its name or token, or the strokes and their text that are in a file, which has a
+    folder or an ending: a hand may have the name of any other."""
+    if not (style.endswith(".json") or Path(style).name != style):
         return style
-    return parsed("--style", content)
+    try:
+        return parsed("--style", Path(style).read_bytes())
+    except (OSError, ValueError) as error:
+        raise typer.BadParameter(f"--style: {error}") from error
 
 
 Url = Annotated[

@@ -50,7 +50,7 @@ class Page:
             self.written = self.characters
 
     def content(self) -> bytes:
-        """The drawing, or the page as the service tells a whole one in JSON."""
+        """The drawing, or the page as the service tells a whole one in JSON and how it is drawn."""
         if self._format == "json":
             return json.dumps(self._head | {"lines": self._lines} | self._tail).encode()
         drawing = str(self._tail["drawing"])

@@ -134,7 +134,10 @@ class Callers:
             account.leave()
 
     def _known(self, keys: Keys, scope: Scope) -> Account:
-        found = keys.find(_presented(scope))
+        presented = _presented(scope)
+        found = keys.find(presented)
+        if found is None and presented:
+            raise Unauthorized("this API key is not known here, or no longer")
         if found is None:
             raise Unauthorized("this service wants an API key: Authorization: Bearer KEY")
         name, key = found

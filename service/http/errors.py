@@ -97,6 +97,9 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     match first["type"]:
         case "extra_forbidden":
             message = f"unknown field: {field}"
+        case "string_too_long":
+            length, most = len(first["input"]), first["ctx"]["max_length"]
+            message = f"{field} has {length:,} characters; at most {most:,} are taken"
         case "literal_error":
             message = f"{field} is {given}; this service only takes {first['ctx']['expected']}"
         case "missing":

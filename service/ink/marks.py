@@ -214,12 +214,26 @@ def _bar(line: _Line, base: str, ink: Points) -> Points:
     if base in "oO":
         x, half = _between(ink[:, 0]), min(right - left, _WIDEST_O * (foot - top)) / 2 + over
         return np.array([[x + half, top - over], [x - half, foot + over]])
-    height = foot - top
+    # What joins a letter to others is not as high as its stem, nor is the bowl of a d.
+    middle = (top + foot) / 2
+    high = (top + max(min(line.top, foot), middle)) / 2
+    stem = ink[ink[:, 1] <= high]
+    y = high if base == "d" else middle
+    x = np.median(stem[:, 0]) + line.lean * (np.median(stem[:, 1]) - y)
+    crossed = _crossings(ink, y)
+    if len(crossed):
+        x = crossed.min() if base in "DL" else crossed[np.abs(crossed - x).argmin()]
     if base in "dD":
-        y, x = top + 0.25 * height, right if base == "d" else left
-        return np.array([[x - 3 * over, y], [x + 2 * over, y]])
-    y, x = top + 0.5 * height, (left + right) / 2 if base == "l" else left
+        return np.array([[x - 3 * over, y], [x + 2.5 * over, y]])
     return np.array([[x - 2 * over, y + over], [x + 2 * over, y - over]])
+
+
+def _crossings(ink: Points, y: float) -> NDArray[np.float64]:
+    """Where ink `(k, 2)` goes through a height."""
+    above = ink[:, 1] < y
+    changes = np.flatnonzero(above[1:] != above[:-1])
+    (x0, y0), (x1, y1) = ink[changes].T, ink[changes + 1].T
+    return np.asarray(x0 + (x1 - x0) * (y - y0) / (y1 - y0))
 
 
 def _shape(line: _Line, at: Points, shape: Strokes) -> list[Points]:

@@ -123,10 +123,11 @@ class CompletionRequest(WorkRequest):
         if self.logprobs is not None:
             read = sum(map(len, self.prompts())) if self.echo else 0
             positions = self.n * (read + self.max_tokens * len(self.prompts()))
-            if positions * (self.logprobs + 1) > _MOST_LOGPROBS:
+            numbers = positions * (self.logprobs + 1)
+            if numbers > _MOST_LOGPROBS:
                 raise ValueError(
-                    f"logprobs of {self.logprobs} at {positions:,} positions; "
-                    f"at most {_MOST_LOGPROBS:,} in all"
+                    f"logprobs of {self.logprobs} at {positions:,} positions are {numbers:,} "
+                    f"numbers; at most {_MOST_LOGPROBS:,} are told"
                 )
         return self
 

@@ -46,6 +46,7 @@ export async function start() {
   for (let read; read !== reading; ) await (read = reading); // more may be drawn meanwhile
   work.run(async () => {
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
+    if (!large(pad.strokes)) throw new Error("A dot shows no hand: write a word or two on the line first.");
     forget();
     const strokes = structuredClone(pad.strokes);
     const body = request(strokes);

@@ -16,9 +16,12 @@ export function offer(select, kind, preferred) {
   const told = ({ id, precision }) => (precision === "int8" ? `${id}, 8 bits` : id);
   const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
   select.replaceChildren(...options);
-  if (named(preferred)) select.value = preferred;
+  if (offers(select, preferred)) select.value = preferred;
   return models.length;
 }
+
+/** Whether a list has a model to choose. */
+export const offers = (select, name) => [...select.options].some(({ value }) => value === name);
 
 /** Whether a model answers requests. On a device whatever has been attested does. */
 export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !== false);

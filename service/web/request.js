@@ -1,7 +1,7 @@
 // The form of the Write tab as a request for ink, and a request as what stands in the form.
 import { parts } from "./elements.js";
 import { chooseHand, chosenHand, listHands } from "./hands.js";
-import { named } from "./models.js";
+import { offers } from "./models.js";
 
 const at = parts("write");
 const FIELDS = {
@@ -31,7 +31,7 @@ export const asked = () => ({
 
 /** Fill in the fields that a request has; settled when its hand can be chosen, of whatever model. */
 export async function fill(request) {
-  const other = request.model !== at.model.value && named(request.model);
+  const other = request.model !== at.model.value && offers(at.model, request.model);
   if (other) at.model.value = request.model;
   const hands = other && listHands(request.model);
   for (const [name, field] of Object.entries(FIELDS)) {

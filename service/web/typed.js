@@ -1,7 +1,9 @@
 // What a person types for the pen, looked at while they type: what cannot be written is named below
 // the field, and the form is not sent with it.
-import { say } from "./elements.js";
+import { say, whole } from "./elements.js";
 import { unwritable } from "./fold.js";
+
+const LONGEST = 2000; // characters of a text, as the service has it
 
 const codeOf = (letter) => `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 /** A character as it can be seen. */
@@ -10,7 +12,9 @@ const seen = (letter) => (/[\s\p{C}]/u.test(letter) ? codeOf(letter) : letter);
 function wrongWith(text, writes) {
   const unknown = writes ? unwritable(text, writes) : [];
   if (unknown.length) return `The pen cannot write ${unknown.map(seen).join("  ")}`;
-  return text && !text.trim() ? "There is nothing but spaces to write." : "";
+  if (text && !text.trim()) return "There is nothing but spaces to write.";
+  const { length } = [...text];
+  return length > LONGEST ? `These are ${whole(length)} characters: the pen writes ${whole(LONGEST)} at a time.` : "";
 }
 
 /** Watch a field whose `note` stands below it; `writes()` is what the model can write. Returns what

@@ -3,8 +3,9 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, named, offer, ready, renew } from "./models.js";
+import { bestOf, named, offer, offers, ready, renew } from "./models.js";
 import { own } from "./own.js";
+import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
 import { fileOf, save } from "./save.js";
 import { handwrite } from "./service.js";
@@ -18,6 +19,8 @@ const work = new Work(at, refresh);
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 const FILES = ["svg", "png", "pdf"];
 const COPIES = { curl: asCurl, python: asPython, link: asLink };
+
+printByLines(at.sheet, () => shown()?.request.line_height ?? at.size.valueAsNumber);
 
 // Or a line would hold one word; before anything is typed or brought along.
 if (narrow.matches) [at.size.value, at.nib.value] = [44, 2];
@@ -82,7 +85,7 @@ const open = () =>
 /** Write what a link says, unless another model or hand would have to. */
 function follow({ model: name, style, width }) {
   const missing = [
-    name && !named(name) && `the model ${name}`,
+    name && !offers(at.model, name) && `the model ${name}`,
     style && chosenHand() !== style && `the hand ${style}`,
   ].filter(Boolean);
   if (!missing.length) return write(wantedSeed(), Number(width) || undefined);

@@ -10,12 +10,11 @@ from typing import Any
 import httpx
 import pytest
 import uvicorn
-from tenacity import Retrying
 
 from clients.arrived import Arrived
 from clients.client import Client
 from clients.errors import Refused, check, is_temporary
-from clients.replicas import Replicas, begin_again
+from clients.replicas import Replicas
 from tests.clients.scripted import (
     Scripted,
     page_of,
@@ -318,13 +317,6 @@ def test_a_replica_is_left_alone_for_a_minute_at_most() -> None:
         raise Refused("an hour, please", temporary=True, pause_s=3600)
     assert (asked, next(attempts)[1]) == ("one", "two")
     assert replicas._free_at_s["one"] <= time.monotonic() + 60
-
-
-def test_patience_is_as_long_as_at_first_once_something_came() -> None:
-    attempt = next(iter(Retrying()))
-    attempt.retry_state.start_time -= 1000
-    begin_again(attempt)
-    assert attempt.retry_state.start_time > time.monotonic() - 500
 
 
 def test_who_goes_on_from_a_token_has_its_seed(service: Scripted) -> None:

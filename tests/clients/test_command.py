@@ -267,7 +267,7 @@ def test_a_probe_that_fails_is_told(service: Scripted) -> None:
         (("complete", "a", "--logit-bias", '{"65": 1e999}'), 2, "--logit-bias is no JSON: 1e999"),
         (("write", "a", "-o", "a.svg", "--line-height", "inf"), 2, "--line-height is inf"),
         (("write", "a", "-o", "a.svg", "--page", "infx100"), 2, "--page infx100 is no WIDTH"),
-        (("complete", "\udcff"), 2, "evenkeel: .*surrogates"),
+        (("complete", "\udcff"), 2, "prompt is no text in the encoding"),
         (("models", "--url", "http://localhost:80x"), 2, "evenkeel: Invalid port"),
         (("models", "--api-key", "ek-\u00e9"), 2, "evenkeel: the API key has other .*ASCII"),
         (("models", "--api-key", "ek-1\nek-2"), 2, "evenkeel: the API key has other .*ASCII"),

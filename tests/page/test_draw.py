@@ -88,6 +88,9 @@ def test_an_empty_line_is_not_sent(handwriting: str, opened: Open) -> None:
         visit.press("#draw-start")
         visit.wait("#draw-error")
         assert "The line is empty" in visit.text("#draw-error")
+        visit.scribble([[(300, 60), (303, 62)]])
+        visit.press("#draw-start")
+        visit.until("() => document.querySelector('#draw-error').textContent.includes('A dot')")
 
 
 def test_a_keyboard_user_is_told(site: str, opened: Open) -> None:

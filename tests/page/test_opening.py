@@ -115,6 +115,25 @@ def test_what_cannot_be_written_is_named_while_typing(
         assert visit[field].get_attribute("aria-invalid") == "false"
 
 
+@pytest.mark.parametrize(
+    ("tab", "field", "note"),
+    [("write", "#write-text", "#write-wrong"), ("draw", "#draw-next", "#draw-wrong")],
+)
+def test_a_text_that_is_too_long_is_kept_and_told_of(
+    handwriting: str, opened: Open, tab: str, field: str, note: str
+) -> None:
+    with opened(handwriting, tab) as visit:
+        asked = requests(visit)
+        for length in (2001, 4200):
+            visit[field].fill("a" * length)
+            assert f"These are {length:,} characters: the pen writes 2,000" in visit.text(note)
+            visit.press(f"#{tab}-start")
+        visit.page.wait_for_timeout(300)
+        assert not [body for body in asked if "aaa" in json.dumps(body)]
+        visit[field].fill("a" * 2000)
+        assert visit[note].is_hidden()
+
+
 def _change(visit: Visit, what: str) -> None:
     if what == "text":
         visit["#write-text"].press("End")

@@ -66,3 +66,24 @@ def test_what_a_browser_fills_in_again_is_told_beside_it(site: str, opened: Open
             }"""
         )
     assert told == "1.5"
+
+
+@pytest.mark.parametrize(
+    ("tab", "typed"),
+    [
+        ("write", {"#write-text": "typed by me", "#write-seed": "77"}),
+        ("text", {"#text-prompt": "typed by me", "#text-length": "12"}),
+        ("draw", {"#draw-next": "typed by me"}),
+    ],
+)
+def test_who_comes_back_to_the_page_finds_what_was_typed(
+    handwriting: str, opened: Open, tab: str, typed: dict[str, str]
+) -> None:
+    with opened(handwriting, tab) as visit:
+        for field, text in typed.items():
+            visit[field].fill(text)
+        visit.page.goto(f"{handwriting}/docs")
+        visit.page.go_back()
+        visit.page.wait_for_load_state("networkidle")
+        for field, text in typed.items():
+            assert visit[field].input_value() == text

@@ -136,7 +136,7 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
     handwriting: str, opened: Open
 ) -> None:
     with opened(handwriting, "proof") as visit:
-        for asked in ("model=cursive", "hand=zeno"):
+        for asked in ("model=cursive", "model=reader", "hand=zeno"):
             visit.page.goto("about:blank")
             visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&{asked}")
             visit.wait("#write-error")
@@ -144,6 +144,7 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
             assert f"{name}, not to be had here" in visit["#write-error"].inner_text()
             assert visit["#write-text"].input_value() == "Hello"
             assert not visit.ink("#write-sheet")
+            assert visit["#write-model"].input_value()
         visit.press("#write-start")
         visit.wait_done("write")
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"

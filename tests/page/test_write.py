@@ -4,6 +4,8 @@ import re
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
+import pytest
+
 from tests.page.conftest import Open
 from tests.page.taken import requests
 from tests.page.visit import HANDWRITING
@@ -152,3 +154,41 @@ def test_what_is_printed_is_the_ink_alone(handwriting: str, opened: Open) -> Non
         assert visit["#write-sheet"].is_visible()
         for other in ("header", "#write-form", ".tools >> visible=true", "footer"):
             assert visit[other].count() == 0 or visit[other].first.is_hidden()
+
+
+_PRINTED = """() => {
+  const sheets = [...document.querySelectorAll(".lines .sheet")];
+  return sheets.map((sheet) => {
+    const { y, height } = sheet.viewBox.baseVal;
+    const boxes = [...sheet.children].map((path) => path.getBBox());
+    return { y, height, middles: boxes.map((box) => box.y + box.height / 2) };
+  });
+}"""
+
+
+def test_a_long_sheet_is_printed_line_by_line(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit["#write-speed"].select_option("Infinity")
+        visit.write("a long letter of many words " * 20)
+        ink = visit.ink("#write-sheet")
+        height = visit["#write-sheet"].evaluate("(sheet) => sheet.viewBox.baseVal.height")
+        visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        visit.page.emulate_media(media="print")
+        assert visit["#write-sheet"].is_hidden()
+        lines = visit.page.evaluate(_PRINTED)
+        assert len(lines) > 5
+        assert sum(len(line["middles"]) for line in lines) == len(ink)
+        below = 0.0
+        for line in lines:
+            assert line["y"] == pytest.approx(below)
+            below += line["height"]
+            assert all(line["y"] <= middle <= below for middle in line["middles"])
+            assert len(line["middles"]) > 2
+        assert below == pytest.approx(height)
+        visit.page.emulate_media(media="screen")
+        visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
+        assert visit["#write-sheet"].is_visible()
+        assert visit[".lines"].count() == 0
+        visit.page.evaluate("window.addEventListener('beforeprint', () => (window.printed = true))")
+        visit.page.pdf(format="A4")
+        assert visit.page.evaluate("window.printed")

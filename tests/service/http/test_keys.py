@@ -93,6 +93,16 @@ def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
         assert answer.status_code == 401
 
 
+def test_a_key_that_is_not_known_is_told_from_none(locked: Service, ring: _Ring) -> None:
+    for headers, told in (
+        (_bearing("ek-none"), "this API key is not known"),
+        ({}, "wants an API key"),
+    ):
+        refused = locked.client.get("/v1/models", headers=headers).json()["error"]
+        assert told in refused["message"]
+        assert refused["code"] == "invalid_api_key"
+
+
 @pytest.mark.parametrize("kind", ["Basic", "", "Bearerx"])
 def test_a_key_comes_as_a_bearer(locked: Service, ring: _Ring, kind: str) -> None:
     headers = {"authorization": f"{kind} {ring.plain}"}

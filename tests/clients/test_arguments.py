@@ -1,0 +1,78 @@
+"""What is typed after `evenkeel`, and what a shell makes of it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from clients.options import require_sayable
+from tests.clients.commands import evenkeel
+from tests.clients.scripted import Scripted, answered, refusal, streamed
+
+_PAGE = streamed([
+    {"lines": ["a"], "seed": 1}, {"line": 0, "points": [[0, 0, 1]], "finish_reason": "stop"},
+    {"usage": {}}, "[DONE]",
+])  # fmt: skip
+_UNREADABLE = "\udcff\udcfe"  # two bytes that are no UTF-8, as Python has them
+
+
+@pytest.mark.parametrize(
+    ("asked", "named"),
+    [
+        ({"prompt": _UNREADABLE}, "prompt"),
+        ({"text": f"a{_UNREADABLE}"}, "text"),
+        ({"stop": ["a", _UNREADABLE]}, "--stop"),
+        ({"best_by": _UNREADABLE}, "--best-by"),
+    ],
+)
+def test_what_is_no_text_is_named(asked: dict[str, Any], named: str) -> None:
+    with pytest.raises(typer.BadParameter, match=f"^{named} is no text"):
+        require_sayable(asked)
+    require_sayable({"prompt": "naïve 🦉", "stop": ["a"], "logit_bias": {"65": 1}, "top_p": 0.5})
+
+
+def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> None:
+    words = ("write", "-m", "m", "-o", str(tmp_path / "a.json"))
+    service.script = [_PAGE]
+    assert evenkeel(service.url, *words, given="one\n\ntwo\r\n\n").exit_code == 0
+    assert service.requests[-1]["text"] == "one\n\ntwo"
+
+
+@pytest.mark.parametrize("style", ["ada", "token-1_x="])
+def test_a_file_does_not_hide_a_hand_of_its_name(
+    service: Scripted, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, style: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / style).write_text("no JSON")
+    words = ("write", "a", "-m", "m", "-o", "a.json")
+    service.script = [_PAGE] * 3
+    assert evenkeel(service.url, *words, "--style", style).exit_code == 0
+    assert service.requests[-1]["style"] == style
+    (tmp_path / "hand.json").write_text(json.dumps({"text": "a", "strokes": []}))
+    (tmp_path / "hand").write_text(json.dumps({"text": "b", "strokes": []}))
+    for file, text in (("hand.json", "a"), ("./hand", "b")):
+        assert evenkeel(service.url, *words, "--style", file).exit_code == 0
+        assert service.requests[-1]["style"] == {"text": text, "strokes": []}
+    missing = evenkeel(service.url, *words, "--style", "missing.json")
+    assert missing.exit_code == 2
+    assert "missing.json" in missing.stderr
+
+
+def test_all_models_that_are_named_are_attested(service: Scripted) -> None:
+    verdict = {"ok": True, "max_error": 1e-6, "bound": 1e-5, "steps": 3}
+    service.script = [refusal(404), answered(verdict)]
+    result = evenkeel(service.url, "attest", "nosuch", "reader")
+    assert result.exit_code == 1
+    assert result.stderr == "evenkeel: told 404\n"
+    assert result.stdout.split()[:2] == ["reader", "ok,"]
+
+
+def test_a_password_of_an_address_is_not_shown() -> None:
+    url = "http://me:secret@127.0.0.1:1,http://me:secret@127.0.0.1:2"
+    for told in (url, "ftp://me:secret@host"):
+        result = evenkeel(told, "models")
+        assert result.exit_code
+        assert "secret" not in result.stderr
+        assert "127.0.0.1:2" in result.stderr or "ftp://host" in result.stderr

@@ -1,0 +1,91 @@
+"""How long a client asks again: as long as it was told to, after the first failure."""
+
+import time
+from collections.abc import Callable
+from itertools import pairwise
+
+import httpx
+import pytest
+
+from clients.errors import Refused
+from clients.replicas import Replicas, begin_again
+
+_PATIENCE_S = 10.0
+
+
+class _Clock:
+    now_s = 1000.0
+
+    def sleep(self, seconds: float) -> None:
+        self.now_s += seconds
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
+    """The time, which passes as it is told to and where somebody sleeps."""
+    clock = _Clock()
+    monkeypatch.setattr(time, "monotonic", lambda: clock.now_s)
+    monkeypatch.setattr(time, "sleep", clock.sleep)
+    return clock
+
+
+def _asked(
+    clock: _Clock, fails: Callable[[int], Exception | None], patience_s: float
+) -> list[float]:
+    """How long after the first a replica was asked, each try failing in its way; or having brought
+    something before it is cut where that is None."""
+    asked = list[float]()
+
+    def tries() -> None:
+        for attempt, _ in Replicas(["one"], patience_s).attempts():
+            with attempt:
+                asked.append(clock.now_s)
+                error = fails(len(asked))
+                if error is None:
+                    begin_again(attempt)
+                raise error or httpx.ReadError("cut")
+
+    with pytest.raises((httpx.TransportError, Refused)):
+        tries()
+    return [at_s - asked[0] for at_s in asked]
+
+
+def _cut(_: int) -> Exception:
+    return httpx.ReadError("cut")
+
+
+def test_a_connection_that_fell_silent_is_asked_again_all_the_same(clock: _Clock) -> None:
+    def fails(number: int) -> Exception:
+        clock.sleep(30 if number == 1 else 0)
+        return httpx.ReadTimeout("silence")
+
+    asked = _asked(clock, fails, _PATIENCE_S)
+    assert len(asked) > 3
+    assert asked[-1] == pytest.approx(30 + _PATIENCE_S, abs=0.01)
+
+
+@pytest.mark.parametrize("patience_s", [0.3, 2, 10, 30])
+def test_patience_is_never_over_early(clock: _Clock, patience_s: float) -> None:
+    for _ in range(20):
+        asked = _asked(clock, _cut, patience_s)
+        assert asked[-1] == pytest.approx(patience_s, abs=0.01)  # a last try when it is over
+        assert max(b - a for a, b in pairwise(asked)) <= 2
+
+
+def test_no_patience_is_one_try(clock: _Clock) -> None:
+    assert _asked(clock, _cut, 0) == [0]
+
+
+def test_patience_begins_again_once_something_came(clock: _Clock) -> None:
+    def fails(number: int) -> Exception | None:
+        clock.sleep(5 if number < 9 else 0)
+        return None if number < 9 else _cut(number)
+
+    asked = _asked(clock, fails, _PATIENCE_S)
+    assert asked[8] > 40
+    assert asked[-1] - asked[8] == pytest.approx(_PATIENCE_S, abs=0.2)
+
+
+def test_a_pause_that_was_asked_for_is_not_cut_short(clock: _Clock) -> None:
+    asked = _asked(clock, lambda _: Refused("busy", temporary=True, pause_s=8), _PATIENCE_S)
+    assert asked == [0, 8]
