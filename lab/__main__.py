@@ -9,7 +9,7 @@ from lab.command import add_verbs
 from lab.glyphs import report as glyphs
 from lab.legibility import chosen, pages
 from lab.legibility import report as legibility
-from lab.reading import accents, hands, writers
+from lab.reading import accents, hands, own, writers
 from lab.reading import report as reading
 from training.command import run as run_command
 from training.recipe import read_recipe
@@ -24,6 +24,7 @@ _READINGS: dict[str, tuple[ModuleType, str]] = {
     "accents": (accents, "have Tesseract read sentences of seven languages with their accents"),
     "hands": (hands, "have both read lines in every stored hand, at several biases"),
     "writers": (writers, "have the reader read lines in the hand of every writer of a corpus"),
+    "own": (own, "have the pen write lines it can learn from, those that the reader reads right"),
     "pages": (pages, "measure whether pages stay in one hand and lines keep their strokes"),
     "chosen": (chosen, "have Tesseract read the best of four draws, which the reader chose"),
 }

@@ -13,7 +13,8 @@ class DataConfig:
     `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
     isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
     pen's rows, how much each is slanted, widened and heightened, as a standard deviation.
-    `reordered`: of a reader's rows, how many have delayed strokes where they stand."""
+    `reordered`: of a reader's rows, how many have delayed strokes where they stand. `own`: how many
+    rows of ink are lines that a pen wrote, where the data has such."""
 
     source: str
     validation_fraction: float = 0.1
@@ -21,6 +22,7 @@ class DataConfig:
     figured: float = 0.0
     varied: float = 0.0
     reordered: float = 0.0
+    own: float = 0.0
 
     def __post_init__(self) -> None:
         if not (isinstance(self.source, str) and self.source):
@@ -34,6 +36,8 @@ class DataConfig:
             raise ValueError(f"varied is {self.varied}; it must be from 0 and below 0.5")
         if not 0 <= self.reordered <= 1:
             raise ValueError(f"reordered is {self.reordered}; it must be from 0 to 1")
+        if not 0 <= self.own <= 1:
+            raise ValueError(f"own is {self.own}; it must be from 0 to 1")
         if not 0 < self.validation_fraction < 1:
             raise ValueError(
                 f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"

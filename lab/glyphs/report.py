@@ -18,13 +18,12 @@ from lab.glyphs.people import Judged, marks_among_words, real_lines
 from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
 from lab.legibility import held_out
 from lab.legibility.goal import Goal
-from lab.legibility.reading import PAGE, NoReader, Offsets, tesseract_version
+from lab.legibility.reading import NoReader, Offsets, in_units, tesseract_version
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading.shown import READER, TESSERACT, Readers, named, readers_of
 from service.artifact import load_artifact
 from service.ink.marks import owners
 from service.ink.model import stored_hands
-from service.ink.pen import LinePen
 from training.command import positive
 
 RESULTS = Path("docs", "results", "ink-glyphs.json")
@@ -181,7 +180,6 @@ def print_found(content: dict[str, Any]) -> None:
 def _sample(line: Line) -> Sample:
     """Its ink in units from the left end of the baseline, and which points are the character's."""
     offsets = line.ink.offsets
-    points = LinePen(PAGE, 0).move(offsets)
-    points[:, :2] = (points[:, :2] - PAGE.origin_px(0)) / (PAGE.px_per_unit, -PAGE.px_per_unit)
+    points = in_units(offsets)
     whose = owners(line.context.text, line.ink.characters[: len(offsets)], points)
     return Sample(points, whose == line.context.place)

@@ -30,14 +30,14 @@ RULE = (
 )
 
 
-def corpus(saved: Path | None, marks: bool = False) -> PenCorpus:
-    """The corpus in a file, or prepared from `EVENKEEL_DATA`, with isolated marks if they are
-    wanted. Raises `ValueError`."""
+def corpus(saved: Path | None, marks: bool = False, figures: bool = False) -> PenCorpus:
+    """The corpus in a file, or prepared from `EVENKEEL_DATA`, with isolated marks, figures and
+    letters if they are wanted. Raises `ValueError`."""
     if saved is not None:
         return read_pens(saved, Tally())
     if "EVENKEEL_DATA" not in os.environ:
         raise ValueError("EVENKEEL_DATA is not set; it is the folder that holds the pen data")
-    return read_pens(Path(os.environ["EVENKEEL_DATA"], _FOLDER), Tally(), marks)
+    return read_pens(Path(os.environ["EVENKEEL_DATA"], _FOLDER), Tally(), marks, figures)
 
 
 def corpus_if_any(saved: Path | None, marks: bool = False) -> PenCorpus | None:

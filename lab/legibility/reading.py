@@ -42,6 +42,14 @@ class NoReader(OSError):
     """Tesseract is not installed, or has not learnt a language: a command ends with that."""
 
 
+def in_units(offsets: Offsets) -> NDArray[np.float64]:
+    """The points `(N, 3)` of a line as a page shows them, in units from the left end of the
+    baseline, y up, with pen_up."""
+    points = LinePen(PAGE, 0).move(offsets)
+    points[:, :2] = (points[:, :2] - PAGE.origin_px(0)) / (PAGE.px_per_unit, -PAGE.px_per_unit)
+    return points
+
+
 def picture(offsets: Offsets) -> bytes:
     """A PNG of a line of ink `(N, 3)`, black on white, with a margin of half a line around it."""
     return picture_of(LinePen(PAGE, 0).move(offsets))

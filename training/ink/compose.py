@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 from contract.alphabets import WINDOW_SYMBOLS
 from training.ink.isolated import is_figure, is_mark
-from training.ink.prepare import LONGEST_INK, Ink
+from training.ink.prepare import LONGEST_INK, Ink, is_own
 
 # The space between two words put side by side, in units: from tight to loose.
 GAP = (2.5, 5.5)
 # Between a mark and what it touches, and how often it touches it.
 TOUCHING = (0.3, 1.8)
 _TOUCHES = 0.6
+_ABOUT = 4  # so many characters more are as good as those that were wanted
 # A text is drawn the more often the rarer its rarest character, by this power, up to this often.
 _RARITY_POWER = 0.35
 _MOST_OFTEN = 8.0
@@ -28,11 +29,15 @@ class Rows:
 
     Where a word could stand next in a row, `marked` is how often a mark does, and `figured` how
     often a figure or a letter: each kind as often as every other, and whoever wrote it, as few who
-    wrote words have written them all.
+    wrote words have written them all. `own` is how often a row is a line that a pen wrote.
     """
 
-    def __init__(self, inks: list[Ink], marked: float = 0.0, figured: float = 0.0) -> None:
-        self._inks = [ink for ink in inks if not ink.isolated]
+    def __init__(
+        self, inks: list[Ink], marked: float = 0.0, figured: float = 0.0, own: float = 0.0
+    ) -> None:
+        self._inks = [ink for ink in inks if not (ink.isolated or is_own(ink))]
+        self._own_lines = [ink for ink in inks if is_own(ink)]
+        self._own = own if self._own_lines else 0.0
         self._by_writer: dict[str, list[Ink]] = defaultdict(list)
         for ink in self._inks:
             self._by_writer[ink.writer].append(ink)
@@ -46,6 +51,8 @@ class Rows:
 
     def draw(self, characters: int, generator: np.random.Generator) -> Ink:
         """A row of `characters` or a few more, unless its writer wrote nothing that fits."""
+        if self._own and generator.random() < self._own:
+            return self._own_line(characters, generator)
         row = last = self._inks[self._pick(characters, generator)]
         words = self._by_writer[row.writer]
         if kinds := self._isolated(generator):
@@ -77,10 +84,19 @@ class Rows:
             return self._marks
         return self._figures if drawn < self._marked + self._figured else None
 
+    def _own_line(self, characters: int, generator: np.random.Generator) -> Ink:
+        """One of about so many characters, or any if there are hardly any such."""
+        line = _any(self._own_lines, generator)
+        for _ in range(50):
+            if abs(len(line.text) - characters) <= _ABOUT:
+                break
+            line = _any(self._own_lines, generator)
+        return line
+
     def _pick(self, characters: int, generator: np.random.Generator) -> int:
         for _ in range(50):
             place = int(np.searchsorted(self._cumulative, generator.random()))
-            if self._sizes[place] <= characters + 4:
+            if self._sizes[place] <= characters + _ABOUT:
                 return place
         return int(self._sizes.argmin())
 

@@ -20,7 +20,7 @@ from contract.files import replacing
 from models.handwriting import POINT
 from training.files import printable, unpacking
 from training.ink.line import Tally
-from training.ink.prepare import Ink
+from training.ink.prepare import Ink, is_own
 
 _SAVED = (
     "texts",
@@ -61,7 +61,7 @@ class PenCorpus:
     def split(self, validation_fraction: float) -> tuple[list[Ink], list[Ink]]:
         """Ink to train on and to validate: a writer is in one or the other, by a hash. Where all
         lines would be in one, as those of one writer are, what a writer wrote is in one or the
-        other."""
+        other. What a pen wrote is trained on alone."""
         parts = self._split(validation_fraction, lambda ink: ink.writer)
         if not all(map(has_lines, parts)):
             parts = self._split(validation_fraction, lambda ink: f"{ink.writer}\0{ink.text}")
@@ -73,7 +73,8 @@ class PenCorpus:
         parts: tuple[list[Ink], list[Ink]] = ([], [])
         for ink in self.inks:
             number = int.from_bytes(hashlib.sha256(name(ink).encode()).digest()[:8], "big")
-            parts[number < validation_fraction * 2**64].append(ink)
+            held_out = number < validation_fraction * 2**64 and not is_own(ink)
+            parts[held_out].append(ink)
         return parts
 
     def save(self, path: Path) -> None:

@@ -11,6 +11,7 @@ from training.config import Place, Recipe
 from training.ink.corpus import read_pens
 from training.ink.isolated import is_figure, is_mark
 from training.ink.line import Tally
+from training.ink.prepare import is_own
 from training.ink.rows import RowTask
 from training.ink.task import PenTask
 from training.task import Task
@@ -40,17 +41,22 @@ def on_pens(
 ) -> tuple[T, dict[str, Any], int]:
     """A task on rows of ink, the facts of all ink there is, and its amount."""
     tally = Tally()
-    wanted = {"marked": recipe.data.marked, "figured": recipe.data.figured}
-    corpus = read_pens(Path(source), tally, *(share > 0 for share in wanted.values()))
+    data = recipe.data
+    corpus = read_pens(Path(source), tally, data.marked > 0, data.figured > 0)
+    wanted = {
+        "marked": (data.marked, is_mark, "isolated ones"),
+        "figured": (data.figured, is_figure, "isolated ones"),
+        "own": (data.own, is_own, "lines of a pen"),
+    }
     shares = {}  # and the provenance does not say otherwise
-    for (name, share), which in zip(wanted.items(), (is_mark, is_figure), strict=True):
+    for name, (share, which, what) in wanted.items():
         if share and any(map(which, corpus.inks)):
             shares[name] = share
         elif share and place.rank == 0:
-            print(f"{source} has no isolated ones; data.{name} has nothing to set")
+            print(f"{source} has no {what}; data.{name} has nothing to set")
     if place.rank == 0:
         print(tally.report())
-    parts = corpus.split(recipe.data.validation_fraction)
+    parts = corpus.split(data.validation_fraction)
     task = kind(
         model(recipe.model).to(place.device),
         *parts,
@@ -61,10 +67,11 @@ def on_pens(
         recipe.batch.growing,
         shares.get("marked", 0.0),
         shares.get("figured", 0.0),
-        recipe.data.varied,
-        recipe.data.reordered,
+        data.varied,
+        data.reordered,
+        shares.get("own", 0.0),
     )
-    others = {"varied": recipe.data.varied, "reordered": recipe.data.reordered}
+    others = {"varied": data.varied, "reordered": data.reordered}
     told = shares | {name: share for name, share in others.items() if share}
     facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | told
     return task, facts, kind.amount(corpus.inks)

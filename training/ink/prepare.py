@@ -18,6 +18,7 @@ from contract.strokes import LONGEST_OFFSET, Measured, measure, offsets
 from training.ink.line import Line, Tally
 
 LONGEST_INK = 900  # points
+OWN = "own"  # the writer, and the source, of lines that a pen wrote
 
 Ratio = tuple[float, float]
 _POINTS_PER_CHARACTER: Ratio = (0.35, 2.5)  # to the source's median
@@ -48,6 +49,11 @@ class _Judged:
 
     line: Line
     measured: Measured
+
+
+def is_own(ink: Ink) -> bool:
+    """Whether a pen wrote this, nobody else."""
+    return ink.source == OWN
 
 
 def prepare(lines: Iterable[Line], tally: Tally) -> list[Ink]:

@@ -79,6 +79,7 @@ class RowTask(ABC, Generic[M]):
     figured: float = 0.0
     varied: float = 0.0
     reordered: float = 0.0
+    own: float = 0.0
 
     def __post_init__(self) -> None:
         for inks, what in ((self.train_inks, "training"), (self.validation_inks, "validation")):
@@ -87,7 +88,7 @@ class RowTask(ABC, Generic[M]):
         mean_row = self.amount_per_character * (_SHORTEST + self.growth.last) / 2
         amount = self.amount(self.train_inks)
         self.updates_per_epoch = max(1, round(amount / (self.batch_size * mean_row)))
-        self._rows = Rows(self.train_inks, self.marked, self.figured)
+        self._rows = Rows(self.train_inks, self.marked, self.figured, self.own)
         self._pool: list[Batch] = []
         self._pool_number = -1
         self._validation = self.rows_of(self.validation_inks)

@@ -22,9 +22,10 @@ class TextTraining:
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
         data = recipe.data
-        if data.marked or data.figured or data.varied or data.reordered:
+        if data.marked or data.figured or data.varied or data.reordered or data.own:
             raise ValueError(
-                "data.marked, data.figured, data.varied and data.reordered are of ink, not of text"
+                "data.marked, data.figured, data.varied, data.reordered and data.own are of ink, "
+                "not of text"
             )
         corpus = read_corpus(source)
         train_tokens, validation_tokens = corpus.split(recipe.data.validation_fraction)

@@ -1,0 +1,131 @@
+"""What a pen wrote and a reader reads right, as a corpus to learn from."""
+
+import argparse
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from lab.legibility.reading import in_units
+from lab.legibility.write_ink import Hand, Pen, Written
+from lab.reading import own
+from training.ink.corpus import PenCorpus, read_pens
+from training.ink.line import Tally
+from training.ink.prepare import LONGEST_INK, OWN, Ink, is_own, prepare
+from training.ink.synthetic import synthetic_lines
+
+_SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
+
+
+@pytest.fixture(scope="module")
+def people() -> list[Ink]:
+    return prepare(synthetic_lines(120, 7), Tally())
+
+
+class _Drawn:
+    """A pen that hands out what it is told to have drawn, and notes what it was asked for."""
+
+    def __init__(self, *rounds: list[Written]) -> None:
+        self.rounds, self.asked = list(rounds), list[tuple[list[str], int]]()
+
+    def write(
+        self, texts: Sequence[str], bias: float, seed: int, hands: Sequence[Hand]
+    ) -> list[Written]:
+        assert len(hands) == len(texts)
+        self.asked.append((list(texts), seed))
+        return self.rounds.pop(0)
+
+
+def _written(points: int = 5, *, ended: bool = True) -> Written:
+    offsets = np.tile(np.array([[1.0, 0.5, 0]], np.float32), (points, 1))
+    offsets[-1, 2] = 1
+    none = np.zeros(points, np.bool_)
+    return Written(offsets, ended, offsets, none, none.astype(np.int64))
+
+
+def _legible(pen: _Drawn, readings: list[list[str]], texts: list[str], tries: int) -> list[Ink]:
+    asked = [(text, None) for text in texts]
+    rounds = iter(readings)
+    return own.legible(pen, lambda _: next(rounds), asked, tries, np.random.default_rng(0))  # type: ignore[arg-type]
+
+
+def test_what_is_misread_is_drawn_again_and_nothing_else() -> None:
+    pen = _Drawn([_written()] * 3, [_written()] * 2)
+    found = _legible(pen, [["an", "be", "cu"], ["by", "co"]], ["an", "by", "cat"], 2)
+    assert [ink.text for ink in found] == ["an", "by"]
+    (first, seed), (second, other) = pen.asked
+    assert (first, second) == (["an", "by", "cat"], ["by", "cat"])
+    assert seed != other
+    assert all(is_own(ink) and ink.writer == OWN and not ink.isolated for ink in found)
+
+
+def test_what_is_written_alike_is_read_right() -> None:
+    assert _legible(_Drawn([_written()]), [["0lX"]], ["OIx"], 1)[0].text == "OIx"
+
+
+@pytest.mark.parametrize(
+    "written", [_written(ended=False), _written(LONGEST_INK + 1)], ids=["cut off", "too long"]
+)
+def test_what_is_not_whole_is_not_kept(written: Written) -> None:
+    assert not _legible(_Drawn([written]), [["an"]], ["an"], 1)
+
+
+def test_lines_are_kept_as_they_stand_on_paper() -> None:
+    written = _written(400)
+    written.offsets[:, 1] += 3 * np.sin(np.arange(400))  # arcs that climb
+    written.offsets[19::20, 2] = 1
+    (ink,) = _legible(_Drawn([written]), [["an"]], ["an"], 1)
+    shown = in_units(written.offsets)
+    assert shown[-1, 1] < written.offsets[:, 1].sum() - 5
+    np.testing.assert_allclose(ink.offsets[:, :2].cumsum(0), shown[:, :2], atol=1e-2)
+    np.testing.assert_array_equal(ink.offsets[:, 2], shown[:, 2])
+    assert ink.advance == pytest.approx(shown[:, 0].max())
+
+
+def test_texts_are_those_of_rows_in_hands_of_those_who_may_be_learned_from(
+    people: list[Ink],
+) -> None:
+    pen = Pen(_SHIPPED)
+    asked = own.texts_asked(pen, people[:40], 30, np.random.default_rng(1))
+    words = {word for ink in people[:40] for word in ink.text.split()}
+    assert all(set(text.split()) <= words for text, _ in asked)
+    in_no_hand = sum(not hand.edge.known for _, hand in asked)
+    assert 4 < in_no_hand < 20
+    short = [ink for ink in people if len(ink.text) < 12][:5]
+    assert not any(
+        h.edge.known for _, h in own.texts_asked(pen, short, 5, np.random.default_rng(1))
+    )
+
+
+def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(
+    people: list[Ink],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    before, after = tmp_path / "pens.npz", tmp_path / "own.npz"
+    earlier = replace(people[0], text="earlier", writer=OWN, source=OWN)
+    PenCorpus("few", [*people[:40], earlier]).save(before)
+    texts: list[str] = []
+
+    def half(
+        pen: Pen, read: object, asked: Sequence[own.Asked], tries: int, generator: object
+    ) -> list[Ink]:
+        assert tries == 3
+        texts.extend(text for text, _ in asked)
+        return [replace(earlier, text=text) for text in texts[::2]]
+
+    monkeypatch.setattr(own, "readers_of", lambda _: {"reader": None})
+    monkeypatch.setattr(own, "legible", half)
+    parser = argparse.ArgumentParser()
+    own.add_options(parser)
+    arguments = [str(after), str(_SHIPPED), "--pens", str(before), "--count", "6", "--tries", "3"]
+    assert own.run(parser.parse_args(arguments)) == 0
+    assert "earlier" not in texts
+    corpus = read_pens(after, Tally())
+    assert corpus.name == "few"
+    assert [ink.text for ink in corpus.inks] == [i.text for i in people[:40]] + texts[::2]
+    assert list(map(is_own, corpus.inks)) == [False] * 40 + [True] * 3
+    assert "3 of 6 texts are read as they were meant" in capsys.readouterr().out
