@@ -323,6 +323,11 @@ def write_one(model: OneProduct, path: Path, *, signed: bool) -> None:
         ("handwriting-figures", "handwriting", {"marked": 0.3, "figured": 0.25}),
         ("reader-figures", "reader", {"marked": 0.25, "figured": 0.2}),
         ("handwriting-varied", "handwriting", {"marked": 0.3, "figured": 0.25, "varied": 0.08}),
+        (
+            "handwriting-own",
+            "handwriting",
+            {"marked": 0.3, "figured": 0.25, "varied": 0.08, "own": 0.5},
+        ),
         ("reader-bars", "reader", {"marked": 0.3, "figured": 0.25}),
     ],
 )
