@@ -4,6 +4,8 @@ import json
 import math
 from pathlib import Path
 
+from pydantic import ValidationError
+
 from contract.ink import InkManifest
 from contract.kinds import Kinds
 from contract.manifest import MANIFEST, AnyManifest, Manifest
@@ -16,8 +18,16 @@ MANIFESTS: Kinds[type[Manifest]] = Kinds(
 
 
 def read_manifest(folder: Path) -> Manifest:
-    """The manifest of an artifact folder. Raises `OSError`, and what `parse_manifest` raises."""
-    return parse_manifest((folder / MANIFEST).read_bytes())
+    """The manifest of a folder. Raises `OSError`, and `ValueError` that names the file."""
+    path = folder / MANIFEST
+    try:
+        return parse_manifest(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise ValueError(f"{path}: {place}: {first['msg']}") from error
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
 
 
 def parse_manifest(content: bytes) -> Manifest:

@@ -6,6 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from export.convert import convert, read_artifact, require_artifact, require_servable
+from export.folders import require_parent
 from export.kinds import KINDS
 from training.command import add_training_options, asked_recipe, is_first, train, train_by
 from training.command import run as run_command
@@ -59,14 +60,16 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(
-    artifact: Path, *, full: bool, record: bool, plot: Path | None = None, brief: bool = False
-) -> int:
+    artifact: Path, *, full: bool, record: bool, plot: Path | None = None, brief: bool = False,
+    data: Path | None = None,
+) -> int:  # fmt: skip
     from export.parity.report import FULL, QUICK
     from export.verify import verify
     from training.curves import plot_errors
 
+    require_parent(plot)
     before = read_artifact(artifact)
-    report = verify(artifact, data_folder(), FULL if full else QUICK)
+    report = verify(artifact, data or data_folder(), FULL if full else QUICK)
     headlines = {"log-probability", "log-density", "sampling", "bits"}
     for finding in report.findings:
         if not brief or finding.name in headlines or not finding.holds:
@@ -100,7 +103,9 @@ def _build(options: argparse.Namespace) -> int:
         return 0
     print(f"converting {options.out} to {artifact}")
     convert(options.out, artifact)
-    return _verify(artifact, full=False, record=True, brief=True)
+    # What was trained on, wherever it is; what a recipe names is in the data folder.
+    own = Path(options.data) if options.data and Path(options.data).exists() else None
+    return _verify(artifact, full=False, record=True, brief=True, data=own)
 
 
 if __name__ == "__main__":

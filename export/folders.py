@@ -12,6 +12,13 @@ def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
 
 
+def require_parent(file: Path | None) -> None:
+    """Raise `ValueError` where the folder of a file that is to be written, if one is, is missing:
+    before the work that it is of."""
+    if file is not None and not file.parent.is_dir():
+        raise ValueError(f"{file}: there is no folder {file.parent}")
+
+
 @contextmanager
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
     """An empty folder to fill, which takes the place of `folder` when all went well.

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from safetensors import SafetensorError
 from torch import distributed
 
 from training.config import Recipe
@@ -25,7 +26,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     keep_freed_memory()
     try:
         return int(options.command(options) or 0)
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

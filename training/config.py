@@ -130,5 +130,6 @@ class Place:
 
 def _require_positive(table: str, **values: float) -> None:
     for name, value in values.items():
-        if not (isinstance(value, (int, float)) and 0 < value < math.inf):
+        number = isinstance(value, (int, float)) and not isinstance(value, bool)
+        if not (number and 0 < value < math.inf):
             raise ValueError(f"{table}.{name} is {value!r}; it must be a number above 0")

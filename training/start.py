@@ -1,6 +1,8 @@
 """The weights of an artifact, from which another run begins."""
 
+from dataclasses import asdict
 from pathlib import Path
+from typing import Any, cast
 
 from safetensors.torch import load_file
 from torch import nn
@@ -8,6 +10,9 @@ from torch import nn
 from contract.manifest import MANIFEST, WEIGHTS, sha256
 from contract.manifests import read_manifest
 from models.quantized import load_weights
+
+# What changes no matrix: how it is rounded, and what is left out while it is trained.
+_MAY_DIFFER = {"precision", "input_dropout", "recurrent_dropout", "output_dropout"}
 
 
 def begin_from(artifact: Path, model: nn.Module, kind: str) -> dict[str, str]:
@@ -26,5 +31,11 @@ def begin_from(artifact: Path, model: nn.Module, kind: str) -> dict[str, str]:
         )
     if sha256(artifact / WEIGHTS) != manifest.files[WEIGHTS]:
         raise ValueError(f"{artifact / WEIGHTS} is not the file its manifest describes")
+    theirs, ours = manifest.hyperparameters, asdict(cast(Any, model).config)
+    other = {n: v for n, v in theirs.items() if n in ours and n not in _MAY_DIFFER and ours[n] != v}
+    if other:
+        told = ", ".join(f"{name}={value}" for name, value in other.items())
+        mine = ", ".join(str(ours[name]) for name in other)
+        raise ValueError(f"--from is {artifact}, which has {told}; the recipe has {mine}")
     load_weights(model, load_file(artifact / WEIGHTS))
     return {"name": manifest.name, "digest": manifest.digest}

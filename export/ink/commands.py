@@ -17,10 +17,12 @@ def add_commands(commands: Any) -> None:
     styles = commands.add_parser("styles", help="store hands of real writers with an artifact")
     styles.add_argument("artifact", type=Path)
     styles.add_argument("--data", default="unipen_r01_v07", help="pen data, or a prepared .npz")
+    styles.add_argument("--hands", type=Path, help="whose, a TOML file with a [[style]] each")
     styles.set_defaults(command=_styles)
 
 
 def _pens(options: argparse.Namespace) -> int:
+    from export.folders import require_parent
     from training.files import printable
     from training.ink.command import show
     from training.ink.corpus import PenCorpus
@@ -29,6 +31,7 @@ def _pens(options: argparse.Namespace) -> int:
 
     if options.out is not None and options.out.suffix != ".npz":
         raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
+    require_parent(options.plot)
     lines = show(options.folder, options.plot)
     if lines and options.out is not None:
         tally = Tally()
@@ -41,10 +44,14 @@ def _pens(options: argparse.Namespace) -> int:
 
 
 def _styles(options: argparse.Namespace) -> None:
-    from export.ink.styles import add_styles, read_styles
+    from export.convert import read_artifact
+    from export.ink.styles import RECIPE, add_styles, read_styles
     from training.ink.corpus import read_pens
     from training.ink.line import Tally
 
+    # Pen data takes minutes to read.
+    read_artifact(options.artifact)
+    hands = read_styles(options.hands or RECIPE)
     source = data_folder() / options.data
     corpus = read_pens(source if source.exists() else Path(options.data), Tally())
-    add_styles(options.artifact, corpus, read_styles())
+    add_styles(options.artifact, corpus, hands)

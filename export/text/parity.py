@@ -116,6 +116,9 @@ def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
     """Files as long as the corpus, then folders whose files are so together."""
     if folder is None:
         return
+    if folder.is_file():
+        yield str(folder)
+        return
     sizes: Counter[Path] = Counter()
     for file in files_below(folder):
         for place in (file, *file.parents):

@@ -111,8 +111,8 @@ def judge_of(models: Models, name: str | None) -> Judge:
     if judge is None:
         known = ", ".join(judges) or "none"
         raise InvalidRequest(
-            f"best_of needs a model that reads ink, by its name if there are several; this service "
-            f"has: {known}", "best_of" if name is None else "judge",
+            f"best_of needs a model that reads ink, named by judge if there are several; this "
+            f"service has: {known}", "best_of" if name is None else "judge",
         )  # fmt: skip
     if not judge.engine.ready:
         raise NotReady(f"{judge.name}, which is to judge the lines, is not ready")

@@ -278,3 +278,11 @@ def test_a_step_for_cuda_runs_on_cuda_alone_and_any_where_there_is_none() -> Non
     both, one = Runners(scan=scan, step=step, cuda=cuda), Runners(scan=scan, step=step)
     assert [both.step_on(provider) for provider in ("cpu", "cuda")] == [step, cuda]
     assert [one.step_on(provider) for provider in ("cpu", "cuda")] == [step, step]
+
+
+@pytest.mark.parametrize("content", ["{}", "no JSON", '{"kind": "zither"}'])
+def test_a_broken_manifest_is_named(tmp_path: Path, content: str) -> None:
+    (tmp_path / "manifest.json").write_text(content)
+    with pytest.raises(ValueError, match=r"manifest\.json: ") as refused:
+        read_manifest(tmp_path)
+    assert "\n" not in str(refused.value)

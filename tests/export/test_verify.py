@@ -2,6 +2,7 @@
 
 import shutil
 import weakref
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +218,9 @@ def test_without_the_corpus_a_note_says_that_it_is_not_compared(
     manifest = read_artifact(artifact)
     evidence = Evidence(manifest, Served(artifact, manifest), SMALL, None)
     assert validation_text(evidence) == (None, [f"{missing} no data folder"])
+    found, note = validation_text(replace(evidence, data_folder=corpus))
+    assert found is not None
+    assert note == []
 
 
 def test_of_a_long_validation_text_the_first_bytes_are_compared(

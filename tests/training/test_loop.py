@@ -1,5 +1,6 @@
 """Training: exact resumption, reproducibility, data parallel, and what can go wrong on the way."""
 
+import argparse
 import json
 import os
 import resource
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from safetensors import SafetensorError
 
 from export.__main__ import main
 from export.convert import convert, read_artifact
@@ -22,6 +24,7 @@ from tests.training.tiny import (
     tiny_recipe,
 )
 from training import checkpoint
+from training.command import run
 from training.config import Recipe
 from training.loop import CHECKPOINT, LOG, Trainer
 from training.recipe import read_recipe
@@ -240,6 +243,10 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["convert", "/nowhere", "/tmp/never"], "train it first"),
         (["convert", "/nowhere", "/tmp/no name"], "'no name' is no name of an artifact"),
         (["verify", "/nowhere"], "not an artifact"),
+        (["styles", "/nowhere"], "not an artifact"),
+        (["verify", "/nowhere", "--plot", "gone/a.png"], "gone/a.png: there is no folder gone"),
+        (["pens", "synthetic", "--plot", "gone/a.png"], "gone/a.png: there is no folder gone"),
+        (["train", "quickstart", "--set", "training.time_limit_s=true"], "time_limit_s is True"),
         (["build", "quickstart", "--artifact", "/tmp/.hidden"], "is no name of an artifact"),
         (["build", "quickstart", "--artifact", "/usr"], "/usr is there and is no artifact"),
         (["build", "reader-twin"], "recipe reader-twin is a twin that reads both ways"),
@@ -262,6 +269,16 @@ def test_a_run_that_never_leaves_its_warm_up_says_so(
     recipe = tiny_recipe(corpus, epochs=1, warmup_updates=warmup)
     carry_out(recipe, tmp_path / "run", "cpu", tmp_path)
     assert ("all of them of the warm-up" in capsys.readouterr().err) == told
+
+
+def test_a_full_disk_is_told_in_a_line(capsys: pytest.CaptureFixture[str]) -> None:
+    def fails(_: argparse.Namespace) -> int:
+        raise SafetensorError("I/O error: No space left on device")
+
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(command=fails)
+    assert run(parser, []) == 1
+    assert capsys.readouterr().err == "error: I/O error: No space left on device\n"
 
 
 def test_ctrl_c_keeps_what_was_done(corpus: Path, tmp_path: Path) -> None:

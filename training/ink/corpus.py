@@ -99,7 +99,9 @@ def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = F
     from training.ink.sources import read_inks
 
     if source.suffix == ".npz":
-        return _load(source)
+        corpus = _load(source)
+        tally.kept += len(corpus.inks)
+        return corpus
     return PenCorpus(printable(source.name), read_inks(source, tally, marks, figures))
 
 

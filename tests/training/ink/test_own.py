@@ -9,7 +9,8 @@ import pytest
 from tests.training.pens import Make, invented, pen_recipe, pen_task, reader_task
 from training.config import DataConfig, Place
 from training.ink.compose import Rows
-from training.ink.corpus import PenCorpus
+from training.ink.corpus import PenCorpus, read_pens
+from training.ink.line import Tally
 from training.ink.prepare import OWN, Ink, is_own
 from training.kinds import KINDS
 
@@ -91,3 +92,10 @@ def test_a_share_is_a_share() -> None:
         DataConfig(source="pens", own=1.1)
     with pytest.raises(ValueError, match=r"own is -0\.1"):
         DataConfig(source="pens", own=-0.1)
+
+
+def test_lines_of_a_saved_corpus_are_counted(pens: PenCorpus, tmp_path: Path) -> None:
+    pens.save(tmp_path / "pens.npz")
+    tally = Tally()
+    read_pens(tmp_path / "pens.npz", tally)
+    assert tally.kept == len(pens.inks)
