@@ -18,7 +18,7 @@ _LINE = [[[x, x % 7] for x in range(200)]]
         ({"model": 5}, None, "model"),
         (_INK | {"surprise": 1}, None, "surprise"),
         (_INK | {"text": "n漢"}, None, "'漢'"),
-        (_INK | {"text": "x" * 61}, None, "at most 60 characters"),
+        (_INK | {"text": "x" * 61}, None, "text has 61 characters; at most 60 are taken"),
         (_INK | {"text": "a\ud800"}, None, "character 1 is half of a surrogate pair"),
         (_INK | {"text": "…" * 20 + "a"}, None, "text has 61 characters, ellipses"),
         (_INK | {"style": {"text": "…" * 60, "strokes": _LINE}}, None, "style.text has 180"),
