@@ -22,19 +22,19 @@ def read_manifest(folder: Path) -> Manifest:
     path = folder / MANIFEST
     try:
         return parse_manifest(path.read_bytes())
-    except ValidationError as error:
-        first = error.errors()[0]
-        place = ".".join(map(str, first["loc"])) or "the file"
-        raise ValueError(f"{path}: {place}: {first['msg']}") from error
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 
 
 def parse_manifest(content: bytes) -> Manifest:
-    """A manifest from its bytes. Raises `ValueError`, of which pydantic's errors are, for one that
-    is not valid."""
-    kind = AnyManifest.model_validate_json(content).kind
-    manifest = MANIFESTS[kind].model_validate_json(content)
+    """A manifest from its bytes. Raises `ValueError` with the first thing that is wrong."""
+    try:
+        kind = AnyManifest.model_validate_json(content).kind
+        manifest = MANIFESTS[kind].model_validate_json(content)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"])) or "the file"
+        raise ValueError(f"{place}: {first['msg']}") from error
     written = json.loads(content, parse_constant=_finite, parse_float=_finite)
     # Defaults are for who writes one: a manifest of another kind must not pass for this by them.
     if missing := manifest.model_dump(exclude_none=True).keys() - written.keys():
