@@ -5,6 +5,7 @@ import { draw, make } from "./elements.js";
 export function printByLines(sheet, lineHeight) {
   let lines = null;
   addEventListener("beforeprint", () => {
+    lines?.remove(); // of a print that nobody heard the end of
     if (!sheet.checkVisibility()) return;
     lines = make("div", { className: "lines" });
     lines.append(...parted(sheet, lineHeight()));
