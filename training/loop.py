@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 from contract.files import write_whole
 from training import checkpoint
+from training.capture import gradients_of
 from training.config import TrainConfig
 from training.group import Group
 from training.machine import held_back
@@ -76,6 +77,7 @@ class Trainer:
         self.group = Group(next(iter(self.parameters.values())).device)
         if (run / CHECKPOINT).exists():
             self._restore()
+        self._gradients = gradients_of(task, self.parameters.values(), self.group.size == 1)
         self._require_the_same_update()
         run.mkdir(parents=True, exist_ok=True)
         self._forget_rows_after(self.progress.update - (self.progress.due is not None))
@@ -215,10 +217,7 @@ class Trainer:
         batch, anew = self.task.batch(update)
         if anew:
             self.state = self.task.initial_state()
-        loss, state = self.task.loss(batch, self.state)
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()
-        self.state = tuple(s.detach() for s in state)
+        loss, self.state = self._gradients(batch, self.state)
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
         self.group.average((*gradients, *self.buffers.values()))
         torch.nn.utils.clip_grads_with_norm_(
@@ -235,7 +234,7 @@ class Trainer:
             [p.detach() for p in self.parameters.values()],
             1 - decay,
         )
-        return loss.detach()
+        return loss
 
     def _validate(self, train_loss: float) -> None:
         with self._wearing(self._blended()):

@@ -8,7 +8,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
+from contract.alphabets import END, WINDOW_SYMBOLS
 from contract.strokes import POINTS_PER_CHARACTER
 from models.cells import State
 from models.handwriting import HandwritingModel, Text
@@ -19,6 +21,8 @@ from training.ink.prepare import Ink
 from training.ink.rows import Growth, RowTask
 from training.task import Batch
 
+_ALIKE = 64  # points, of which padded rows are a multiple
+
 
 class PenTask(RowTask[HandwritingModel]):
     """Next-point prediction; an epoch is as many points as the training lines have."""
@@ -26,6 +30,7 @@ class PenTask(RowTask[HandwritingModel]):
     # Texts start short, because the window finds its way along a word before it can along a line.
     growth = Growth(first=8, last=40, epochs=1.5)
     amount_per_character = POINTS_PER_CHARACTER
+    capturable = True
 
     @staticmethod
     def amount(inks: list[Ink]) -> int:
@@ -38,6 +43,13 @@ class PenTask(RowTask[HandwritingModel]):
         if self.varied:
             inks = [vary(ink, *generator.normal(0, self.varied, 3)) for ink in inks]
         return collate(inks, gaps)
+
+    def padded(self, batch: Batch) -> Batch:
+        points, symbols, length, counts = batch
+        after = -len(points) % _ALIKE
+        points, counts = F.pad(points, (0, 0, 0, 0, 0, after)), F.pad(counts, (0, 0, 0, after))
+        symbols = F.pad(symbols, (0, WINDOW_SYMBOLS - symbols.shape[1]), value=END)
+        return PenBatch(points, symbols, length, counts)
 
     def losses(self, batch: Batch, state: State) -> tuple[Tensor, State]:
         return point_losses(self.model, PenBatch(*batch), state)

@@ -87,6 +87,14 @@ class LanguageTask:
                 f"{self.world} processes"
             )
 
+    @property
+    def capturable(self) -> bool:
+        # Running statistics are learned step by step, and which step it is the host is asked.
+        return self.model.config.norm != "batch"
+
+    def padded(self, batch: Batch) -> Batch:
+        return batch
+
     def initial_state(self) -> State:
         return self.model.initial_state(len(range(self.rank, self.batch_size, self.world)))
 

@@ -1,0 +1,98 @@
+"""Milliseconds of an update on a GPU: `python -m bench.gpu_training`.
+
+The training loop's own updates by shipped recipes, on data that needs no download: every kernel
+launched by PyTorch, and all of them as a CUDA graph (`training.capture`). The same updates of each
+side in turn, after one of each that is not timed, in which graphs are captured. Writes JSON to
+docs/results, or to `--out`; `--device cpu` rehearses what needs no GPU.
+"""
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from bench.rows import percentiles
+from export.results import command, machine, write_json
+from training.capture import gradients_of
+from training.config import Place
+from training.kinds import KINDS
+from training.loop import Trainer
+from training.recipe import read_recipe
+
+RECIPES = {"shakespeare": "pydoc", "handwriting": "synthetic"}  # and what they are trained on here
+SIDES = {"launched": False, "graph": True}  # whether a graph may be captured
+
+
+@dataclass(frozen=True, slots=True)
+class GpuTrainingRow:
+    """A side of a recipe; `first_ms` of an update is the longest of those that were not timed."""
+
+    recipe: str
+    rows: int
+    side: str
+    p50_ms: float
+    p90_ms: float
+    first_ms: float
+    updates: int
+
+
+def measure(recipe: str, updates: int, device: str, rows: int | None) -> Iterator[GpuTrainingRow]:
+    """Both sides of a recipe, with its own number of rows unless told another."""
+    changes = [f"data.source='{RECIPES[recipe]}'", "batch.growing=false"]
+    asked = read_recipe(recipe, changes + ([f"batch.rows={rows}"] if rows else []))
+    place = Place(device=device)
+    with tempfile.TemporaryDirectory() as folder:
+        trainers = {}
+        for side, captures in SIDES.items():
+            task, _ = KINDS[asked.kind].task(asked, asked.data.source, place)
+            trainer = Trainer(task, asked.training, Path(folder, side), {})
+            trainer._gradients = gradients_of(task, trainer.parameters.values(), captures)
+            task.model.train()
+            trainers[side] = trainer
+        first = {side: [_timed(t) for _ in range(updates)] for side, t in trainers.items()}
+        for trainer in trainers.values():
+            trainer.progress.update = 0  # the same batches once more
+        times: dict[str, list[float]] = {side: [] for side in SIDES}
+        for _ in range(updates):
+            for side, trainer in trainers.items():
+                times[side].append(_timed(trainer))
+    for side, taken in times.items():
+        p50, p90 = percentiles(taken, 0.5, 0.9, digits=1)
+        longest = round(max(first[side]), 1)
+        yield GpuTrainingRow(recipe, asked.batch.rows, side, p50, p90, longest, updates)
+
+
+def _timed(trainer: Trainer) -> float:
+    began = time.perf_counter()
+    trainer._update().item()  # which waits for the device
+    return (time.perf_counter() - began) * 1e3
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print a row per side, and write them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
+    parser.add_argument("--updates", type=int, default=32)
+    parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
+    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    options = parser.parse_args(arguments)
+    found = []
+    for recipe in RECIPES:
+        for rows in (None, *options.rows):
+            for row in measure(recipe, options.updates, options.device, rows):
+                print(row, flush=True)
+                found.append(row)
+    if options.device == "cuda":
+        content: dict[str, Any] = {"command": command("bench.gpu_training", arguments)}
+        content |= {"device": torch.cuda.get_device_name(), "machine": machine()}
+        content |= {"rows": [asdict(row) for row in found]}
+        write_json(options.out / "gpu-training.json", content)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+"""Updates as CUDA graphs: the same numbers as kernel by kernel. What needs a GPU is run by
+`make gpu-check`."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from models.cells import State
+from models.handwriting import HandwritingConfig, HandwritingModel
+from models.language import LanguageConfig, LanguageModel
+from training.capture import Captures, _AtOnce, _Captured, gradients_of
+from training.ink.line import Tally
+from training.ink.prepare import prepare
+from training.ink.synthetic import synthetic_lines
+from training.ink.task import PenTask
+from training.reader.task import ReaderTask
+from training.task import Batch, Task
+from training.text.task import LanguageTask
+
+on_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no GPU")
+_TEXT = torch.arange(4000) * 7919 % 256
+
+
+def _text(device: str = "cpu", **changes: object) -> LanguageTask:
+    torch.manual_seed(0)
+    model = LanguageModel(LanguageConfig(units=24, layers=2, **changes)).to(device)  # type: ignore[arg-type]
+    return LanguageTask(model, _TEXT, _TEXT[:200], batch_size=4, steps=10, seed=0)
+
+
+def _pen(device: str = "cpu") -> PenTask:
+    torch.manual_seed(0)
+    inks = prepare(synthetic_lines(60, 3), Tally())
+    model = HandwritingModel(HandwritingConfig(units=16, mixtures=3, window=2, embedding=4))
+    return PenTask(model.to(device), inks[:50], inks[50:], 4, seed=0, growing=False)
+
+
+_TASKS: dict[str, Callable[[str], Captures]] = {"text": _text, "pen": _pen}
+
+
+@pytest.mark.parametrize("kind", _TASKS)
+def test_padding_leaves_the_loss_and_the_gradients(kind: str) -> None:
+    task = _TASKS[kind]("cpu")
+    batch, _ = task.batch(0)
+    found = [
+        _gradients(_AtOnce(task, list(task.model.parameters())), given, task)
+        for given in (batch, task.padded(batch))
+    ]
+    for plain, padded in zip(*found, strict=True):
+        torch.testing.assert_close(padded, plain, rtol=1e-5, atol=1e-7)
+
+
+def test_rows_of_ink_come_in_few_lengths() -> None:
+    task = _pen()
+    shapes = {tuple(t.shape for t in task.padded(task.batch(n)[0])) for n in range(24)}
+    plain = {tuple(t.shape for t in task.batch(n)[0]) for n in range(24)}
+    assert len(shapes) <= 10 < len(plain)
+
+
+def _gradients(way: Callable[..., tuple[Tensor, State]], batch: Batch, task: Task) -> list[Tensor]:
+    loss, _ = way(batch, task.initial_state())
+    return [loss, *(p.grad.clone() for p in task.model.parameters() if p.grad is not None)]
+
+
+@pytest.mark.parametrize("kind", _TASKS)
+def test_a_cpu_captures_nothing(kind: str) -> None:
+    task = _TASKS[kind]("cpu")
+    assert isinstance(task, Captures)
+    assert isinstance(gradients_of(task, task.model.parameters(), alone=True), _AtOnce)
+
+
+def test_some_tasks_cannot_be_captured() -> None:
+    assert _text().capturable
+    assert not _text(norm="batch", longest_step=5).capturable
+    assert not hasattr(ReaderTask, "capturable")
+
+
+@on_gpu
+@pytest.mark.parametrize("kind", _TASKS)
+def test_a_graph_computes_what_its_kernels_do(kind: str) -> None:
+    """Updates of several shapes, each twice, the state carried where there is one to carry."""
+    found = []
+    for alone in (False, True):
+        task = _TASKS[kind]("cuda")
+        parameters = list(task.model.parameters())
+        way = gradients_of(task, parameters, alone)
+        assert isinstance(way, _Captured if alone else _AtOnce)
+        optimizer = torch.optim.SGD(parameters, 0.1)
+        state, losses = task.initial_state(), []
+        for update in [*range(12), *range(12)]:
+            batch, anew = task.batch(update)
+            loss, state = way(batch, task.initial_state() if anew else state)
+            optimizer.step()
+            losses.append(loss)
+        found.append((torch.stack(losses), *(p.detach() for p in parameters)))
+    for launched, captured in zip(*found, strict=True):
+        torch.testing.assert_close(captured, launched, rtol=1e-3, atol=1e-5)
+
+
+@on_gpu
+def test_a_graph_drops_other_units_with_every_seed() -> None:
+    task = _text("cuda", output_dropout=0.5)
+    task.model.train()
+    way = gradients_of(task, task.model.parameters(), alone=True)
+    batch, _ = task.batch(0)
+    losses = []
+    for seed in (1, 2, 1, 2):
+        torch.manual_seed(seed)
+        losses.append(way(batch, task.initial_state())[0].item())
+    assert losses[:2] == losses[2:]
+    assert losses[0] != losses[1]
+    assert np.isfinite(losses).all()
