@@ -10,6 +10,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Iterator
+from copy import deepcopy
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,8 @@ from training.kinds import KINDS
 from training.loop import Trainer
 from training.recipe import read_recipe
 
-RECIPES = {"shakespeare": "pydoc", "handwriting": "synthetic"}  # and what they are trained on here
+# And what they are trained on here, unless told something else.
+RECIPES = {"shakespeare": "pydoc", "handwriting": "synthetic"}
 SIDES = {"launched": False, "graph": True}  # whether a graph may be captured
 
 
@@ -41,18 +43,21 @@ class GpuTrainingRow:
     updates: int
 
 
-def measure(recipe: str, updates: int, device: str, rows: int | None) -> Iterator[GpuTrainingRow]:
+def measure(
+    recipe: str, source: str, updates: int, device: str, rows: int | None = None
+) -> Iterator[GpuTrainingRow]:
     """Both sides of a recipe, with its own number of rows unless told another."""
-    changes = [f"data.source='{RECIPES[recipe]}'", "batch.growing=false"]
-    asked = read_recipe(recipe, changes + ([f"batch.rows={rows}"] if rows else []))
-    place = Place(device=device)
+    changes = ["batch.growing=false", *([f"batch.rows={rows}"] if rows else [])]
+    asked = read_recipe(recipe, changes)
+    task, _ = KINDS[asked.kind].task(asked, source, Place(device=device))
     with tempfile.TemporaryDirectory() as folder:
         trainers = {}
         for side, captures in SIDES.items():
-            task, _ = KINDS[asked.kind].task(asked, asked.data.source, place)
-            trainer = Trainer(task, asked.training, Path(folder, side), {})
-            trainer._gradients = gradients_of(task, trainer.parameters.values(), captures)
-            task.model.train()
+            trainer = Trainer(deepcopy(task), asked.training, Path(folder, side), {})
+            trainer._gradients = gradients_of(
+                trainer.task, trainer.parameters.values(), alone=captures
+            )
+            trainer.task.model.train()
             trainers[side] = trainer
         first = {side: [_timed(t) for _ in range(updates)] for side, t in trainers.items()}
         for trainer in trainers.values():
@@ -78,13 +83,17 @@ def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--updates", type=int, default=32)
+    for recipe, source in RECIPES.items():
+        parser.add_argument(f"--{recipe}", default=source, help=f"what to train on ({source})")
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
     parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
     options = parser.parse_args(arguments)
     found = []
     for recipe in RECIPES:
         for rows in (None, *options.rows):
-            for row in measure(recipe, options.updates, options.device, rows):
+            for row in measure(
+                recipe, vars(options)[recipe], options.updates, options.device, rows
+            ):
                 print(row, flush=True)
                 found.append(row)
     if options.device == "cuda":

@@ -75,7 +75,9 @@ class _Captured:
         given = [*self._task.padded(batch), *state]
         shapes = tuple(tensor.shape for tensor in given)
         if shapes not in self._graphs:
-            self._graphs[shapes] = self._capture(given, len(batch))
+            # Its first replay drops the units that it would have dropped at once.
+            with torch.random.fork_rng(devices=[given[0].device]):
+                self._graphs[shapes] = self._capture(given, len(batch))
         graph = self._graphs[shapes]
         for place, tensor in zip(graph.given, given, strict=True):
             place.copy_(tensor)
