@@ -101,11 +101,22 @@ def _build(options: argparse.Namespace) -> int:
     train_by(recipe, options)
     if not is_first():
         return 0
-    print(f"converting {options.out} to {artifact}")
-    convert(options.out, artifact)
     # What was trained on, wherever it is; what a recipe names is in the data folder.
     own = Path(options.data) if options.data and Path(options.data).exists() else None
-    return _verify(artifact, full=False, record=True, brief=True, data=own)
+    code = 0
+
+    def compare(folder: Path) -> None:
+        nonlocal code
+        code = _verify(folder, full=False, record=True, brief=True, data=own)
+        if code and artifact.exists():
+            raise ValueError(
+                f"{artifact} is left as it was; `python -m export convert {options.out} FOLDER` "
+                "makes an artifact of the run all the same"
+            )
+
+    print(f"converting {options.out} to {artifact}")
+    convert(options.out, artifact, approve=compare)
+    return code
 
 
 if __name__ == "__main__":

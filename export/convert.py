@@ -6,7 +6,7 @@ import math
 import platform
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
@@ -52,10 +52,18 @@ GRAPHS = {
 }
 
 
-def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool = False) -> None:
+def convert(
+    source: Path,
+    artifact: Path,
+    *,
+    fold: bool = False,
+    quantize: bool = False,
+    approve: Callable[[Path], None] = lambda folder: None,
+) -> None:
     """Write the best weights of a run as an artifact folder, all of it or nothing; or those of
     another artifact, with the graphs of today. `fold` makes a faster variant; `quantize` rounds the
-    matrices to eight bits, for which they were not trained, and the provenance says so.
+    matrices to eight bits, for which they were not trained, and the provenance says so. `approve`
+    sees the new one before it takes the place of an old one, which stays if it raises.
 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
     weights, a variant its model cannot have, or a place where something else is.
@@ -68,6 +76,7 @@ def convert(source: Path, artifact: Path, *, fold: bool = False, quantize: bool 
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
         if _is_artifact(source):
             _keep_extras(source, folder)
+        approve(folder)
 
 
 def require_artifact(artifact: Path) -> None:

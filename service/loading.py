@@ -55,11 +55,15 @@ class Loader:
         allowed = self._settings.allow_unproved
         model = kind.model(artifact, chosen, codec, allow_unproved=allowed)
         # The engine's thread must not keep a model that nobody holds any more.
-        attest = weakref.WeakMethod(model.attest)
+        held = weakref.ref(model)
 
         def attested(runner: Runner) -> bool:
-            attest_on = attest()
-            return attest_on is not None and attest_on(runner)
+            model = held()
+            return model is not None and model.attest(runner)
+
+        def problem() -> str | None:
+            model = held()
+            return None if model is None else model.problem
 
         model.engine = Engine(
             another(made),
@@ -67,6 +71,7 @@ class Loader:
             limits=Limits.of(self._settings),
             attest=attested,
             measure=partial(measure_pace, artifact),
+            problem=problem,
             name=artifact.name,
             another=another,
             seat=seat,

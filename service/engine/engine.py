@@ -36,6 +36,7 @@ _LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its pric
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
 # What whoever asks may run itself: nobody else on its thread, the event loop, waits for longer.
 _SHORT_S = 0.002
+_NOT_YET = "the model has not been attested, or the service is stopping"
 
 
 class Engine:
@@ -51,10 +52,12 @@ class Engine:
         measure: Callable[[Runner], Pace],
         name: str,
         another: Callable[[], Runner] | None = None,
+        problem: Callable[[], str | None] = lambda: None,
         seat: Seat | None = None,
     ) -> None:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
-        `seat` is where others see that it is at work."""
+        `problem` says why the model does not serve, if it will not by itself. `seat` is where
+        others see that it is at work."""
         self.name = name
         self._slots = Slots(runner, metrics, limits.slice_s)
         self._another = another
@@ -63,6 +66,7 @@ class Engine:
         self._limits = limits
         self._attest = attest
         self._measure = measure
+        self._problem = problem
         self._wake = threading.Condition()
         self._stopping = False
         self._patient_until_s = math.inf  # with a run, once it is to stop
@@ -112,7 +116,8 @@ class Engine:
         What is `going_on` was let in before."""
         with self._wake:
             if not self.ready or self._stopping:
-                raise NotReady("the model has not been attested, or the service is stopping")
+                told_to = self._patient_until_s < math.inf
+                raise NotReady((None if told_to else self._problem()) or _NOT_YET)
             if not jobs:
                 return
             asked = terms.current()

@@ -105,13 +105,13 @@ _RED = Finding(name="structure", value=2.0, bound=1.0, detail="made up")
 
 @pytest.mark.parametrize("red", [False, True])
 def test_what_was_built_has_its_report_which_is_told_briefly(
-    run: Path, artifact: Path, tmp_path: Path, report: Report, red: bool,
+    run: Path, tmp_path: Path, report: Report, red: bool,
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
+    """And takes the place of what was built before unless it is red."""
     findings = [*report.findings[1:], _RED] if red else report.findings
     made = tmp_path / "made"
     monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
-    monkeypatch.setattr("export.__main__.convert", lambda _, to: shutil.copytree(artifact, to))
     monkeypatch.setattr("export.verify.verify", lambda *_: Report(findings, {}))
     words = ["--out", str(run), "--artifact", str(made)]
     assert main(["build", "quickstart", *words]) == int(red)
@@ -120,6 +120,11 @@ def test_what_was_built_has_its_report_which_is_told_briefly(
     briefly = ["ok   log-probability", "ok   sampling", "ok   bits", *["FAIL structure"] * red]
     assert [line.split(":")[0] for line in printed[1 : 1 + len(briefly)]] == briefly
     assert printed[1 + len(briefly) :] == ["the parity report is red: structure"] * red
+    read_artifact(made).model_copy(update={"parity": None}).write(made)
+    assert main(["build", "quickstart", *words]) == int(red)
+    assert read_artifact(made).parity == (None if red else tuple(findings))
+    told = capsys.readouterr().err
+    assert (f"{made} is left as it was" in told) is red
 
 
 @pytest.mark.parametrize("full", [False, True])

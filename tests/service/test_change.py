@@ -297,6 +297,8 @@ def test_a_dead_engine_is_revived_by_a_reload(serving: Changing) -> None:
         assert serving.client.post("/v1/completions", json=body).status_code == 500
     assert eventually(lambda: serving.standing()["state"] == "failed")
     assert "its engine has ended" in serving.standing()["failed"]
+    refused = serving.client.post("/v1/completions", json=body)
+    assert "its engine has ended" in refused.json()["error"]["message"]
     assert serving.ready() == (503, "not ready; failed: letters")
     assert serving.tell("reload").status_code == 200
     assert serving.ready() == (200, "ok")

@@ -65,6 +65,7 @@ def test_an_unproved_model_is_not_ready_and_says_why(
             assert (card["unproved"], card["ready"], card["failed"]) == (doubt, False, doubt)
         refused = service.post(max_tokens=1)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
+        assert refused.json()["error"]["message"] == doubt
         assert service.client.post("/v1/models/letters/attest").status_code == 503
         assert service.client.get("/readyz").status_code == 503
 

@@ -4,10 +4,12 @@ Shapes: N points of one stroke.
 """
 
 from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
+from tqdm import tqdm
 
 _NAMED = 5
 Stroke = NDArray[np.float32]  # (N, 2): x to the right and y up, one row per sample of the pen
@@ -45,3 +47,8 @@ class Tally:
         for reason, count in self.skipped.most_common():
             rows.append(f"{count:8,} {reason}: {', '.join(self.examples[reason])}")
         return "\n".join(rows)
+
+
+def counted(lines: Iterable[Line], total: int | None = None) -> "tqdm[Line]":
+    """The lines, of which there may be many: who sits at a terminal sees how far they are."""
+    return tqdm(lines, "ink", total, leave=False, mininterval=1.0, unit=" lines", disable=None)

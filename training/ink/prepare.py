@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from contract.alphabets import ALPHABET, LONGEST_TEXT
 from contract.strokes import LONGEST_OFFSET, Measured, measure, offsets
-from training.ink.line import Line, Tally
+from training.ink.line import Line, Tally, counted
 
 LONGEST_INK = 900  # points
 OWN = "own"  # the writer, and the source, of lines that a pen wrote
@@ -59,7 +59,7 @@ def is_own(ink: Ink) -> bool:
 def prepare(lines: Iterable[Line], tally: Tally) -> list[Ink]:
     """All that can be learned from, in order; the rest is counted in `tally` with its reason."""
     judged = []
-    for line in lines:
+    for line in counted(lines):
         if reason := _unfit_text(line.text):
             tally.skip(reason, _name(line))
         elif (measured := measure(line.strokes, line.text)) is None:

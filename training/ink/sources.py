@@ -5,7 +5,7 @@ from pathlib import Path
 from training.files import MissingData
 from training.ink.iam import IamFolder, below
 from training.ink.isolated import read_isolated
-from training.ink.line import Line, Tally
+from training.ink.line import Line, Tally, counted
 from training.ink.prepare import Ink, prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.unipen import UnipenFolder
@@ -23,13 +23,13 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
         ValueError: the folder is none of them.
     """
     if folder == SYNTHETIC:
-        return list(synthetic_lines(_SYNTHETIC_LINES, _SYNTHETIC_SEED))
+        return list(counted(synthetic_lines(_SYNTHETIC_LINES, _SYNTHETIC_SEED), _SYNTHETIC_LINES))
     if not folder.is_dir():
         raise MissingData(f"{folder} is no folder; it must be one, or the word {SYNTHETIC}")
     if _is_unipen(folder):
         return _lines(UnipenFolder(folder), tally)
     if _is_iam(folder):
-        return list(IamFolder(folder).lines(None, tally))
+        return list(counted(IamFolder(folder).lines(None, tally)))
     raise ValueError(
         f"{folder} holds no pen data: UNIPEN has the folders data and include or archives "
         f"unipen*.tar*, IAM-OnDB has a folder lineStrokes"
@@ -46,7 +46,7 @@ def read_inks(folder: Path, tally: Tally, marks: bool, figures: bool) -> list[In
 
 
 def _lines(unipen: UnipenFolder, tally: Tally) -> list[Line]:
-    return [line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally)]
+    return list(counted(line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally)))
 
 
 def _is_unipen(folder: Path) -> bool:
