@@ -181,7 +181,7 @@ scale-check: $(VENV) ## the same behind HAProxy, as deploy/scale has it
 		|| $(RUN) pip install -c constraints.txt -e '.[scale]'
 	$(RUN) tests.scale haproxy
 
-gpu-check: ## exactness, steps, requests and the service tests on CUDA; skipped where there is no NVIDIA GPU
+gpu-check: ## exactness, steps, requests, updates and the service tests on CUDA; skipped where there is no NVIDIA GPU
 	@if nvidia-smi -L 2>/dev/null; then $(MAKE) --no-print-directory gpu-tests; \
 	else echo 'gpu-check skipped: nvidia-smi finds no GPU on this machine'; fi
 
@@ -190,6 +190,8 @@ gpu-tests: .venv-gpu/.stamp
 	.venv-gpu/bin/python -m bench.gpu
 	.venv-gpu/bin/python -m bench.gpu_step
 	.venv-gpu/bin/python -m bench.gpu_http
+	.venv-gpu/bin/python -m bench.gpu_training
+	.venv-gpu/bin/python -m pytest tests/training/test_capture.py
 	EVENKEEL_PROVIDER=cuda .venv-gpu/bin/python -m pytest tests/service
 
 # onnxruntime-web, by the lock file of the site; it is copied into the build, and nothing else of it.

@@ -56,8 +56,7 @@ class Engine:
         seat: Seat | None = None,
     ) -> None:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
-        `problem` says why the model does not serve, if it will not by itself. `seat` is where
-        others see that it is at work."""
+        `problem` says why a model will not serve; `seat` is where others see that it works."""
         self.name = name
         self._slots = Slots(runner, metrics, limits.slice_s)
         self._another = another
@@ -104,6 +103,10 @@ class Engine:
         with self._wake:
             self._wake.notify()
 
+    def _see_taken(self) -> None:
+        self._taken = True
+        self.wake()
+
     @property
     def stalled_s(self) -> float:
         """For how long it has been at its present chunk; 0 while it has nothing to do."""
@@ -111,13 +114,12 @@ class Engine:
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def submit(self, jobs: Sequence[Job], *, going_on: bool = False) -> None:
-        """Queue all jobs or none: `NotReady` before the model is, `Overloaded` when there is no
-        room or the first would have to wait for longer than its deadline and the limits allow.
-        What is `going_on` was let in before."""
+        """Queue all jobs or none: `NotReady` before the model is, `Overloaded` without room or
+        where the first would wait for longer than it may. What is `going_on` was let in before."""
         with self._wake:
             if not self.ready or self._stopping:
-                told_to = self._patient_until_s < math.inf
-                raise NotReady((None if told_to else self._problem()) or _NOT_YET)
+                leaving = self._patient_until_s < math.inf
+                raise NotReady(_NOT_YET if leaving else self._problem() or _NOT_YET)
             if not jobs:
                 return
             asked = terms.current()
@@ -221,11 +223,6 @@ class Engine:
                 self._idle = False
             return False
 
-    def _take(self) -> None:
-        with self._wake:
-            self._taken = True
-            self._wake.notify()
-
     def _run_chunk(self) -> None:
         """One chunk of every row."""
         if self._failed is not None:
@@ -247,12 +244,11 @@ class Engine:
         self._slots.schedule.steps += steps
         if then := next((job.then for job in jobs if job.then is not None), None):
             self._taken = False
-            then(self._take)
+            then(self._see_taken)
         self._pace.follow_chunk(self._waited_s + time.perf_counter() - began_s, run_s)
 
     def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
-        """Short while someone waits for a first byte, never longer than anyone can use, and not so
-        long that whoever comes next has to wait for it."""
+        """Short while someone waits for a first byte, and no longer than others want to wait."""
         steps = self._limits.chunk_steps
         for job in jobs:
             if job.urgent and not job.started:

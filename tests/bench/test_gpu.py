@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bench import gpu, gpu_http, gpu_step, http
+from bench import gpu, gpu_http, gpu_step, gpu_training, http
 from bench.step import random_artifact
 from contract.golden import Arrays
 from contract.manifest import Finding
@@ -132,3 +132,12 @@ def test_steps_are_timed_without_a_gpu_too(tmp_path: Path) -> None:
     rows = list(gpu_step.measure(artifact, 2, 3, "cpu"))
     assert [row.side for row in rows] == ["served", "eager", "nn.LSTM"]
     assert all(row.p50_us > 0 and row.kernels is None for row in rows)
+
+
+@pytest.mark.long
+def test_updates_are_timed_without_a_gpu_too() -> None:
+    rows = list(gpu_training.measure("quickstart", "pydoc", 2, "cpu", rows=4))
+    assert [(row.side, row.rows, row.updates) for row in rows] == [
+        ("launched", 4, 2), ("graph", 4, 2),
+    ]  # fmt: skip
+    assert all(0 < row.p50_ms <= row.p90_ms for row in rows)
