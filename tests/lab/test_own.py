@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.alphabets import LONGEST_TEXT
 from lab.legibility.reading import in_units
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import own
@@ -99,6 +100,54 @@ def test_texts_are_those_of_rows_in_hands_of_those_who_may_be_learned_from(
     )
 
 
+def test_a_third_of_the_texts_has_what_there_is_to_be_more_of(people: list[Ink]) -> None:
+    texts = {
+        more: [
+            text
+            for text, _ in own.texts_asked(
+                Pen(_SHIPPED), people[:40], 90, np.random.default_rng(1), more
+            )
+        ]
+        for more in ("", "#")
+    }
+    plain, more = (sum("#" in text for text in texts[which]) for which in texts)
+    assert plain < 12
+    assert 15 < more < 45
+
+
+def test_some_texts_are_of_short_words(people: list[Ink]) -> None:
+    cat, owl = (replace(people[0], text=text) for text in ("Cat", "owl"))
+    asked = own.texts_asked(Pen(_SHIPPED), [*people[:40], cat, owl], 60, np.random.default_rng(2))
+    brief = [text for text, _ in asked if set(text.split()) <= {"Cat", "owl"} and " " in text]
+    assert 1 <= len(brief) <= 15
+
+
+class _Lines:
+    """Rows that are drawn in this order, the last again and again."""
+
+    def __init__(self, ink: Ink, *texts: str) -> None:
+        self._inks = [replace(ink, text=text) for text in texts]
+
+    def draw(self, characters: int, generator: np.random.Generator) -> Ink:
+        return self._inks.pop(0) if len(self._inks) > 1 else self._inks[0]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "wanted", "text"),
+    [
+        (["x" * (LONGEST_TEXT + 1), "x" * LONGEST_TEXT], "", "x" * LONGEST_TEXT),
+        (["an", "b#", "c#"], "#", "b#"),
+        (["an", "#" * (LONGEST_TEXT + 1), "be"], "#", "be"),
+    ],
+    ids=["too long", "wanted", "never had"],
+)
+def test_a_text_is_one_that_a_line_has_room_for(
+    people: list[Ink], drawn: list[str], wanted: str, text: str
+) -> None:
+    rows = _Lines(people[0], *drawn)
+    assert own._text(rows, 9, wanted, np.random.default_rng(0)) == text  # type: ignore[arg-type]
+
+
 def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(
     people: list[Ink],
     tmp_path: Path,
@@ -122,6 +171,7 @@ def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(
     parser = argparse.ArgumentParser()
     own.add_options(parser)
     arguments = [str(after), str(_SHIPPED), "--pens", str(before), "--count", "6", "--tries", "3"]
+    arguments += ["--more", "#"]
     assert own.run(parser.parse_args(arguments)) == 0
     assert "earlier" not in texts
     corpus = read_pens(after, Tally())
