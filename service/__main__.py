@@ -8,7 +8,10 @@ import logging
 import os
 import signal
 import sys
+import threading
+from contextlib import suppress
 from pathlib import Path
+from typing import NoReturn
 
 # Before anything takes its time to load: process 1 of a container would not hear of them at all. At
 # once, as nothing is to be ended yet: an exception within an import may come out as another.
@@ -39,7 +42,7 @@ def main() -> int:
         settings = Settings()
     except ValidationError as error:
         for problem in error.errors():
-            name = f"EVENKEEL_{'_'.join(map(str, problem['loc'])).upper()}"
+            name = f"EVENKEEL_{str(problem['loc'][0]).upper()}"
             secret = problem["loc"] == ("state_key",)
             given = "" if secret else f" is {problem['input']!r}"
             print(f"error: {name}{given}: {rule_of(problem)}", file=sys.stderr)
@@ -59,9 +62,29 @@ def main() -> int:
     except (ArtifactError, BadKeys) as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
-    server = Server(app, settings)
-    server.run()
-    return 0 if server.started else 2
+    try:
+        server = Server(app, settings)
+    except OSError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    with suppress(SystemExit):  # of uvicorn, which has logged what is wrong with the place
+        server.run()
+    if not server.started:
+        place = f"EVENKEEL_HOST {settings.host!r} and EVENKEEL_PORT {settings.port}"
+        print(f"error: nothing can be served at {place}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _leave(code: int) -> NoReturn:
+    """End the process. The interpreter would tear an engine that is still in a run of onnxruntime
+    out of it, which aborts."""
+    if any(thread.name.startswith("engine-") for thread in threading.enumerate()):
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -100,4 +123,4 @@ def _settings_table() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

@@ -20,7 +20,7 @@ from service.leaving import Leaving
 from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
-from service.places import Look, Place, look_at
+from service.places import Look, Place, look_at, named, sayable
 from service.precision import choose, compare, pairs
 from service.settings import Settings
 
@@ -55,7 +55,7 @@ class Models:
         )
         self._changing = asyncio.Lock()
         for folder in artifact_folders(settings.artifacts):
-            place = self._places[folder] = Place(folder, folder.name, look_at(folder))
+            place = self._places[folder] = Place.of(folder, look_at(folder))
             try:
                 place.model = self._read(place)
                 place.name = place.model.name
@@ -95,13 +95,8 @@ class Models:
 
     @property
     def named(self) -> dict[str, Place]:
-        """The same by their names. A folder may be called as the model of another is: it is told
-        apart by a slash, which no model has in its name."""
-        named: dict[str, Place] = {}
-        for place in sorted(self.places, key=lambda place: place.model is None):
-            name = place.name if place.name not in named else f"{place.folder.name}/"
-            named[name] = place
-        return dict(sorted(named.items()))
+        """The same by their names, each of them once."""
+        return named(self.places)
 
     @property
     def ready(self) -> bool:
@@ -191,7 +186,7 @@ class Models:
                     self._retire(place)
                     del self._places[place.folder]
             for folder, seen in found.items():
-                place = self._places.setdefault(folder, Place(folder, folder.name))
+                place = self._places.setdefault(folder, Place.of(folder))
                 changed = seen != place.seen or (again and place.state == "failed")
                 if (
                     (changed or self._rival_gone(place))
@@ -207,7 +202,7 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            new = [Place(folder, folder.name) for folder in found if folder not in self._places]
+            new = [Place.of(folder) for folder in found if folder not in self._places]
             place = self._place(name, new)
             self._places[place.folder] = place
             place.unloaded = False
@@ -226,12 +221,12 @@ class Models:
 
     def _place(self, name: str, new: Sequence[Place] = ()) -> Place:
         """That of a model, or of a folder; among those of `new` folders as well."""
-        places = [*self.places, *new]
-        named = [place for place in places if place.name == name]
-        if not named:
-            known = ", ".join(sorted(place.name for place in places))
-            raise UnknownModel(f"model is {shown(name)}; the artifacts are: {known}", "name")
-        return min(named, key=lambda place: place.model is None)
+        known = named([*self.places, *new])
+        if name not in known:
+            raise UnknownModel(
+                f"model is {shown(name)}; the artifacts are: {', '.join(known)}", "name"
+            )
+        return known[name]
 
     def _engines(self) -> list[Engine]:
         return [*(model.engine for model in self), *self._leaving.engines]
@@ -290,7 +285,7 @@ class Models:
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""
         told = isinstance(error, ArtifactError)
-        why = str(error) if told else f"{place.folder}: {type(error).__name__}: {error}"
+        why = sayable(str(error) if told else f"{place.folder}: {type(error).__name__}: {error}")
         if why != place.refused:
             log.error("%s", why, exc_info=None if told else error)
         place.refused = why

@@ -39,12 +39,24 @@ _VLLM_LABELS = {"model": "model_name", "reason": "finished_reason"}
 S = TypeVar("S", Counter, Gauge, Histogram)
 
 
+class Share:
+    """What one engine has of a gauge: while a model drains, the one in its place has some too."""
+
+    def __init__(self, gauge: Gauge) -> None:
+        self._gauge, self._mine = gauge, 0
+
+    def set(self, mine: int) -> None:
+        """So much is its share now."""
+        self._gauge.inc(mine - self._mine)
+        self._mine = mine
+
+
 @dataclass(frozen=True, slots=True)
 class EngineMetrics:
     """The series of one model's engine."""
 
-    running: Gauge
-    waiting: Gauge
+    running: Share
+    waiting: Share
     rows_per_run: Histogram
     steps: Counter
     faults: Counter
@@ -53,11 +65,11 @@ class EngineMetrics:
 @dataclass(frozen=True, slots=True)
 class Work:
     """A job that has ended: by `stop` or `length`, by an `error`, or by `abort` where its client
-    left. `asked` and `written` are what it read and wrote; times are of `time.perf_counter`."""
+    left. `read` and `written` are what it read and wrote; times are of `time.perf_counter`."""
 
     model: str
     reason: str
-    asked: int
+    read: int
     written: int
     arrived_s: float
     first_run_s: float | None
@@ -125,8 +137,8 @@ class Metrics:
     def of_engine(self, model: str) -> EngineMetrics:
         """The series of the engine that runs `model`."""
         return EngineMetrics(
-            self.running.labels(model),
-            self.waiting.labels(model),
+            Share(self.running.labels(model)),
+            Share(self.waiting.labels(model)),
             self.rows.labels(model),
             self.steps.labels(model),
             self.faults.labels(model),
@@ -136,7 +148,7 @@ class Metrics:
         """A job that has ended; only one that came to its own end says how long they take."""
         model = work.model
         self.finished.labels(model, work.reason).inc()
-        self.tokens_in.labels(model).inc(work.asked)
+        self.tokens_in.labels(model).inc(work.read)
         self.tokens_out.labels(model).inc(work.written)
         if work.first_run_s is not None:
             self.queue_s.labels(model).observe(work.first_run_s - work.arrived_s)

@@ -1,6 +1,7 @@
 """The folders of the artifacts folder, and what each of them gave."""
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,11 @@ class Place:
     rivalled: str | None = None
     unloaded: bool = False
 
+    @classmethod
+    def of(cls, folder: Path, seen: Look = frozenset()) -> "Place":
+        """That of a folder which has given no model yet."""
+        return cls(folder, sayable(folder.name), seen)
+
     @property
     def problem(self) -> str | None:
         """Why it is not served, or not as the folder has it now."""
@@ -46,6 +52,20 @@ class Place:
         """The entry of `/health`."""
         facts = {"ready": self.state == "ready", "state": self.state, "failed": self.problem}
         return facts | ({} if self.model is None else self.model.health())
+
+
+def named(places: Iterable[Place]) -> dict[str, Place]:
+    """Places by their names, in order. A folder may be called as the model of another is: it is
+    told apart by a slash, which no model has in its name."""
+    found: dict[str, Place] = {}
+    for place in sorted(places, key=lambda place: place.model is None):
+        found[place.name if place.name not in found else f"{sayable(place.folder.name)}/"] = place
+    return dict(sorted(found.items()))
+
+
+def sayable(name: str) -> str:
+    """As it can be sent: bytes of a file's name that are no UTF-8 are spelt out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def look_at(folder: Path) -> Look:

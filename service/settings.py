@@ -3,11 +3,13 @@
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from difflib import get_close_matches
 from importlib.metadata import distributions
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Literal
+from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
@@ -16,6 +18,7 @@ _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _NEARLY = 0.8  # of a name's letters
 _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
 
+_JSON_LIST = re.compile(r"\s*\[\s*(\"|\]|$)")  # and not an address in brackets
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
 
 # From the environment as names between commas, or as a JSON list.
@@ -70,6 +73,7 @@ class Settings(BaseSettings):
     threads: int = Field(
         0,
         ge=0,
+        le=512,
         description="threads of a model's session; 0 takes the number that is fastest here; while "
         "other models work too, half of the cores at most",
     )
@@ -179,8 +183,11 @@ class Settings(BaseSettings):
     def _apart(cls, names: object) -> object:
         if not isinstance(names, str):
             return names
-        if names.lstrip().startswith("["):
-            return json.loads(names)
+        if _JSON_LIST.match(names):
+            try:
+                return json.loads(names)
+            except ValueError:
+                raise ValueError("it begins as a JSON list and goes on as none") from None
         return [name.strip() for name in names.split(",") if name.strip()]
 
     @field_validator("allowed_origins")
@@ -193,6 +200,11 @@ class Settings(BaseSettings):
                     "https://friend.example or http://localhost:3000"
                 )
         return origins
+
+    @field_validator("allowed_hosts")
+    @classmethod
+    def _as_requests_say(cls, hosts: Names) -> Names:
+        return tuple(map(_host, hosts))
 
     @field_validator("trusted_proxies")
     @classmethod
@@ -222,6 +234,17 @@ class Settings(BaseSettings):
         if wanted and not any(distributions(name=_EXPORTER)):
             raise ValueError(f"{_EXPORTER} is not installed; it comes with the role traces")
         return wanted
+
+
+def _host(name: str) -> str:
+    """As it stands in a request, without a port. Raises `ValueError` for what never does."""
+    with suppress(ValueError):
+        return str(ip_address(name.removeprefix("[").removesuffix("]")))
+    if name != "*" and ("*" in name or urlsplit(f"//{name}").hostname != name.lower()):
+        raise ValueError(
+            f"{name!r} is no name of a host: one has no scheme and no port, and * alone is any"
+        )
+    return name
 
 
 def misspelt(names: Iterable[str]) -> Iterator[str]:

@@ -56,7 +56,7 @@ class Traces:
             self._part(record, inside, "queue", work.arrived_s, ran_s)
             facts: dict[str, AttributeValue] = {
                 "finish": work.reason,
-                "asked": work.asked,
+                "asked": work.read,
                 "written": work.written,
             }
             self._part(record, inside, "generate", ran_s, work.ended_s, facts)
@@ -92,7 +92,7 @@ def _attributes(record: Record) -> dict[str, AttributeValue]:
         "http.route": record.path,
         "http.response.status_code": record.status,
         "gen_ai.request.model": record.model,
-        "gen_ai.usage.input_tokens": sum(work.asked for work in record.works),
+        "gen_ai.usage.input_tokens": sum(work.read for work in record.works),
         "gen_ai.usage.output_tokens": sum(work.written for work in record.works),
         "evenkeel.request": record.id,
     }

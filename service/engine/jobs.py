@@ -108,8 +108,8 @@ P = TypeVar("P", bound=Piece)
 class Generation(Job, Generic[P]):
     """A job that writes until it is done, and hands out pieces of what it wrote.
 
-    Positions count steps since `moment`. `asked` and `written` are what it read and wrote, in
-    the units its kind counts by; times are of `time.perf_counter`.
+    Positions count steps since `moment`. `asked` and `written` are what it is to read and what it
+    wrote, in the units its kind counts by; times are of `time.perf_counter`.
     """
 
     overshoots = True
@@ -164,6 +164,11 @@ class Generation(Job, Generic[P]):
         self.publish()
         self._piece.moment, self._piece.error = moment, error
         self._flush()
+
+    @property
+    def read(self) -> int:
+        """What it has read of what was asked: all of it, once it has run."""
+        return self.asked if self.first_run_s is not None or self.finished_at_once else 0
 
     @property
     def finished_at_once(self) -> bool:

@@ -3,6 +3,7 @@ reads.
 """
 
 import asyncio
+import logging
 import math
 import resource
 import select
@@ -12,6 +13,8 @@ from collections.abc import Callable
 from service.errors import ServiceError
 from service.http.callers import network
 from service.settings import Settings
+
+log = logging.getLogger(__name__)
 
 # Connections beyond the limit, for probes alone: a new one takes the place of the oldest.
 _RESERVE = 16
@@ -26,7 +29,8 @@ _LEAST_READ_BYTES = 32 * 1024
 class Gate:
     """Lets connections in and shows them out; one for a server.
 
-    `refused` hears the errors of what the application never gets to see.
+    `refused` hears the errors of what the application never gets to see. Raises `OSError` where
+    the limit of open files leaves no connection.
     """
 
     def __init__(self, settings: Settings, refused: Callable[[ServiceError], None]) -> None:
@@ -34,7 +38,7 @@ class Gate:
         self.timeout_s = settings.request_timeout_s
         self.refused = refused
         self._proxies = frozenset(settings.trusted_proxies)
-        self._places = min(settings.max_connections, _files() - _OTHER_FILES - _RESERVE)
+        self._places = _places(settings.max_connections)
         self._taken: dict[Watched, str] = {}
         self._by_network: Counter[str] = Counter()
         self._reserve: dict[Watched, None] = {}
@@ -82,9 +86,19 @@ def allow_files(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
 
 
-def _files() -> float:
+def _places(wanted: int) -> int:
+    """For how many of the connections wanted there are files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    return math.inf if soft == resource.RLIM_INFINITY else soft
+    least = _OTHER_FILES + _RESERVE + 1
+    if soft == resource.RLIM_INFINITY or soft >= wanted + least - 1:
+        return wanted
+    if soft < least:
+        raise OSError(f"{soft} files may be open at once; it must be {least} or more: ulimit -n")
+    log.warning(
+        "connections at once: %d, not the %d of EVENKEEL_MAX_CONNECTIONS, as %d files may be open",
+        soft - least + 1, wanted, soft,
+    )  # fmt: skip
+    return soft - least + 1
 
 
 def _has_left(transport: asyncio.Transport) -> bool:

@@ -106,7 +106,7 @@ class Record:
             "error": self.error,
             "caller": self.caller,
             "model": self.model,
-            "prompt_tokens": sum(work.asked for work in self.works),
+            "prompt_tokens": sum(work.read for work in self.works),
             "completion_tokens": sum(work.written for work in self.works),
             "steps": self.steps,
             "finish": [work.reason for work in self.works],
@@ -124,7 +124,7 @@ class Record:
         work = Work(
             self._working.pop(job, self.model),
             reason,
-            job.asked,
+            job.read,
             job.written,
             job.arrived_s,
             job.first_run_s,
@@ -133,7 +133,7 @@ class Record:
         )
         self.works.append(work)
         if self.charge is not None:
-            self.charge(job.asked + job.written)
+            self.charge(job.read + job.written)
         if self.metrics is not None:
             self.metrics.count(work)
 
@@ -250,7 +250,7 @@ def _path(scope: Scope) -> str:
     if route is None:  # refused before there was one
         routes = scope["app"].state.routes
         route = next((r for r in routes if r.matches(scope)[0] is not Match.NONE), None)
-    return _NO_ROUTE if route is None else str(route.path)
+    return _NO_ROUTE if route is None else str(getattr(route, "path_format", route.path))
 
 
 def _caller(scope: Scope) -> str:

@@ -112,6 +112,10 @@ class Completion(Generation[TextPiece]):
         left = self.spec.max_tokens - len(self.drawn_before())
         return len(self.spec.prompt) + max(0, left) - self._read
 
+    @property
+    def read(self) -> int:
+        return self.asked - max(0, len(self.spec.prompt) - self._read)
+
     def steps_to_first(self) -> int:
         return max(0, len(self.spec.prompt) - self._read) + 1
 

@@ -73,6 +73,23 @@ def test_times_are_from_the_arrival_and_each_byte_after_the_first_has_its_share(
         assert metrics.registry.get_sample_value(name, {"model": "it"}) == seconds, name
 
 
+def test_two_engines_of_a_model_have_each_its_share_of_what_runs() -> None:
+    """As while a model drains that another has taken the place of."""
+    metrics = Metrics()
+    old, new = metrics.of_engine("it"), metrics.of_engine("it")
+    seen = []
+    for engine, running in ((old, 5), (new, 2), (old, 4), (new, 3), (old, 0)):
+        engine.running.set(running)
+        engine.waiting.set(2 * running)
+        seen.append(
+            [
+                metrics.registry.get_sample_value(f"evenkeel_requests_{name}", {"model": "it"})
+                for name in ("running", "waiting")
+            ]
+        )
+    assert seen == [[5, 10], [7, 14], [6, 12], [7, 14], [3, 6]]
+
+
 def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:
     registry = create_app(settings(artifacts)).state.metrics.registry  # its models never start
     value = registry.get_sample_value

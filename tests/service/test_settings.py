@@ -47,6 +47,27 @@ def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch
             Settings(allowed_origins=(origins[0], odd))
 
 
+def test_hosts_are_named_as_requests_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    hosts = ("a.example", "B.example", "10.0.0.9", "[::1]", "2001:DB8::0:9", "*")
+    monkeypatch.setenv("EVENKEEL_ALLOWED_HOSTS", ", ".join(hosts))
+    taken = ("a.example", "B.example", "10.0.0.9", "::1", "2001:db8::9", "*")
+    assert Settings().allowed_hosts == taken
+    monkeypatch.setenv("EVENKEEL_ALLOWED_HOSTS", "[::1], localhost")  # and no list of JSON
+    assert Settings().allowed_hosts == ("::1", "localhost")
+    for odd in ("a.example:8000", "https://a.example", "*.b.example", "a.example/", "[::1]:80"):
+        with pytest.raises(ValidationError, match="is no name of a host"):
+            Settings(allowed_hosts=("a.example", odd))
+
+
+@pytest.mark.parametrize("said", ["[", '["one"', '["one", two]'])
+def test_a_list_that_is_broken_off_is_told_in_our_words(
+    monkeypatch: pytest.MonkeyPatch, said: str
+) -> None:
+    monkeypatch.setenv("EVENKEEL_REQUIRE", said)
+    with pytest.raises(ValidationError, match="it begins as a JSON list and goes on as none"):
+        Settings()
+
+
 def test_a_proxy_is_named_by_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     """As a socket says it: of a name or a network nobody would be found, of * everybody."""
     monkeypatch.setenv("EVENKEEL_TRUSTED_PROXIES", "10.0.0.9, 2001:DB8::0:9")

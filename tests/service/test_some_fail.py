@@ -1,12 +1,13 @@
 """One bad artifact keeps no other from being served, unless it is required."""
 
 import asyncio
+import os
 import shutil
 from pathlib import Path
 
 import pytest
 
-from contract.manifest import WEIGHTS
+from contract.manifest import MANIFEST, WEIGHTS
 from service.artifact import ArtifactError
 from service.catalogue import Models
 from service.kinds import KINDS
@@ -119,9 +120,34 @@ def test_a_folder_that_is_called_as_the_model_of_another_is_told_apart(
         told = service.client.get("/metrics").text
         assert told.count('evenkeel_model_ready{model="letters"}') == 1
         assert service.metric("model_ready", "letters/") == 0
+        assert "another folder has a model" in service.tell("load", "letters%2F").text
         service.tell("unload")
         assert service.standing()["state"] == "unloaded"
         assert service.standing("letters/")["state"] == "failed"
+        assert service.tell("unload", "letters/").json() == {"id": "letters/", "unloaded": True}
+        assert service.standing("letters/")["state"] == "unloaded"
+        told = service.tell("load", "nobody").json()["error"]["message"]
+        assert told.endswith("the artifacts are: letters, letters/")
+
+
+@pytest.mark.parametrize("later", [False, True])
+def test_a_folder_whose_name_is_no_text_fails_alone(
+    artifacts: Path, tmp_path: Path, later: bool
+) -> None:
+    copy_of(artifacts / "letters", tmp_path)
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    if not later:
+        (odd / MANIFEST).write_text("{")
+    with changing(tmp_path) as service:
+        if later:
+            (odd / MANIFEST).write_text("{")
+            service.look()
+        assert service.ready() == (200, "ok; failed: caf\\xe9")
+        assert "caf\\xe9" in service.standing("caf\\xe9")["failed"]
+        assert service.client.get("/metrics").status_code == 200
+        assert service.tell("load", "caf%5Cxe9").status_code == 409
+        assert service.text()
 
 
 def test_a_load_leaves_other_folders_to_the_watch(artifacts: Path, tmp_path: Path) -> None:

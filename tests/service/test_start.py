@@ -94,13 +94,16 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_STATE_KEY", "short"),
         ("EVENKEEL_ALLOW_UNPROVED", "maybe"),
         ("EVENKEEL_ALLOWED_HOSTS", '["keel.example"'),
+        ("EVENKEEL_ALLOWED_HOSTS", "keel.example:8000"),
+        ("EVENKEEL_TRUSTED_PROXIES", '["10.0.0.9", 7]'),
+        ("EVENKEEL_THREADS", "9" * 30),
     ],
 )
 def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None:
     process = _start(**{name: value})
     _, err = process.communicate(timeout=60)
     assert process.returncode == 2
-    assert f"error: {name}" in err
+    assert f"error: {name} is " in err or f"error: {name}: " in err
     assert "Traceback" not in err
 
 
@@ -133,6 +136,49 @@ def test_a_service_without_artifacts_ends_with_2_and_no_traceback(tmp_path: Path
     assert f"{tmp_path} holds no artifact" in err
     assert "Traceback" not in out + err
     assert process.returncode == 2
+
+
+def test_a_place_that_is_taken_ends_with_2(artifacts: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = str(taken.getsockname()[1])
+        process = _start(
+            EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_PORT=port, EVENKEEL_ALLOW_UNPROVED="1"
+        )
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert f"EVENKEEL_HOST '127.0.0.1' and EVENKEEL_PORT {port}" in err
+    assert "Traceback" not in err
+
+
+def test_a_service_with_too_few_files_says_so_and_ends_with_2(artifacts: Path) -> None:
+    code = (
+        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "
+        "sys.argv = ['service']; runpy.run_module('service', run_name='__main__')"
+    )
+    chosen = {"EVENKEEL_ARTIFACTS": str(artifacts), "EVENKEEL_PORT": "0"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=_ROOT, env=os.environ | chosen, capture_output=True,
+        text=True, timeout=60,
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "error: 64 files may be open at once; it must be 81 or more" in done.stderr
+
+
+_STUCK = """
+import threading, time
+from service.__main__ import _leave
+threading.Thread(target=time.sleep, args=(60,), name="engine-it", daemon=True).start()
+print("last words")
+{before}
+_leave(0)
+"""
+
+
+def test_an_engine_that_is_in_a_run_is_not_waited_for_nor_torn_out_of_it() -> None:
+    """What the interpreter does at its end would tear it out: here it would say so."""
+    done = _python(_STUCK.format(before="import atexit; atexit.register(print, 'torn')"))
+    assert (done.returncode, done.stdout) == (0, "last words\n")
 
 
 def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:

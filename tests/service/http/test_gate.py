@@ -127,6 +127,25 @@ def test_where_files_are_few_the_places_are_what_they_leave(
         assert Gate(Settings(max_connections=1000), lambda error: None)._places == places
 
 
+def test_places_that_files_leave_out_are_told(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    for soft in (_NEEDED, _NEEDED - 1):
+        monkeypatch.setattr(gates, "resource", _Files(soft, soft))
+        Gate(Settings(max_connections=1000), lambda error: None)
+    (told,) = caplog.messages
+    assert told.startswith("connections at once: 999, not the 1000 of EVENKEEL_MAX_CONNECTIONS")
+
+
+@pytest.mark.parametrize("soft", [16, _RESERVE + _OTHER_FILES])
+def test_a_service_for_which_there_are_no_files_does_not_start(
+    monkeypatch: pytest.MonkeyPatch, soft: int
+) -> None:
+    monkeypatch.setattr(gates, "resource", _Files(soft, soft))
+    with pytest.raises(OSError, match=f"{soft} files may be open"):
+        Gate(Settings(max_connections=1000), lambda error: None)
+
+
 def test_a_server_raises_the_limit_before_it_counts_its_places(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,40 @@
+"""A request costs what was read and written of it, however it ends."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from service.http.keys import new_key
+from tests.service.serving import running, settings
+from tests.service.writing import online
+
+_LONG = "It rained. " * 50_000  # takes seconds to read
+
+
+def test_what_was_not_read_before_the_deadline_costs_nothing(
+    artifacts: Path, tmp_path: Path
+) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=len(_LONG) // 2)
+    sent: dict[str, Any] = {"headers": {"authorization": f"Bearer {key}"}}
+    body = {"model": "letters", "prompt": _LONG, "max_tokens": 3, "deadline_s": 0.3}
+    with running(settings(artifacts, keys=tmp_path / "keys.toml")) as service:
+        late = service.client.post("/v1/completions", json=body, **sent)
+        assert late.status_code == 504
+        assert service.metric("prompt_tokens_total") <= service.metric("steps_total") < len(_LONG)
+        again = body | {"prompt": "It ", "deadline_s": 9}
+        assert service.client.post("/v1/completions", json=again, **sent).status_code == 200
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_what_has_been_read_in_the_end_is_all_of_the_prompt(artifacts: Path, begun: bool) -> None:
+    """After a session too, the byte of which that is ahead takes no step."""
+    with running(settings(artifacts)) as service:
+        body: dict[str, Any] = {"prompt": "It rains", "max_tokens": 2}
+        if begun:
+            with online(service, model="letters") as session:
+                session.ask(write=2)
+                body["state"] = session.ask(state=True)["state"]
+        before = service.metric("prompt_tokens_total")
+        service.complete(**body)
+        assert service.metric("prompt_tokens_total") == before + len("It rains")
