@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 
@@ -11,6 +12,7 @@ from lab.legibility import chosen, pages
 from lab.legibility import report as legibility
 from lab.reading import accents, hands, own, writers
 from lab.reading import report as reading
+from service.artifact import ArtifactError
 from training.command import run as run_command
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
@@ -53,13 +55,25 @@ def _parser() -> argparse.ArgumentParser:
     for name, (module, text) in _READINGS.items():
         one = commands.add_parser(name, help=text)
         module.add_options(one)
-        one.set_defaults(command=module.run)
+        one.set_defaults(command=partial(_read, module))
     report = commands.add_parser(
         "report", help="write docs/measured.md and the table of docs/paper.md"
     )
     report.set_defaults(command=_report)
     add_verbs(commands)
     return parser
+
+
+def _read(module: ModuleType, options: argparse.Namespace) -> int:
+    """Hours of work would not have told that there is no folder for what comes of it."""
+    given = vars(options)
+    for file in (given.get("out"), given.get("sheet")):
+        if file is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        return int(module.run(options))
+    except ArtifactError as error:
+        raise ValueError(str(error)) from error
 
 
 def _analysis(options: argparse.Namespace) -> int:
@@ -85,7 +99,7 @@ def _race(options: argparse.Namespace) -> None:
     for norm, run in runs.items():
         recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
         carry_out(recipe, run, "cpu", data_folder())
-    race(runs, read_recipe("pen-contrast"), options.out)
+    race(runs, read_recipe("pen-contrast", data), options.out)
 
 
 def _report(options: argparse.Namespace) -> None:

@@ -151,6 +151,8 @@ def _export(options: argparse.Namespace) -> int:
     runs = QUICK if options.quick else RUNS
     laboratory = Laboratory(one, plans[case], source, runs)
     norm = options.norm or one.norms[0]
+    if norm not in one.norms:
+        raise ValueError(f"--norm is {norm!r}; {one.name} has {', '.join(one.norms)}")
     run = laboratory.folder / laboratory.name(norm, options.seed)
     out = options.out or runs.with_name(f"{runs.name}-exported") / run.relative_to(runs)
     report = export(one, laboratory.trained(norm, options.seed), plans[case].recipe, out)

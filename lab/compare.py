@@ -134,7 +134,10 @@ class Laboratory:
         """
         folder = self.folder / self.name(norm, seed)
         if not (folder / WEIGHTS).exists():
-            raise ValueError(f"{folder} has no {WEIGHTS}; run `python -m lab` with the task first")
+            raise ValueError(
+                f"{folder} has no {WEIGHTS}; first train the task by `python -m lab TASK`, with "
+                "--quick where it is asked for here"
+            )
         found = _read(folder / RESULT)
         recipe = self.plan.full(norm, found["recipe"]["training"]["learning_rate"], seed)
         self._require_same(recipe, folder, found)

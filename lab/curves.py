@@ -3,6 +3,7 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from training.curves import pyplot
 
 # Norms that one task alone has, in the order it names them.
 _OTHERS = ("#7b4fa3", "#c2185b", "#8d6e36")
+_NARROW = 34  # characters
 _DPI = 90
 _SMALL_DPI, _MANY_PANELS = 75, 12  # of one with more panels, which the page could not have else
 Numbers = NDArray[np.floating[Any]]
@@ -43,7 +45,9 @@ def plot(content: Json, image: Path) -> None:
         axes.set_xlabel("updates")
     handles, labels = grid[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, frameon=False, loc="outside right upper")
-    figure.suptitle(f"{content['title']}: median and range of seeds", fontsize=10)
+    title = f"{content['title']}: median and range of seeds"
+    # Beside the legend, one panel is narrow.
+    figure.suptitle(title if len(metrics) > 1 else fill(title, _NARROW), fontsize=10)
     image.parent.mkdir(parents=True, exist_ok=True)
     save(figure, image)
 

@@ -5,6 +5,7 @@ The paper's handwriting experiment (Ba et al. 2016, section 6.5) at its batch of
 """
 
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 
@@ -33,7 +34,7 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
     print(f"ratio {told}: goal {GOAL} {'met' if met else 'MISSED'}")
     out.mkdir(parents=True, exist_ok=True)
     content = {
-        "command": "python -m lab race",
+        "command": f"python -m lab race --data {recipe.data.source}",
         "machine": machine(),
         "recipe": asdict(recipe),
         "baseline_best": best,
@@ -48,9 +49,14 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
 
 
 def read_curve(log: Path) -> list[tuple[int, float]]:
-    """Update and validation loss of every row of a training log."""
+    """Update and validation loss of every row of a training log that is a number. Raises
+    `ValueError` where none is."""
     rows = [json.loads(line) for line in log.read_text().splitlines()]
-    return [(row["update"], row["validation_loss"]) for row in rows]
+    curve = [(row["update"], row["validation_loss"]) for row in rows]
+    finite = [(update, loss) for update, loss in curve if math.isfinite(loss)]
+    if not finite:
+        raise ValueError(f"{log} has no validation loss that is a number")
+    return finite
 
 
 def updates_to_reach(curve: list[tuple[int, float]], loss: float) -> int | None:

@@ -55,7 +55,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    readers = readers_of(options.reader)
+    readers, pen = readers_of(options.reader), Pen(options.artifact)
     people = real_ink(options.pens)
     tools = {"jiwer": version("jiwer")}
     try:
@@ -63,7 +63,6 @@ def run(options: argparse.Namespace) -> int:
     except NoReader as error:
         print(f"{error}; the reader reads alone")
         del readers[TESSERACT]
-    pen = Pen(options.artifact)
     hands = [*stored_hands(load_artifact(options.artifact), pen.manifest).values(), pen.fresh()]
     lines = write_contexts(pen, hands, options.contexts)
     found = {"pen": judge_pen(lines, readers)}

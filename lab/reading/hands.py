@@ -47,6 +47,8 @@ def run(options: argparse.Namespace) -> int:
     readers = readers_of(options.reader)
     pen = Pen(options.artifact)
     stored = stored_hands(load_artifact(options.artifact), pen.manifest)
+    if not stored:
+        raise ValueError(f"{options.artifact} has no stored hands to write in")
     plot_hands(pen, stored, options.sheet)
     hands = stored | {MADE_UP: pen.fresh()}
     texts = texts_of(options.lines)
@@ -95,12 +97,12 @@ def measure(
 
 def worst_hand(found: Found) -> Goal:
     """The stored hand that Tesseract misreads most, over the median of them, at the usual bias."""
-    rates = [
-        kinds["plain"][TESSERACT]["cer"]
-        for name, kinds in found[_USUAL_BIAS].items()
-        if name != MADE_UP
+    read = [
+        kinds["plain"][TESSERACT] for name, kinds in found[_USUAL_BIAS].items() if name != MADE_UP
     ]
-    return Goal("the worst hand / the median one", max(rates) / median(rates), MOST_OF_MEDIAN)
+    rates = [figures["cer"] for figures in read]
+    usual = median(rates) or 1 / read[0]["characters"]  # of few lines, all may be read right
+    return Goal("the worst hand / the median one", max(rates) / usual, MOST_OF_MEDIAN)
 
 
 def print_found(found: Found) -> None:

@@ -73,10 +73,10 @@ def measure(
     goal is not judged."""
     sources = {"reader": reader} | ({"twin": twin} if twin.exists() else {})
     texts = [ink.text for ink in lines]
+    networks = {name: reader_of(source) for name, source in sources.items()}
     pictures = read_pictures([ink.offsets for ink in lines], outside)
     of_lines = {"tesseract": judge(texts, pictures)}
     of_words = {}
-    networks = {name: reader_of(source) for name, source in sources.items()}
     if networks["reader"].reordered:
         networks[AS_WRITTEN] = replace(networks["reader"], reordered=False)
     for name, network in networks.items():

@@ -1,5 +1,6 @@
 """Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
 
+import shutil
 from pathlib import Path
 from typing import Any, cast
 
@@ -8,10 +9,12 @@ import pytest
 from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
+from contract.ink import STYLES
 from lab.__main__ import main
 from lab.legibility.write_ink import Hand, Pen, Written
-from lab.reading import hands, hands_sheet
+from lab.reading import accents, hands, hands_sheet
 from lab.reading.shown import Readers, as_shown
+from tests.service.altered import edit_manifest
 
 _STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
 
@@ -40,7 +43,10 @@ def test_every_hand_has_the_same_lines_and_noise_and_its_own_errors() -> None:
 
 
 def _found(rates: dict[str, float]) -> hands.Found:
-    judged = {name: {"plain": {"tesseract": {"cer": rate}}} for name, rate in rates.items()}
+    judged = {
+        name: {"plain": {"tesseract": {"cer": rate, "characters": 50}}}
+        for name, rate in rates.items()
+    }
     return {"1.0": cast(dict[str, dict[str, dict[str, Any]]], judged)}
 
 
@@ -49,6 +55,43 @@ def test_a_hand_twice_as_bad_as_the_median_is_told_and_one_made_up_is_none() -> 
     assert hands.worst_hand(_found(rates)).value == pytest.approx(1.0)
     assert hands.worst_hand(_found(rates)).met
     assert not hands.worst_hand(_found(rates | {"ben": 0.41})).met
+
+
+def test_where_most_hands_are_read_right_the_worst_is_over_a_single_error() -> None:
+    rates = {"ada": 0.0, "ben": 0.0, "cleo": 0.06}
+    assert hands.worst_hand(_found(rates)).value == pytest.approx(3.0)
+    assert hands.worst_hand(_found(rates | {"cleo": 0.0})).value == 0
+
+
+@pytest.mark.parametrize("command", ["hands", "accents"])
+def test_a_pen_without_stored_hands_has_none_to_write_in(
+    inks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    module = {"hands": hands, "accents": accents}[command]
+    monkeypatch.setattr(module, "tesseract_version", lambda *_: "5")
+    if command == "hands":
+        monkeypatch.setattr(module, "readers_of", lambda _: {})
+    folder = tmp_path / "scrawl"
+    shutil.copytree(inks / "scrawl", folder)
+    edit_manifest(folder, lambda manifest: manifest.update({"styles": []}))
+    files = [tmp_path / "made" / name for name in ("out.json", "sheet.png")]
+    told = ["--out", str(files[0]), "--sheet", str(files[1])]
+    assert main([command, str(folder), *told]) == 1
+    assert f"error: {folder} has no stored hands to write in" in capsys.readouterr().err
+    assert (tmp_path / "made").is_dir()  # where there was nothing to write to
+
+
+def test_an_artifact_that_is_damaged_is_told_in_a_line(
+    inks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    monkeypatch.setattr(accents, "tesseract_version", lambda *_: "5")
+    folder = tmp_path / "scrawl"
+    shutil.copytree(inks / "scrawl", folder)
+    (folder / STYLES).write_bytes((folder / STYLES).read_bytes()[:-1])
+    assert main(["accents", str(folder), "--out", str(tmp_path / "o")]) == 1
+    assert "cut short or altered" in capsys.readouterr().err
 
 
 def test_plain_lines_and_invented_ones_fit_a_line() -> None:

@@ -5,7 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from lab.__main__ import main
+from lab.measured import proof
 from lab.race import race, read_curve, updates_to_reach
+from training.config import Recipe
 from training.recipe import read_recipe
 
 
@@ -19,6 +22,31 @@ def _log(folder: Path, losses: list[float]) -> Path:
 def test_a_curve_is_the_validation_of_every_row(tmp_path: Path) -> None:
     run = _log(tmp_path / "run", [3.0, 2.0])
     assert read_curve(run / "log.jsonl") == [(10, 3.0), (20, 2.0)]
+
+
+def test_losses_that_are_no_numbers_are_of_no_curve(tmp_path: Path) -> None:
+    run = _log(tmp_path / "run", [float("nan"), 2.0, float("inf")])
+    assert read_curve(run / "log.jsonl") == [(20, 2.0)]
+    lost = _log(tmp_path / "lost", [float("nan")])
+    with pytest.raises(ValueError, match="no validation loss that is a number"):
+        read_curve(lost / "log.jsonl")
+
+
+def test_a_race_is_of_the_data_it_was_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trained: list[str] = []
+
+    def carry_out(recipe: Recipe, run: Path, *_: object) -> None:
+        trained.append(recipe.data.source)
+        _log(run, [2.0, 1.0])
+
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    monkeypatch.setattr("lab.__main__.carry_out", carry_out)
+    assert main(["race", "--data", "synthetic", "--out", "out"]) == 0
+    found = json.loads(Path("out", "pen-contrast.json").read_text())
+    assert trained == ["synthetic"] * 2
+    assert found["recipe"]["data"]["source"] == "synthetic"
+    assert found["command"] == "python -m lab race --data synthetic"
 
 
 def test_the_first_update_as_good_counts_not_the_best() -> None:
@@ -36,6 +64,7 @@ def test_the_ratio_is_of_updates_to_the_baselines_best(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert (found["baseline_best"], found["baseline_updates"]) == (1.6, 40)
     assert (found["layer_updates"], found["ratio"]) == (20, 0.5)
+    assert "it takes **0.5** times the updates" in " ".join(proof.race(found).split())
     assert (tmp_path / "out" / "pen-contrast.png").stat().st_size > 1000
 
 
@@ -49,4 +78,5 @@ def test_a_race_that_is_not_won_has_no_ratio_and_misses_its_goal(
     race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert found["ratio"] is None
+    assert "it never gets to the other's best" in " ".join(proof.race(found).split())
     assert "goal 0.6 MISSED" in capsys.readouterr().out

@@ -29,6 +29,9 @@ def draw(content: Json, image: Path) -> None:
             axes.axhline(figures[name], color="grey", linestyle=_DASHES[baseline], label=baseline)
         axes.set_title(labels[name], fontsize=9)
         axes.spines[["top", "right"]].set_visible(False)
+    for axes in grid[-1]:
+        axes.set_xlabel("updates")
+    figure.suptitle("curves: a part of each set, while training; lines: all of it", fontsize=9)
     handles, names = grid.flat[0].get_legend_handles_labels()
     figure.legend(handles, names, frameon=False, ncols=len(names), loc="outside lower center")
     save(figure, image)

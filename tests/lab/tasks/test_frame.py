@@ -137,6 +137,13 @@ def test_a_run_of_another_recipe_is_not_exported(capsys: pytest.CaptureFixture[s
     assert f"{folder} is of a run with another recipe; remove it" in capsys.readouterr().err
 
 
+def test_what_cannot_be_exported_is_told_with_what_can(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["export", "line", "--norm", "nonsense"]) == 1
+    assert "--norm is 'nonsense'; line has layer" in capsys.readouterr().err
+    assert main(["export", "line", "--quick"]) == 1
+    assert "by `python -m lab TASK`, with --quick where" in capsys.readouterr().err
+
+
 def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch) -> None:
     read = []
     monkeypatch.setattr(Line, "data", lambda _, recipe, source: read.append(recipe))
