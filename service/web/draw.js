@@ -1,12 +1,12 @@
 // The Draw tab: a few words in a person's own hand, and the model that goes on in it.
-import { allow, count, onPress, parts } from "./elements.js";
+import { allow, count, onPress, parts, say } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
 import { bestOf, named, offer, ofKind } from "./models.js";
 import { own, watchOwn } from "./own.js";
 import { BASELINE_PX, Pad } from "./pad.js";
 import { fill } from "./request.js";
-import { handwrite, readInk } from "./service.js";
+import { aborted, handwrite, readInk } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
 import { onShow, show } from "./tabs.js";
 import { watchTyping } from "./typed.js";
@@ -24,7 +24,7 @@ const LONGEST_WORDS = 60; // characters, as the field has it
 
 const at = parts("draw");
 const work = new Work(at, refresh);
-const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged });
+const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged, full: sayFull });
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
 let idle = 0;
@@ -43,8 +43,11 @@ export const stop = () => work.stop();
 
 export async function start() {
   if (!model()) return;
-  for (let read; read !== reading; ) await (read = reading); // more may be drawn meanwhile
-  work.run(async () => {
+  const task = async () => {
+    // More may be drawn meanwhile, and the words be typed.
+    for (let read; read !== reading; ) await Promise.race([(read = reading), aborted(work.signal)]);
+    if (!at.form.reportValidity()) work.stop();
+    work.signal.throwIfAborted();
     if (!pad.strokes.length) throw new Error("The line is empty: write a word or two on it first.");
     if (!large(pad.strokes)) throw new Error("A dot shows no hand: write a word or two on the line first.");
     forget();
@@ -66,7 +69,8 @@ export async function start() {
     const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
     const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
     return `${count(usage.characters, "character")} in your hand${unfinished}${unclear}\nseed ${head.seed}`;
-  });
+  };
+  work.run(task, { asks: false }); // the form may be right only once the ink is read
 }
 
 function request(strokes) {
@@ -137,6 +141,7 @@ function forget() {
 // --- What was written ---------------------------------------------------------------------------
 
 function inkChanged() {
+  if (!work.running) at.error.hidden = true; // it was of the ink before
   refresh();
   markStale();
   reading = null;
@@ -149,8 +154,14 @@ function inkChanged() {
 /** Read what is on the paper, unless there is more by then or the person says what it is. */
 async function read(latest) {
   const strokes = structuredClone(pad.strokes);
-  const text = large(strokes) ? (await readInk({ strokes }).catch(() => ({ text: "" }))).text : "";
+  const found = large(strokes) ? await readInk({ strokes }).catch(() => null) : { text: "" };
   if (typed || reading !== latest) return;
+  if (!found) {
+    at.wrote.hidden = false;
+    say(at.wrote, "This could not be read: say yourself what you wrote.");
+    return;
+  }
+  const { text } = found;
   at.text.value = text.trim().slice(0, LONGEST_WORDS);
   lookAtTexts();
   markStale();
@@ -196,6 +207,10 @@ function clear() {
   fit();
 }
 
+function sayFull() {
+  work.run(() => Promise.reject(new Error("The paper is full: Undo or Clear makes room.")), { asks: false });
+}
+
 /** As wide as there is room, until something stands on it. */
 function fit() {
   if (at.desk.clientWidth && !pad.strokes.length) pad.rule(roomIn(at.desk, 900));
@@ -222,7 +237,10 @@ at.form.addEventListener("submit", (event) => {
   event.preventDefault();
   start();
 });
-at.text.addEventListener("input", () => (typed = at.text.value.trim() !== ""));
+at.text.addEventListener("input", () => {
+  typed = at.text.value.trim() !== "";
+  if (typed) reading = null; // nobody waits for what a reader makes of it
+});
 for (const event of ["input", "change"]) at.form.addEventListener(event, markStale);
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);

@@ -32,10 +32,10 @@ export const isAsked = () => asking !== null;
 /** Have a person type a key; everybody who waits for one goes on when it is there. */
 export function askKey() {
   const [footer, label, field] = ["status", "key", "key-field"].map((id) => document.getElementById(id));
+  const before = document.activeElement;
   asking ??= new Promise((typed) => {
     footer.hidden = label.hidden = false;
     field.placeholder = key() ? "that key is not known" : "";
-    field.focus();
     field.addEventListener(
       "change",
       () => {
@@ -43,10 +43,12 @@ export function askKey() {
         field.value = "";
         label.hidden = true;
         asking = null;
+        if (before !== field) before?.focus();
         typed();
       },
       { once: true },
     );
   });
+  field.focus();
   return asking;
 }

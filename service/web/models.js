@@ -87,6 +87,14 @@ export async function follow(name) {
   }
 }
 
+/** No request is answered: what was known of those that did is known no more. */
+export function doubt() {
+  for (const { id } of all().filter(serves)) {
+    note(id, { ready: false, pending: "The service does not answer." });
+    follow(id);
+  }
+}
+
 /** Replay the golden vectors now, in the same queue as everything else. */
 export async function check(name) {
   const attestation = await attest(name);

@@ -73,7 +73,8 @@ export class Pad {
 
   #down(event) {
     const full = this.strokes.length >= MOST_STROKES || this.points >= MOST_POINTS;
-    if (this.#pointer !== null || event.button !== 0 || full) return;
+    if (this.#pointer !== null || event.button !== 0) return;
+    if (full) return this.heard.full();
     this.#pointer = event.pointerId;
     this.#svg.setPointerCapture(event.pointerId); // the stroke goes on beyond the edge
     this.#svg.querySelector(".invitation")?.remove();

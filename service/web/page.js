@@ -48,6 +48,7 @@ async function begin() {
   if (!wanted && !models.ofKind("handwriting").length) show("text");
   models.watch(showStatus);
   onShow(showStatus);
+  document.addEventListener("unanswered", models.doubt);
   document.addEventListener("change", showStatus); // another model may have been chosen
   showStatus();
 }

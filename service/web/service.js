@@ -13,7 +13,7 @@ export const answerBy = (other) => (place = other);
 /** Whether what it signs is known to it after the page has been loaded again. */
 export const remembers = () => !place.forgetful;
 
-const aborted = (signal) =>
+export const aborted = (signal) =>
   new Promise((_, reject) => {
     if (signal?.aborted) reject(signal.reason);
     signal?.addEventListener("abort", () => reject(signal.reason));
@@ -35,7 +35,9 @@ async function answered(path, options) {
   try {
     response = await place.reach(path, options);
   } catch (error) {
-    throw error.name === "AbortError" ? error : new Error("The service does not answer.");
+    if (error.name === "AbortError") throw error;
+    document.dispatchEvent(new Event("unanswered"));
+    throw new Error("The service does not answer.");
   }
   if (response.ok) return response;
   if (response.status === 401) {

@@ -26,7 +26,10 @@ export async function writeOn(sheet, response, { signal, pace, lineHeight, begun
     reached?.(line, character);
     if (line === last) return; // a reader may scroll away and stay there for the rest of a line
     last = line;
+    const { scrollX, scrollY } = window;
     sheet.querySelector(".tip")?.scrollIntoView({ block: "nearest" });
+    // The desk may scroll; the field that somebody is typing in stays where it is.
+    if (document.activeElement?.matches("input, textarea, select")) scrollTo(scrollX, scrollY);
   };
   const stop = () => pen?.stop();
   signal.addEventListener("abort", stop);

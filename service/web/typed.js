@@ -5,13 +5,16 @@ import { unwritable } from "./fold.js";
 
 const LONGEST = 2000; // characters of a text, as the service has it
 
+const MOST_NAMED = 12; // characters that cannot be written
+
 const codeOf = (letter) => `U+${letter.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}`;
 /** A character as it can be seen. */
 const seen = (letter) => (/[\s\p{C}]/u.test(letter) ? codeOf(letter) : letter);
 
 function wrongWith(text, writes) {
   const unknown = writes ? unwritable(text, writes) : [];
-  if (unknown.length) return `The pen cannot write ${unknown.map(seen).join("  ")}`;
+  const more = unknown.length > MOST_NAMED ? `  and ${whole(unknown.length - MOST_NAMED)} more` : "";
+  if (unknown.length) return `The pen cannot write ${unknown.slice(0, MOST_NAMED).map(seen).join("  ")}${more}`;
   if (text && !text.trim()) return "There is nothing but spaces to write.";
   const { length } = [...text];
   return length > LONGEST ? `These are ${whole(length)} characters: the pen writes ${whole(LONGEST)} at a time.` : "";

@@ -31,13 +31,11 @@ const lookAtText = watchTyping(at.text, at.wrong, () => model()?.writes);
 
 export const start = () => model() && write(wantedSeed());
 
-function again() {
-  at.seed.value = ""; // or the field would name another seed than the one used
-  write(undefined);
-}
+const again = () => write(undefined);
 
 const write = (seed, width = roomIn(at.desk)) =>
   work.run(async () => {
+    if (seed === undefined) at.seed.value = ""; // or it would name another than the one used
     const said = asked();
     const drawn = { ...said, seed, width };
     let request = { ...drawn, ...bestOf() };
@@ -82,11 +80,13 @@ const open = () =>
     { givesWay: true, asks: false },
   );
 
+const brief = (name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name);
+
 /** Write what a link says, unless another model or hand would have to. */
 function follow({ model: name, style, width }) {
   const missing = [
-    name && !offers(at.model, name) && `the model ${name}`,
-    style && chosenHand() !== style && `the hand ${style}`,
+    name && !offers(at.model, name) && `the model ${brief(name)}`,
+    style && chosenHand() !== style && `the hand ${brief(style)}`,
   ].filter(Boolean);
   if (!missing.length) return write(wantedSeed(), Number(width) || undefined);
   const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;
@@ -124,7 +124,10 @@ const download = (format) =>
 /** The same request gives the same ink, of the same model. */
 async function askForPdf() {
   const { request, fingerprint } = shown();
-  const response = await handwrite({ ...request, format: "pdf" }, work.signal);
+  const response = await handwrite({ ...request, format: "pdf" }, work.signal).catch((error) => {
+    if (error.param !== "best_of") throw error;
+    throw new Error("The service has no reader any more, which this sheet was chosen by: write it again.");
+  });
   if (response.headers.get("X-Evenkeel-Fingerprint") === fingerprint) return response.blob();
   throw new Error("The service has another model by now, which would draw other ink: write it again.");
 }

@@ -1,0 +1,94 @@
+"""What a person sees when an answer fails or is late, and that nothing of theirs is lost."""
+
+from typing import Any
+
+from tests.page.conftest import DRAWN, Open
+from tests.page.visit import Strokes, Visit
+
+_FAILED = "Failed to load resource"
+
+
+def _forgive(visit: Visit) -> None:
+    """Take what the browser says of requests that were made to fail off the list."""
+    visit.errors[:] = [error for error in visit.errors if _FAILED not in error]
+
+
+def test_words_stay_where_ink_cannot_be_read(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/read", lambda route: route.fulfill(json={"text": "keel"}))
+        visit.scribble(strokes[:2])
+        visit.until("() => document.querySelector('#draw-text').value === 'keel'")
+        visit.page.route("**/v1/read", lambda route: route.fulfill(status=503, json={}))
+        visit.scribble([[(300, 60), (330, 120)]])
+        visit.wait("#draw-wrote")
+        assert "could not be read" in visit.text("#draw-wrote")
+        assert visit["#draw-text"].input_value() == "keel"
+        _forgive(visit)
+
+
+def test_a_reading_that_is_late_can_be_stopped_and_typed_instead(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    held: list[Any] = []
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/read", lambda route: held.append(route))
+        visit["#draw-next"].fill("we sail")
+        visit.scribble(strokes)
+        visit.press("#draw-start")
+        visit.press("#draw-stop")
+        visit["#draw-text"].fill(DRAWN)
+        visit.press("#draw-start")
+        visit.wait_done("draw")
+        assert visit.ink("#draw-sheet")
+        for route in held:
+            route.fulfill(json={"text": "late"})
+        assert visit["#draw-text"].input_value() == DRAWN
+
+
+def test_paper_that_is_full_says_so(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit["#draw-live"].uncheck()
+        visit["#draw-text"].fill("dots")
+        dots = [(60 + 4 * (n % 50), 40 + 20 * (n // 50)) for n in range(200)]
+        visit.scribble([[(x, y), (x + 1, y + 4)] for x, y in dots])
+        assert len(visit.ink("#draw-pad")) == 200
+        assert visit["#draw-error"].is_hidden()
+        visit.scribble([[(60, 120), (80, 140)]])
+        visit.wait("#draw-error")
+        assert "The paper is full" in visit.text("#draw-error")
+        visit.press("#draw-undo")
+        assert visit["#draw-error"].is_hidden()
+
+
+def test_again_keeps_the_seed_of_a_form_that_is_wrong(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        visit.write("ho")
+        visit["#write-seed"].fill("33")
+        visit["#write-text"].fill("kb \N{GRINNING FACE}")
+        visit.press("#write-again")
+        assert visit["#write-seed"].input_value() == "33"
+        visit["#write-text"].fill("kb")
+        visit.press("#write-again")
+        visit.wait_done("write")
+        assert visit["#write-seed"].input_value() == ""
+
+
+def test_many_characters_that_cannot_be_written_are_counted(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        visit["#write-text"].fill("".join(chr(0x4E00 + n) for n in range(1900)))
+        assert visit.text("#write-wrong").endswith("and 1,888 more")
+
+
+def test_a_service_that_answers_no_more_is_not_called_ready(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        visit.write("ho")
+        visit.page.route("**/v1/**", lambda route: route.abort())
+        visit.press("#write-start")
+        visit.wait("#write-error")
+        assert visit.text("#verdict") == "The service does not answer."
+        visit.page.unroute("**/v1/**")
+        visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
+        visit.write("hey")
+        _forgive(visit)
