@@ -111,9 +111,13 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
             message = f"{whole} is {given}; it must be a JSON object"
         case _:
             message = f"{field} is {given}: {first['msg']}"
-    if len(rivals) > 1 and len(path) == 1 and any(e["type"] == "model_type" for e in rivals):
+    if len(rivals) > 1 and len(path) == 1 and any(e["type"] in _OBJECTS for e in rivals):
         message += ", or an object"  # the branch that would have been one is not told by its name
     return InvalidRequest(message, path[0][:_LONGEST] if field else _first_named(message, first))
+
+
+# What a branch that wants an object says of what is none: by itself, and in a request's body.
+_OBJECTS = ("model_type", "model_attributes_type")
 
 
 def _first_named(message: str, problem: Mapping[str, Any]) -> str | None:

@@ -204,6 +204,7 @@ async def _open(models: Models, message: Any) -> tuple[Online, ServiceKind, dict
     model = models[name]
     record.current().model = name
     kind = KINDS[model.artifact.manifest.kind]
+    model.engine.submit([])  # nothing, or NotReady: one that is not ready opens no session
     session = await kind.follow(model, kind.opening.model_validate(message))
     facts = {"model": name, "kind": kind.name, "seed": session.seed}
     return session, kind, facts | {"system_fingerprint": model.fingerprint} | session.told

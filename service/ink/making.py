@@ -59,8 +59,8 @@ def _require_numbers_of_hpgl(layout: Layout, lines: int, *, on_sheets: bool) -> 
     longest_mm = max(layout.width_px, layout.sheet_px(lines)) * MM_PER_PX
     if longest_mm > HPGL_LONGEST_MM:
         raise InvalidRequest(
-            f"format is hpgl, which has no numbers for a page of {longest_mm:.1f} mm; at most "
-            f"{HPGL_LONGEST_MM:.0f}{'' if on_sheets else ', or set page for sheets'}", "format",
+            f"format is hpgl, which has no numbers for a page of {longest_mm:.3f} mm; at most "
+            f"{HPGL_LONGEST_MM:.3f}{'' if on_sheets else ', or set page for sheets'}", "format",
         )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from service.ink.schemas import HandwritingRequest, StyleRequest
 
 router = APIRouter(tags=["handwriting"])
 
-_PREVIEW_TEXT = "an even keel"
+_PREVIEW_TEXT, _KEPT = "an even keel", "max-age=3600"
 _PREVIEW_SEED, _PREVIEW_DRAWS = 1, 4
 _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
@@ -31,7 +31,10 @@ _WIDER = 1.1
 _MEASURED_AT_ONCE = 4
 _LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
 _DRAWING: Responses = {
-    200: {"content": {"image/svg+xml": TEXT}},
+    200: {
+        "content": {"image/svg+xml": TEXT},
+        "headers": {"Cache-Control": {"schema": {"type": "string"}, "example": _KEPT}},
+    },
     **fails(InvalidRequest, UnknownModel, UnknownStyle, *BUSY),
 }
 _MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, *BUSY)}
@@ -63,7 +66,7 @@ async def preview(request: Request, style: str, model: str | None = None) -> Res
     by = None if judge is None else judge.fingerprint
     if style not in pen.previews or pen.previews[style][0] != by:
         pen.previews[style] = by, await _drawn(pen, style, judge)
-    return Response(pen.previews[style][1], 200, {"Cache-Control": "max-age=3600"}, "image/svg+xml")
+    return Response(pen.previews[style][1], 200, {"Cache-Control": _KEPT}, "image/svg+xml")
 
 
 async def _drawn(model: InkModel, style: str, judge: Judge | None) -> str:

@@ -63,7 +63,11 @@ class OnlineReader(Online):
         ahead = await self.ahead(going_on=bool(len(pieces)))
         self._text = (self._text + text_of(settled))[-_KEPT:]
         shown = [*described(settled, settled=True), *described(ahead, settled=False)]
-        return {"text": self._text + text_of(ahead), "characters": shown, "step": self.steps}
+        return {
+            "text": (self._text + text_of(ahead))[-_KEPT:],
+            "characters": shown,
+            "step": self.steps,
+        }
 
     def trace(self, points: Sequence[Sequence[float]]) -> Pieces:
         """The pieces `(N, P)` that points `[x, y, up]` in px complete.

@@ -107,10 +107,13 @@ def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) ->
         )
     steps = body.n * sum(len(prompt) + body.max_tokens for prompt in prompts)
     if steps > settings.max_request_steps:
+        read = sum(map(len, prompts))
+        field = "max_tokens" if body.n * read <= settings.max_request_steps else "n"
         raise InvalidRequest(
-            f"{steps:,} bytes to be read and written; at most {settings.max_request_steps:,} in "
-            "one request", "max_tokens",
-        )  # fmt: skip
+            f"{steps:,} bytes to be read and written, n times prompt and max_tokens; at most "
+            f"{settings.max_request_steps:,} in one request",
+            field if read <= settings.max_request_steps else "prompt",
+        )
     begun = start(model, body.state, body.seed, body.state_policy)
     exchange: Exchange[TextPiece] = Exchange(streamed=body.stream)
     for prompt in prompts:

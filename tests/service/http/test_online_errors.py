@@ -70,6 +70,16 @@ def test_a_broken_rule_is_named_and_ends_the_session(
         assert session.closed() == 1008
 
 
+@pytest.mark.parametrize("opening", [_LANGUAGE, _INK])
+def test_a_model_that_is_not_ready_opens_no_session(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, opening: dict[str, Any]
+) -> None:
+    monkeypatch.setattr(ink.app.state.models[opening["model"]].engine, "ready", False)
+    with online(ink) as session:
+        assert session.ask(**opening)["error"]["code"] == "not_ready"
+        assert session.closed() == 1012
+
+
 @pytest.mark.parametrize(
     "text", ["", "{", "[]", "5", '"a"', "null", "[" * 100_000, '{"model": ' + "9" * 5000 + "}"]
 )

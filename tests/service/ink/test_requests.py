@@ -328,6 +328,13 @@ def test_sheets_that_are_longer_together_than_hpgl_has_numbers_for_are_plotted(
     assert ink.post(text=text, **page, format="hpgl").status_code == 200
 
 
+@pytest.mark.parametrize(("field", "value"), [("page", 7), ("style", 7)])
+def test_a_value_that_may_be_an_object_says_so(ink: InkService, field: str, value: Any) -> None:
+    error = ink.post(**{"text": "a", field: value}).json()["error"]
+    assert error["param"] == field
+    assert error["message"].endswith(", or an object")
+
+
 @pytest.mark.parametrize(
     "page",
     [
@@ -340,7 +347,7 @@ def test_a_page_that_hpgl_has_no_numbers_for_is_refused(ink: InkService, page: A
     error = ink.post(**{"text": "wide"} | page, format="hpgl").json()["error"]
     assert error["param"] == "format"
     assert "at most 819" in error["message"]
-    assert "a page of 819 mm" not in error["message"]
+    assert "a page of 819.175 mm" not in error["message"]
 
 
 @pytest.mark.parametrize("page", [{"width": 3096}, {"page": {"width": 819, "height": 819}}])

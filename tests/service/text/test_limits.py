@@ -104,3 +104,19 @@ def test_what_is_past_all_sense_is_a_number_of_the_graph_still() -> None:
 def test_a_token_is_its_character_to_the_last_of_ascii() -> None:
     tokens = ["\0", "~", "\x7f", "bytes:\\x80", "bytes:\\xff"]
     assert [_token_text(token) for token in (0, 126, 127, 128, 255)] == tokens
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"prompt": "x" * 1001, "max_tokens": 0}, "prompt"),
+        ({"prompt": "x" * 400, "max_tokens": 0, "n": 3}, "n"),
+        ({"prompt": "x" * 950, "max_tokens": 51}, "max_tokens"),
+    ],
+)
+def test_of_too_many_steps_the_field_is_named_that_has_to_change(
+    body: dict[str, Any], field: str
+) -> None:
+    with pytest.raises(InvalidRequest, match="n times prompt and max_tokens") as refused:
+        _call(**body)
+    assert refused.value.param == field
