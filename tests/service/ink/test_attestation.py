@@ -101,8 +101,6 @@ def test_a_model_with_an_altered_weight_writes_nothing(copy: Path) -> None:
         assert service.client.get("/v1/styles").status_code == 503
         with service.client.websocket_connect("/v1/online") as socket:
             socket.send_json({"model": "scrawl"})
-            socket.receive_json()
-            socket.send_json({"point": [1, 2, 0]})
             assert socket.receive_json()["error"]["code"] == "not_ready"
 
 
