@@ -7,6 +7,11 @@ from pathlib import Path
 from stat import S_IMODE
 
 
+def printable(name: str) -> str:
+    """The name of a file, or words that have one: bytes of it that are no UTF-8 are spelt out."""
+    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+
+
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """A place beside a file to write to, which takes the file's when all went well: for those who

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
+from contract.files import printable
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel, shown
@@ -20,7 +21,7 @@ from service.leaving import Leaving
 from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
-from service.places import Look, Place, look_at, named, sayable
+from service.places import Look, Place, look_at, named
 from service.precision import choose, compare, pairs
 from service.settings import Settings
 
@@ -285,7 +286,7 @@ class Models:
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""
         told = isinstance(error, ArtifactError)
-        why = sayable(str(error) if told else f"{place.folder}: {type(error).__name__}: {error}")
+        why = printable(str(error) if told else f"{place.folder}: {type(error).__name__}: {error}")
         if why != place.refused:
             log.error("%s", why, exc_info=None if told else error)
         place.refused = why

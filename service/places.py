@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+from contract.files import printable
 from service.models import ServedModel
 
 State = Literal["ready", "loading", "failed", "unloaded"]
@@ -32,7 +33,7 @@ class Place:
     @classmethod
     def of(cls, folder: Path, seen: Look = frozenset()) -> "Place":
         """That of a folder which has given no model yet."""
-        return cls(folder, sayable(folder.name), seen)
+        return cls(folder, printable(folder.name), seen)
 
     @property
     def problem(self) -> str | None:
@@ -59,13 +60,8 @@ def named(places: Iterable[Place]) -> dict[str, Place]:
     told apart by a slash, which no model has in its name."""
     found: dict[str, Place] = {}
     for place in sorted(places, key=lambda place: place.model is None):
-        found[place.name if place.name not in found else f"{sayable(place.folder.name)}/"] = place
+        found[place.name if place.name not in found else f"{printable(place.folder.name)}/"] = place
     return dict(sorted(found.items()))
-
-
-def sayable(name: str) -> str:
-    """As it can be sent: bytes of a file's name that are no UTF-8 are spelt out."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def look_at(folder: Path) -> Look:

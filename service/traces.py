@@ -56,7 +56,7 @@ class Traces:
             self._part(record, inside, "queue", work.arrived_s, ran_s)
             facts: dict[str, AttributeValue] = {
                 "finish": work.reason,
-                "asked": work.read,
+                "read": work.read,
                 "written": work.written,
             }
             self._part(record, inside, "generate", ran_s, work.ended_s, facts)

@@ -12,7 +12,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as pyplot  # for other pictures too
 from matplotlib.axes import Axes
 
-from training.files import printable
+from contract.files import printable
 
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:

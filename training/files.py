@@ -16,11 +16,6 @@ class MissingData(ValueError):
     """A file or folder of data that is not there."""
 
 
-def printable(name: str) -> str:
-    """The name of a file or folder, with U+FFFD for what is not UTF-8 in it."""
-    return os.fsencode(name).decode("utf-8", "replace")
-
-
 def files_below(folder: Path, pattern: str = "*") -> list[Path]:
     """Every file whose name fits, at any depth, in order of path."""
     found = (path / n for path, _, names in _walk(folder) for n in names if fnmatch(n, pattern))

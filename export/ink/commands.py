@@ -22,8 +22,8 @@ def add_commands(commands: Any) -> None:
 
 
 def _pens(options: argparse.Namespace) -> int:
+    from contract.files import printable
     from export.folders import require_parent
-    from training.files import printable
     from training.ink.command import show
     from training.ink.corpus import PenCorpus
     from training.ink.line import Tally

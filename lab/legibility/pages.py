@@ -29,10 +29,8 @@ from lab.legibility.reading import (
     tesseract_version,
 )
 from lab.legibility.steadiness import Strays, of_pages, of_people
-from lab.legibility.write_ink import Hand, Pen, Written
-from service.artifact import load_artifact
+from lab.legibility.write_ink import Hand, Pen, Written, stored_in
 from service.ink.measure import measure
-from service.ink.model import stored_hands
 
 RESULTS = Path("docs", "results")
 SHEET = Path("docs", "ink-pages.png")
@@ -88,9 +86,7 @@ def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
     reader = tesseract_version()
     pen = Pen(options.artifact)
-    hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
-    if not hands:
-        raise ValueError(f"{options.artifact} has no stored hands to write pages in")
+    hands = list(stored_in(options.artifact, pen.manifest).values())
     people = held_out.corpus_if_any(options.pens)  # which takes minutes to read
     begin = [hands[page % len(hands)] for page in range(PAGES)]
     chained = write_pages(pen, begin, CHAINED_LINES, chained=True)

@@ -16,7 +16,9 @@ from contract.golden import Arrays
 from contract.ink import InkManifest
 from export.convert import read_artifact
 from export.parity.served import ServedGraph
+from service.artifact import load_artifact
 from service.ink.line import InkEdge, hand_after, in_sight, on_its_line, row_of
+from service.ink.model import stored_hands
 from service.state import Moment
 
 ROWS = 50  # side by side
@@ -25,6 +27,14 @@ CHUNK_STEPS = 32
 _STEPS_PER_CHARACTER, _STEPS_BESIDES = 40, 100
 
 Hand = Moment[InkEdge]
+
+
+def stored_in(artifact: Path, manifest: InkManifest) -> dict[str, Hand]:
+    """The stored hands of a pen by name. Raises `ValueError` if there are none."""
+    hands = stored_hands(load_artifact(artifact), manifest)
+    if not hands:
+        raise ValueError(f"{artifact} has no stored hands to write in")
+    return hands
 
 
 @dataclass(frozen=True, slots=True)

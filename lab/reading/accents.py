@@ -25,13 +25,11 @@ from lab.legibility.reading import (
     tesseract_all,
     tesseract_version,
 )
-from lab.legibility.write_ink import Hand, Pen
+from lab.legibility.write_ink import Hand, Pen, stored_in
 from lab.reading.accents_sheet import plot_accents
 from lab.reading.shown import named
-from service.artifact import load_artifact
 from service.ink.letters import apart, bases, fold
 from service.ink.marks import LineMarks
-from service.ink.model import stored_hands
 from service.ink.pen import LinePen
 
 RESULTS = Path("docs", "results", "ink-accents.json")
@@ -98,9 +96,7 @@ def run(options: argparse.Namespace) -> int:
     """0: nothing has been promised of accents but that they are there."""
     outside = tesseract_version(SENTENCES)
     pen = Pen(options.artifact)
-    hands = list(stored_hands(load_artifact(options.artifact), pen.manifest).values())
-    if not hands:
-        raise ValueError(f"{options.artifact} has no stored hands to write in")
+    hands = list(stored_in(options.artifact, pen.manifest).values())
     lines = {language: write(pen, hands, texts) for language, texts in SENTENCES.items()}
     found = {language: judge(language, some) for language, some in lines.items()}
     print_found(found)

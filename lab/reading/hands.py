@@ -13,11 +13,9 @@ from lab.legibility import pages
 from lab.legibility.goal import Goal
 from lab.legibility.reading import errors, figures, tesseract_version
 from lab.legibility.sentences import sentences
-from lab.legibility.write_ink import Hand, Pen
+from lab.legibility.write_ink import Hand, Pen, stored_in
 from lab.reading.hands_sheet import plot_hands
 from lab.reading.shown import TESSERACT, Readers, named, readers_of
-from service.artifact import load_artifact
-from service.ink.model import stored_hands
 from training.command import positive
 
 RESULTS = Path("docs", "results", "ink-hands.json")
@@ -46,9 +44,7 @@ def run(options: argparse.Namespace) -> int:
     outside = tesseract_version()
     readers = readers_of(options.reader)
     pen = Pen(options.artifact)
-    stored = stored_hands(load_artifact(options.artifact), pen.manifest)
-    if not stored:
-        raise ValueError(f"{options.artifact} has no stored hands to write in")
+    stored = stored_in(options.artifact, pen.manifest)
     plot_hands(pen, stored, options.sheet)
     hands = stored | {MADE_UP: pen.fresh()}
     texts = texts_of(options.lines)

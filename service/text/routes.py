@@ -94,6 +94,13 @@ class Call:
         }
 
 
+def _too_large(read: int, n: int, most: int) -> str:
+    """The first field that is too much, whatever those after it are."""
+    if read > most:
+        return "prompt"
+    return "n" if n * read > most else "max_tokens"
+
+
 def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) -> Call:
     if body.max_tokens > settings.max_tokens:
         raise InvalidRequest(
@@ -107,12 +114,10 @@ def _make_call(body: CompletionRequest, model: TextModel, settings: Settings) ->
         )
     steps = body.n * sum(len(prompt) + body.max_tokens for prompt in prompts)
     if steps > settings.max_request_steps:
-        read = sum(map(len, prompts))
-        field = "max_tokens" if body.n * read <= settings.max_request_steps else "n"
         raise InvalidRequest(
             f"{steps:,} bytes to be read and written, n times prompt and max_tokens; at most "
             f"{settings.max_request_steps:,} in one request",
-            field if read <= settings.max_request_steps else "prompt",
+            _too_large(sum(map(len, prompts)), body.n, settings.max_request_steps),
         )
     begun = start(model, body.state, body.seed, body.state_policy)
     exchange: Exchange[TextPiece] = Exchange(streamed=body.stream)

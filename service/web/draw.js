@@ -41,7 +41,7 @@ const looks = [
 const lookAtTexts = () => looks.forEach((look) => look());
 export const stop = () => work.stop();
 
-export async function start() {
+export function start() {
   if (!model()) return;
   const task = async () => {
     // More may be drawn meanwhile, and the words be typed.

@@ -92,3 +92,16 @@ def test_a_service_that_answers_no_more_is_not_called_ready(handwriting: str, op
         visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
         visit.write("hey")
         _forgive(visit)
+
+
+def test_the_field_that_is_typed_in_stays_in_sight_while_lines_are_written(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, viewport={"width": 390, "height": 664}) as visit:
+        visit.begin_writing("one\ntwo\nthree\nfour\nfive\nsix", speed="4", seed=1)
+        visit.wait("#write-sheet path", "attached")
+        visit["#write-seed"].focus()
+        visit["#write-seed"].scroll_into_view_if_needed()
+        where = visit["#write-seed"].bounding_box()
+        visit.wait_done("write")
+        assert visit["#write-seed"].bounding_box() == where

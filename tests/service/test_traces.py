@@ -90,7 +90,7 @@ def test_a_stream_is_a_span_with_its_queue_its_chunks_and_its_encoding(
     parts = [collector.named(name) for name in ("queue", "generate", "encode")]
     queue, generate, encode = (part for (part,) in parts)
     assert {span.parent_span_id for span in (queue, generate, encode)} == {request.span_id}
-    assert _facts(generate) == {"finish": "length", "asked": 2, "written": 40}
+    assert _facts(generate) == {"finish": "length", "read": 2, "written": 40}
     moments = [request.start_time_unix_nano, queue.start_time_unix_nano]
     moments += [queue.end_time_unix_nano, generate.end_time_unix_nano, encode.end_time_unix_nano]
     assert moments == sorted(moments)

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from contract.alphabets import END, encode
-from contract.files import replacing
+from contract.files import printable, replacing
 from models.handwriting import POINT
-from training.files import printable, unpacking
+from training.files import unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink, is_own
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
-from training.files import MissingData, files_below, printable
+from contract.files import printable
+from training.files import MissingData, files_below
 
 # The corpus every Python carries: its own language reference.
 PYTHON_REFERENCE = "pydoc"
