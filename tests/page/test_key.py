@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from service.http.keys import new_key
+from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.serving import listening, settings
 
@@ -53,3 +54,18 @@ def test_a_key_is_asked_for_kept_and_sent(
         assert len(visit.errors) == refused == 2  # and nothing once the key is kept
         assert all("401" in error for error in visit.errors), visit.errors
         visit.page.close()
+
+
+def test_whoever_is_asked_for_a_key_is_led_to_the_field_and_back(site: str, opened: Open) -> None:
+    focused = "document.activeElement.id"
+    ask = "async () => { (await import('/static/key.js')).askKey(); }"
+    with opened(site, "text") as visit:
+        visit["#text-prompt"].focus()
+        visit.page.evaluate(ask)
+        assert visit.page.evaluate(focused) == "key-field"
+        visit["#text-prompt"].focus()  # and on to something else
+        visit.page.evaluate(ask)
+        assert visit.page.evaluate(focused) == "key-field"
+        visit["#key-field"].fill("ek-any")
+        visit["#key-field"].press("Enter")
+        assert visit.page.evaluate(focused) == "text-prompt"

@@ -98,10 +98,11 @@ def test_the_field_that_is_typed_in_stays_in_sight_while_lines_are_written(
     handwriting: str, opened: Open
 ) -> None:
     with opened(handwriting, viewport={"width": 390, "height": 664}) as visit:
-        visit.begin_writing("one\ntwo\nthree\nfour\nfive\nsix", speed="4", seed=1)
+        visit.begin_writing("one\ntwo\nthree\nfour\nfive\nsix", speed="5", seed=1)
         visit.wait("#write-sheet path", "attached")
         visit["#write-seed"].focus()
         visit["#write-seed"].scroll_into_view_if_needed()
-        where = visit["#write-seed"].bounding_box()
+        before_px = visit["#write-seed"].bounding_box()["y"]
         visit.wait_done("write")
-        assert visit["#write-seed"].bounding_box() == where
+        after_px = visit["#write-seed"].bounding_box()["y"]
+        assert abs(after_px - before_px) < 1  # a page stands at parts of a px

@@ -166,9 +166,10 @@ def test_a_service_with_too_few_files_says_so_and_ends_with_2(artifacts: Path) -
 
 
 _STUCK = """
-import threading, time
+import time
 from service.__main__ import _leave
-threading.Thread(target=time.sleep, args=(60,), name="engine-it", daemon=True).start()
+from tests.service.engine.scripted import ScriptedRunner, made_engine
+made_engine(ScriptedRunner(b""), attest=lambda runner: time.sleep(60)).start()
 print("last words")
 {before}
 _leave(0)
