@@ -78,7 +78,9 @@ def test_again_keeps_the_seed_of_a_form_that_is_wrong(handwriting: str, opened: 
 def test_many_characters_that_cannot_be_written_are_counted(handwriting: str, opened: Open) -> None:
     with opened(handwriting) as visit:
         visit["#write-text"].fill("".join(chr(0x4E00 + n) for n in range(1900)))
-        assert visit.text("#write-wrong").endswith("and 1,888 more")
+        told = visit.text("#write-wrong")
+        assert told.endswith("and 1,888 more")
+        assert sum("\u4e00" <= letter <= "\u9fff" for letter in told) == 12
 
 
 def test_a_service_that_answers_no_more_is_not_called_ready(handwriting: str, opened: Open) -> None:
