@@ -89,16 +89,16 @@ def allow_files(connections: int) -> None:
 def _places(wanted: int) -> int:
     """For how many of the connections wanted there are files."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-    least = _OTHER_FILES + _RESERVE + 1
-    if soft == resource.RLIM_INFINITY or soft >= wanted + least - 1:
+    kept = _OTHER_FILES + _RESERVE
+    if soft == resource.RLIM_INFINITY or soft - kept >= wanted:
         return wanted
-    if soft < least:
-        raise OSError(f"{soft} files may be open at once; it must be {least} or more: ulimit -n")
+    if soft <= kept:
+        raise OSError(f"{soft} files may be open at once; it must be {kept + 1} or more: ulimit -n")
     log.warning(
         "connections at once: %d, not the %d of EVENKEEL_MAX_CONNECTIONS, as %d files may be open",
-        soft - least + 1, wanted, soft,
+        soft - kept, wanted, soft,
     )  # fmt: skip
-    return soft - least + 1
+    return soft - kept
 
 
 def _has_left(transport: asyncio.Transport) -> bool:
