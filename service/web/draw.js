@@ -2,7 +2,7 @@
 import { allow, count, onPress, parts, say } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
-import { bestOf, named, offer, ofKind } from "./models.js";
+import { bestOf, named, offer, reader, watch } from "./models.js";
 import { own, watchOwn } from "./own.js";
 import { BASELINE_PX, Pad } from "./pad.js";
 import { fill } from "./request.js";
@@ -145,7 +145,7 @@ function inkChanged() {
   refresh();
   markStale();
   reading = null;
-  if (typed || ofKind("reader").length !== 1) return;
+  if (typed || !reader()) return;
   const paused = new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
   const latest = paused.then(() => reading === latest && read(latest));
   reading = latest;
@@ -221,14 +221,18 @@ function useMine() {
   show("write", { focus: true });
 }
 
+const sayWhoReads = () => (at.text.placeholder = reader() ? "read as you write, or typed" : "the words you wrote");
+
 /** The models are known. */
 export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
+  sayWhoReads();
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   lookAtTexts();
   onShow(refresh); // the hand may have been forgotten elsewhere
   watchOwn(refresh);
+  watch(sayWhoReads);
   new ResizeObserver(fit).observe(at.desk);
   refresh();
 }

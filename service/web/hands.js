@@ -1,4 +1,5 @@
 // The hands to choose from: any or one of those the service keeps, one's own, one made up.
+import { choose, chosen } from "./chosen.js";
 import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
 import { headers } from "./key.js";
@@ -13,7 +14,7 @@ const MADE_UP = "made-up";
 let listed = ""; // the model whose hands are shown
 let ids = new Set(); // of all stored hands
 let fetching = Promise.resolve(); // pictures, one after another
-let wanted = ""; // the value of the hand to be chosen as soon as it is there
+let wanted = chosen(at.hands.id) ?? ""; // the value of the hand to be chosen as soon as it is there
 
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
 export function chosenHand() {
@@ -25,6 +26,7 @@ export function chosenHand() {
 /** Choose a hand by its style, or any one; one that is not there is chosen as soon as it is. */
 export function chooseHand(style) {
   wanted = style ?? "";
+  choose(at.hands.id, wanted);
   const radios = [...at.hands.querySelectorAll("input")];
   const radio = radios.find(({ value }) => value === wanted) ?? radios[0];
   if (radio) radio.checked = true;

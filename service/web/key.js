@@ -43,6 +43,7 @@ export function askKey() {
         field.value = "";
         label.hidden = true;
         asking = null;
+        document.dispatchEvent(new Event("key"));
         if (before !== field) before?.focus();
         typed();
       },
@@ -50,5 +51,6 @@ export function askKey() {
     );
   });
   field.focus();
+  document.dispatchEvent(new Event("key"));
   return asking;
 }

@@ -1,4 +1,5 @@
 // What the page knows of the service's models, and who wants to hear when that changes.
+import { choose, chosen } from "./chosen.js";
 import { attest, getModel, listModels } from "./service.js";
 import { say, scientific, whole } from "./elements.js";
 
@@ -9,16 +10,24 @@ export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
 export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
 
-/** Fill a list with the models of a kind; the preferred one is chosen, if it is there, or the one for
- *  requests that name none. How many there are. */
+/** Fill a list with the models of a kind; chosen is the one that was before, or else the preferred one, if
+ *  it is there, or the one for requests that name none. How many there are. */
 export function offer(select, kind, preferred) {
   const models = ofKind(kind);
-  const told = ({ id, precision }) => (precision === "int8" ? `${id}, 8 bits` : id);
   const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
   select.replaceChildren(...options);
-  if (offers(select, preferred)) select.value = preferred;
+  const wanted = [chosen(select.id), preferred].find((name) => offers(select, name));
+  if (wanted) select.value = wanted;
+  select.addEventListener("change", () => choose(select.id, select.value));
+  watch((model) => {
+    const option = options.find(({ value }) => value === model.id);
+    if (option) option.text = told(model);
+  });
   return models.length;
 }
+
+const told = (model) =>
+  [model.id, model.precision === "int8" && "8 bits", whyNot(model) && "not served"].filter(Boolean).join(", ");
 
 /** Whether a list has a model to choose. */
 export const offers = (select, name) => [...select.options].some(({ value }) => value === name);
@@ -26,11 +35,14 @@ export const offers = (select, name) => [...select.options].some(({ value }) => 
 /** Whether a model answers requests. On a device whatever has been attested does. */
 export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !== false);
 
-/** What to ask for where one model can read: the most legible of four draws of each word. */
-export function bestOf() {
+/** The one model that can read, if it does or will soon. */
+export function reader() {
   const readers = ofKind("reader");
-  return readers.length === 1 && serves(readers[0]) ? { best_of: 4, best_by: "word" } : {};
+  return readers.length === 1 && !whyNot(readers[0]) ? readers[0] : undefined;
 }
+
+/** What to ask for where a model can read: the most legible of four draws of each word. */
+export const bestOf = () => (serves(reader()) ? { best_of: 4, best_by: "word" } : {});
 
 export const all = () => [...known.values()];
 

@@ -1,4 +1,5 @@
 // The form of the Write tab as a request for ink, and a request as what stands in the form.
+import { choose } from "./chosen.js";
 import { parts } from "./elements.js";
 import { chooseHand, chosenHand, listHands } from "./hands.js";
 import { offers } from "./models.js";
@@ -32,7 +33,10 @@ export const asked = () => ({
 /** Fill in the fields that a request has; settled when its hand can be chosen, of whatever model. */
 export async function fill(request) {
   const other = request.model !== at.model.value && offers(at.model, request.model);
-  if (other) at.model.value = request.model;
+  if (other) {
+    at.model.value = request.model;
+    choose(at.model.id, request.model);
+  }
   const hands = other && listHands(request.model);
   for (const [name, field] of Object.entries(FIELDS)) {
     if (name in request) field.value = request[name];

@@ -28,7 +28,7 @@ export function show(name, { focus = false } = {}) {
     if (here && focus) tab.focus();
   }
   // Replaced: to leave the page by Back must not take as many steps as tabs were looked at.
-  if (asked() !== name) history.replaceState(null, "", `#${name}`);
+  if (asked() !== name) history.replaceState(history.state, "", `#${name}`);
   for (const watcher of watchers) watcher(name);
 }
 

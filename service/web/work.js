@@ -1,4 +1,7 @@
 // One task at a time in a tab, with its buttons, its error line and its progress in step.
+import { isAsked } from "./key.js";
+
+const KEY = "Waiting for the API key, asked for below…";
 
 export class Work {
   #at;
@@ -6,11 +9,13 @@ export class Work {
   #controller = null;
   #givesWay = false; // to any other task: nobody asked for it
   #over = null;
+  #meanwhile = ""; // what a task that has said nothing yet is doing
 
   /** `at` has form, error and progress; `changed` runs when a task begins and when it ends. */
   constructor(at, changed) {
     this.#at = at;
     this.#changed = changed;
+    document.addEventListener("key", () => this.running && this.#tell());
   }
 
   /** Whether there is a task that others have to wait for. */
@@ -49,23 +54,31 @@ export class Work {
     }
     this.#controller = new AbortController();
     this.#givesWay = givesWay;
-    this.#over = this.#see(task, meanwhile);
+    this.#meanwhile = meanwhile;
+    this.#over = this.#see(task);
     await this.#over;
   }
 
-  async #see(task, meanwhile) {
+  /** Say what the task is doing, or that a key is waited for, unless it has said something itself. */
+  #tell() {
+    const { progress } = this.#at;
+    const [from, to] = isAsked() ? [this.#meanwhile, KEY] : [KEY, this.#meanwhile];
+    if (progress.textContent === from) progress.textContent = to;
+  }
+
+  async #see(task) {
     const { error, progress } = this.#at;
     const quiet = this.#givesWay;
     error.hidden = true;
     const before = progress.textContent;
-    progress.textContent = meanwhile;
+    progress.textContent = this.#meanwhile;
     this.#changed();
     try {
       progress.textContent = await task();
     } catch (problem) {
       // What a task that got somewhere has said beside it stays true.
-      if (progress.textContent === meanwhile) progress.textContent = before;
-      else progress.textContent = progress.textContent.replace(meanwhile, "Stopped");
+      if ([this.#meanwhile, KEY].includes(progress.textContent)) progress.textContent = before;
+      else progress.textContent = progress.textContent.replace(this.#meanwhile, "Stopped");
       if (problem.name !== "AbortError" && !quiet) {
         error.textContent = problem.message;
         error.hidden = false;

@@ -69,3 +69,21 @@ def test_whoever_is_asked_for_a_key_is_led_to_the_field_and_back(site: str, open
         visit["#key-field"].fill("ek-any")
         visit["#key-field"].press("Enter")
         assert visit.page.evaluate(focused) == "text-prompt"
+
+
+def test_a_task_that_waits_for_a_key_says_so(site: str, opened: Open) -> None:
+    def refuse(route: Any) -> None:
+        known = "authorization" in route.request.headers
+        route.continue_() if known else route.fulfill(status=401, json={})
+
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/completions", refuse)
+        visit["#text-length"].fill("5")
+        visit.press("#text-start")
+        visit.wait("#key-field")
+        assert visit.text("#text-progress") == "Waiting for the API key, asked for below…"
+        visit["#key-field"].fill("ek-any")
+        visit["#key-field"].press("Enter")
+        visit.wait_done("text")
+        assert "Waiting" not in visit.text("#text-progress")
+        visit.expect_error("401")

@@ -49,6 +49,28 @@ def test_a_list_says_what_is_of_eight_bits_and_begins_with_the_default(
         assert visit[f"#{tab}-model"].input_value() == (eight if wanted == "int8" else name)
 
 
+@pytest.mark.parametrize("again", ["reload", "go_back"])
+def test_what_was_chosen_is_chosen_still(handwriting: str, opened: Open, again: str) -> None:
+    """A browser fills in the fields it knows, and no list that a script fills."""
+    with opened(handwriting, "write") as visit:
+        visit["#write-model"].select_option("handwriting-int8")
+        hand = visit["#write-hands label"].nth(3).locator("input")
+        hand.check()
+        wanted = hand.get_attribute("value")
+        visit["#text-tab"].click()
+        visit["#text-model"].select_option("shakespeare-int8")
+        if again == "go_back":
+            visit.page.goto(f"{handwriting}/docs")
+        getattr(visit.page, again)()
+        visit.until("() => document.querySelector('#proof-models').children.length > 0")
+        assert visit["#text-model"].input_value() == "shakespeare-int8"
+        assert visit["#write-model"].input_value() == "handwriting-int8"
+        assert visit["#draw-model"].input_value() == "handwriting"
+        visit["#write-tab"].click()
+        visit.until("() => document.querySelectorAll('#write-hands input').length > 3")
+        assert visit["#write-hands input:checked"].get_attribute("value") == wanted
+
+
 def test_proof_says_what_is_of_eight_bits(chosen: tuple[str, str], opened: Open) -> None:
     with opened(chosen[1], "proof") as visit:
         cards = visit["#proof-models article"].all_inner_texts()
@@ -72,6 +94,8 @@ def test_what_a_link_says_is_looked_at_for_its_own_model(handwriting: str, opene
         visit.page.route("**/v1/models", of_less)
         visit.go("write")
         assert "Ready" in visit.text("#verdict")
+        told = "handwriting-int8, 8 bits, not served"
+        assert (told, "handwriting-int8") in _listed(visit, "write")
         visit.page.evaluate(
             """async () => {
               const { fill } = await import("/static/request.js");

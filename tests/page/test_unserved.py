@@ -29,6 +29,7 @@ def test_where_the_reader_is_not_served_lines_are_drawn_once(browser: Any, tmp_p
     with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
         visit.write("a")
         assert "draws of each" not in visit["#write-progress"].inner_text()
+        assert visit["#draw-text"].get_attribute("placeholder") == "the words you wrote"
         visit.go("proof")
         visit.until("() => document.body.innerText.includes('Not served, as it is without proof')")
 

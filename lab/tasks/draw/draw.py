@@ -5,6 +5,7 @@ Shapes: Z latent, P pixels.
 """
 
 import argparse
+import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -71,4 +72,5 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # whoever reads it may have seen enough
     sys.exit(main())
