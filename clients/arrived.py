@@ -32,6 +32,11 @@ class Arrived:
         self._seen.clear()
         return self._body
 
+    @property
+    def ended(self) -> bool:
+        """Whether the end of anything has arrived, of a choice, a line or a page."""
+        return any(what in ("end", "tail") for what, _ in self._known)
+
     def new(self, event: Event) -> Event | None:
         """An event without what had arrived before it. Raises the error it tells of."""
         self._check_model(event.get("system_fingerprint"))

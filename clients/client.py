@@ -9,6 +9,7 @@ rolling updates.
 import json
 import secrets
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, Self
 
 import httpx
@@ -22,6 +23,8 @@ from clients.replicas import Replicas, begin_again
 _KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
 # A prompt is read before anything comes: a byte a step, by turns with others where there are many.
 _READ_PER_S = 500
+# Whoever compresses waits until there is enough to compress.
+_AS_IT_IS = {"Accept-Encoding": "identity"}
 # A proxy of the environment has another machine of that name.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
 
@@ -30,7 +33,8 @@ class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
-    answers, and `ValueError` at once for a key that no header can have."""
+    answers, and `ValueError` at once for a key that no header can have, or an address has a user
+    in the place of."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
@@ -39,6 +43,8 @@ class Client:
         self._replicas = Replicas(urls, patience_s)
         self._timeout_s = timeout_s
         key = _checked(api_key or "")
+        if key and any(httpx.URL(url).userinfo for url in urls):
+            raise ValueError("an address with a user in it leaves no place for an API key")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._http = httpx.Client(
             headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
@@ -61,7 +67,7 @@ class Client:
     def ask(self, method: str, path: str) -> httpx.Response:
         """A whole answer."""
         for attempt, url in self._replicas.attempts():
-            with attempt:
+            with attempt, _intact():
                 response = self._http.request(method, url + path)
                 check(response)
         return response
@@ -85,11 +91,18 @@ class Client:
                     if (new := arrived.new(event)) is not None:
                         begin_again(attempt)
                         yield new
+                if not arrived.ended:
+                    raise httpx.RemoteProtocolError("the stream ended before its answer")
 
     def _events(self, url: str, body: dict[str, Any]) -> Iterator[Event]:
         read_s = len(json.dumps(body.get("prompt", ""))) / _READ_PER_S
         timeout = httpx.Timeout(self._timeout_s, read=self._timeout_s + read_s)
-        with self._http.stream("POST", url, json=body, timeout=timeout) as response:
+        with (
+            _intact(),
+            self._http.stream(
+                "POST", url, json=body, headers=_AS_IT_IS, timeout=timeout
+            ) as response,
+        ):
             check(response)
             for sent in EventSource(response).iter_sse():
                 if sent.data == "[DONE]":
@@ -97,6 +110,15 @@ class Client:
                 if sent.data:  # else it is there to keep the connection open
                     yield json.loads(sent.data)
         raise httpx.RemoteProtocolError("the stream ended before [DONE]")
+
+
+@contextmanager
+def _intact() -> Iterator[None]:
+    """What was compressed on the way and cannot be unpacked has failed on the way."""
+    try:
+        yield
+    except httpx.DecodingError as error:
+        raise httpx.RemoteProtocolError(f"damaged on the way: {error}") from error
 
 
 def _is_model(listed: Any) -> bool:

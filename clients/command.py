@@ -94,11 +94,11 @@ def complete(
     }  # fmt: skip
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
-    require_sayable(asked)
+    require_sayable(asked | {"model": model})
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
         for event in client.complete(**asked, return_state=state_out is not None):
-            (choice,) = event["choices"]
+            choice = event["choices"][0]
             # As bytes: of a text, what a terminal might obey would be left out of a file.
             typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
             if state_out is not None and "state" in choice:
@@ -181,6 +181,7 @@ def attest(
 ) -> None:
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
     _require_output()
+    require_sayable({"names": names})
     with _asking(url, api_key) as client:
         ok = True
         for name in names or [model["id"] for model in client.models()]:
@@ -226,8 +227,10 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
     except httpx.TransportError as error:
         _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
-    except json.JSONDecodeError:
+    except (json.JSONDecodeError, UnicodeDecodeError):
         _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
+    except (LookupError, TypeError, AttributeError) as error:  # what is looked for in an answer
+        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
     except (Refused, OSError) as error:
         _fail(str(error))
     except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent

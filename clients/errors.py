@@ -23,7 +23,7 @@ class Refused(Exception):
     def by(cls, event: dict[str, Any]) -> "Refused":
         """The error that ends a stream."""
         error = event["error"]
-        return cls(error["message"], temporary=error["type"] != "invalid_request_error")
+        return cls(error["message"], temporary=error.get("type") != "invalid_request_error")
 
 
 def check(response: httpx.Response) -> None:

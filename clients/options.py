@@ -2,14 +2,15 @@
 
 import json
 import math
+import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 
-_ARGUMENTS = {"prompt", "text"}  # which have no option
+_ARGUMENTS = {"prompt", "text", "names"}  # which have no option
 
 
 def parsed(option: str, text: str | bytes) -> Any:
@@ -35,9 +36,17 @@ def require_sayable(asked: Mapping[str, Any]) -> None:
         option = name if name in _ARGUMENTS else f"--{name.replace('_', '-')}"
         if isinstance(value, float) and not math.isfinite(value):
             raise typer.BadParameter(f"{option} is {value}, which is no number")
-        for text in value if isinstance(value, list) else [value]:
-            if isinstance(text, str) and any("\ud800" <= letter <= "\udfff" for letter in text):
-                raise typer.BadParameter(f"{option} is no text in the encoding of this terminal")
+        if any("\ud800" <= letter <= "\udfff" for text in _texts(value) for letter in text):
+            raise typer.BadParameter(f"{option} is no text in the encoding of this terminal")
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All that a value says in words, however deep in it."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, list | Mapping):
+        for part in (*value, *(value.values() if isinstance(value, Mapping) else ())):
+            yield from _texts(part)
 
 
 def _sheet(page: str) -> str | dict[str, float]:
@@ -114,8 +123,13 @@ FORMATS = {
 
 def require_place(file: Path | None) -> None:
     """What is written there comes at the end, and would be lost."""
-    if file is not None and not file.parent.is_dir():
-        raise typer.BadParameter(f"{file} cannot be written: there is no folder {file.parent}")
+    if file is None:
+        return
+    folder = Path(os.path.realpath(file)).parent  # of what a link points to
+    if not folder.is_dir():
+        raise typer.BadParameter(f"{file} cannot be written: there is no folder {folder}")
+    if len(os.fsencode(file.name)) > (longest := os.pathconf(folder, "PC_NAME_MAX")):
+        raise typer.BadParameter(f"{file} cannot be written: a name has {longest} bytes at most")
 
 
 def format_of(out: Path) -> str:

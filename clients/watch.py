@@ -100,9 +100,10 @@ class Watch:
             row.probe(self._client)
         try:
             told = self._client.ask("GET", "/metrics").text
-        except (Refused, httpx.TransportError):
+            families = list(text_string_to_metric_families(told))
+        except (Refused, httpx.TransportError, ValueError):
             return  # the probes have said so
-        for family in text_string_to_metric_families(told):
+        for family in families:
             for sample in family.samples:
                 if (gauge := _GAUGES.get(sample.name)) and sample.labels["model"] in self._rows:
                     setattr(self._rows[sample.labels["model"]], gauge, int(sample.value))

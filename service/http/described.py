@@ -138,7 +138,14 @@ def _failure(status: int, kinds: list[type[ServiceError]]) -> dict[str, Any]:
     }
     if any(kind.retry_after_s for kind in kinds):
         failure["headers"] = RETRY_AFTER
+    if Unauthorized in kinds:
+        failure["headers"] = _WWW_AUTHENTICATE
     return failure
+
+
+_WWW_AUTHENTICATE: dict[str, Any] = {
+    "WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}, "example": "Bearer"}
+}
 
 
 RETRY_AFTER: dict[str, Any] = {

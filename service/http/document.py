@@ -15,6 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from service.http.callers import is_open
 from service.http.described import ANYWHERE, COMPONENTS, ErrorBody, error_examples
+from service.http.guard import POLICY
 
 _SERVICE = Path(__file__).parents[1]
 VERSION = "0.1.0"
@@ -65,7 +66,15 @@ def _finished(document: dict[str, Any]) -> dict[str, Any]:
     schemas |= errors.pop("$defs") | {ErrorBody.__name__: errors}
     _move_definitions(document["paths"], schemas)
     components["examples"] = error_examples()
-    components["headers"] = {"RequestId": _REQUEST_ID}
+    components["headers"] = {"RequestId": _REQUEST_ID} | {
+        name: {
+            "description": "to browsers",
+            "required": True,
+            "schema": {"const": value},
+            "example": value,
+        }
+        for name, value in POLICY.items()
+    }
     components["securitySchemes"] = {_KEY: {"type": "http", "scheme": "bearer"}}
     document["security"] = [{_KEY: []}, {}]
     for path, methods in document["paths"].items():
@@ -95,7 +104,8 @@ def _finish(operation: dict[str, Any], *, open_to_all: bool) -> None:
         for status in _OF_CALLERS:
             responses.pop(status, None)
     for response in responses.values():
-        known = {"X-Request-Id": {"$ref": "#/components/headers/RequestId"}}
+        known = {name: {"$ref": f"#/components/headers/{name}"} for name in POLICY}
+        known["X-Request-Id"] = {"$ref": "#/components/headers/RequestId"}
         response["headers"] = known | response.get("headers", {})
 
 

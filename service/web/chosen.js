@@ -2,4 +2,17 @@
 // that goes back, or loads the page again, fills in only the fields it knows.
 
 export const chosen = (list) => history.state?.[list];
-export const choose = (list, value) => history.replaceState({ ...history.state, [list]: value }, "");
+
+export function choose(list, value) {
+  if (value !== (chosen(list) ?? "")) keepPlace({ ...history.state, [list]: value });
+}
+
+/** Change what the history knows of this place, or leave it: some browsers take only so many changes in a
+ *  time, and a key may be held down. */
+export function keepPlace(state, address) {
+  try {
+    history.replaceState(state, "", address);
+  } catch {
+    // Whoever comes back finds what was shown or chosen some moments before.
+  }
+}

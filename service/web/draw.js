@@ -233,7 +233,8 @@ export function begin() {
   onShow(refresh); // the hand may have been forgotten elsewhere
   watchOwn(refresh);
   watch(sayWhoReads);
-  new ResizeObserver(fit).observe(at.desk);
+  // Later: what changes its size as it is told of it is an error event in WebKit.
+  new ResizeObserver(() => requestAnimationFrame(fit)).observe(at.desk);
   refresh();
 }
 

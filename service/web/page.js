@@ -62,7 +62,11 @@ document.addEventListener("keydown", (event) => {
 });
 
 // A message about a field that is folded away has nowhere to stand.
-document.addEventListener("invalid", ({ target }) => target.closest("details")?.setAttribute("open", ""), true);
+function unfold({ target }) {
+  target.closest("details")?.setAttribute("open", "");
+  target.getBoundingClientRect(); // WebKit gives the focus to nothing that has yet to be laid out
+}
+document.addEventListener("invalid", unfold, true);
 // What a person opens should not open behind the buttons.
 for (const details of document.querySelectorAll("details")) {
   details.addEventListener("toggle", () => details.open && details.scrollIntoView({ block: "nearest" }));

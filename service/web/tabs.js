@@ -1,4 +1,5 @@
 // The tabs: https://www.w3.org/WAI/ARIA/apg/patterns/tabs/ with the tab in the address.
+import { keepPlace } from "./chosen.js";
 
 /** The models that tabs are for, by kind. */
 export const KINDS = { write: "handwriting", text: "language", draw: "handwriting" };
@@ -28,7 +29,7 @@ export function show(name, { focus = false } = {}) {
     if (here && focus) tab.focus();
   }
   // Replaced: to leave the page by Back must not take as many steps as tabs were looked at.
-  if (asked() !== name) history.replaceState(history.state, "", `#${name}`);
+  if (asked() !== name) keepPlace(history.state, `#${name}`);
   for (const watcher of watchers) watcher(name);
 }
 

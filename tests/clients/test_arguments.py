@@ -25,12 +25,33 @@ _UNREADABLE = "\udcff\udcfe"  # two bytes that are no UTF-8, as Python has them
         ({"text": f"a{_UNREADABLE}"}, "text"),
         ({"stop": ["a", _UNREADABLE]}, "--stop"),
         ({"best_by": _UNREADABLE}, "--best-by"),
+        ({"style": {"strokes": [], "text": _UNREADABLE}}, "--style"),
+        ({"logit_bias": {_UNREADABLE: 1}}, "--logit-bias"),
     ],
 )
 def test_what_is_no_text_is_named(asked: dict[str, Any], named: str) -> None:
     with pytest.raises(typer.BadParameter, match=f"^{named} is no text"):
         require_sayable(asked)
     require_sayable({"prompt": "naïve 🦉", "stop": ["a"], "logit_bias": {"65": 1}, "top_p": 0.5})
+
+
+@pytest.mark.parametrize(
+    "words", [("complete", "a", "-m", _UNREADABLE), ("attest", _UNREADABLE)], ids=str
+)
+def test_a_name_that_is_no_text_is_told_plainly(words: tuple[str, ...]) -> None:
+    result = evenkeel("http://127.0.0.1:1", *words)
+    assert (result.exit_code, "is no text in the encoding" in result.stderr) == (2, True)
+
+
+def test_a_place_that_cannot_be_is_told_before_anything_is_asked(tmp_path: Path) -> None:
+    (tmp_path / "a.svg").symlink_to(tmp_path / "gone" / "a.svg")
+    for out, why in (
+        (tmp_path / "a.svg", "no folder"),
+        (tmp_path / f"{'a' * 252}.svg", "255 byte"),
+    ):
+        result = evenkeel("http://127.0.0.1:1", "write", "a", "-m", "m", "-o", str(out))
+        assert result.exit_code == 2
+        assert why in " ".join(result.stderr.replace("│", " ").split())
 
 
 def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> None:
@@ -76,3 +97,12 @@ def test_a_password_of_an_address_is_not_shown() -> None:
         assert result.exit_code
         assert "secret" not in result.stderr
         assert "127.0.0.1:2" in result.stderr or "ftp://host" in result.stderr
+
+
+def test_a_user_in_an_address_leaves_no_place_for_a_key(service: Scripted) -> None:
+    url = service.url.replace("//", "//me:secret@")
+    service.script = [answered({"data": []})]
+    told = evenkeel(url, "models", "--api-key", "ek-1")
+    assert (told.exit_code, "no place for an API key" in told.stderr) == (2, True)
+    assert not service.headers
+    assert evenkeel(url, "models").exit_code == 0

@@ -5,9 +5,11 @@ import re
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
+from clients.client import Client
 from clients.command import main
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
@@ -47,6 +49,23 @@ def test_one_that_is_busy_is_asked_again_if_there_is_patience(
     assert _evenkeel(service, *words).exit_code == 0
     assert _evenkeel(service, *words, "--patience", "0").exit_code == 1
     assert len(service.requests) == 3
+
+
+def test_this_machine_is_asked_by_no_proxy_whatever_it_is_called(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name in ("NO_PROXY", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    for host, asked in (
+        ("127.0.0.1", False),
+        ("localhost", False),
+        ("[::1]", False),
+        ("far", True),
+    ):
+        with Client([f"http://{host}:2"]) as client:
+            proxy = client._http._transport_for_url(httpx.URL(f"http://{host}:2"))
+        assert (proxy is not client._http._transport) is asked
 
 
 def test_a_question_is_put_once(service: Scripted) -> None:

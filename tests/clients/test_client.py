@@ -293,9 +293,10 @@ def test_another_runtime_goes_on_where_close_will_do(service: Scripted) -> None:
     service.script = [streamed([event])]
     texts = _texts(Client([service.url]).complete(seed=7, state_policy="close"))
     assert "".join(texts[0]) == text_of(7)
-    service.script = [streamed([event])]
-    with pytest.raises(Refused, match="fp-elsewhere to fp-here"):
-        list(Client([service.url]).complete(seed=7))
+    for policy in (None, "exact"):
+        service.script = [streamed([event])]
+        with pytest.raises(Refused, match="fp-elsewhere to fp-here"):
+            list(Client([service.url]).complete(seed=7, state_policy=policy))
     service.script = [streamed([event | {"system_fingerprint": "old-elsewhere"}])]
     with pytest.raises(Refused, match="old to fp"):
         list(Client([service.url]).complete(seed=7, state_policy="close"))

@@ -9,7 +9,7 @@ from tenacity import Retrying
 from clients.client import Client
 from clients.errors import Refused, check
 from clients.replicas import begin_again
-from tests.clients.scripted import refusal, scripted
+from tests.clients.scripted import refusal, scripted, text_of
 
 
 @pytest.mark.parametrize("told", [{"error": "bad gateway"}, ["bad"], {"error": None}, "bad", {}])
@@ -38,6 +38,18 @@ def test_of_errors_in_a_stream_only_those_of_the_request_are_final(
     kind: str, temporary: bool
 ) -> None:
     assert Refused.by({"error": {"message": "no", "type": kind}}).temporary is temporary
+
+
+def test_what_is_damaged_on_the_way_is_asked_of_another_replica() -> None:
+    """A proxy may compress, although a stream asks it not to."""
+    head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"
+    damaged = head + b"content-length: 3\r\n\r\nno!"
+    with scripted() as service, Client([service.url, f"{service.url}/other"]) as client:
+        service.script = [damaged]
+        choices = [choice for event in client.complete(seed=7) for choice in event["choices"]]
+    assert "".join(choice["text"] for choice in choices) == text_of(7)
+    assert [head.split("/")[1] for head in service.headers] == ["v1", "other"]
+    assert all("\r\nAccept-Encoding: identity\r\n" in head for head in service.headers)
 
 
 def test_a_question_is_put_to_another_replica_when_the_first_fails() -> None:

@@ -1,5 +1,6 @@
 """The command `evenkeel` at an address where something else answers, or more than one model."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +28,58 @@ def test_another_service_is_told_from_this_one(
     assert result.stderr == "evenkeel: what answers there is not Evenkeel\n"
 
 
+_OTHERS = {
+    "models": ({"data": [{"id": "m", "kind": "language"}]}, {}),
+    "attest": ([{"id": "m", "kind": "language", "ready": True}], {}),
+    "complete": ([{"error": "bad"}], [{"choices": {}}], [[1]], [{"line": 0, "points": []}]),
+    "write": ([{"error": "bad"}], [[1]], [{"line": 0, "points": [[0, 0, 1]]}], [{"usage": {}}]),
+}
+
+
+@pytest.mark.parametrize("verb", _OTHERS)
+def test_answers_of_other_shapes_are_told(service: Scripted, tmp_path: Path, verb: str) -> None:
+    streams = verb in ("complete", "write")
+    options = {"complete": ("a", "-m", "m"), "attest": ("m",)}
+    options["write"] = ("a", "-m", "m", "-o", str(tmp_path / "a.svg"))
+    for said in _OTHERS[verb]:
+        service.script = [streamed([*said, "[DONE]"]) if streams else answered(said)]
+        result = evenkeel(service.url, verb, *options.get(verb, ()))
+        assert result.exit_code == 1, said
+        assert re.match("evenkeel: what .* is not Evenkeel", result.stderr), said
+
+
+@pytest.mark.parametrize("verb", ["complete", "write"])
+def test_a_stream_that_ends_without_an_end_is_no_answer(
+    service: Scripted, tmp_path: Path, verb: str
+) -> None:
+    service.script = [streamed(["[DONE]"])] * 2
+    out = ("-o", str(tmp_path / "a.svg")) if verb == "write" else ()
+    result = evenkeel(service.url, verb, "a", "-m", "m", "--patience", "0", *out)
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"evenkeel: no answer from {service.url}: the stream ended")
+
+
+@pytest.mark.parametrize("body", [b"\xff\xfe\xff", b"no gzip"])
+@pytest.mark.parametrize("words", [("models",), ("attest", "m"), ("watch", "--count", "1")])
+def test_what_cannot_be_decoded_is_told(
+    service: Scripted, words: tuple[str, ...], body: bytes
+) -> None:
+    coding = b"" if body[:1] == b"\xff" else b"content-encoding: gzip\r\n"
+    service.script = [b"HTTP/1.1 200 OK\r\n%bcontent-length: 3\r\n\r\n%b" % (coding, body[:3])]
+    result = evenkeel(service.url, *words)
+    assert result.exit_code == 1, result.output
+    assert re.match(r"evenkeel: (what .* is no JSON|no answer from .*: damaged)", result.stderr)
+
+
 def test_of_two_pens_the_one_that_serves_writes(service: Scripted, tmp_path: Path) -> None:
     pens = [
         {"id": name, "kind": "handwriting", "default": name == "a", "ready": name == "b"}
         for name in "abc"
     ]
-    service.script = [answered({"data": pens}), streamed([{"lines": ["a"], "seed": 1}, "[DONE]"])]
+    service.script = [
+        answered({"data": pens}),
+        streamed([{"lines": ["a"], "seed": 1}, {}, "[DONE]"]),
+    ]
     result = evenkeel(service.url, "write", "a", "-o", str(tmp_path / "a.json"))
     assert result.exit_code == 0, result.output
     assert service.requests[-1]["model"] == "b"

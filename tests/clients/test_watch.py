@@ -11,6 +11,8 @@ from rich.console import Console
 
 from clients.errors import Refused
 from clients.watch import Row, Watch, _percentiles
+from tests.clients.commands import evenkeel
+from tests.clients.scripted import Scripted, answered
 
 
 def test_an_interrupt_within_a_probe_leaves_what_was_known() -> None:
@@ -100,6 +102,12 @@ def test_percentiles_are_the_50th_and_the_99th() -> None:
     assert _percentiles(deque(n / 1000 for n in range(101)), 1e3) == ("50.0", "99.0")
     assert _percentiles(deque([0.004]), 1e3) == ("4.0", "4.0")
     assert _percentiles(deque(), 1e3) == ("-", "-")
+
+
+def test_metrics_that_are_none_tell_nothing(service: Scripted) -> None:
+    service.script = [answered({"data": [{"id": "m", "kind": "language"}]}), None, answered(["no"])]
+    result = evenkeel(service.url, "watch", "--count", "1")
+    assert (result.exit_code, result.stderr) == (0, "")
 
 
 def test_what_runs_and_what_waits_is_what_the_service_counts_of_each_model() -> None:

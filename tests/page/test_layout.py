@@ -78,3 +78,11 @@ def test_lab_fits(site: str, opened: Open, window: dict[str, int], look: Look) -
         visit.press("#lab-compute")
         visit["#lab-padding"].fill("2")
         look(visit, "lab")
+
+
+@pytest.mark.parametrize("width", [840, 1024, 1100])
+def test_tables_of_the_lab_stay_in_their_columns(site: str, opened: Open, width: int) -> None:
+    with opened(site, "lab", viewport={"width": width, "height": 860}) as visit:
+        visit.wait(".trio table")
+        wider = "tables => tables.map((t) => t.offsetWidth - t.parentElement.clientWidth)"
+        assert max(visit[".trio table"].evaluate_all(wider)) <= 0

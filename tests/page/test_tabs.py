@@ -35,6 +35,24 @@ def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
             _assert_at(visit, tab)
 
 
+def test_a_history_that_takes_no_more_changes_holds_up_nothing(
+    handwriting: str, opened: Open
+) -> None:
+    """WebKit takes a hundred in ten seconds, which an arrow key that is held down comes to."""
+    with opened(handwriting, "write") as visit:
+        visit.until("() => document.querySelectorAll('#write-hands input').length > 3")
+        refuse = "() => { throw new Error('no more changes'); }"
+        visit.page.evaluate(f"() => {{ history.replaceState = {refuse}; }}")
+        visit["#write-hands label"].nth(2).click()
+        hand = visit["#write-hands label"].nth(2).get_attribute("title")
+        assert hand
+        assert visit.text("#write-hand") == hand
+        visit["#write-tab"].press("End")
+        visit["#lab-tab"].press("ArrowLeft")
+        assert _shown(visit) == ["proof"]
+        assert visit["#status"].is_hidden()
+
+
 def test_the_tab_key_goes_from_the_tabs_into_the_panel(site: str, opened: Open) -> None:
     with opened(site, "text") as visit:
         visit["#text-tab"].focus()

@@ -157,6 +157,24 @@ def test_every_answer_names_its_request(document: dict[str, Any]) -> None:
     assert all("X-Request-Id" in response["headers"] for _, _, response in _responses(document))
 
 
+def test_every_header_of_an_answer_is_declared(
+    client: TestClient, document: dict[str, Any]
+) -> None:
+    for path, asked in (("/v1/models", "/v1/models"), ("/v1/models/{name}", "/v1/models/none")):
+        answer = client.get(asked)
+        declared = document["paths"][path]["get"]["responses"][str(answer.status_code)]["headers"]
+        headers = {name: _resolved(document, header) for name, header in declared.items()}
+        told = set(answer.headers) - {"content-type", "content-length"}
+        assert told == {name.lower() for name in headers}
+        for name, header in headers.items():
+            Draft202012Validator(header["schema"]).validate(answer.headers[name])
+
+
+def test_who_has_no_key_hears_how_to_show_one(document: dict[str, Any]) -> None:
+    for _, status, response in _responses(document):
+        assert ("WWW-Authenticate" in response["headers"]) is (status == "401")
+
+
 @pytest.mark.parametrize(
     "path", ["/docs", "/docs/ui/swagger-ui.css", "/docs/ui/swagger-ui-bundle.js"]
 )
