@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 import uvicorn
 from fastapi import FastAPI
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
 from starlette.testclient import TestClient
+from starlette.types import Message
 
 from contract.golden import Verdict
 from service.app import create_app
@@ -66,6 +69,19 @@ def contents(stream: str) -> list[dict[str, Any]]:
     *data, done = (field["data"] for field in fields)
     assert done == "[DONE]"
     return [json.loads(content) for content in data]
+
+
+async def unheard(answer: Response) -> None:
+    """Send an answer whose client left before its first byte."""
+
+    async def send(_: Message) -> None:
+        raise OSError("nobody is there")
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    with pytest.raises(ClientDisconnect):
+        await answer({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send)
 
 
 class Service:

@@ -139,6 +139,14 @@ def test_a_scan_within_a_scan_is_refused(copy: Path) -> None:
     assert "a graph within a graph" in _refused(copy, edit)
 
 
+def test_a_scan_with_two_bodies_is_refused(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        other = helper.make_attribute("other", _scan(model).attribute[0].g)
+        _scan(model).attribute.append(other)
+
+    assert "or two of them" in _refused(copy, edit)
+
+
 @pytest.mark.parametrize("place", ["graph", "body"])
 def test_what_onnxruntime_would_compute_while_it_loads_is_refused(copy: Path, place: str) -> None:
     def edit(model: ModelProto) -> None:

@@ -83,6 +83,37 @@ def test_large_blocks_go_back_when_they_are_freed() -> None:
     assert given_back_mb("keep_large_apart()") > 90
 
 
+_ARENAS = """
+import ctypes, threading
+from service.memory import keep_large_apart
+
+libc = ctypes.CDLL(None)
+libc.malloc.restype = ctypes.c_void_p
+{}
+together = threading.Barrier(6)
+threads = [threading.Thread(target=lambda: (libc.malloc(100), together.wait())) for _ in range(6)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+libc.malloc_info(0, ctypes.c_void_p.in_dll(libc, "stdout"))
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's alone")
+def test_threads_share_two_arenas() -> None:
+    if not hasattr(ctypes.CDLL(None), "malloc_info"):
+        pytest.skip("glibc's alone")
+
+    def arenas(first: str) -> int:
+        run = [sys.executable, "-c", _ARENAS.format(first)]
+        told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
+        return told.count("<heap nr=")
+
+    assert arenas("") > 2
+    assert arenas("keep_large_apart()") == 2
+
+
 class _Circle:
     """What only the garbage collector can free."""
 
@@ -116,8 +147,10 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[int] = []
+    given: list[int] = []
     apart: list[float] = []
     monkeypatch.setattr(app, "settle", lambda: settled.append(threading.get_ident()))
+    monkeypatch.setattr("service.leaving.give_back", lambda: given.append(len(settled)))
     monkeypatch.setattr(app, "keep_large_apart", lambda: apart.append(sys.getswitchinterval()))
     monkeypatch.setattr("tests.service.serving.create_app", app.create_alone)
     with listening(settings(artifacts)) as (url, _):
@@ -125,6 +158,7 @@ def test_a_server_settles_when_it_is_ready_and_after_every_change(
         httpx.post(f"{url}/v1/models/letters/reload", timeout=30).raise_for_status()
         # The new model serves, and then the old one has ended.
         assert eventually(lambda: len(settled) == 3)
+        assert eventually(lambda: given == [3])
     assert apart == [app._SWITCH_S]
 
 

@@ -45,6 +45,29 @@ def test_what_vllm_counts_is_told_under_its_name(scan: Service, told: str, ours:
     assert theirs == _samples(told, family.name)
 
 
+def test_vllms_names_mean_what_they_do_there() -> None:
+    metrics = Metrics()
+    engine = metrics.of_engine("it")
+    engine.running.set(4)
+    engine.waiting.set(6)
+    metrics.count(Work("it", "stop", 3, 5, 1.0, 1.5, 3.0, 15.0))
+    expected = {
+        "num_requests_running": 4,
+        "num_requests_waiting": 6,
+        "prompt_tokens_total": 3,
+        "generation_tokens_total": 5,
+        "request_success_total": 1,
+        "time_to_first_token_seconds_sum": 2,
+        "e2e_request_latency_seconds_sum": 14,
+        "request_time_per_output_token_seconds_sum": 3,
+        "request_queue_time_seconds_sum": 0.5,
+    }
+    samples = [s for family in metrics.registry.collect() for s in family.samples]
+    told = {s.name: s.value for s in samples if s.name.startswith("vllm:")}
+    assert {name: told.get(f"vllm:{name}") for name in expected} == expected
+    assert len(VLLM_NAMES) == len(expected)
+
+
 def test_vllms_labels_are_its_own(told: str) -> None:
     assert 'vllm:request_success_total{finished_reason="length",model_name="letters"}' in told
     assert 'vllm:num_requests_running{model_name="letters"} 0.0' in told

@@ -11,7 +11,7 @@ from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine.runners import Runner, make_runner
-from service.engine.runtime import Runtime, choose_runtime
+from service.engine.runtime import Runtime, _simd, choose_runtime
 from service.text.sampling import Sampling
 from tests.service.serving import settings
 
@@ -169,6 +169,18 @@ def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -
     ]
     assert runtimes[0].fingerprint == runtimes[1].fingerprint
     assert runtimes[0].fingerprint.startswith("cpu-ort")
+
+
+@pytest.mark.parametrize(
+    ("flags", "widest"),
+    [("sse2 avx2 avx512f", "avx512f"), ("sse2 avx2", "avx2"), ("asimd", "asimd"),
+     ("sse2", "generic")],
+)  # fmt: skip
+def test_on_the_cpu_it_names_the_widest_vector_unit(
+    monkeypatch: pytest.MonkeyPatch, flags: str, widest: str
+) -> None:
+    monkeypatch.setattr(Path, "read_text", lambda _: f"flags : fpu {flags}")
+    assert _simd.__wrapped__() == widest
 
 
 def test_on_cuda_a_fingerprint_names_the_slots() -> None:

@@ -10,9 +10,10 @@ from types import SimpleNamespace
 import pytest
 
 from service.errors import EngineFault
-from service.http.answers import Exchange, _events, _Post
+from service.http.answers import EventStream, Exchange, _events, _Post
 from service.text.completion import TextPiece
 from tests.service.engine.scripted import Call
+from tests.service.serving import unheard
 
 
 def _exchange(piece: TextPiece) -> Exchange[TextPiece]:
@@ -62,6 +63,16 @@ def test_what_a_stream_takes_from_is_closed_with_it() -> None:
         return closed.copy()  # not when the garbage collector comes by
 
     assert asyncio.run(leave()) == [True]
+
+
+def test_a_stream_whose_client_left_before_it_began_is_left_too() -> None:
+    left: list[bool] = []
+
+    async def contents() -> AsyncGenerator[str]:
+        yield "{}"
+
+    asyncio.run(unheard(EventStream(contents(), lambda: left.append(True))))
+    assert left == [True]
 
 
 def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_read() -> None:

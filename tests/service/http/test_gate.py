@@ -9,7 +9,7 @@ import pytest
 
 from service.app import create_app
 from service.http import gate as gates
-from service.http.gate import _OTHER_FILES, _RESERVE, Gate, allow_files
+from service.http.gate import _OTHER_FILES, _RESERVE, Gate, Watched, allow_files
 from service.server import Server
 from service.settings import Settings
 from tests.service.serving import settings
@@ -84,6 +84,27 @@ def test_those_beyond_the_limit_are_looked_at_as_all_are(monkeypatch: pytest.Mon
 
     asyncio.run(look())
     assert all(connection.looks for connection in connections)
+
+
+def test_who_reads_again_has_all_the_time_again() -> None:
+    ended: list[bool] = []
+    connection = Watched()
+    connection.gate = _gate()
+    connection.transport = SimpleNamespace(  # type: ignore[assignment]
+        is_closing=lambda: False,
+        is_reading=lambda: True,
+        get_write_buffer_size=lambda: 100_000,
+        abort=lambda: ended.append(True),
+    )
+    late_s = connection.gate.timeout_s + 1
+    connection.pause_writing()
+    connection.look(0)
+    connection.resume_writing()
+    connection.pause_writing()
+    connection.look(late_s)
+    assert not ended
+    connection.look(2 * late_s)
+    assert ended
 
 
 class _Files:

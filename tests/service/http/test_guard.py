@@ -119,6 +119,8 @@ def test_a_preflight_that_is_refused_has_the_error_body(friendly: Service) -> No
     answer = friendly.client.options("/v1/completions", headers=asked)
     assert answer.status_code == 400
     assert answer.json()["error"]["type"] == "invalid_request_error"
+    assert answer.headers["content-type"] == "application/json"
+    assert int(answer.headers["content-length"]) == len(answer.content)
     assert "origin" in answer.json()["error"]["message"]
     assert "access-control-allow-origin" not in answer.headers
     assert "Origin" in answer.headers["vary"]

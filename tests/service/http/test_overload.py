@@ -16,6 +16,7 @@ import pytest
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from service.http.keys import new_key
 from tests.service.serving import Service, eventually, listening, running, settings
 
 _LONG = {"model": "letters", "max_tokens": 60_000, "seed": 1}
@@ -61,8 +62,14 @@ def test_a_stream_past_its_deadline_ends_with_what_it_has_and_where_to_go_on(
         assert begun + service.text(**last["resume"]) == whole
 
 
-def test_a_request_may_not_take_longer_than_the_service_allows(artifacts: Path) -> None:
-    with running(settings(artifacts, deadline_s=0.3)) as service, _slow(service):
+@pytest.mark.parametrize("keyed", [False, True])
+def test_a_request_may_not_take_longer_than_the_service_allows(
+    artifacts: Path, tmp_path: Path, keyed: bool
+) -> None:
+    key, file = new_key(tmp_path / "keys.toml", "me"), tmp_path / "keys.toml"
+    chosen = settings(artifacts, deadline_s=0.1, keys=file if keyed else None)
+    with running(chosen) as service, _slow(service):
+        service.client.headers["authorization"] = f"Bearer {key}"
         assert service.post(**_LONG, deadline_s=1000.0).status_code == 504
         assert service.post(max_tokens=5).status_code == 200
 

@@ -301,9 +301,13 @@ def test_a_preview_does_not_wait_for_a_reader() -> None:
 def test_a_reader_that_is_not_ready_is_not_waited_for(inks: Path) -> None:
     with running(settings(inks)) as started:
         started.app.state.models["squint"].engine.ready = False
-        refused = InkService(started.app, started.client).post(text="a", best_of=2)
-        assert refused.status_code == 503
-        assert "squint" in refused.json()["error"]["message"]
+        service = InkService(started.app, started.client)
+        before = service.metric("steps_total", model="scrawl")
+        for stream in (False, True):
+            refused = service.post(text="a", best_of=2, stream=stream)
+            assert refused.status_code == 503
+            assert "squint" in refused.json()["error"]["message"]
+        assert service.metric("steps_total", model="scrawl") == before
 
 
 def test_a_reader_that_goes_while_it_judges_is_named(inks: Path) -> None:

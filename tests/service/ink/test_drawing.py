@@ -1,7 +1,10 @@
 """Strokes become drawings, images and ink files without loss, always with the same bytes."""
 
 import io
+import os
 import re
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -226,6 +229,13 @@ def test_others_go_on_while_a_large_image_is_drawn() -> None:
     svg = '<svg xmlns="http://www.w3.org/2000/svg" width="4000" height="3000"/>'
     waits_s = _waits_of_others(lambda: to_png(svg))
     assert max(waits_s) < sum(waits_s) / 2
+
+
+def test_a_process_that_draws_is_nicer_than_the_service() -> None:
+    script = "from service.ink import png; png._draw(None); png.os.write(2, b'%d' % png.os.nice(0))"
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>'
+    run = subprocess.run([sys.executable, "-c", script], input=svg, check=True, capture_output=True)
+    assert int(run.stderr) > os.nice(0)
 
 
 def test_others_go_on_while_a_large_page_is_drawn() -> None:

@@ -1,5 +1,6 @@
 """What a request for handwriting is answered with: lines, formats, events, and where it ends."""
 
+import asyncio
 import base64
 import io
 import time
@@ -15,7 +16,9 @@ from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
 from service.ink.breaking import width_of
-from tests.service.serving import Service, eventually, listening, settings
+from service.ink.routes import _answer
+from service.ink.schemas import HandwritingRequest
+from tests.service.serving import Service, eventually, listening, settings, unheard
 from tests.service.writing import InkService
 
 _SVG = "{http://www.w3.org/2000/svg}"
@@ -247,6 +250,21 @@ def test_a_stream_that_is_left_goes_on_with_no_other_line(server: tuple[str, Ink
     assert eventually(lambda: _at_rest(service))
     finished = service.metric("requests_finished_total", model="scrawl", reason="length") - lines
     assert finished < 20  # of 40
+
+
+@pytest.mark.in_process
+def test_a_stream_whose_client_left_before_it_began_is_given_up(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Any] = []
+    monkeypatch.setattr(ink.model.engine, "submit", lambda jobs, **_: begun.extend(jobs))
+
+    async def leave() -> None:
+        body = HandwritingRequest(text="a", stream=True)
+        await unheard(await _answer(body, ink.model, None, ink.app.state.aside))
+
+    asyncio.run(leave())
+    assert [job.cancelled for job in begun] == [True]
 
 
 def test_a_line_that_is_left_is_not_written_to_its_end(inks: Path) -> None:

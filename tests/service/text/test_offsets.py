@@ -186,6 +186,14 @@ def test_any_cut_of_a_text_keeps_the_offsets_of_the_whole(chunked: Service) -> N
             assert begun["logprobs"]["text_offset"] + offsets == whole["logprobs"]["text_offset"]
 
 
+def test_each_choice_of_a_stream_has_offsets_of_its_own(chunked: Service) -> None:
+    body = {"model": "noise", "max_tokens": 20, "logprobs": 1, "seed": 4, "n": 2}
+    events = chunked.events(**body)
+    for choice in chunked.complete(**body)["choices"]:
+        mine = [e for e in events if e["choices"][0]["index"] == choice["index"]]
+        assert _joined(mine)["logprobs"] == choice["logprobs"]
+
+
 @pytest.mark.parametrize("model", ["letters", "noise"])
 def test_bytes_of_a_stop_string_have_no_offset_and_move_none(chunked: Service, model: str) -> None:
     body = {"model": model, "prompt": _LONG, "echo": True, "max_tokens": 60, "temperature": 1.2}
