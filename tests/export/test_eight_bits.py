@@ -216,8 +216,12 @@ def test_an_interrupted_run_goes_on_from_itself_and_not_from_the_artifact(
 def test_what_cannot_be_begun_from_is_refused(
     artifact: Path, corpus: Path, inks: Path, tmp_path: Path
 ) -> None:
+    altered = shutil.copytree(artifact, tmp_path / "altered")
+    content = (altered / WEIGHTS).read_bytes()
+    (altered / WEIGHTS).write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     for start, reason in (
         (tmp_path, "is not an artifact"),
+        (altered, "is not the file its manifest describes"),
         (inks / "scrawl", "of kind handwriting and precision float32"),
         (inks / "letters", r"letters, which has .*units=\d+.*; the recipe has \d+"),
     ):

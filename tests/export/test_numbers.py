@@ -13,10 +13,10 @@ from export.convert import read_artifact
 from export.golden import Sample
 from export.parity import numbers
 from export.parity.report import QUICK, Evidence, Served
-from export.parity.served import differing_bytes, follow
+from export.parity.served import differing_bytes, follow, session_options
 from export.text.golden import sample, training_logits
 from export.text.numbers import bits_per_byte, log_probability, score
-from export.text.parity import compare
+from export.text.parity import compare, make_work
 from models.language import LanguageConfig, LanguageModel
 
 _SHIPPED = Path(__file__).parents[2] / "artifacts" / "shakespeare"
@@ -94,6 +94,20 @@ class Recording:
         given = {"before": state["token"][None], "h": state["h"][None]}
         after = {"token": np.full(len(state["token"]), 7), "h": state["h"] + 1}
         return after, given | {name: steps[name] for name in ("uniform", "force")}
+
+
+def test_the_threads_of_a_session_share_each_operator() -> None:
+    for threads in (0, 3):
+        assert session_options(threads=threads).intra_op_num_threads == threads
+
+
+def test_in_mixed_work_every_filter_is_asked_for_and_only_by_rows_that_say_so() -> None:
+    model = LanguageModel(LanguageConfig(cell="rnn", units=6, embedding=3))
+    work = make_work(sample(model, 2, 33, seed=1), seed=1)
+    for name, neutral in (("log_min_p", -np.inf), ("top_k", 256), ("top_p", 1.0)):
+        asked = work.options[name] != neutral
+        assert asked.any(), name
+        assert not (asked & ~work.filtered).any(), name
 
 
 def test_every_draw_follows_what_training_drew() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from contract.golden import Golden
 from contract.pieces import RESTS
@@ -91,6 +92,22 @@ def test_the_manifest_says_how_ink_is_cut(squint: Path) -> None:
     assert manifest.pieces.rests == RESTS
     assert not manifest.pieces.reordered
     assert manifest.ports.row == ()
+
+
+@pytest.mark.parametrize(("rows", "computed"), [(2, 4), (6, 6)])
+def test_golden_vectors_are_bounded_by_a_batch_as_large_as_trainings(
+    monkeypatch: pytest.MonkeyPatch, rows: int, computed: int
+) -> None:
+    batches = []
+
+    def noted(model: nn.Module, of: Sample) -> torch.Tensor:
+        batches.append(of.symbols.shape[1])
+        return training_logits(model, of)
+
+    monkeypatch.setattr(golden, "training_logits", noted)
+    monkeypatch.setattr(golden, "_STEPS", 8)
+    golden.golden(ReaderModel(ReaderConfig(units=2)), {"batch": {"rows": rows}})
+    assert batches == [computed] * 2
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5])

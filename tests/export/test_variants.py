@@ -9,7 +9,7 @@ import onnx_ir as ir
 import pytest
 
 from contract.manifest import EXACT
-from export.convert import convert, read_artifact
+from export.convert import convert, provenance, read_artifact, read_source
 from export.graph import tensor_offsets
 from export.hoist import hoist
 from export.kinds import KINDS
@@ -111,6 +111,8 @@ def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
     assert again["converted_with"] == trained["versions"]
     added = {"converted_with", "rounded"}
     assert {n: v for n, v in again.items() if n not in added} == trained
+    facts = read_source(artifact)[1] | {"versions": {"torch": "1.0"}}
+    assert provenance(facts)["versions"] == {"torch": "1.0"}
 
 
 def test_a_writer_of_another_model_traces_that_one_and_each_folder_has_its_weights(

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lab.norms import LONGER, load_twin, loss, measure, perturb_fresh
+from lab.norms import LONGER, SMALL_BATCH, load_twin, loss, measure, perturb_fresh
 from models.language import LanguageConfig, LanguageModel
 from training import checkpoint
 from training.loop import CHECKPOINT
@@ -62,6 +62,8 @@ def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
     batch = measure("batch", twin("batch"), _TEXT, _ROWS * 2, _STEPS)
     assert abs(batch.training - batch.served) > 1e-4
     assert abs(batch.training - batch.training_small_batch) > 1e-4
+    small = loss(twin("batch"), _TEXT, SMALL_BATCH, _STEPS, training=True)
+    assert batch.training_small_batch == small
     longer = loss(twin("batch"), _TEXT, _ROWS * 2, LONGER * _STEPS, training=True)
     assert batch.training_longer == longer
 

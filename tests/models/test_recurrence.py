@@ -143,13 +143,15 @@ def test_a_stack_used_twice_in_a_graph_gathers_both_gradients(kind: str) -> None
     assert_equal(ours, oracle)
 
 
-def test_a_second_backward_through_the_same_graph_gives_the_same() -> None:
+@pytest.mark.parametrize("steps", [1, T])
+def test_a_second_backward_through_the_same_graph_gives_the_same(steps: int) -> None:
     """After one for the inputs alone, which leaves the weight out, and after a whole one."""
     stack = make()
     x, state = inputs(stack)
+    x = x[:steps]
     weight = stack.cells[0].weight_h
     loss = value(*stack(x, state))
-    torch.autograd.grad(loss, x, retain_graph=True)
+    torch.autograd.grad(loss, (x, state[0]), retain_graph=True)
     first, second = (torch.autograd.grad(loss, weight, retain_graph=True)[0] for _ in range(2))
     assert torch.equal(first, second)
     (oracle,) = torch.autograd.grad(value(*plain(stack, x, state)), weight)

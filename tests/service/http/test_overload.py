@@ -66,8 +66,9 @@ def test_a_stream_past_its_deadline_ends_with_what_it_has_and_where_to_go_on(
 def test_a_request_may_not_take_longer_than_the_service_allows(
     artifacts: Path, tmp_path: Path, keyed: bool
 ) -> None:
-    key, file = new_key(tmp_path / "keys.toml", "me"), tmp_path / "keys.toml"
-    chosen = settings(artifacts, deadline_s=0.1, keys=file if keyed else None)
+    file = tmp_path / "keys.toml"
+    key = new_key(file, "me")
+    chosen = settings(artifacts, deadline_s=0.3, keys=file if keyed else None)
     with running(chosen) as service, _slow(service):
         service.client.headers["authorization"] = f"Bearer {key}"
         assert service.post(**_LONG, deadline_s=1000.0).status_code == 504

@@ -12,7 +12,7 @@ import pytest
 from export.__main__ import main
 from training.ink.command import show
 from training.ink.corpus import read_pens
-from training.ink.iam import IamFolder
+from training.ink.iam import IamFolder, _evenly
 from training.ink.line import Line, Tally
 from training.ink.sources import SYNTHETIC, read_lines
 from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
@@ -114,6 +114,16 @@ def test_a_whiteboard_stroke_is_even_in_time_and_y_is_up(
 def test_a_stroke_without_a_clock_keeps_its_points(iam: tuple[dict[str, Line], Tally]) -> None:
     backwards, timeless = [[1, -2], [3, -4], [5, -6]], [[7, -8], [9, -10]]
     assert _points(iam[0]["rose & fell"]) == [backwards, timeless]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "points"), [((0, 0, 0.04), 5), ((0, 0.02, 30), 3001), ((0, 0.02, 30.01), 3)]
+)
+def test_a_clock_may_stand_for_a_while_and_a_stroke_last_half_a_minute(
+    seconds: tuple[float, ...], points: int
+) -> None:
+    rows = np.array([(place, place, at) for place, at in enumerate(seconds)])
+    assert len(_evenly(rows)) == points
 
 
 def test_whiteboard_lines_that_cannot_be_read_are_counted_and_named(

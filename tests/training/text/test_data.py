@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from models.language import LanguageConfig, LanguageModel
-from training.text.data import PYTHON_REFERENCE, read_corpus, streams
+from training.text.data import PYTHON_REFERENCE, read_corpus, require_segments, streams
 from training.text.task import LanguageTask
 
 
@@ -25,6 +25,13 @@ def test_the_reference_every_python_carries_is_a_corpus() -> None:
 def test_streams_are_contiguous_parts_side_by_side() -> None:
     laid = streams(torch.arange(11, dtype=torch.uint8), 3)
     assert laid.T.tolist() == [[0, 1, 2], [3, 4, 5], [6, 7, 8]]
+
+
+def test_a_segment_wants_a_byte_more_than_its_steps_for_each_row() -> None:
+    text = torch.zeros(33, dtype=torch.uint8)
+    require_segments(text, 3, 10, "training")
+    with pytest.raises(ValueError, match=r"has 32 bytes; .* needs at least 33"):
+        require_segments(text[1:], 3, 10, "training")
 
 
 @pytest.mark.parametrize("world", [1, 2])

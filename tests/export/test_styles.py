@@ -1,0 +1,66 @@
+"""Stored hands: which line of a writer is read, and how wide and high its hand is."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from contract.golden import Arrays
+from contract.ink import InkManifest
+from contract.noise import InkNoise
+from export.convert import read_artifact
+from export.ink.styles import _MEASURED, _TIMES, advance_of, fitting_lines
+from tests.artifacts import HANDS, invented_ink
+from training.ink.corpus import PenCorpus
+
+_FAR, _PAST = 100.0, 3.0  # to the beginning of a line, and past its ink
+
+
+class _Ruler:
+    """A graph that moves by 1, one step longer in each line, and then past its ink; it keeps the
+    noise it is given."""
+
+    def initial_state(self, batch: int) -> Arrays:
+        return {"h": np.zeros(batch)}
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        self.noise = steps["uniform"], steps["normal"]
+        drawn = np.ones_like(steps["forced"])
+        drawn[0] = _FAR
+        ended = np.zeros(drawn.shape[:2], bool)
+        for line in range(_TIMES):
+            drawn[10 + line, line, 0] = _PAST
+            ended[10 + line :, line] = True
+        return state, {"drawn": drawn, "ended": ended}
+
+
+def test_a_hand_is_as_wide_as_its_lines_are_from_their_first_points_to_their_last() -> None:
+    widths = [10 + line - 2 for line in range(_TIMES)]
+    advance = advance_of(_Ruler(), {"h": np.zeros(1)}, "a")
+    assert advance == pytest.approx(np.mean(widths) / len(_MEASURED))
+
+
+def test_the_lines_a_hand_is_measured_by_are_drawn_with_noise_of_their_own() -> None:
+    ruler = _Ruler()
+    advance_of(ruler, {"h": np.zeros(1)}, "a")
+    uniforms, normals = ruler.noise
+    for line in range(_TIMES):
+        uniform, normal = InkNoise(0, line).take(0, len(uniforms))
+        assert np.array_equal(uniforms[:, line], uniform)
+        assert np.array_equal(normals[:, line], normal)
+
+
+def test_a_stored_hand_stands_as_high_as_its_ink_ends(made_once: Callable[[str], Path]) -> None:
+    manifest = read_artifact(made_once("scrawl"))
+    assert isinstance(manifest, InkManifest)
+    ends = [invented_ink(hand, seed).offsets.sum(axis=0)[1] for seed, hand in enumerate(HANDS)]
+    assert [style.height for style in manifest.styles] == pytest.approx(ends)
+
+
+def test_the_lines_of_a_writer_are_in_order_of_their_texts() -> None:
+    ink = invented_ink("upright", 0)
+    inks = [replace(ink, text=f"{first}{ink.text[1:]}") for first in "bca"]
+    lines = fitting_lines(PenCorpus("invented", [*inks, invented_ink("hasty", 1)]), "upright")
+    assert [line.text[0] for line in lines] == ["a", "b", "c"]
