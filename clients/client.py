@@ -86,7 +86,7 @@ class Client:
         seed = {} if "state" in asked else {"seed": secrets.randbits(53)}
         arrived = Arrived(seed | asked | {"stream": True})
         for attempt, url in self._replicas.attempts():
-            with attempt:
+            with attempt, _intact():
                 for event in self._events(url + path, arrived.request()):
                     if (new := arrived.new(event)) is not None:
                         begin_again(attempt)
@@ -97,12 +97,8 @@ class Client:
     def _events(self, url: str, body: dict[str, Any]) -> Iterator[Event]:
         read_s = len(json.dumps(body.get("prompt", ""))) / _READ_PER_S
         timeout = httpx.Timeout(self._timeout_s, read=self._timeout_s + read_s)
-        with (
-            _intact(),
-            self._http.stream(
-                "POST", url, json=body, headers=_AS_IT_IS, timeout=timeout
-            ) as response,
-        ):
+        asked = self._http.stream("POST", url, json=body, headers=_AS_IT_IS, timeout=timeout)
+        with asked as response:
             check(response)
             for sent in EventSource(response).iter_sse():
                 if sent.data == "[DONE]":

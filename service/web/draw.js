@@ -192,6 +192,7 @@ function refresh() {
   allow(at.undo, some && !work.busy);
   allow(at.clear, some && !work.busy);
   allow(at.use, own() && named(own().model) && !work.busy);
+  at.text.placeholder = reader() ? "read as you write, or typed" : "the words you wrote";
 }
 
 function clear() {
@@ -221,18 +222,15 @@ function useMine() {
   show("write", { focus: true });
 }
 
-const sayWhoReads = () => (at.text.placeholder = reader() ? "read as you write, or typed" : "the words you wrote");
-
 /** The models are known. */
 export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
-  sayWhoReads();
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   lookAtTexts();
   onShow(refresh); // the hand may have been forgotten elsewhere
   watchOwn(refresh);
-  watch(sayWhoReads);
+  watch(refresh); // as the reader's, or that it is not served
   // Later: what changes its size as it is told of it is an error event in WebKit.
   new ResizeObserver(() => requestAnimationFrame(fit)).observe(at.desk);
   refresh();

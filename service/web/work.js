@@ -72,6 +72,7 @@ export class Work {
     error.hidden = true;
     const before = progress.textContent;
     progress.textContent = this.#meanwhile;
+    this.#tell();
     this.#changed();
     try {
       progress.textContent = await task();

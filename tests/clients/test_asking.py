@@ -56,7 +56,8 @@ def test_this_machine_is_asked_by_no_proxy_whatever_it_is_called(
 ) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("http_proxy", "http://127.0.0.1:1")
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.setenv(name, "http://127.0.0.1:1")
     for host, asked in (
         ("127.0.0.1", False),
         ("localhost", False),

@@ -312,14 +312,6 @@ def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path)
     assert re.findall("not finished: (.*)", result.stderr) == ["an even"]
 
 
-def test_no_proxy_is_asked_for_what_is_here(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_PROXY", "no_proxy"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
-        monkeypatch.setenv(name, "http://127.0.0.1:1")
-    assert "letters" in _out(url, "models")
-
-
 def test_nobody_there_is_a_failure() -> None:
     with _process("http://127.0.0.1:1", "models") as process:
         out, err = process.communicate(timeout=30)

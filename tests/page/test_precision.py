@@ -98,9 +98,17 @@ def test_what_a_link_says_is_looked_at_for_its_own_model(handwriting: str, opene
         assert (told, "handwriting-int8") in _listed(visit, "write")
         visit.page.evaluate(
             """async () => {
+              const { note } = await import("/static/models.js");
+              note("handwriting", { ready: false, failed: "this too" });
+            }"""
+        )
+        assert ("handwriting, not served", "handwriting") in _listed(visit, "write")
+        visit.page.evaluate(
+            """async () => {
               const { fill } = await import("/static/request.js");
               await fill({ model: "handwriting-int8", text: "za" });
             }"""
         )
         assert visit.text("#write-wrong") == "The pen cannot write z"
+        assert visit.page.evaluate("history.state['write-model']") == "handwriting-int8"
         assert visit.text("#verdict") == "Not served: this is a test."

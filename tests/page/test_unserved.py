@@ -40,10 +40,14 @@ def test_where_the_reader_goes_lines_are_drawn_once(browser: Any, tmp_path: Path
         visit.until("() => document.querySelectorAll('#proof-models .verdict.good').length === 2")
         visit.write("a")
         assert "draws of each" in visit["#write-progress"].inner_text()
+        said = visit["#draw-text"].get_attribute("placeholder")
+        assert said == "read as you write, or typed"
         shutil.rmtree(tmp_path / "reader")
         assert eventually(lambda: '"reader"' not in urlopen(f"{url}/v1/models").read().decode())
         visit.write("b")
         assert "draws of each" not in visit["#write-progress"].inner_text()
+        visit["#draw-tab"].click()
+        assert visit["#draw-text"].get_attribute("placeholder") == "the words you wrote"
         visit.expect_error("400")
 
 

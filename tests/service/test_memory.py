@@ -45,6 +45,12 @@ def test_what_was_freed_behind_something_in_use_is_given_back() -> None:
         libc.free(kept)
 
 
+def _told(script: str) -> str:
+    """What a process of its own prints, whose malloc nothing was asked of before."""
+    run = [sys.executable, "-c", script]
+    return subprocess.run(run, check=True, capture_output=True, text=True).stdout
+
+
 _LARGE = """
 import ctypes
 from pathlib import Path
@@ -76,8 +82,7 @@ def test_large_blocks_go_back_when_they_are_freed() -> None:
         pytest.skip("glibc's alone")
 
     def given_back_mb(first: str) -> int:
-        run = [sys.executable, "-c", _LARGE.format(first)]
-        return int(subprocess.run(run, check=True, capture_output=True, text=True).stdout)
+        return int(_told(_LARGE.format(first)))
 
     assert given_back_mb("") < 10
     assert given_back_mb("keep_large_apart()") > 90
@@ -106,9 +111,7 @@ def test_threads_share_two_arenas() -> None:
         pytest.skip("glibc's alone")
 
     def arenas(first: str) -> int:
-        run = [sys.executable, "-c", _ARENAS.format(first)]
-        told = subprocess.run(run, check=True, capture_output=True, text=True).stdout
-        return told.count("<heap nr=")
+        return _told(_ARENAS.format(first)).count("<heap nr=")
 
     assert arenas("") > 2
     assert arenas("keep_large_apart()") == 2
