@@ -65,8 +65,8 @@ parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
 mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name the test that notices; some 20 minutes
 	nice $(RUN) tests.mutations $(IDS)
 
-page-check: $(VENV) ## walk through the page in a real browser; SCREENS=docs saves pictures; skipped without chromium
-	@.venv/bin/python -c 'import axe_playwright_python, playwright' 2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[page]'
+page-check: $(VENV) ## walk through the page in real browsers; SCREENS=docs saves pictures; skipped without them
+	@.venv/bin/python -c 'import axe_playwright_python, playwright, selenium' 2>/dev/null || $(RUN) pip install -c constraints.txt -e '.[page]'
 	$(RUN) pytest tests/page $(if $(SCREENS),--screens $(SCREENS))
 
 bench: peers ## the quick measurements, at most 10 minutes, and every goal as met or missed
