@@ -82,7 +82,8 @@ Patience = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
 ]
 Model = Annotated[
-    str | None, typer.Option("--model", "-m", help="its name; the first that can do it if left out")
+    str | None,
+    typer.Option("--model", "-m", help="its name; left out, the service's default or the first"),
 ]
 Seed = Annotated[int | None, typer.Option(help="the same seed gives the same answer")]
 Style = Annotated[

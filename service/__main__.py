@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
     verbs = parser.add_subparsers(dest="verb")
     keys = verbs.add_parser("keys", help="make API keys").add_subparsers(required=True)
     new = keys.add_parser("new", help="print a new key, and write what it is checked by to a file")
-    new.add_argument("name", help="whose it is, in logs and metrics")
+    new.add_argument("name", help="whose it is, in the log")
     new.add_argument("--file", type=Path, default=Path("keys.toml"), help="[keys.toml]")
     new.add_argument("--admin", action="store_true", help="may load and unload models")
     new.add_argument("--concurrency", type=int, help="requests under way at once")

@@ -65,7 +65,7 @@ class Settings(BaseSettings):
         "Without one, tokens last until the service restarts",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where models run; auto takes CUDA if onnxruntime has it"
+        "auto", description="where models run: cpu, cuda, or auto, which takes CUDA if it is there"
     )
     runner: Literal["auto", "scan", "slots"] = Field(
         "auto", description="scan runs a chunk in one call, slots step by step; auto fits provider"
@@ -107,7 +107,7 @@ class Settings(BaseSettings):
         "slots; a share of that where they have some",
     )
     checkpoint_steps: int = Field(
-        256, ge=1, description="steps between two resumable tokens of a stream"
+        256, ge=1, description="steps, of the prompt too, between two resumable tokens of a stream"
     )
     max_tokens: int = Field(65536, ge=1, description="largest max_tokens a request may ask for")
     max_request_steps: int = Field(
@@ -116,7 +116,7 @@ class Settings(BaseSettings):
         description="largest number of bytes one request may have read and written, "
         "all its choices together",
     )
-    max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body")
+    max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body or message")
     max_header_bytes: int = Field(
         32768, ge=1024, description="largest head of a request, its URL and headers, and trailers"
     )
@@ -148,8 +148,8 @@ class Settings(BaseSettings):
     )
     allowed_hosts: Names = Field(
         (),
-        description="host names to answer to, separated by commas; none means any, or those of the "
-        "loopback interface for a service that listens there",
+        description="host names to answer to, separated by commas, `*` for any; none means any, "
+        "or those of the loopback interface for a service that listens there",
     )
     allowed_origins: Names = Field(
         (), description="origins whose pages may use the service too, separated by commas"
@@ -166,7 +166,9 @@ class Settings(BaseSettings):
     allow_unproved: bool = Field(
         False, description="serve models whose parity report is missing or red all the same"
     )
-    log_level: Literal["debug", "info", "warning", "error"] = Field("info", description="logging")
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="least severe lines of the log: debug, info, warning or error"
+    )
     log_requests: bool = Field(
         True, description="a line of JSON for each request on standard output; probes are left out"
     )

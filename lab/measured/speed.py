@@ -217,8 +217,9 @@ def goals(full: Sequence[Json], quick: Sequence[Json]) -> str:
     missed = sum(goal["met"] is False for goal in runs[0].values())
     return section(
         "## Goals",
-        f"Of the goals of speed, **{missed} of {len(rows)}** were missed by `make bench-all`: "
-        f"{source(full[0])} Beside it the short run of `make bench`: {source(quick[0])} "
+        f"Of the goals of speed, **{missed} of {len(rows)}** were missed by `make bench-all`, "
+        f"section by section: {source(full[0])} Beside it the short run of `make bench`: "
+        f"{source(quick[0])} "
         "[LOG.md](LOG.md#goals-of-speed-that-were-missed) tells what was tried.",
         table(("goal", "what is compared", "`make bench-all`", "`make bench`"), rows),
     )

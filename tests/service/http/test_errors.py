@@ -1,5 +1,7 @@
 """What answers tell of errors: beside their bodies, and of what was given."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,8 @@ from service.ink.schemas import HandwritingRequest
 from service.metrics import Metrics
 from service.text.schemas import CompletionRequest
 from tests.service.serving import Service
+
+_API = Path(__file__).parents[3] / "docs" / "api.md"
 
 
 @pytest.mark.parametrize(
@@ -133,3 +137,11 @@ def test_a_rule_about_several_fields_names_the_one_it_begins_with(
     body: Any, named: str | None
 ) -> None:
     assert _refused({"text": "a"} | body).param == named
+
+
+def test_every_error_is_told_with_its_status_and_code() -> None:
+    table = _API.read_text().partition("An unknown field")[0]
+    rows = re.findall(r"^\| (\d+) \| (.+?) \|", table, re.M)
+    told = {name: int(status) for status, named in rows for name in named.split(", ")}
+    kinds = ServiceError.__subclasses__()
+    assert told == {f"`{kind.code}`" if kind.code else "null": kind.status for kind in kinds}
