@@ -43,6 +43,7 @@ from clients.options import (
     piped,
     require_place,
     require_sayable,
+    save,
 )
 from clients.page import Page
 from clients.watch import Watch
@@ -102,7 +103,7 @@ def complete(
             # As bytes: of a text, what a terminal might obey would be left out of a file.
             typer.echo(json.dumps(event) if as_json else choice["text"].encode(), nl=as_json)
             if state_out is not None and "state" in choice:
-                state_out.write_text(choice["state"])
+                save(state_out, choice["state"].encode())
     if _is_terminal(sys.stdout) and not as_json:
         typer.echo()
 
@@ -146,7 +147,7 @@ def write(
     with _asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
-        out.write_bytes(ink.content())
+        save(out, ink.content())
     typer.echo(f"{out}, seed {ink.seed}", err=True)
     for line in ink.unfinished:
         typer.echo(f"evenkeel: not finished: {line}", err=True)

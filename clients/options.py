@@ -3,6 +3,7 @@
 import json
 import math
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -131,6 +132,23 @@ def require_place(file: Path | None) -> None:
         raise typer.BadParameter(f"{file} cannot be written: there is no folder {folder}")
     if len(os.fsencode(file.name)) > (longest := os.pathconf(folder, "PC_NAME_MAX")):
         raise typer.BadParameter(f"{file} cannot be written: a name has {longest} bytes at most")
+
+
+def save(file: Path, content: bytes) -> None:
+    """Replace a file, or leave it as it was; what is none, as a pipe, is written to. Raises
+    `OSError`."""
+    place = Path(os.path.realpath(file))
+    temporary = place.with_name(f".evenkeel-{os.getpid()}")
+    if place.exists() and not (place.is_file() and os.access(place.parent, os.W_OK)):
+        place.write_bytes(content)
+        return
+    try:
+        temporary.write_bytes(content)
+        if place.exists():
+            shutil.copymode(place, temporary)
+        temporary.replace(place)
+    finally:
+        temporary.unlink(missing_ok=True)
 
 
 def format_of(out: Path) -> str:

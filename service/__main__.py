@@ -78,8 +78,8 @@ def main() -> int:
 
 def _leave(code: int) -> NoReturn:
     """End the process. The interpreter would tear an engine that is still in a run of onnxruntime
-    out of it, which aborts."""
-    if any(thread.name.startswith("engine-") for thread in threading.enumerate()):
+    out of it, which aborts, and wait for a drawing that nobody gets."""
+    if any(thread.name.startswith(("engine-", "aside")) for thread in threading.enumerate()):
         logging.shutdown()
         sys.stdout.flush()
         sys.stderr.flush()

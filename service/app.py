@@ -72,8 +72,8 @@ def create_app(settings: Settings) -> FastAPI:
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
     aside = app.state.aside = Aside()
-    app.state.bodies = Bodies()
-    sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
+    bodies = app.state.bodies = Bodies()
+    sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s, bodies.turns)
     models.on_leaving = sessions.leave
     _add_routes(app)
     handle_errors(app)

@@ -67,9 +67,10 @@ def named(places: Iterable[Place]) -> dict[str, Place]:
 def look_at(folder: Path) -> Look:
     """What changes when a file does, even if its size and time do not."""
     files = set()
-    with suppress(OSError):  # something has just gone: the next look tells
+    with suppress(OSError):  # it has just gone: the next look tells
         for entry in os.scandir(folder):
-            facts = entry.stat()
-            times = facts.st_mtime_ns, facts.st_ctime_ns
-            files.add((entry.name, facts.st_ino, facts.st_size, *times))
+            with suppress(OSError):  # this has, or is a link to nothing, as some editors lock with
+                facts = entry.stat()
+                times = facts.st_mtime_ns, facts.st_ctime_ns
+                files.add((entry.name, facts.st_ino, facts.st_size, *times))
     return frozenset(files)

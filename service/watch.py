@@ -26,12 +26,15 @@ class Watch:
     async def run(self) -> None:
         """Look until cancelled."""
         self._loop = asyncio.get_running_loop()
-        while True:
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._asked.wait(), self._watch_s or None)
-            again = self._asked.is_set()
-            self._asked.clear()
-            try:
-                await self._models.look(again=again)
-            except Exception:  # the next look may do better
-                log.exception("a look at the artifacts failed")
+        try:
+            while True:
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._asked.wait(), self._watch_s or None)
+                again = self._asked.is_set()
+                self._asked.clear()
+                try:
+                    await self._models.look(again=again)
+                except Exception:  # the next look may do better
+                    log.exception("a look at the artifacts failed")
+        finally:
+            self._loop = None  # it may close, and a signal come after that

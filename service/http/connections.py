@@ -94,6 +94,9 @@ class HttpConnection(Watched, HttpToolsProtocol):
         if self._probes_only:
             self._refuse(_full())
             return
+        if self._unanswered() is not None:  # whose answer would go into the socket
+            self._refuse(InvalidRequest("a WebSocket is opened after the last answer has come"))
+            return
         self._over = True
         self.gate.leave(self)
         super().handle_websocket_upgrade()

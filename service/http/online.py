@@ -22,7 +22,8 @@ from service.http import record
 from service.http.callers import Account
 from service.http.connections import ON_LOST
 from service.http.errors import answer_to, broken_rule
-from service.http.waits import cut_short
+from service.http.limits import LARGE_BYTES
+from service.http.waits import Turns, cut_short
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
@@ -38,10 +39,10 @@ _ALONE_S = 0.005  # that a session may take of the event loop before others have
 
 class Sessions:
     """The sockets that are open. Each waits for a message most of its time, and is interrupted
-    there when the service ends, or after `idle_timeout_s`."""
+    there when the service ends, or after `idle_timeout_s`. Large messages are read by `turns`."""
 
-    def __init__(self, idle_timeout_s: float) -> None:
-        self._idle_timeout_s = idle_timeout_s
+    def __init__(self, idle_timeout_s: float, turns: Turns) -> None:
+        self._idle_timeout_s, self._turns = idle_timeout_s, turns
         self._open: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Timeout, Engine | None] = {}
         self._left: WeakSet[Engine] = WeakSet()
@@ -87,10 +88,14 @@ class Sessions:
                 del self._waits[wait]
         if message["type"] == "websocket.disconnect":
             raise WebSocketDisconnect(message["code"], message.get("reason"))
-        if (frame := message.get("bytes")) is not None:
+        frame = message.get("bytes")
+        said = message["text"] if frame is None else frame
+        if len(said) > LARGE_BYTES:
+            await self._turns.mine()
+        if frame is not None:
             return frame
         try:
-            return json.loads(message["text"])
+            return json.loads(said)
         except (ValueError, RecursionError) as error:
             raise InvalidRequest("a message must be JSON text") from error
 

@@ -1,13 +1,16 @@
 """What is typed after `evenkeel`, and what a shell makes of it."""
 
 import json
+import os
+import resource
+import stat
 from pathlib import Path
 from typing import Any
 
 import pytest
 import typer
 
-from clients.options import require_sayable
+from clients.options import require_sayable, save
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
@@ -106,3 +109,32 @@ def test_a_user_in_an_address_leaves_no_place_for_a_key(service: Scripted) -> No
     assert (told.exit_code, "no place for an API key" in told.stderr) == (2, True)
     assert not service.headers
     assert evenkeel(url, "models").exit_code == 0
+
+
+def test_what_does_not_fit_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
+    """A state that is read from the same file is the only one there is."""
+    file = tmp_path / "romeo.state"
+    file.write_bytes(b"old")
+    file.chmod(0o640)
+    (tmp_path / "link").symlink_to(file)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with pytest.raises(OSError, match="too large"):
+            save(tmp_path / "link", bytes(2000))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert file.read_bytes() == b"old"
+    save(tmp_path / "link", b"new")
+    assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"new", 0o640)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "romeo.state"]
+
+
+def test_a_pipe_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    save(pipe, b"new")
+    assert os.read(reader, 10) == b"new"
+    os.close(reader)
+    assert pipe.is_fifo()

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from service.places import look_at
 from tests.service.altered import copy_of
 from tests.service.changing import changing
 
@@ -24,3 +25,15 @@ def test_a_folder_without_its_manifest_is_told_of_and_serves_on(
         service.look()
         assert service.standing()["failed"] is None
         assert service.reloads("ok") == 0
+
+
+def test_a_link_to_nothing_hides_no_change(tmp_path: Path) -> None:
+    """As some editors lock a file; in which order a folder tells of its files nobody knows."""
+    manifest = tmp_path / "manifest.json"
+    manifest.write_text("1")
+    for name in ".#manifest.json", *map(str, range(8)):
+        (tmp_path / name).symlink_to("nobody@nowhere.1")
+    before = look_at(tmp_path)
+    manifest.write_text("22")
+    assert {name for name, *_ in before} == {"manifest.json"}
+    assert look_at(tmp_path) != before

@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import httpx
@@ -180,6 +181,25 @@ def test_an_engine_that_is_in_a_run_is_not_waited_for_nor_torn_out_of_it() -> No
     """What the interpreter does at its end would tear it out: here it would say so."""
     done = _python(_STUCK.format(before="import atexit; atexit.register(print, 'torn')"))
     assert (done.returncode, done.stdout) == (0, "last words\n")
+
+
+_DRAWING = """
+import asyncio, time
+from service.__main__ import _leave
+from service.http.aside import Aside
+async def begin():
+    drawing = asyncio.ensure_future(Aside().do(lambda: time.sleep(60)))
+    await asyncio.sleep(0.2)
+    drawing.cancel()
+asyncio.run(begin())
+_leave(0)
+"""
+
+
+def test_a_drawing_that_nobody_gets_is_not_waited_for() -> None:
+    began_s = time.monotonic()
+    assert _python(_DRAWING).returncode == 0
+    assert time.monotonic() - began_s < 30
 
 
 def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:

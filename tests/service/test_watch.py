@@ -66,3 +66,16 @@ def test_a_look_that_fails_is_followed_by_others(caplog: pytest.LogCaptureFixtur
 
     assert _looks(_Models(fail), _NEVER_S, asks=3) == [True] * 3
     assert "a look at the artifacts failed" in caplog.text
+
+
+def test_whoever_asks_after_its_end_is_not_heard() -> None:
+    """A hang-up may come while the process ends, when the event loop is closed."""
+    watch = Watch(_Models(), _NEVER_S)  # type: ignore[arg-type]
+
+    async def follow() -> None:
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    watch.ask()

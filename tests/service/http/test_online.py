@@ -1,12 +1,14 @@
 """The WebSocket that follows a caller: how a session begins, and that it holds nothing."""
 
 import asyncio
+import json
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from service.http.online import Sessions
+from service.http.waits import Turns
 from tests.service.writing import InkService, online
 
 
@@ -45,13 +47,17 @@ def test_every_message_has_the_time_of_a_request(
 class _Says:
     """A socket with a message, or an engine: whatever is asked of either."""
 
-    async def receive(self) -> dict[str, str]:
-        return {"type": "websocket.receive", "text": '{"write": 1}'}
+    def __init__(self, said: str | bytes = '{"write": 1}') -> None:
+        self._said = said
+
+    async def receive(self) -> dict[str, str | bytes]:
+        kind = "text" if isinstance(self._said, str) else "bytes"
+        return {"type": "websocket.receive", kind: self._said}
 
 
 def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() -> None:
     """What has come meanwhile is not answered."""
-    sessions, socket = Sessions(idle_timeout_s=5), _Says()
+    sessions, socket = Sessions(5, Turns()), _Says()
     gone, other = (_Says() for _ in range(2))
 
     def heard(engine: Any) -> Any:
@@ -66,3 +72,25 @@ def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() 
     assert heard(other) == heard(None) == {"write": 1}
     sessions.end()
     assert heard(gone) == heard(other) == heard(None) == (1012, "the service is stopping")
+
+
+@pytest.mark.parametrize(
+    ("said", "read_at_once"),
+    [(json.dumps([0] * 20_000), 1), (bytes(40_000), 1), (json.dumps([0] * 2000), 4), (b"", 4)],
+    ids=["a large text", "a large frame", "a small text", "an empty frame"],
+)
+def test_large_messages_that_come_together_are_read_one_by_one(
+    said: str | bytes, read_at_once: int
+) -> None:
+    """Whoever asks for little meanwhile waits for one of them."""
+
+    async def ask() -> int:
+        sessions = Sessions(5, Turns())
+        socket: Any = _Says(said)
+        reading = [asyncio.create_task(sessions.message(socket)) for _ in range(4)]
+        await asyncio.sleep(0)  # one round of the event loop
+        done = sum(task.done() for task in reading)
+        await asyncio.gather(*reading)
+        return done
+
+    assert asyncio.run(ask()) == read_at_once

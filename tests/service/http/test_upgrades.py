@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.service.http.wire import Wire
-from tests.service.serving import listening, settings
+from tests.service.serving import eventually, listening, settings
 
 _OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
 _OFFERS = [
@@ -24,6 +24,10 @@ _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/
 _LENGTH = b"Content-Length: %d\r\n" % len(_BODY)
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _CHUNKS = b"%x\r\n%s\r\n0\r\nLate: y\r\n\r\n" % (len(_BODY), _BODY)
+_SOCKET = (
+    b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
@@ -103,3 +107,20 @@ def test_a_tunnel_is_not_opened(url: str, offer: bytes) -> None:
     answer = Wire(url).send(b"CONNECT x:80 HTTP/1.1\r\nHost: x\r\n" + offer + b"\r\n").rest()
     assert answer.startswith(b"HTTP/1.1 4")
     assert httpx.get(f"{url}/livez").status_code == 200
+
+
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
+    artifacts: Path, streamed: bool
+) -> None:
+    """It would have the answer, and nobody would hear that its caller has left."""
+    body = json.dumps(_ASKED | {"max_tokens": 60_000, "stream": streamed}).encode()
+    with listening(settings(artifacts)) as (url, app):
+        wire = Wire(url).send(_POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        running = app.state.metrics.registry.get_sample_value
+        series = "evenkeel_requests_running", {"model": "letters"}
+        assert eventually(lambda: running(*series) == 1)
+        answer = wire.send(_SOCKET).rest()
+        assert b" 101 " not in answer
+        assert streamed or answer.startswith(b"HTTP/1.1 400 ")
+        assert eventually(lambda: running(*series) == 0)
