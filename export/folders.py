@@ -8,6 +8,8 @@ from pathlib import Path
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
     """Raise `ValueError` where something is that is not `ours` to replace; an empty folder is."""
+    if folder.is_symlink() and not folder.exists():
+        raise ValueError(f"{folder} is a link to nothing; name the folder of a new one")
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
 

@@ -21,7 +21,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import InvalidHandshake, SecurityError
 from websockets.http11 import Request
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
@@ -183,9 +183,9 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
-        # The library has limits of its own for a head, and uvicorn no answer to that.
+        # Of a head that the library cannot read there is no event, and uvicorn has no answer.
         if self.conn.handshake_exc is not None and not self.transport.is_closing():
-            self._refuse(HeadTooLarge("a header is too long, or there are many"))
+            self._refuse(_why_no_socket(self.conn.handshake_exc))
 
     def handle_connect(self, event: Request) -> None:
         try:
@@ -259,6 +259,12 @@ async def _only_probes(
     error = _full()
     gate.refused(error)
     await _last_answer(error)(scope, receive, send)
+
+
+def _why_no_socket(problem: Exception) -> ServiceError:
+    if isinstance(problem, SecurityError):  # by limits of the library's own
+        return HeadTooLarge("a header is too long, or there are many")
+    return InvalidRequest(f"this opens no WebSocket: {problem.__cause__ or problem}")
 
 
 def _full() -> ServiceError:

@@ -70,9 +70,15 @@ class Door:
         except HTTPException as late:  # the framework makes an answer of it
             message = late
         error = self._refusal(scope["path"], message)
+
+        async def in_turn(message: Message) -> None:
+            # Whoever refuses: some requests are only understood by the route.
+            if message["type"] == "http.response.start" and message["status"] == Overloaded.status:
+                await asyncio.sleep(self._turns.wait_s(time.monotonic()))
+            await send(message)
+
         if error is not None:
-            await asyncio.sleep(self._turns.wait_s(time.monotonic()))
-            await refuse(error, scope, receive, send)
+            await refuse(error, scope, receive, in_turn)
             return
 
         async def again() -> Message:
@@ -82,7 +88,7 @@ class Door:
                 raise first
             return first or await receive()
 
-        await self._app(scope, again, send)
+        await self._app(scope, again, in_turn)
 
     def _refusal(self, path: str, message: Message | HTTPException) -> Overloaded | None:
         if isinstance(message, HTTPException) or message.get("more_body", False):

@@ -10,12 +10,16 @@
 `python -m service keys new NAME` makes one.
 """
 
+import fcntl
 import hmac
 import logging
+import os
 import re
 import secrets
 import time
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -98,22 +102,34 @@ def new_key(
     """Add a key to a file, which is made if need be, and return it. Raises `BadKeys`."""
     if not _NAME.fullmatch(name):
         raise BadKeys(f"{name!r} is no name of a key: at most 64 letters, digits, _ and -")
-    before = _text_of(path) if path.exists() else ""
-    if name in _keys_in(before, path):
-        raise BadKeys(f"{path} has a key {name} already")
     key = f"ek-{secrets.token_urlsafe(32)}"
     lines = [f"[{name}]", f'sha256 = "{_hash(key)}"', f"admin = {str(admin).lower()}"]
     limits = {"concurrency": concurrency, "bytes_per_minute": bytes_per_minute}
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
-    after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
-    _keys_in(after, path)
     try:
-        # A service that reads the file at this moment finds the old one or the new one; where the
-        # path is a link, it may know the file by another.
-        write_whole(path.resolve(), after)
+        with _alone_in(path.resolve().parent):
+            before = _text_of(path) if path.exists() else ""
+            if name in _keys_in(before, path):
+                raise BadKeys(f"{path} has a key {name} already")
+            after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
+            _keys_in(after, path)
+            # A service that reads the file at this moment finds the old one or the new one; where
+            # the path is a link, it may know the file by another.
+            write_whole(path.resolve(), after)
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     return key
+
+
+@contextmanager
+def _alone_in(folder: Path) -> Iterator[None]:
+    """Others who make a key wait: of two who had read the same file, one would lose theirs."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(held)
 
 
 def _hash(key: str) -> str:

@@ -163,6 +163,8 @@ def least(body: dict[str, Any]) -> tuple[str | None, int] | None:
     name, written = body.get("model"), body.get("max_tokens", _MAX_TOKENS)
     if not isinstance(name, str | None) or type(written) is not int or written < 0:
         return None
+    if body.get("state") is not None:  # of a session, it may have the next byte already
+        return None
     prompt = body.get("prompt")
     # A character is a byte at least; of a list it is not plain what its first prompt is.
     steps = written + (len(prompt) if isinstance(prompt, str) else 0)

@@ -104,16 +104,18 @@ def test_a_folder_is_made_with_those_above_it_for_any_reader(tmp_path: Path) -> 
 def test_an_empty_folder_is_anybodys_and_a_file_is_not(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("mine")
+    (tmp_path / "link").symlink_to("gone")
     with made_whole(tmp_path / "empty", lambda _: False, "artifact") as made:
         (made / "new").touch()
     assert (tmp_path / "empty" / "new").exists()
-    message = "file is there and is no artifact"
-    with (
-        pytest.raises(ValueError, match=message),
-        made_whole(tmp_path / "file", lambda _: False, "artifact"),
-    ):
-        pass
+    for name, why in ("file", "is there and is no artifact"), ("link", "is a link to nothing"):
+        with (
+            pytest.raises(ValueError, match=f"{name} {why}"),
+            made_whole(tmp_path / name, lambda _: False, "artifact"),
+        ):
+            pass
     assert (tmp_path / "file").read_text() == "mine"
+    assert (tmp_path / "link").is_symlink()
 
 
 @pytest.mark.parametrize("fails", ["before", "made"])

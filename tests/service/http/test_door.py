@@ -293,15 +293,18 @@ def test_refusals_beyond_a_burst_wait_for_their_turn_and_no_longer_than_they_may
     assert [turns.wait_s(200.0) for _ in range(4)] == pytest.approx([0, 0, 0, 0.1], abs=1e-9)
 
 
+@pytest.mark.parametrize("max_tokens", [200, 200.0, None], ids=["door", "route", "default"])
 def test_whoever_asks_again_at_once_is_refused_no_faster_than_others_are_served(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, max_tokens: float | None
 ) -> None:
+    """Whoever refuses: the door knows no number that is written 200.0."""
     monkeypatch.setattr(door, "_PER_S", 20.0)
     monkeypatch.setattr(door, "_BURST", 2)
     with _crowded(settings(artifacts)) as service:
         took_s = []
         for _ in range(6):
             begun_s = time.monotonic()
-            assert service.client.post(_PATH, json=_WANTED).status_code == 503
+            asked = _WANTED | {"max_tokens": max_tokens}
+            assert service.client.post(_PATH, json=asked).status_code == 503
             took_s.append(time.monotonic() - begun_s)
     assert sum(took_s[2:]) >= 4 * 0.05 - sum(took_s[:2])

@@ -1,10 +1,14 @@
 """Where there are API keys, nothing but the page and the probes is answered without one, and a key
 can ask for no more than it may."""
 
+import fcntl
 import json
+import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -377,3 +381,18 @@ def test_only_a_known_proxy_says_whom_it_speaks_for(
         httpx.get(f"{url}/v1/models", headers={"x-forwarded-for": "192.0.2.55"})
         assert eventually(lambda: bool(caplog.messages))
     assert [json.loads(line)["caller"] for line in caplog.messages if line[0] == "{"] == [caller]
+
+
+def test_who_makes_a_key_waits_for_another_who_does(tmp_path: Path) -> None:
+    """Of two who have read the same file one would lose theirs."""
+    path = tmp_path / "keys.toml"
+    held = os.open(tmp_path, os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    with ThreadPoolExecutor(1) as pool:
+        made = pool.submit(new_key, path, "late")
+        time.sleep(0.2)
+        new = not path.exists()
+        os.close(held)
+        made.result(timeout=30)
+    assert new
+    assert "late" in read_keys(path)

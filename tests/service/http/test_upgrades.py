@@ -124,3 +124,15 @@ def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
         assert b" 101 " not in answer
         assert streamed or answer.startswith(b"HTTP/1.1 400 ")
         assert eventually(lambda: running(*series) == 0)
+
+
+@pytest.mark.parametrize(
+    ("more", "body"),
+    [(b"Content-Length: 2\r\n", b"{}"), (b"Transfer-Encoding: chunked\r\n", b"0\r\n\r\n")],
+)
+def test_a_websocket_that_is_asked_for_with_a_body_is_refused_for_that(
+    url: str, more: bytes, body: bytes
+) -> None:
+    answer = Wire(url).send(_SOCKET[:-2] + more + b"\r\n" + body).rest()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"this opens no WebSocket: " in answer
