@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from service.http.keys import new_key
+from service.ink.line import InkLine
 from tests.service.serving import running, settings
-from tests.service.writing import online
+from tests.service.writing import InkService, online
 
 _LONG = "It rained. " * 50_000  # takes seconds to read
 
@@ -38,3 +39,12 @@ def test_what_has_been_read_in_the_end_is_all_of_the_prompt(artifacts: Path, beg
         before = service.metric("prompt_tokens_total")
         service.complete(**body)
         assert service.metric("prompt_tokens_total") == before + len("It rains")
+
+
+@pytest.mark.in_process
+def test_a_line_that_the_pen_never_began_costs_none_of_its_characters(ink: InkService) -> None:
+    pen = ink.app.state.models["scrawl"]
+    line = InkLine("an even keel", pen.fresh(1), pen.manifest, lambda piece: None)
+    assert line.read == 0
+    line.inputs(3)
+    assert line.read == len("an even keel")
