@@ -1,10 +1,14 @@
 """A request costs what was read and written of it, however it ends."""
 
+import json
+import logging
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.http import record
 from service.http.keys import new_key
 from service.ink.line import InkLine
 from tests.service.serving import running, settings
@@ -48,3 +52,16 @@ def test_a_line_that_the_pen_never_began_costs_none_of_its_characters(ink: InkSe
     assert line.read == 0
     line.inputs(3)
     assert line.read == len("an even keel")
+
+
+@pytest.mark.in_process
+def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
+    ink: InkService, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = {"text": "a", "seed": 1, "width": 160, "line_height": 16}
+    px = (told := ink.write(**page))["width"] * told["height"]
+    assert px % 4000
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        assert ink.post(**page, format="png").status_code == 200
+    (line,) = (r.message for r in caplog.records if r.name == record.log.name)
+    assert json.loads(line)["steps"] == math.ceil(px / 4000)
