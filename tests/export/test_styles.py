@@ -1,5 +1,6 @@
 """Stored hands: which line of a writer is read, and how wide and high its hand is."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +12,15 @@ from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest
 from contract.noise import InkNoise
 from export.convert import read_artifact
-from export.ink.styles import _MEASURED, _TIMES, advance_of, fitting_lines, read_ink
+from export.ink.styles import (
+    _MEASURED,
+    _TIMES,
+    StyleChoice,
+    add_styles,
+    advance_of,
+    fitting_lines,
+    read_ink,
+)
 from tests.artifacts import HANDS, invented_ink
 from training.ink.corpus import PenCorpus
 
@@ -110,3 +119,15 @@ def test_stored_hands_may_be_read_by_anyone_and_go_on_after_their_last_character
     manifest = read_artifact(scrawl)
     assert isinstance(manifest, InkManifest)
     assert {style.context for style in manifest.styles} == {"d"}  # of "hand"
+
+
+def test_no_hand_is_read_by_a_pen_that_is_not_the_one_of_its_manifest(
+    made_once: Callable[[str], Path], tmp_path: Path
+) -> None:
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    with (scrawl / "step.onnx").open("ab") as file:
+        file.write(b"\n")
+    corpus = PenCorpus("invented", [invented_ink("upright", 0)])
+    choice = StyleChoice(id="mine", description="invented", writer="upright")
+    with pytest.raises(ValueError, match=r"step\.onnx is not the file its manifest describes"):
+        add_styles(scrawl, corpus, [choice])

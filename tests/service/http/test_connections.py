@@ -22,7 +22,7 @@ from service.http.connections import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import eventually, listening, settings
 
-_TIMEOUT_S = 0.6
+_TIMEOUT_S, _IDLE_S = 0.6, 1.2
 _GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 _ENDLESS = json.dumps({"model": "letters", "max_tokens": 10**8, "stream": True}).encode()
@@ -43,7 +43,7 @@ def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
     chosen = settings(
         artifacts,
         request_timeout_s=_TIMEOUT_S,
-        idle_timeout_s=_TIMEOUT_S,
+        idle_timeout_s=_IDLE_S,
         max_header_bytes=8192,
         slots=2,
         max_tokens=10**9,
@@ -139,6 +139,7 @@ def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
     answer = Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{").rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert _code(answer) == "request_timeout"
+    assert f"the request body took over {_TIMEOUT_S} s to arrive".encode() in answer
     wire = Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
     wire.trickle(b"{" * 200)
     assert wire.status() == 408
@@ -255,7 +256,7 @@ def test_an_idle_socket_is_told_and_closed(url: str) -> None:
         online.send(json.dumps({"model": "letters"}))
         online.recv()
         told = json.loads(online.recv(timeout=LATE_S))
-        assert told["closing"] == f"no message came for {_TIMEOUT_S} s"
+        assert told["closing"] == f"no message came for {_IDLE_S} s"
         assert "state" in told
         with pytest.raises(ConnectionClosed) as closed:
             online.recv(timeout=LATE_S)

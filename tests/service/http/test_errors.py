@@ -14,7 +14,9 @@ from service.errors import (
     Overloaded,
     RequestTimeout,
     ServiceError,
+    TooManyRequests,
     Unauthorized,
+    shown,
 )
 from service.http.errors import answer_to, broken_rule
 from service.http.fields import RequestBody
@@ -133,3 +135,25 @@ def test_a_rule_about_several_fields_names_the_one_it_begins_with(
     body: Any, named: str | None
 ) -> None:
     assert _refused({"text": "a"} | body).param == named
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("n" * 40, "n" * 40), ("n" * 41, "n" * 37 + "..."), ("a'b", "a'b")]
+)
+def test_a_name_is_told_with_no_more_than_40_characters(name: str, told: str) -> None:
+    assert shown(name) == repr(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (TooManyRequests, "rate_limit_error"),
+        (Unauthorized, "invalid_request_error"),
+        (InvalidRequest, "invalid_request_error"),
+        (Overloaded, "server_error"),
+    ],
+)
+def test_an_error_is_of_the_type_that_clients_of_openai_know(
+    kind: type[ServiceError], told: str
+) -> None:
+    assert kind("no").body()["error"]["type"] == told

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.http.answers import Exchange
 from service.ink import page
 from service.ink.line import InkLine
 from tests.service.writing import InkService
@@ -52,3 +53,22 @@ def test_the_state_after_the_last_line_is_looked_for_where_it_was_asked_for(
     monkeypatch.setattr(page, "InkLine", noted)
     ink.write(text="a\nb", seed=1, style="made-up", return_state=asked)
     assert wanted == [True, asked]
+
+
+@pytest.mark.parametrize(
+    ("body", "hurried"),
+    [({"stream": True}, True), ({"stream": True, "best_of": 2}, False), ({}, False)],
+    ids=str,
+)
+def test_only_ink_that_somebody_sees_come_is_in_a_hurry(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], hurried: bool
+) -> None:
+    told: list[bool] = []
+
+    def noted(*, streamed: bool) -> Exchange[Any]:
+        told.append(streamed)
+        return Exchange(streamed=streamed)
+
+    monkeypatch.setattr(page, "Exchange", noted)
+    assert ink.post(text="a", seed=1, **body).status_code == 200
+    assert told == [hurried]
