@@ -89,6 +89,12 @@ def test_a_head_of_a_megabyte_is_refused_at_its_limit(url: str, head: bytes) -> 
     assert Wire(url).send(head).rest()[:13] in (b"HTTP/1.1 431 ", b"")  # b"": reset while it sent
 
 
+def test_a_refusal_is_not_written_into_the_answer_before_it(url: str) -> None:
+    wire = Wire(url).send(_POST + b"Content-Length: %d\r\n\r\n" % len(_ENDLESS) + _ENDLESS)
+    wire.until(b"data: ")
+    assert b"HTTP/1.1" not in wire.send(_GET + b"X: " + b"x" * 9000).rest()
+
+
 def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
     head = _GET + b"Connection: close\r\nX: "
     filling = b"x" * (8192 - len(head) - 4)
@@ -233,6 +239,13 @@ def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str
 def test_a_full_service_opens_no_socket(crowded: str) -> None:
     with _wires(crowded, 24), pytest.raises(InvalidStatus, match="503"):
         connect(crowded.replace("http", "ws") + "/v1/online")
+
+
+def test_a_socket_takes_one_place(crowded: str) -> None:
+    with ExitStack() as sockets:
+        for _ in range(9):  # of the 12 that one address may have
+            sockets.enter_context(connect(crowded.replace("http", "ws") + "/v1/online"))
+        assert httpx.get(f"{crowded}/v1/models").status_code == 200
 
 
 def test_a_refused_socket_is_no_error_of_the_service(
