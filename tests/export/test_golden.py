@@ -4,12 +4,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from torch import Tensor
 
+from contract.alphabets import VOCABULARY
 from contract.golden import Arrays, Golden
 from contract.noise import UniformStream
 from contract.text import GREEDY, NEUTRAL
-from export.golden import MARGIN
+from export.golden import MARGIN, Sample
 from export.text.golden import _SEED
+from export.text.golden import golden as make_golden
+from models.language import LanguageConfig, LanguageModel
 from tests.export.sampler import draw, drawn_again
 
 OPTIONS = tuple(NEUTRAL)
@@ -127,3 +132,21 @@ def test_a_logit_is_accepted_up_to_its_bound_and_no_further(golden: Golden) -> N
         outputs = replayed(golden) | {"logits": golden.truth["logits"].copy()}
         outputs["logits"][-1, -1, -1] += factor * golden.bounds["logits"]
         assert accepted(golden, outputs) is expected
+
+
+def test_a_bound_is_of_the_rounding_of_all_rows_that_training_had(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rounding = torch.zeros(12, 24, VOCABULARY, dtype=torch.float64)
+    rounding[2, 1, 5], rounding[3, 20, 7] = 1e-4, 1e-3  # the first in a row that is kept
+
+    def computed(model: LanguageModel, of: Sample) -> Tensor:
+        dtype = model.readout.weight.dtype
+        return rounding.to(dtype) if dtype == torch.float32 else torch.zeros_like(rounding)
+
+    monkeypatch.setattr("export.text.golden.golden_logits", computed)
+    model = LanguageModel(LanguageConfig(units=4, embedding=4))
+    made = make_golden(model, {"batch": {"rows": 24, "steps": 12}})
+    assert made.truth["logits"].shape == (12, 8, VOCABULARY)
+    assert made.bounds["logits"] == pytest.approx(4e-3)
+    assert made.training_error == pytest.approx(1e-4)

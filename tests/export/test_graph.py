@@ -2,6 +2,8 @@
 
 import copy
 import json
+import logging
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -13,7 +15,7 @@ from safetensors.torch import load_file, save_file
 
 from contract.manifest import sha256
 from export.convert import load_model, read_artifact
-from export.graph import ConversionError, check_graph, export_graph, tensor_offsets
+from export.graph import ConversionError, _quiet, check_graph, export_graph, tensor_offsets
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
 from tests.export.graphs import check_weights
@@ -226,3 +228,11 @@ def test_an_artifact_gives_the_trained_model_back_without_dropout(artifact: Path
     with torch.no_grad():
         training = model.train()(tokens, state)[0]
         assert torch.equal(training, model.eval()(tokens, state)[0])
+
+
+def test_an_export_is_quiet_and_what_comes_after_it_is_not() -> None:
+    log = logging.getLogger("export.graph")
+    with suppress(ConversionError), _quiet():
+        assert not log.isEnabledFor(logging.WARNING)
+        raise ConversionError("no")
+    assert log.isEnabledFor(logging.WARNING)

@@ -229,6 +229,19 @@ def test_a_draw_from_the_other_side_of_a_border_is_a_tie(
     assert "(0 more are ties)" not in found.detail
 
 
+def test_points_are_bounded_by_how_far_rounding_moved_those_of_training(
+    scrawl: Path, model: HandwritingModel
+) -> None:
+    found = Golden.load(scrawl / "golden.safetensors")
+    steps, rows = (
+        {n: torch.from_numpy(a) for n, a in of.items()} for of in (found.steps, found.rows)
+    )
+    mine = Sample(steps["forced"], {n: steps[n] for n in ("uniform", "normal")}, rows)
+    moved = drawn_from(training_mixtures(model, mine), mine).numpy() - found.truth["drawn"]
+    assert found.bounds["drawn"] == pytest.approx(4 * np.abs(moved).max(), rel=1e-3)
+    assert found.exact.keys() == {"character", "ended"}
+
+
 class SeesPadding:
     """A graph whose mixture depends on the last symbol of the row's text, used or not."""
 
@@ -276,9 +289,12 @@ def test_a_pen_has_no_table(scrawl: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_hand_of_a_line_that_nobody_wrote_is_refused(inks: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("line", [1, -1])
+def test_a_hand_of_a_line_that_nobody_wrote_is_refused(
+    inks: Path, tmp_path: Path, line: int
+) -> None:
     scrawl = shutil.copytree(inks / "scrawl", tmp_path / "scrawl")
     corpus = PenCorpus("invented", [invented_ink("upright", 0)])
-    choice = StyleChoice(id="late", description="invented", writer="upright", line=1)
+    choice = StyleChoice(id="late", description="invented", writer="upright", line=line)
     with pytest.raises(ValueError, match="upright wrote 1 fitting lines"):
         add_styles(scrawl, corpus, [choice])

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from export.results import write_json
+from export import results
+from export.results import command, write_json
 
 _CONTENT = {
     "empty": {}, "none": [], "curve": [[1, 2.5], [2, None]], "text": 'a "quoted"\nline [ 1, 2 ]',
@@ -24,3 +25,28 @@ def test_a_list_without_objects_is_on_one_line(tmp_path: Path) -> None:
     lines = (tmp_path / "results.json").read_text().splitlines()
     assert '  "curve": [[1, 2.5], [2, null]],' in lines
     assert '      "values": [1, 2]' in lines
+
+
+def test_a_file_of_results_ends_with_its_line(tmp_path: Path) -> None:
+    write_json(tmp_path / "results.json", _CONTENT)
+    assert (tmp_path / "results.json").read_text().endswith("\n}\n")
+
+
+def test_what_a_module_was_run_by_is_what_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.argv", ["bench", "--all"])
+    assert command("bench", None) == "python -m bench --all"
+    assert command("bench", ["--quick"]) == "python -m bench --quick"
+    assert command("bench", []) == "python -m bench"
+
+
+@pytest.mark.parametrize(
+    ("flags", "width"),
+    [("fma avx2 avx512f", "AVX-512"), ("fma avx2", "AVX2"), ("sse4_2 avx", "no AVX2")],
+)
+def test_a_processor_is_told_with_the_widest_vectors_it_has(
+    flags: str, width: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = tmp_path / "cpuinfo"
+    told.write_text(f"model name\t: A processor @ 2 GHz\nflags\t\t: {flags}\n" * 2)
+    monkeypatch.setattr(results, "Path", lambda place: told)
+    assert results.machine()["processor"] == f"A processor @ 2 GHz, {width}"

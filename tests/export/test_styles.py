@@ -1,5 +1,6 @@
 """Stored hands: which line of a writer is read, and how wide and high its hand is."""
 
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,10 +9,18 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
-from contract.ink import InkManifest
+from contract.ink import STYLES, InkManifest
 from contract.noise import InkNoise
 from export.convert import read_artifact
-from export.ink.styles import _MEASURED, _TIMES, advance_of, fitting_lines
+from export.ink.styles import (
+    _MEASURED,
+    _TIMES,
+    StyleChoice,
+    add_styles,
+    advance_of,
+    fitting_lines,
+    read_ink,
+)
 from tests.artifacts import HANDS, invented_ink
 from training.ink.corpus import PenCorpus
 
@@ -64,3 +73,61 @@ def test_the_lines_of_a_writer_are_in_order_of_their_texts() -> None:
     inks = [replace(ink, text=f"{first}{ink.text[1:]}") for first in "bca"]
     lines = fitting_lines(PenCorpus("invented", [*inks, invented_ink("hasty", 1)]), "upright")
     assert [line.text[0] for line in lines] == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("text", "fits"),
+    [
+        ("as long as it may not be", True),  # 24 characters
+        ("the line is still short", False),
+        ("a line of as many characters as it may have!", True),  # 44
+        ("a line of as many characters as it may have!?", False),
+        ("aaaaaaaaaaaaaaaaaaaaaaaaaaa ", False),  # one word
+        ("aaa aaaaaaaaaaaa AAAAAAAAAA", False),  # 15 of 27 are small letters
+        ("aaa aaaaaaaaaaaaaaa AAAAAAAAA", True),
+    ],
+)
+def test_a_line_shows_a_hand_by_some_words_of_small_letters(text: str, fits: bool) -> None:
+    other, ink = invented_ink("upright", 0), replace(invented_ink("upright", 1), text=text)
+    assert (ink in fitting_lines(PenCorpus("invented", [other, ink]), "upright")) is fits
+
+
+class _Reads:
+    """A graph that has come to the last character of what it reads."""
+
+    def initial_state(self, batch: int) -> Arrays:
+        return {"kappa": np.zeros((batch, 2), np.float32)}
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        self.row, self.steps = row, steps
+        return {"kappa": state["kappa"] + (row["length"] - np.float32(0.5))[:, None]}, {}
+
+
+def test_a_hand_goes_on_from_the_last_character_it_has_read() -> None:
+    graph, ink = _Reads(), invented_ink("upright", 0)
+    assert read_ink(graph, ink)["kappa"].tolist() == [0.5, 0.5]  # which is the first of what comes
+    assert graph.steps["force"].all()
+    assert np.array_equal(graph.steps["forced"][:, 0], ink.offsets)
+    assert graph.row["bias"].tolist() == [0.0]
+
+
+def test_stored_hands_may_be_read_by_anyone_and_go_on_after_their_last_character(
+    made_once: Callable[[str], Path],
+) -> None:
+    scrawl = made_once("scrawl")
+    assert (scrawl / STYLES).stat().st_mode & 0o777 == 0o644
+    manifest = read_artifact(scrawl)
+    assert isinstance(manifest, InkManifest)
+    assert {style.context for style in manifest.styles} == {"d"}  # of "hand"
+
+
+def test_no_hand_is_read_by_a_pen_that_is_not_the_one_of_its_manifest(
+    made_once: Callable[[str], Path], tmp_path: Path
+) -> None:
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    with (scrawl / "step.onnx").open("ab") as file:
+        file.write(b"\n")
+    corpus = PenCorpus("invented", [invented_ink("upright", 0)])
+    choice = StyleChoice(id="mine", description="invented", writer="upright")
+    with pytest.raises(ValueError, match=r"step\.onnx is not the file its manifest describes"):
+        add_styles(scrawl, corpus, [choice])

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from models.cells import CELLS, Cell, CellKind, GRUCell, LSTMCell, RNNCell
-from models.norms import EPSILON
+from models.norms import EPSILON, NormKind
 from models.stack import Dropout, Stack, dropout_mask
 
 T, B, E, H = 7, 3, 5, 8
@@ -183,6 +183,21 @@ def test_what_every_layer_is_given_is_dropped() -> None:
     assert [(x == 0).float().mean().item() for x in seen] == pytest.approx([0.5] * 3, abs=0.15)
 
 
+def test_every_step_leaves_out_other_units_than_the_one_before() -> None:
+    torch.manual_seed(0)
+    stack = Stack(E, H, 1, "rnn", "layer", Dropout(recurrent=0.5)).double()
+    (cell,) = stack.cells
+    step, kept = cell.step, set()
+
+    def noted(*given: Any) -> Any:
+        kept.add(given[3].numpy().tobytes())
+        return step(*given)
+
+    cell.step = noted  # type: ignore[assignment]
+    stack(inputs(), stack.initial_state(B))
+    assert len(kept) == T
+
+
 def test_recurrent_dropout_leaves_out_what_is_new_and_nothing_that_is_remembered() -> None:
     nothing, h = torch.zeros(B, H).double(), torch.rand(B, H).double()
     lstm, gru = randomised(LSTMCell(E, H, "layer")), randomised(GRUCell(E, H, "layer"))
@@ -190,6 +205,20 @@ def test_recurrent_dropout_leaves_out_what_is_new_and_nothing_that_is_remembered
     assert lstm.step(projected, (h, nothing), keep=nothing)[1].abs().max() == 0
     assert lstm.step(projected, (h, nothing + 1), keep=nothing)[1].min() > 0
     assert torch.equal(gru.step(gru.project(inputs()[0]), (h,), keep=nothing)[0], h)
+
+
+def test_recurrent_dropout_of_an_rnn_leaves_out_what_it_knows() -> None:
+    rnn, h = randomised(RNNCell(E, H, "layer")), torch.rand(B, H).double()
+    projected, keep = rnn.project(inputs()[0]), torch.tensor([2.0, 0.0]).double().repeat(B, H // 2)
+    dropped = rnn.step(projected, (h,), keep=keep)[0]
+    assert torch.equal(dropped, rnn.step(projected, (h * keep,))[0])
+    assert not torch.equal(dropped, rnn.step(projected, (h,))[0])
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch", "weight", "none"])
+def test_an_lstm_begins_with_its_forget_gates_open_and_no_other(norm: NormKind) -> None:
+    bias = LSTMCell(E, H, norm).norm_x.get_parameter("bias")
+    assert bias.tolist() == [1.0] * H + [0.0] * (3 * H)
 
 
 @pytest.mark.parametrize("kind", list(CELLS))

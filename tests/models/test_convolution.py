@@ -29,3 +29,13 @@ def test_layer_norm_is_of_all_units_or_of_the_channels_of_a_pixel(
     made: nn.Module = picture_norm(norm, 4, _C)
     expected = F.layer_norm(pictures, of, eps=EPSILON)
     assert torch.allclose(made(pictures.flatten(0, 2)), expected.flatten(0, 2), atol=1e-5)
+
+
+def test_under_weight_norm_the_length_of_a_filter_changes_nothing() -> None:
+    torch.manual_seed(0)
+    layer, x = NormalizedConvolution(8, 2, _C, "weight").double(), torch.randn(3, 8, 8, 2).double()
+    before = layer(x)
+    gain, direction = layer.parametrizations.weight.parameters()  # type: ignore[union-attr]
+    assert gain.shape == (_C,)
+    direction.data *= 7
+    assert torch.allclose(layer(x), before, rtol=0, atol=1e-12)

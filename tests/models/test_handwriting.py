@@ -208,6 +208,13 @@ def test_too_few_layers_are_refused(window: int, layers: int, least: int) -> Non
     HandwritingConfig(window=window, layers=least)
 
 
+@pytest.mark.parametrize("name", ["units", "mixtures", "embedding"])
+def test_a_pen_without_any_of_what_it_is_made_of_is_refused_by_its_name(name: str) -> None:
+    sizes = {name: 0}
+    with pytest.raises(ValueError, match=rf"^model\.{name} is 0; it must be 1 or more$"):
+        HandwritingConfig(**sizes)
+
+
 @pytest.mark.parametrize(
     ("centres", "pen_up", "character", "ended"),
     [

@@ -6,8 +6,9 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from models.cells import CELLS, LSTMCell
-from models.norms import EPSILON, BatchNorm, WeightNorm, fold, make_norm
+from models.cells import CELLS, CellKind, LSTMCell
+from models.language import LanguageConfig
+from models.norms import EPSILON, BatchNorm, WeightNorm, fold, make_layer_norm, make_norm
 from models.stack import Dropout, Stack
 
 T, B, E, H = 6, 5, 4, 8
@@ -106,6 +107,32 @@ def test_a_bn_lstm_follows_the_equations_of_its_paper() -> None:
 def test_the_gain_of_batch_norm_starts_at_a_tenth_and_that_of_layer_norm_at_one() -> None:
     assert (make_norm("batch", H).weight == 0.1).all()
     assert (make_norm("layer", H).weight == 1.0).all()
+
+
+def test_in_a_layer_that_is_no_recurrence_the_gain_of_either_starts_at_one() -> None:
+    for kind in ("batch", "layer"):
+        assert (make_layer_norm(kind, H).weight == 1.0).all(), kind
+
+
+def test_what_is_running_goes_a_tenth_of_the_way_to_what_a_batch_has() -> None:
+    norm, a = BatchNorm(H, bias=True, longest_step=1).double(), 3 * normal(B, H) + 1
+    norm.train()(a)
+    assert torch.allclose(norm.running_mean[0], a.mean(0) / 10, rtol=0, atol=1e-14)
+    expected = 0.9 + a.var(0) / 10
+    assert torch.allclose(norm.running_variance[0], expected, rtol=0, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", ["embedding", "longest_step"])
+def test_a_language_model_without_numbers_or_steps_is_refused_by_their_name(name: str) -> None:
+    sizes = {name: 0}
+    with pytest.raises(ValueError, match=rf"^model\.{name} is 0; it must be 1 or more$"):
+        LanguageConfig(**sizes)
+
+
+@pytest.mark.parametrize("kind", list(CELLS))
+def test_a_cell_keeps_statistics_of_as_many_steps_as_it_is_told(kind: CellKind) -> None:
+    stack = Stack(E, H, 2, kind, "batch", Dropout(), longest_step=LONGEST)
+    assert {len(buffer) for buffer in stack.buffers()} == {LONGEST}
 
 
 @pytest.mark.parametrize("layers", [1, 2])

@@ -50,6 +50,13 @@ def test_a_matrix_is_off_by_half_a_unit_at_most_and_its_largest_value_by_nothing
     assert error.gather(1, weight.abs().argmax(1, keepdim=True)).max() < 1e-15
 
 
+def test_a_row_of_zeros_has_a_unit_all_the_same() -> None:
+    weight = torch.tensor([[0.0, 0.0, 0.0], [64.0, -32.0, 1.0]])
+    whole, unit = integers(weight)
+    assert unit.tolist() == [1.0, 1.0]
+    assert whole.t().tolist() == weight.tolist()
+
+
 def test_halves_are_rounded_to_the_even_integer() -> None:
     weight = torch.tensor([[64.0, 0.5, 1.5, 2.5, -0.5, -1.5, -2.5, 3.5]])
     assert integers(weight)[0].flatten().tolist() == [64, 0, 2, 2, 0, -2, -2, 4]

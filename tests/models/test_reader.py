@@ -48,8 +48,13 @@ def test_what_the_readout_sees_is_dropped_in_training_alone(both_ways: bool) -> 
     torch.manual_seed(0)
     config = ReaderConfig(units=8, both_ways=both_ways, output_dropout=0.5)
     model, pieces = make_reader(config).double(), _pieces()
+    dropped: list[float] = []
+    model.readout.register_forward_pre_hook(
+        lambda _, given: dropped.append((given[0] == 0).double().mean().item())
+    )
     one, other = (_read(model, pieces, [_STEPS] * _ROWS) for _ in range(2))
     assert not torch.equal(one, other)
+    assert dropped == pytest.approx([0.5, 0.5], abs=0.1)
     model.eval()
     whole, again = (_read(model, pieces, [_STEPS] * _ROWS) for _ in range(2))
     assert torch.equal(whole, again)

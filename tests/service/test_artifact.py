@@ -83,6 +83,8 @@ def test_weights_may_be_larger_than_any_other_file(
     assert _check_file(tmp_path / name, expected) == 5
     with pytest.raises(ArtifactError, match="has 5 bytes, more than 4"):
         _check_file(tmp_path / GOLDEN, expected)
+    monkeypatch.setattr("service.artifact._LARGEST_FILE_BYTES", 5)
+    assert _check_file(tmp_path / GOLDEN, expected) == 5
 
 
 @pytest.mark.parametrize("name", _FILES)

@@ -281,6 +281,16 @@ def test_a_number_has_64_bits_and_a_sign() -> None:
 
 
 @pytest.mark.parametrize(
+    ("content", "why"),
+    [(b"\x0a\x01a\x0a\x01b", "it stands more than once"), (b"\x0a\x01\xff", "is not UTF-8")],
+)
+def test_a_text_stands_once_and_is_one(content: bytes, why: str) -> None:
+    """Other readers take the last of several, or put messages together."""
+    with pytest.raises(WireError, match=why):
+        read_message(memoryview(content), {1: Field("it", "text")})
+
+
+@pytest.mark.parametrize(
     "content",
     [
         b"",

@@ -10,6 +10,7 @@ import pytest
 
 from service.artifact import ArtifactError, load_artifact
 from service.catalogue import Models
+from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.kinds import KINDS
 from service.loading import Loader
@@ -32,6 +33,24 @@ def test_one_that_will_stand_in_for_another_has_its_runtime(
     artifact = load_artifact(artifacts / "letters")
     assert loader.make(artifact, like).runtime == like
     assert loader.make(artifact).runtime == loader._runtime
+
+
+def test_models_of_a_service_make_room_for_each_other(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
+    loader = Loader(settings(artifacts, slots=2, threads=2), Metrics(), KINDS)
+    models = [loader.make(load_artifact(artifacts / name)) for name in ("letters", "noise")]
+    one, other = (model.engine._seat for model in models)
+    assert not other.crowded
+    one.take()
+    assert (one.crowded, other.crowded) == (False, True)
+
+
+def test_threads_are_counted_on_a_cpu_alone(loader: Loader, artifacts: Path) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    for runtime in (Runtime("cuda", "slots", 0, 2), Runtime("cpu", "scan", 3, 2)):
+        assert loader._made(artifact, runtime) == ({}, runtime)
 
 
 def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:

@@ -96,6 +96,18 @@ def test_times_are_from_the_arrival_and_each_byte_after_the_first_has_its_share(
         assert metrics.registry.get_sample_value(name, {"model": "it"}) == seconds, name
 
 
+@pytest.mark.parametrize(("reason", "ended"), [("stop", 1), ("abort", 0), ("error", 0)])
+def test_what_came_to_no_end_of_its_own_does_not_say_how_long_that_takes(
+    reason: str, ended: int
+) -> None:
+    metrics = Metrics()
+    metrics.count(Work("it", reason, 3, 1, 1.0, 1.5, 3.0, 11.0))  # one byte, after which came none
+    expected = {"queue": 1, "time_to_first_token": 1, "request": ended, "inter_token": 0}
+    for name, count in expected.items():
+        name = f"evenkeel_{name}_seconds_count"
+        assert (metrics.registry.get_sample_value(name, {"model": "it"}) or 0) == count, name
+
+
 def test_two_engines_of_a_model_have_each_its_share_of_what_runs() -> None:
     """As while a model drains that another has taken the place of."""
     metrics = Metrics()

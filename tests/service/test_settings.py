@@ -101,3 +101,12 @@ def test_a_setting_that_is_nearly_one_is_told() -> None:
         "EVENKEEL_ALLOWED_HOST is no setting; EVENKEEL_ALLOWED_HOSTS is one",
         "EVENKEEL_KEY is no setting; EVENKEEL_KEYS is one",
     ]
+
+
+@pytest.mark.parametrize("name", ["queue_size", "slots", "chunk_steps", "max_tokens"])
+def test_a_service_has_room_for_one_at_least(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "1")
+    assert getattr(Settings(), name) == 1
+    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "0")
+    with pytest.raises(ValidationError, match="greater than or equal to 1"):
+        Settings()

@@ -12,6 +12,7 @@ from service.artifact import ArtifactError
 from service.catalogue import Models
 from service.kinds import KINDS
 from service.metrics import Metrics
+from service.places import look_at
 from service.settings import Settings
 from tests.service.altered import copy_of, edit_manifest, perturb
 from tests.service.changing import changing
@@ -182,6 +183,17 @@ def test_the_second_is_served_when_the_name_is_free(
         monkeypatch.setattr("service.catalogue.load_artifact", None)
         service.look()  # and it is read no more as long as nothing changes
         assert service.standing()["failed"] is None
+
+
+def test_a_folder_that_may_not_be_looked_into_looks_like_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(place: Path) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    assert look_at(folder / "letters")
+    monkeypatch.setattr(os, "scandir", refused)
+    assert look_at(folder / "letters") == frozenset()
 
 
 def test_an_error_that_nobody_thought_of_is_one_like_others(

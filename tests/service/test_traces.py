@@ -9,9 +9,13 @@ from typing import Any
 
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from pydantic import ValidationError
 
 import service.settings
+from service.http.record import Record
+from service.metrics import Work
+from service.traces import Traces
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService
 
@@ -114,6 +118,8 @@ def test_a_refusal_is_a_span_with_an_error_and_probes_are_none(
         service.client.get("/livez")
     (refused,) = collector.spans
     assert (refused.status.code, refused.status.message) == (2, "model_not_found")
+    assert _facts(refused)["http.response.status_code"] == 404
+    assert refused.kind == Span.SPAN_KIND_SERVER
     assert collector.name == "mine"
 
 
@@ -122,6 +128,17 @@ def test_every_line_of_ink_is_a_span(inks: Path, collector: _Collector) -> None:
         InkService(service.app, service.client).write(text="ab\ncd", seed=1)
     assert len(collector.named("generate")) >= 2
     assert len(collector.named("queue")) == len(collector.named("generate"))
+
+
+def test_what_never_ran_was_in_the_queue_until_it_ended(collector: _Collector) -> None:
+    traces, record = Traces(), Record("it", "POST", "/v1/completions", total_s=4.0)
+    arrived_s, ended_s = record.began_s + 1, record.began_s + 3
+    record.works.append(Work("letters", "abort", 0, 0, arrived_s, None, None, ended_s))
+    traces.add(record)
+    traces.close()
+    lengths = {s.name: s.end_time_unix_nano - s.start_time_unix_nano for s in collector.spans}
+    expected = {"queue": 2e9, "generate": 0, "encode": 1e9, "POST /v1/completions": 4e9}
+    assert lengths == pytest.approx(expected, abs=1000)
 
 
 def test_traces_without_their_packages_are_a_bad_setting(

@@ -63,6 +63,8 @@ def test_an_unproved_model_is_not_ready_and_says_why(
             answer = service.client.get(path).json()
             card = answer.get("data", [answer])[0]
             assert (card["unproved"], card["ready"], card["failed"]) == (doubt, False, doubt)
+            assert (card["parity"] is None) == (report is None)
+        assert service.metric("model_failed") == 1
         refused = service.post(max_tokens=1)
         assert (refused.status_code, refused.json()["error"]["code"]) == (503, "not_ready")
         assert refused.json()["error"]["message"] == doubt

@@ -45,6 +45,17 @@ def test_the_steps_of_all_rows_are_counted() -> None:
     assert found == [3 * 20, 3 * 4, 4]
 
 
+def test_a_job_has_waited_until_its_first_run_and_no_longer() -> None:
+    call = Call(max_tokens=40)
+    with engine(ScriptedRunner(_SCRIPT)) as started:
+        started.submit([call.job])
+        call.result()
+    first_run_s, first_output_s = call.job.first_run_s, call.job.first_output_s
+    assert first_run_s is not None
+    assert first_output_s is not None
+    assert call.job.arrived_s < first_run_s < first_output_s
+
+
 def test_who_comes_during_a_chunk_is_counted_as_waiting_before_it_ends() -> None:
     metrics, counted = Metrics(), []
 

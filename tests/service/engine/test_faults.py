@@ -211,9 +211,17 @@ class _FailsTheFirst:
 def test_of_steps_that_run_together_the_first_error_is_told_and_ends_all() -> None:
     jobs = [GivenSteps({}, {}, {"x": np.zeros(3)}) for _ in range(2)]
     engine: Any = _FailsTheFirst()
+    unexpected: list[object] = []
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda loop, context: unexpected.append(context))
+        await run_steps(engine, jobs)
+
     with pytest.raises(EngineFault):
-        asyncio.run(run_steps(engine, jobs))
+        asyncio.run(run())
     assert all(job.cancelled for job in jobs)
+    assert not unexpected  # of the second, whose end nobody waits for
 
 
 def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() -> None:

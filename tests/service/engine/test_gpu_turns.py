@@ -74,3 +74,14 @@ def test_nobody_waits_on_a_cpu(artifacts: Path, gpu: Runtime, asked: str) -> Non
     runner = SlotRunner(artifact, cpu)
     with ThreadPoolExecutor(1) as thread, runners._GPU:
         thread.submit(_ASKED[asked], artifact, cpu, runner).result(_LONG_S)
+
+
+def test_each_way_between_the_states_is_captured_as_a_graph_of_its_own(
+    artifacts: Path, gpu: Runtime
+) -> None:
+    """One replayed for the other would read where it should write."""
+    runner = SlotRunner(load_artifact(artifacts / "letters"), gpu)
+    assert len(runner._bindings) == 2
+    for _, sides in runner._bindings.values():
+        named = [options.get_run_config_entry("gpu_graph_id") for _, options in sides]
+        assert named == ["1", "2"]

@@ -1,13 +1,18 @@
 """A request costs what was read and written of it, however it ends."""
 
+import json
+import logging
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from service.http import record
 from service.http.keys import new_key
+from service.ink.line import InkLine
 from tests.service.serving import running, settings
-from tests.service.writing import online
+from tests.service.writing import InkService, online
 
 _LONG = "It rained. " * 50_000  # takes seconds to read
 
@@ -38,3 +43,25 @@ def test_what_has_been_read_in_the_end_is_all_of_the_prompt(artifacts: Path, beg
         before = service.metric("prompt_tokens_total")
         service.complete(**body)
         assert service.metric("prompt_tokens_total") == before + len("It rains")
+
+
+@pytest.mark.in_process
+def test_a_line_that_the_pen_never_began_costs_none_of_its_characters(ink: InkService) -> None:
+    pen = ink.app.state.models["scrawl"]
+    line = InkLine("an even keel", pen.fresh(1), pen.manifest, lambda piece: None)
+    assert line.read == 0
+    line.inputs(3)
+    assert line.read == len("an even keel")
+
+
+@pytest.mark.in_process
+def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
+    ink: InkService, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = {"text": "a", "seed": 1, "width": 160, "line_height": 16}
+    px = (told := ink.write(**page))["width"] * told["height"]
+    assert px % 4000
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        assert ink.post(**page, format="png").status_code == 200
+    (line,) = (r.message for r in caplog.records if r.name == record.log.name)
+    assert json.loads(line)["steps"] == math.ceil(px / 4000)

@@ -22,7 +22,7 @@ from service.http.connections import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import eventually, listening, settings
 
-_TIMEOUT_S = 0.6
+_TIMEOUT_S, _IDLE_S = 0.6, 1.2
 _GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 _ENDLESS = json.dumps({"model": "letters", "max_tokens": 10**8, "stream": True}).encode()
@@ -43,7 +43,7 @@ def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
     chosen = settings(
         artifacts,
         request_timeout_s=_TIMEOUT_S,
-        idle_timeout_s=_TIMEOUT_S,
+        idle_timeout_s=_IDLE_S,
         max_header_bytes=8192,
         slots=2,
         max_tokens=10**9,
@@ -87,6 +87,12 @@ def test_a_head_of_a_megabyte_is_refused_at_its_limit(url: str, head: bytes) -> 
     assert _code(answer) == "headers_too_large"
     assert time.monotonic() - began_s < 5
     assert Wire(url).send(head).rest()[:13] in (b"HTTP/1.1 431 ", b"")  # b"": reset while it sent
+
+
+def test_a_refusal_is_not_written_into_the_answer_before_it(url: str) -> None:
+    wire = Wire(url).send(_POST + b"Content-Length: %d\r\n\r\n" % len(_ENDLESS) + _ENDLESS)
+    wire.until(b"data: ")
+    assert b"HTTP/1.1" not in wire.send(_GET + b"X: " + b"x" * 9000).rest()
 
 
 def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
@@ -139,6 +145,7 @@ def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
     answer = Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{").rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
     assert _code(answer) == "request_timeout"
+    assert f"the request body took over {_TIMEOUT_S} s to arrive".encode() in answer
     wire = Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
     wire.trickle(b"{" * 200)
     assert wire.status() == 408
@@ -234,6 +241,13 @@ def test_a_full_service_opens_no_socket(crowded: str) -> None:
         connect(crowded.replace("http", "ws") + "/v1/online")
 
 
+def test_a_socket_takes_one_place(crowded: str) -> None:
+    with ExitStack() as sockets:
+        for _ in range(9):  # of the 12 that one address may have
+            sockets.enter_context(connect(crowded.replace("http", "ws") + "/v1/online"))
+        assert httpx.get(f"{crowded}/v1/models").status_code == 200
+
+
 def test_a_refused_socket_is_no_error_of_the_service(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -255,7 +269,7 @@ def test_an_idle_socket_is_told_and_closed(url: str) -> None:
         online.send(json.dumps({"model": "letters"}))
         online.recv()
         told = json.loads(online.recv(timeout=LATE_S))
-        assert told["closing"] == f"no message came for {_TIMEOUT_S} s"
+        assert told["closing"] == f"no message came for {_IDLE_S} s"
         assert "state" in told
         with pytest.raises(ConnectionClosed) as closed:
             online.recv(timeout=LATE_S)

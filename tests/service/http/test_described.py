@@ -9,7 +9,7 @@ from starlette.testclient import TestClient
 
 from service.app import create_app
 from service.errors import EngineFault, ServiceError
-from service.http.described import fails
+from service.http.described import Answer, fails
 from service.http.guard import PROBES
 from tests.service.serving import settings
 from tests.service.writing import InkService
@@ -177,6 +177,19 @@ def test_null_is_a_value_of_every_field_that_has_a_default(document: dict[str, A
         for field, told in schema["properties"].items():
             nullable = {"type": "null"} in told.get("anyOf", [])
             assert nullable == (field not in schema.get("required", [])), (name, field)
+
+
+def test_an_answer_has_the_fields_that_are_told_and_a_card_alone_may_have_more(
+    document: dict[str, Any],
+) -> None:
+    schemas = document["components"]["schemas"]
+    answers, kinds = set(), [Answer]
+    while kinds:
+        kind = kinds.pop()
+        kinds += kind.__subclasses__()
+        answers |= {kind.__name__} & schemas.keys()
+    assert {"Completed", "Drawn", "ReadLine", "Health", "ErrorBody"} <= answers
+    assert {n for n in answers if schemas[n].get("additionalProperties") is not False} == {"Card"}
 
 
 def test_limits_of_numbers_are_in_the_schema(document: dict[str, Any]) -> None:

@@ -16,7 +16,9 @@ from service.errors import (
     Overloaded,
     RequestTimeout,
     ServiceError,
+    TooManyRequests,
     Unauthorized,
+    shown,
 )
 from service.http.errors import answer_to, broken_rule
 from service.http.fields import RequestBody
@@ -145,3 +147,25 @@ def test_every_error_is_told_with_its_status_and_code() -> None:
     told = {name: int(status) for status, named in rows for name in named.split(", ")}
     kinds = ServiceError.__subclasses__()
     assert told == {f"`{kind.code}`" if kind.code else "null": kind.status for kind in kinds}
+
+
+@pytest.mark.parametrize(
+    ("name", "told"), [("n" * 40, "n" * 40), ("n" * 41, "n" * 37 + "..."), ("a'b", "a'b")]
+)
+def test_a_name_is_told_with_no_more_than_40_characters(name: str, told: str) -> None:
+    assert shown(name) == repr(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        (TooManyRequests, "rate_limit_error"),
+        (Unauthorized, "invalid_request_error"),
+        (InvalidRequest, "invalid_request_error"),
+        (Overloaded, "server_error"),
+    ],
+)
+def test_an_error_is_of_the_type_that_clients_of_openai_know(
+    kind: type[ServiceError], told: str
+) -> None:
+    assert kind("no").body()["error"]["type"] == told

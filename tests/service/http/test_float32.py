@@ -19,6 +19,7 @@ _TEXT_FIELDS = {"temperature", "top_p", "min_p", "logit_bias"}
 _INK_FIELDS = {"bias", "line_height", "stroke_width", "thinning", "wander"}
 _TOO_SMALL = [1e-46, -1e-46, 5e-324, 1e-39, -1e-40, 2.0**-127]
 _LEAST = 2.0**-126
+_ROUNDED_TO_IT = _LEAST - 2.0**-150
 _TOO_LARGE = [1e39, -1e39, 1.7e308, 3.4028236e38]
 
 
@@ -87,9 +88,10 @@ def test_a_number_that_float32_cannot_hold_is_refused(
     assert field in error["message"]
 
 
+@pytest.mark.parametrize("least", [_LEAST, _ROUNDED_TO_IT], ids=str)
 @pytest.mark.parametrize("field", sorted(_TEXT_FIELDS))
-def test_the_least_number_of_float32_is_answered(ink: InkService, field: str) -> None:
-    value = {"65": -_LEAST} if field == "logit_bias" else _LEAST
+def test_the_least_number_of_float32_is_answered(ink: InkService, field: str, least: float) -> None:
+    value = {"65": -least} if field == "logit_bias" else least
     body = {"model": "letters", "max_tokens": 20, "logprobs": 2, "seed": 1, field: value}
     answer = _post(ink, "/v1/completions", body)
     assert answer.status_code == 200

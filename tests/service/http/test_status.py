@@ -43,6 +43,7 @@ def test_a_model_tells_where_it_comes_from(service: Service) -> None:
     assert len(model["digest"]) == 64
     answer = service.complete(max_tokens=1)
     assert answer["system_fingerprint"] == model["system_fingerprint"]
+    assert model["system_fingerprint"] == f"{model['digest'][:16]}-{model['runtime']}"
 
 
 def test_an_unknown_model_is_a_404(service: Service) -> None:

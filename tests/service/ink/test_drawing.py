@@ -109,6 +109,13 @@ def test_the_curve_is_the_centripetal_spline() -> None:
         assert _bezier(segment, part) == pytest.approx(level[0], abs=0.02)
 
 
+def test_a_curve_begins_and_ends_along_the_line_to_the_point_beside() -> None:
+    points = np.array([[0, 0], [50, 80], [60, 70], [200, 75]], float)
+    first, _, last = _segments(curve(points))
+    assert first[1] == pytest.approx(points[1] / 3, abs=0.01)
+    assert last[2] == pytest.approx(points[3] - (points[3] - points[2]) / 3, abs=0.01)
+
+
 def test_two_points_are_joined_by_a_straight_line() -> None:
     (segment,) = _segments(curve(np.array([[1.0, 2.0], [31.0, 17.0]])))
     assert segment[:, 1] - 2 == pytest.approx((segment[:, 0] - 1) / 2)

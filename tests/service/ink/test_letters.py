@@ -200,3 +200,9 @@ def test_a_refusal_names_the_field(ink: InkService, where: str) -> None:
     error = ink.post(**body).json()["error"]
     assert error["param"] == where
     assert "'日', '本'" in error["message"]
+
+
+def test_a_model_says_what_its_pen_writes(ink: InkService) -> None:
+    writes = ink.client.get("/v1/models/scrawl").json()["writes"]
+    assert {chr(code) for code in range(32, 127)} <= {*writes["characters"]}
+    assert writes["marks"] == sorted(MARKS)

@@ -236,6 +236,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"seed": -(2**63)},
         {"seed": 2**63 - 1},
         {"width": 160, "stroke_width": 40},
+        {"width": 160, "margin": 0},
         {"width": 4096, "line_height": 400},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
         {"color": "#FfF"},

@@ -46,6 +46,7 @@ def test_a_pdf_has_sheets_of_the_size_that_was_asked_for(
 ) -> None:
     answer = ink.post(text="on paper", seed=1, page=page, margin=10, format="pdf", line_height=40)
     assert answer.headers["content-type"] == "application/pdf"
+    assert b"/Title (on paper)" in answer.content
     (box,) = re.findall(rb"/MediaBox \[([^\]]+)\]", answer.content)
     assert [float(n) for n in box.split()] == pytest.approx(
         [0, 0, *(n * 72 / 25.4 for n in mm)], abs=1e-3

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from contract.pieces import PIECE_UNITS, RESTS, cut, line_of
-from contract.reader import best_path
+from contract.reader import Read, best_path
 from contract.strokes import UNITS_PER_LINE
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
@@ -23,7 +23,7 @@ from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 _INK = line()
 
 
-def _graph_says(inks: Path, strokes: Strokes) -> str:
+def _graph_reads(inks: Path, strokes: Strokes) -> list[Read]:
     """The best path of the graph run over all of a line, and the rests after it."""
     ink = line_of([np.array(stroke) * (1, -1) for stroke in strokes])
     assert ink is not None
@@ -34,15 +34,18 @@ def _graph_says(inks: Path, strokes: Strokes) -> str:
     force = np.arange(len(forced))[:, None] < len(pieces)
     runner = ScanRunner(artifact, Runtime("cpu", "scan", 1, 1))
     outputs = runner.run([0], {"forced": forced, "force": force}, {}, filtered=False)
-    return "".join(r.character for r in best_path(outputs["logits"][:, 0]))
+    return best_path(outputs["logits"][:, 0])
 
 
 def test_a_line_is_read_as_the_graph_reads_it(reader: ReaderService, inks: Path) -> None:
     answer = reader.read(strokes=_INK)
-    assert answer["text"] == _graph_says(inks, _INK)
+    expected = _graph_reads(inks, _INK)
+    assert answer["text"] == "".join(read.character for read in expected)
     assert len(answer["text"]) >= 3  # or this would say nothing
     assert answer["text"] == "".join(c["character"] for c in answer["characters"])
-    assert all(0 < c["confidence"] <= 1 for c in answer["characters"])
+    # Of a character that goes on in the rests, it is that before them.
+    sure = [read.confidence for read in expected]
+    assert [c["confidence"] for c in answer["characters"]] == pytest.approx(sure, abs=1e-3)
     assert (answer["object"], answer["model"]) == ("reading", MODEL)
     assert abs(answer["created"] - time.time()) < 60
     assert answer["usage"]["pieces"] > 20

@@ -70,3 +70,13 @@ def test_as_many_pieces_as_a_message_may_have_are_taken() -> None:
 def test_ink_far_too_large_for_its_line_is_refused() -> None:
     with pytest.raises(InvalidRequest, match="at most 4096"):
         Tracer().follow([(0.0, 0.0), (1e6, 0.0)], lifted=False)
+
+
+@pytest.mark.parametrize("lifted", [False, True])
+def test_a_pen_that_stands_still_draws_nothing(lifted: bool) -> None:
+    ink, still = [(0.0, 0.0), (5.0, 0.0)], [(5 + 0.01 * (i % 2), 0.01 * (i % 3)) for i in range(60)]
+    moved, stood = Tracer(), Tracer()
+    assert np.array_equal(
+        stood.follow([*ink, *still, ink[-1]], lifted=lifted), moved.follow(ink, lifted=lifted)
+    )
+    assert (stood.at, stood.path) == (moved.at, moved.path)

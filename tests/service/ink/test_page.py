@@ -1,0 +1,74 @@
+"""What a page adds to the ink of its lines, and what it asks of them."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from service.http.answers import Exchange
+from service.ink import page
+from service.ink.line import InkLine
+from tests.service.writing import InkService
+
+pytestmark = pytest.mark.in_process
+
+
+def _marked(monkeypatch: pytest.MonkeyPatch, *mark: tuple[float, float]) -> None:
+    """Have every line end with a mark that is a stroke of these points."""
+    drawn = np.array([[x, y, number == len(mark)] for number, (x, y) in enumerate(mark, 1)])
+    monkeypatch.setattr(page.LineMarks, "drawn", lambda marks: drawn.copy())
+
+
+def test_a_mark_stands_on_the_page(ink: InkService, monkeypatch: pytest.MonkeyPatch) -> None:
+    _marked(monkeypatch, (150.0, 20.0), (5000.0, 30.0))
+    ((*_, mark),) = ink.strokes(text="a", seed=1, width=160)
+    assert mark == [[150.0, 20.0], [160.0, 30.0]]
+
+
+def test_the_pen_is_lifted_before_the_mark_of_a_line_that_was_cut_off(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _marked(monkeypatch, (10.0, 20.0), (30.0, 20.0))
+    lost = ink.token(kappa=-1000.0)
+    down = 0
+    for seed in range(8):
+        (line,) = ink.lines(text="a", seed=seed, state=lost)
+        assert line["finish_reason"] == "length"
+        *_, before, mark = line["strokes"]
+        assert mark == [[10.0, 20.0], [30.0, 20.0]]
+        down += before[-1] == before[-2]  # lifted where it was
+    assert down
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_the_state_after_the_last_line_is_looked_for_where_it_was_asked_for(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, asked: bool
+) -> None:
+    wanted: list[bool] = []
+
+    def noted(*given: Any, wants_state: bool, **more: Any) -> InkLine:
+        wanted.append(wants_state)
+        return InkLine(*given, wants_state=wants_state, **more)
+
+    monkeypatch.setattr(page, "InkLine", noted)
+    ink.write(text="a\nb", seed=1, style="made-up", return_state=asked)
+    assert wanted == [True, asked]
+
+
+@pytest.mark.parametrize(
+    ("body", "hurried"),
+    [({"stream": True}, True), ({"stream": True, "best_of": 2}, False), ({}, False)],
+    ids=str,
+)
+def test_only_ink_that_somebody_sees_come_is_in_a_hurry(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], hurried: bool
+) -> None:
+    told: list[bool] = []
+
+    def noted(*, streamed: bool) -> Exchange[Any]:
+        told.append(streamed)
+        return Exchange(streamed=streamed)
+
+    monkeypatch.setattr(page, "Exchange", noted)
+    assert ink.post(text="a", seed=1, **body).status_code == 200
+    assert told == [hurried]

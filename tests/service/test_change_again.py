@@ -1,0 +1,35 @@
+"""What was unloaded, or whose engine has ended, is served again and looked after as before."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.altered import copy_of
+from tests.service.changing import Changing, changing
+from tests.service.serving import eventually
+
+
+@pytest.fixture
+def serving(artifacts: Path, tmp_path: Path) -> Iterator[Changing]:
+    copy_of(artifacts / "letters", tmp_path)
+    with changing(tmp_path) as service:
+        yield service
+
+
+def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path: Path) -> None:
+    serving.tell("unload")
+    assert serving.tell("load").status_code == 200
+    (tmp_path / "letters" / "step.onnx").write_bytes(b"")
+    serving.look()
+    assert "step.onnx" in serving.standing()["failed"]
+    assert serving.text()[0]
+
+
+def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing) -> None:
+    before, engine = serving.text(), serving.models["letters"].engine
+    engine.stop()
+    assert eventually(lambda: serving.standing()["state"] == "failed")
+    assert serving.tell("load").json()["ready"] is True
+    assert serving.models["letters"].engine is not engine
+    assert serving.text() == before
