@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor, nn
 
 from lab.__main__ import main
 from lab.analyse import _shown, print_growth
-from lab.analysis import fisher, growth, invariance, padding
+from lab.analysis import fisher, growth, invariance, padding, plots
 from lab.analysis.invariance import CHANGES, KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT
 from models.attention import SelfAttention
 from models.cells import LSTMCell
@@ -44,6 +45,16 @@ def test_table_1_is_the_papers(line: str, entries: dict[tuple[str, str], invaria
         else:
             assert entry.least >= LEAST_IF_NOT
             assert entry.invariant is entry.invariant_in_paper is False
+
+
+def test_five_networks_speak_for_each_entry(
+    entries: dict[tuple[str, str], invariance.Entry],
+) -> None:
+    changed = [entry for entry in entries.values() if not entry.invariant]
+    assert all(entry.least < entry.most for entry in changed)
+    # What leaves some networks alone and not others is neither.
+    torn = replace(changed[0], least=MOST_IF_INVARIANT / 10)
+    assert torn.invariant is None
 
 
 def test_the_bound_is_tight_enough_to_see_epsilon_and_the_weights_large_enough_to_hide_it() -> None:
@@ -171,6 +182,23 @@ def test_without_a_norm_doubling_a_weight_vector_lowers_no_curvature() -> None:
     assert doubling.gradient > 1
 
 
+def test_a_turn_is_the_angle_between_a_vector_and_what_descent_makes_of_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(fisher, "_LEARNING_RATE", 0.3)  # far enough to see the angle
+    network = invariance.random_network(0)
+    seen: list[Tensor] = []
+    jacobian = fisher.jacobian_of
+    monkeypatch.setattr(fisher, "jacobian_of", lambda *a: seen.append(jacobian(*a)) or seen[-1])
+    length, turn = fisher.descent("none", network)
+    gradient = seen[0][0]
+    assert length == gradient.norm().item()
+    old = network.weight[0]
+    new = old - 0.3 * invariance.WEIGHT_SCALE**2 * gradient
+    cosine = torch.nn.functional.cosine_similarity(old, new, 0)
+    assert 0.1 < turn == pytest.approx(cosine.arccos().item(), abs=1e-6)
+
+
 def test_one_vector_alone_is_not_free_to_grow_under_layer_norm() -> None:
     network = invariance.random_network(0)
     one = fisher.weights_scaled("batch", network, 2.0)
@@ -243,6 +271,21 @@ def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:
             squares += ((moved - losses(h, c)) / size) ** 2
     curve = growth.growth("none", None, steps)
     assert curve.gradient[0].item() == pytest.approx(squares.mean().sqrt().item(), rel=1e-4)
+
+
+def test_the_picture_of_the_table_tells_the_most_where_nothing_changes_and_the_least_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told: list[str] = []
+
+    def look(figure: Figure, _: Path) -> None:
+        told.extend(text.get_text() for text in figure.axes[0].texts)
+
+    monkeypatch.setattr(plots, "save", look)
+    same = invariance.Entry("one", "batch", 1e-16, 2e-15, True)
+    other = invariance.Entry("one", "layer", 0.3, 0.9, False)
+    plots.plot_table([same, other], Path("none.png"))
+    assert told == ["invariant\n2e-15", "changes\n3e-01"]
 
 
 @pytest.mark.long

@@ -1,10 +1,13 @@
 """The best of several draws beside one: what is counted, and that goals can be missed."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
+import httpx
 import pytest
 
-from lab.legibility.chosen import ONE, WAYS, Drawn, Streamed, judge, misread
+from lab.legibility.chosen import DRAWS, ONE, WAYS, Drawn, Streamed, draw_all, judge, misread
 from lab.legibility.reading import Errors, Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
@@ -55,3 +58,30 @@ def test_each_goal_can_be_missed() -> None:
     reader = _says(*("eXen keel", "a kXel") * 3, *("sXils",) * 3)
     _, goals = judge(_TEXTS, drawn, _streamed(1.6), reader)
     assert [goal.met for goal in goals] == [False] * 6
+
+
+def test_a_time_is_the_median_over_texts_of_what_choosing_takes_longer() -> None:
+    drawn = {"invented": _ways(3, 1.0), "plain": _ways(1, 1.0)}
+    drawn["invented"]["by word"] = [_drawn(seconds) for seconds in (1.2, 9.0, 1.6)]
+    texts = {"invented": ["keel"] * 3, "plain": ["keel"]}
+    content, _ = judge(texts, drawn, _streamed(1.0), lambda _: "kexl")
+    assert content["invented"]["by word"]["time_ratio"] == 1.6
+
+
+def test_all_ways_are_asked_in_turns_with_one_seed_and_once_before_they_are_timed() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        line = {"strokes": [], "finish_reason": f"{len(asked)}"}
+        return httpx.Response(200, json={"lines": [line]})
+
+    with httpx.Client(base_url="http://any", transport=httpx.MockTransport(answer)) as client:
+        found = draw_all(client, ["ahoy", "keel"])
+    assert [(body["text"], body["seed"]) for body in asked] == [
+        *[("ahoy", 0)] * 3, *[("ahoy", 0)] * 3, *[("keel", 1)] * 3,
+    ]  # fmt: skip
+    ways = [(None, None), (DRAWS, None), (DRAWS, "word")]
+    assert [(body.get("best_of"), body.get("best_by")) for body in asked] == ways * 3
+    numbers = [[drawn.finish_reason for drawn in found[way]] for way in WAYS]
+    assert numbers == [["4", "7"], ["5", "8"], ["6", "9"]]

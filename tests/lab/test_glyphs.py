@@ -110,6 +110,9 @@ def test_a_class_is_the_mean_of_its_characters_and_how_many_reach() -> None:
     }  # fmt: skip
     assert (found["lower case"]["reach_0.9"], found["lower case"]["reach_0.8"]) == (1, 25)
     assert classes(_shares(1.0, "a")).keys() == {"lower case"}
+    for share, reach in ((0.9, (10, 10)), (0.8, (0, 10)), (0.79, (0, 0))):  # a bound is reached
+        digits = classes(_shares(share))["digits"]
+        assert (digits["reach_0.9"], digits["reach_0.8"]) == reach
     assert worst(shares, 1) == ["b"]
 
 

@@ -173,6 +173,16 @@ def test_lines_that_nobody_can_read_are_not_chosen(monkeypatch: pytest.MonkeyPat
         held_out.choose(inks, lambda lines: [""] * len(lines))
 
 
+def test_a_line_is_readable_up_to_the_bound_and_no_further(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(held_out, "COUNT", 1)
+    line = _ink("abcdefghijklm opqrst")  # 20 characters
+    assert held_out.choose([line], lambda _: [line.text[14:]]) == [held_out.identity(line)]
+    with pytest.raises(ValueError, match="0 of 1 lines"):
+        held_out.choose([line], lambda _: [line.text[15:]])
+
+
 def test_one_word_and_lines_too_short_or_too_long_are_no_candidates() -> None:
     fit = _ink("two words here")
     unfit = ["undivided-word", "too short", "too long a line " * 3]
@@ -242,6 +252,25 @@ def test_ink_of_more_than_twice_what_people_do_is_a_scribble() -> None:
     tidy = tidiness(texts, [_written(usual), _written(wide, ended=False), _written(tall)], people)
     assert (tidy.lines, tidy.ended, tidy.scribbled) == (3, 2, 2)
     assert [goal.met for goal in tidiness_goals(tidy)] == [False, False]
+
+
+def test_texts_that_people_of_training_wrote_too_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(legibility, "_SENTENCES", 9)
+    monkeypatch.setattr(
+        legibility, "write", lambda _, ts, *__: [_written(_ink(t).offsets) for t in ts]
+    )
+    monkeypatch.setattr(legibility, "read", lambda inks, _: ["a line"] * len(inks))
+    monkeypatch.setattr(legibility, "plot_legibility", lambda *_: None)
+    monkeypatch.setattr(legibility, "_model", lambda _: {})
+    lines = [_ink(text) for text in _TEXTS]
+    training = [_ink(text, writer="other") for text in [*_TEXTS[:2], "of nobody else"]]
+    legibility.measure(Path("any"), lines, training, "5")
+    found = json.loads(Path("docs/results/legibility.json").read_text())
+    assert found["texts_in_training"] == 2
+    assert (found["invented"]["lines"], found["sentences"]["lines"]) == (5, 9)
 
 
 def test_98_percent_of_sentences_have_to_end() -> None:

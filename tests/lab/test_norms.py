@@ -7,7 +7,16 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from lab.norms import LONGER, SMALL_BATCH, load_twin, loss, measure, perturb_fresh
+from lab.norms import (
+    GROWTH_STEPS,
+    LONGER,
+    SMALL_BATCH,
+    load_twin,
+    loss,
+    measure,
+    perturb_fresh,
+    perturb_trained,
+)
 from models.language import LanguageConfig, LanguageModel
 from training import checkpoint
 from training.loop import CHECKPOINT
@@ -71,3 +80,20 @@ def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
 def test_without_a_norm_a_fresh_cell_forgets_a_perturbation() -> None:
     found = perturb_fresh("lstm", "none", units=16)
     assert 0 <= found.after_200 <= found.after_50 < 1e-13
+
+
+@torch.no_grad()
+def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    change = 1e3  # or nothing would be left of it
+    monkeypatch.setattr("lab.norms.PERTURBATION", change)
+    model = twin("batch").train()
+    served = twin("batch").double().eval()
+    state = served.initial_state(1)
+    moved = tuple(s + change if s.is_floating_point() else s for s in state)
+    distances = []
+    for byte in _TEXT[:GROWTH_STEPS].long():
+        state, moved = (served.step(byte[None], s)[1] for s in (state, moved))
+        distances.append((state[0] - moved[0]).abs().max().item())
+    found = perturb_trained("batch", model, _TEXT)
+    assert (found.after_50, found.after_200) == (distances[49], distances[199])
+    assert found.after_50 > found.after_200

@@ -55,7 +55,9 @@ def test_the_first_update_as_good_counts_not_the_best() -> None:
     assert updates_to_reach(curve, 0.5) is None
 
 
-def test_the_ratio_is_of_updates_to_the_baselines_best(tmp_path: Path) -> None:
+def test_the_ratio_is_of_updates_to_the_baselines_best(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     runs = {
         "layer": _log(tmp_path / "layer", [3.0, 1.5, 1.2, 1.1]),
         "none": _log(tmp_path / "none", [4.0, 3.0, 2.0, 1.6, 1.7]),
@@ -64,6 +66,7 @@ def test_the_ratio_is_of_updates_to_the_baselines_best(tmp_path: Path) -> None:
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert (found["baseline_best"], found["baseline_updates"]) == (1.6, 40)
     assert (found["layer_updates"], found["ratio"]) == (20, 0.5)
+    assert "ratio 0.50: goal 0.6 met" in capsys.readouterr().out
     assert "it takes **0.5** times the updates" in " ".join(proof.race(found).split())
     assert (tmp_path / "out" / "pen-contrast.png").stat().st_size > 1000
 

@@ -133,3 +133,40 @@ def test_what_is_said_already_is_not_said_again(
             [field, said],
         )
     assert changes == 0
+
+
+def test_what_comes_by_itself_is_said(site: str, opened: Open) -> None:
+    """By a screen reader: errors at once, how far a task has come when there is a pause."""
+    said = {"error": "alert", "progress": "status", "wrong": "status", "stale": "status"}
+    with opened(site, "lab") as visit:
+        for name, role in said.items():
+            found = visit[f"p.{name}:not(noscript *)"].all()
+            assert found
+            assert {element.get_attribute("role") for element in found} == {role}, name
+        for note in ("verdict", "lab-verdict", "lab-layer-moved", "lab-batch-moved", "lab-drawn"):
+            assert visit[f"#{note}"].get_attribute("role") == "status", note
+
+
+@pytest.mark.parametrize("field", ["write-text", "text-prompt", "draw-next"])
+def test_a_field_says_which_keys_it_hears(site: str, opened: Open, field: str) -> None:
+    with opened(site, "lab") as visit:
+        keys = f"{field.partition('-')[0]}-keys"
+        assert keys in visit[f"#{field}"].get_attribute("aria-describedby").split()
+
+
+def test_what_the_keyboard_is_at_is_seen(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        visit["#text-tab"].focus()
+        for _ in range(8):
+            visit.page.keyboard.press("Tab")
+            style = "getComputedStyle(document.activeElement).outlineStyle"
+            assert visit.page.evaluate(style) == "solid"
+
+
+def test_fingers_draw_on_the_pad_and_zoom_into_no_field(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw", viewport=_PHONE) as visit:
+        look = "(element) => [getComputedStyle(element)].map((s) => [s.touchAction, s.fontSize])[0]"
+        assert visit["#draw-pad"].evaluate(look)[0] == "none"  # or the page would scroll
+        # Into one whose letters are smaller a phone zooms.
+        sizes = [field.evaluate(look)[1] for field in visit["textarea, select, input"].all()]
+        assert min(float(size.removesuffix("px")) for size in sizes) >= 16

@@ -1,7 +1,16 @@
 """The Draw tab: a hand drawn with the mouse is gone on with, kept, and used in Write."""
 
+import json
+from typing import Any
+
+import pytest
+
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import DRAWN, Open
-from tests.page.visit import Strokes
+from tests.page.visit import Strokes, Visit
+
+_STROKE = [(60.0, 60.0), (80.0, 120.0)]
+_MIXTURE = [{"weight": 1, "mean": [90, 90], "sigma": [3, 3], "rho": 0}]
 
 
 def test_a_drawn_hand_is_gone_on_with(handwriting: str, opened: Open, strokes: Strokes) -> None:
@@ -77,6 +86,10 @@ def test_a_sheet_of_other_ink_or_words_is_marked(
         assert visit["#draw-stale"].is_visible()
         visit["#draw-text"].fill(DRAWN)
         assert visit["#draw-stale"].is_hidden()
+        visit["#draw-bias"].fill("2.9")
+        assert visit["#draw-stale"].is_visible()
+        visit["#draw-bias"].fill("1")
+        assert visit["#draw-stale"].is_hidden()
         visit.press("#draw-undo")
         visit.scribble([[(300, 60), (330, 120)]])  # as many strokes as before
         assert visit["#draw-stale"].is_visible()
@@ -118,7 +131,10 @@ def test_what_is_drawn_is_read_and_gone_on_with(
         assert len(set(read) & set(DRAWN)) >= 5, read
         with visit.page.expect_request("**/v1/handwriting") as asked:
             visit.press("#draw-start")
-        assert asked.value.post_data_json["style"]["text"] == visit["#draw-text"].input_value()
+        body = asked.value.post_data_json
+        assert body["style"]["text"] == visit["#draw-text"].input_value()
+        assert 50 < body["line_height"] < 100  # about as large as it was drawn
+        assert (body["best_of"], body["best_by"]) == (4, "word")
         visit.wait_done("draw")
         assert visit.ink("#draw-sheet")
 
@@ -155,3 +171,96 @@ def test_paper_that_is_empty_again_invites_again(handwriting: str, opened: Open)
         assert visit["#draw-pad .invitation"].count() == 0
         visit.press("#draw-undo")
         assert visit["#draw-pad .invitation"].is_visible()
+
+
+def _followed(visit: Visit) -> list[dict[str, Any]]:
+    """What the page tells the model of the pen, whose next point is then expected."""
+    told: list[dict[str, Any]] = []
+
+    def hear(socket: Any) -> None:
+        def answer(said: str) -> None:
+            told.append(json.loads(said))
+            socket.send(json.dumps({"mixture": _MIXTURE, "pen_up": 0.25}))
+
+        socket.on_message(answer)
+
+    visit.page.route_web_socket("**/v1/online", hear)
+    visit.page.route("**/v1/read", lambda route: None)  # which is never answered
+    visit.go("draw")
+    return told
+
+
+def test_what_was_drawn_unfollowed_is_told_before_what_is_followed(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting) as visit:
+        told = _followed(visit)
+        visit["#draw-live"].uncheck()
+        visit.scribble([_STROKE])
+        visit["#draw-live"].check()
+        visit.scribble([[(200, 60), (220, 120)]])
+        visit.until("() => document.querySelector('#draw-expected').textContent.includes('25 %')")
+        points = [message["point"] for message in told if "point" in message]
+    expected = [[60, 60, 0], [80, 120, 1], [200, 60, 0], [220, 120, 1]]
+    assert [[round(x), round(y), up] for x, y, up in (points[0], points[1])] == expected[:2]
+    assert [points[2][2], points[-1][2]] == [0, 1]
+
+
+def test_after_other_words_what_is_expected_begins_anew(handwriting: str, opened: Open) -> None:
+    with opened(handwriting) as visit:
+        told = _followed(visit)
+        visit.scribble([_STROKE])
+        visit["#draw-text"].fill("sea")
+        visit["#draw-text"].blur()
+        visit.scribble([[(200, 60), (220, 120)]])
+        visit.wait("#draw-pad .shade ellipse", "attached")
+    assert [message["text"] for message in told if "text" in message] == ["", "sea"]
+
+
+@pytest.mark.parametrize("how", ["clear", "empty"])
+def test_ink_is_read_again_once_what_was_typed_is_gone(
+    handwriting: str, opened: Open, how: str
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/read", lambda route: route.fulfill(json={"text": "k" * 80}))
+        visit["#draw-live"].uncheck()
+        visit["#draw-text"].fill("mine")
+        visit.scribble([_STROKE])
+        visit.press("#draw-clear") if how == "clear" else visit["#draw-text"].fill("")
+        visit.scribble([[(200, 60), (220, 120)]])
+        visit.until("() => document.querySelector('#draw-text').value.startsWith('kk')")
+        assert visit["#draw-text"].input_value() == "k" * 60  # as much as the field takes
+
+
+def test_clear_takes_what_was_continued_away_as_well(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#draw-live"].uncheck()
+        visit["#draw-text"].fill("ho")
+        visit.scribble([_STROKE])
+        visit.press("#draw-start")
+        visit.wait_done("draw")
+        assert visit["#draw-sheet"].is_visible()
+        visit.press("#draw-clear")
+        assert visit["#draw-sheet"].is_hidden()
+        assert visit.text("#draw-progress") == ""
+
+
+def test_a_hand_is_used_with_the_model_it_is_of(handwriting: str, opened: Open) -> None:
+    hand = {"token": "mine", "strokes": [_STROKE], "model": "handwriting-int8"}
+    with opened(handwriting, "lab") as visit:
+        kept = json.dumps(hand)
+        visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", kept)
+        visit.go("draw")
+        visit.press("#draw-use")
+        assert visit["#write-model"].input_value() == "handwriting-int8"
+        visit.wait("#write-hands input[value=mine]:checked", "attached")
+
+
+@pytest.mark.parametrize(("width", "is_open"), [(390, False), (1280, True)])
+def test_neatness_is_folded_away_where_it_would_hide_the_paper(
+    handwriting: str, opened: Open, width: int, is_open: bool
+) -> None:
+    with opened(handwriting, "draw", viewport={"width": width, "height": 844}) as visit:
+        assert visit["#draw-more"].evaluate("(details) => details.open") == is_open

@@ -109,3 +109,23 @@ def test_hands_that_are_listed_anew_keep_the_keyboard(handwriting: str, opened: 
             }"""
         )
     assert held == "ben"
+
+
+def test_hands_that_come_late_are_not_those_of_another_pen(handwriting: str, opened: Open) -> None:
+    """And a pen has no hands but its own."""
+    asked: list[Any] = []
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-hands input[value=ben]", "attached")
+        visit.page.route("**/v1/styles", lambda r: asked.append(r) if not asked else r.continue_())
+        visit.page.evaluate(
+            """async () => {
+              const { listHands } = await import("/static/hands.js");
+              window.late = listHands("handwriting");
+              listHands("no such pen");
+            }"""
+        )
+        visit.until("() => document.querySelectorAll('#write-hands input').length === 1")
+        asked[0].continue_()
+        visit.page.evaluate("window.late")
+        values = visit["#write-hands input"].evaluate_all("fields => fields.map((f) => f.value)")
+    assert values == ["made-up"]

@@ -23,12 +23,16 @@ def test_a_key_is_asked_for_kept_and_sent(
     with listening(settings(_ARTIFACTS, keys=tmp_path / "keys.toml")) as (url, _):
         visit = Visit(browser.new_page(), url)
         visit.page.goto(url)
-        for typed in ("ek-wrong", key):
+        # As they come from a letter: the second with a space of no width before it.
+        for typed, told in (("ek-wrong", ""), (f"\u200b{key} ", "that key is not known")):
             visit.wait("#key-field")
+            visit.until("(told) => document.querySelector('#key-field').placeholder === told", told)
             visit["#key-field"].fill(typed)
             visit["#key-field"].press("Enter")
         visit.until("() => document.querySelector('#proof-models').children.length > 0")
         assert visit["#key"].is_hidden()
+        kept = "[sessionStorage, localStorage].map((store) => store.getItem('evenkeel-key'))"
+        assert visit.page.evaluate(kept) == [key, None]  # until the tab is closed
         visit.write("a")
         refused = len(visit.errors)
         visit.page.reload()
@@ -69,6 +73,16 @@ def test_whoever_is_asked_for_a_key_is_led_to_the_field_and_back(site: str, open
         visit["#key-field"].fill("ek-any")
         visit["#key-field"].press("Enter")
         assert visit.page.evaluate(focused) == "text-prompt"
+
+
+@pytest.mark.parametrize("tab", ["proof", "lab"])
+def test_a_key_is_asked_for_where_there_is_no_status_too(site: str, opened: Open, tab: str) -> None:
+    with opened(site, tab) as visit:
+        visit.page.evaluate("async () => { (await import('/static/key.js')).askKey(); }")
+        visit["#write-tab"].click()
+        visit[f"#{tab}-tab"].click()
+        assert visit["#key-field"].is_visible()
+        assert visit["#key-field"].get_attribute("type") == "password"
 
 
 def test_a_task_that_waits_for_a_key_says_so(site: str, opened: Open) -> None:

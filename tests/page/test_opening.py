@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tests.page import opening
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import Open
 from tests.page.taken import numbers, paths, requests
 from tests.page.visit import Visit
@@ -85,6 +86,30 @@ def test_what_was_typed_before_is_not_written_over(handwriting: str, opened: Ope
         assert asked == []
 
 
+def test_who_types_before_the_pen_is_ready_says_when_to_write(
+    handwriting: str, opened: Open
+) -> None:
+    def unready(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            model |= {"attestation": None, "ready": False}
+        route.fulfill(json=told)
+
+    with opened(handwriting, "text") as visit:
+        asked = requests(visit)
+        visit.page.route("**/v1/models", unready)
+        visit.page.route("**/v1/models/*", lambda route: held.append(route))
+        held: list[Any] = []
+        visit.go("write")
+        visit["#write-text"].fill("half a senten")
+        visit.page.unroute("**/v1/models/*")
+        for route in held:
+            route.continue_()
+        visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
+        visit.page.wait_for_timeout(300)
+        assert asked == []
+
+
 @pytest.mark.parametrize(
     ("tab", "field", "note"),
     [
@@ -110,6 +135,8 @@ def test_what_cannot_be_written_is_named_while_typing(
         assert not [body for body in asked if "\u6f22" in json.dumps(body, ensure_ascii=False)]
         visit[field].fill("   ")
         assert "nothing but spaces" in visit.text(note)
+        visit[field].fill("a\u0007b")
+        assert visit.text(note) == "The pen cannot write U+0007"  # which nobody would see
         visit[field].fill("caf\u00e9")
         assert visit[note].is_hidden()
         assert visit[field].get_attribute("aria-invalid") == "false"
@@ -199,6 +226,19 @@ def test_a_sheet_of_before_is_shown_again(handwriting: str, opened: Open) -> Non
         with visit.page.expect_download() as download:
             visit.press("#write-svg")
         assert download.value.suggested_filename == "evenkeel-2.svg"
+
+
+def test_a_long_sheet_is_called_by_its_beginning(handwriting: str, opened: Open) -> None:
+    long = HEAD | {"lines": ["a" * 40, "b" * 40]}
+    with opened(handwriting, "text") as visit:
+        visit.page.route(
+            "**/v1/handwriting", lambda route: route.fulfill(**stream(long, ink(3), USAGE))
+        )
+        visit["#write-tab"].click()
+        visit.write("ho")
+        visit.write("ho")
+        name = visit["#write-sheets button"].first.get_attribute("aria-label")
+    assert name == f"Show again: {'a' * 40} {'b' * 19}, seed 3"
 
 
 def test_so_many_sheets_are_kept(handwriting: str, opened: Open) -> None:

@@ -1,14 +1,17 @@
 """The hand a person drew: this browser keeps it, and forgets one that is refused."""
 
+import json
 import time
 from typing import Any
 
 import pytest
 
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import DRAWN, Open
 from tests.page.visit import Strokes, Visit
 
 _MINE = "#write-hands label:has-text('My hand')"
+_KEPT = {"token": "mine", "strokes": [[[0, 0], [9, 9]]], "model": "handwriting"}
 
 
 @pytest.fixture
@@ -153,3 +156,63 @@ def test_a_place_that_keeps_none_forgets_none(drawn: Visit) -> None:
         }"""
     )
     assert _kept(drawn) == kept
+
+
+def _with_hand(visit: Visit, tab: str) -> None:
+    """Open a tab of a browser that keeps a hand."""
+    kept = json.dumps(_KEPT)
+    visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", kept)
+    visit.go(tab)
+
+
+def test_another_hand_that_is_refused_costs_nobody_their_own(
+    handwriting: str, opened: Open
+) -> None:
+    error = {"error": {"message": "This is a test.", "param": "style"}}
+    with opened(handwriting, "lab") as visit:
+        _with_hand(visit, "write")
+        visit.wait("#write-hands input[value=ben]", "attached")
+        visit["#write-hands input[value=ben]"].check()
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(status=400, json=error))
+        visit.press("#write-start")
+        visit.wait("#write-error")
+        assert visit.text("#write-error") == "This is a test."
+        assert _kept(visit)
+        visit.expect_error("400")
+
+
+def test_a_command_of_ones_own_has_ones_hand(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "lab", permissions=["clipboard-read", "clipboard-write"]) as visit:
+        _with_hand(visit, "lab")
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit.wait(_MINE, "attached")
+        visit[f"{_MINE} input"].check()
+        visit.write("ho")
+        visit.press("#write-curl")
+        visit.wait_done("write")
+        assert '"style":"mine"' in visit.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_a_browser_that_is_emptied_has_no_hand(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "lab") as visit:
+        _with_hand(visit, "write")
+        visit.wait(_MINE, "attached")
+        other = visit.page.context.new_page()
+        other.goto(f"{handwriting}/docs")
+        other.evaluate("localStorage.clear()")
+        visit.wait(_MINE, "detached")
+
+
+def test_a_hand_drawn_anew_is_still_the_one_that_is_chosen(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "lab") as visit:
+        _with_hand(visit, "lab")
+        visit["#write-tab"].click()
+        visit.wait(_MINE, "attached")
+        visit[f"{_MINE} input"].check()
+        visit.page.evaluate(
+            "async (hand) => (await import('/static/hands.js')).offerMine(hand)",
+            _KEPT | {"token": "anew"},
+        )
+        assert visit["#write-hands input:checked"].get_attribute("value") == "anew"

@@ -43,16 +43,23 @@ def test_the_words_of_ink_that_stays_behind_stay_with_it(handwriting: str, opene
     assert brought == ["", "gone along"]
 
 
-def test_the_colour_of_the_ink_goes_along_too(handwriting: str, opened: Open) -> None:
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [("write-color", "#204060"), ("write-seed", "77"), ("write-thinning", "0.3")],
+)
+def test_what_was_chosen_goes_along_and_once(
+    handwriting: str, opened: Open, field: str, typed: str
+) -> None:
     with opened(handwriting, "write") as visit:
-        color = visit.page.evaluate(
-            """async () => {
-              sessionStorage.setItem("evenkeel-fields", '{"write-color": "#204060"}');
+        brought = visit.page.evaluate(
+            """async ([field, typed]) => {
+              sessionStorage.setItem("evenkeel-fields", JSON.stringify({ [field]: typed }));
               (await import("/static/place.js")).bringFields();
-              return document.querySelector("#write-color").value;
-            }"""
+              return [document.getElementById(field).value, sessionStorage.length];
+            }""",
+            [field, typed],
         )
-    assert color == "#204060"
+    assert brought == [typed, 0]  # or it would be brought at each visit from now on
 
 
 def test_what_a_browser_fills_in_again_is_told_beside_it(site: str, opened: Open) -> None:

@@ -112,3 +112,36 @@ def test_what_a_link_says_is_looked_at_for_its_own_model(handwriting: str, opene
         assert visit.text("#write-wrong") == "The pen cannot write z"
         assert visit.page.evaluate("history.state['write-model']") == "handwriting-int8"
         assert visit.text("#verdict") == "Not served: this is a test."
+        assert visit["#verdict"].get_attribute("class") == "verdict bad"
+        visit["#write-model"].select_option("handwriting")
+        assert visit["#write-wrong"].is_hidden()
+
+
+def test_with_two_that_could_read_neither_is_asked_to(handwriting: str, opened: Open) -> None:
+    """The service would not know which is meant."""
+    with opened(handwriting, "draw") as visit:
+        asked = visit.page.evaluate(
+            """async () => {
+              const { bestOf, note } = await import("/static/models.js");
+              const alone = bestOf();
+              note("another", { id: "another", kind: "reader", attestation: { ok: true } });
+              return [alone, bestOf()];
+            }"""
+        )
+    assert asked == [{"best_of": 4, "best_by": "word"}, {}]
+
+
+def test_a_list_begins_with_the_one_worth_reading_unless_another_was_chosen(
+    site: str, opened: Open
+) -> None:
+    def first(route: Any) -> None:
+        told = route.fetch().json()
+        other = next(model for model in told["data"] if model["id"] == "shakespeare")
+        told["data"].insert(0, other | {"id": "aaa", "default": True})
+        other["default"] = False
+        route.fulfill(json=told)
+
+    with opened(site, "lab") as visit:
+        visit.page.route("**/v1/models", first)
+        visit.go("text")
+        assert visit["#text-model"].input_value() == "shakespeare"

@@ -1,9 +1,16 @@
 """The Proof tab: verdicts and findings of every model, and a new check on demand."""
 
 import json
+import re
 from urllib.request import urlopen
 
+import pytest
+
 from tests.page.conftest import Open
+
+
+def _figure(told: str) -> float:
+    return float(told.replace(",", ""))
 
 
 def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> None:
@@ -17,6 +24,14 @@ def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> 
             assert "Attested on this machine" in said
             assert model["digest"] in said
             assert model["runtime"] in said
+            attested = model["attestation"]
+            told = re.search(
+                r"largest error ([^,]+), allowed ([^,]+?)$",
+                card.locator(".verdict").first.text_content(),
+            )
+            assert told
+            for figure, name in zip(told.groups(), ("max_error", "bound"), strict=True):
+                assert float(figure) == pytest.approx(attested[name], rel=0.05)
             assert ("Served without proof" in said) == (model["unproved"] is not None)
             findings = model["parity"] or []
             rows = card.locator("tbody tr")
@@ -25,6 +40,9 @@ def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> 
                 row = rows.nth(i).text_content()
                 assert finding["name"] in row
                 assert finding["detail"] in row
+                value, bound = rows.nth(i).locator("td").all_text_contents()[:2]
+                assert _figure(value) == pytest.approx(finding["value"], rel=0.05)
+                assert _figure(bound) == pytest.approx(finding["bound"], rel=0.05)
                 assert ("✓ holds" if finding["holds"] else "✗ broken") in row
 
 
@@ -36,3 +54,17 @@ def test_check_it_now_replays_the_golden_vectors(site: str, opened: Open) -> Non
         card.locator(".verdict.good", has_text="replayed at ").wait_for()
         visit.wait("article >> nth=0 >> button:not([aria-disabled=true])")
         assert "at its start" not in card.locator(".verdict").text_content()
+
+
+def test_a_check_that_fails_says_why_and_may_be_tried_again(site: str, opened: Open) -> None:
+    with opened(site, "proof") as visit:
+        visit.page.route("**/attest", lambda route: route.fulfill(status=503, json={}), times=1)
+        card = visit["article >> nth=0"]
+        button = card.locator("button")
+        title = card.locator("h2").get_attribute("id")
+        assert button.get_attribute("aria-describedby") == title  # of several such buttons
+        button.click()
+        card.locator(".verdict.bad", has_text="answers 503").wait_for()
+        visit.press("article >> nth=0 >> button")
+        card.locator(".verdict.good", has_text="replayed at ").wait_for()
+        visit.expect_error("503")

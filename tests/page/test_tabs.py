@@ -35,6 +35,30 @@ def test_arrows_home_and_end_walk_the_tabs(site: str, opened: Open) -> None:
             _assert_at(visit, tab)
 
 
+@pytest.mark.parametrize("key", ["Alt", "Control", "Meta"])
+def test_an_arrow_with_another_key_is_the_browsers(site: str, opened: Open, key: str) -> None:
+    """With Alt it goes back a page."""
+    with opened(site, "text") as visit:
+        visit["#text-tab"].focus()
+        visit.page.keyboard.press(f"{key}+ArrowRight")
+        _assert_at(visit, "text")
+
+
+def test_to_leave_takes_one_step_back_however_many_tabs_were_looked_at(
+    site: str, opened: Open
+) -> None:
+    with opened(site, "write") as visit:
+        steps = visit.page.evaluate("history.length")
+        for tab in _TABS:
+            visit[f"#{tab}-tab"].click()
+        assert visit.page.evaluate("history.length") == steps
+
+
+def test_a_name_that_a_tab_had_once_still_opens_it(site: str, opened: Open) -> None:
+    with opened(site, "read") as visit:
+        assert _shown(visit) == ["text"]
+
+
 def test_a_history_that_takes_no_more_changes_holds_up_nothing(
     handwriting: str, opened: Open
 ) -> None:

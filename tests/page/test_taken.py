@@ -13,12 +13,14 @@ from typing import Any
 import pytest
 from PIL import Image
 
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import Open
 from tests.page.taken import download, drawn, numbers, paths, requests, same_ink
 from tests.page.visit import Visit
 
 _PATH = re.compile(r'<path d="([^"]+)" stroke-width="([^"]+)"')
 _CLIPBOARD = ["clipboard-read", "clipboard-write"]
+_ASKED = {"bias": "2.1", "seed": "13", "thinning": "0.8", "color": "#204060"}
 
 
 def _copied(visit: Visit, kind: str) -> str:
@@ -43,6 +45,7 @@ def test_the_download_is_what_was_watched(handwriting: str, opened: Open) -> Non
             assert numbers(path) == pytest.approx(numbers(served), abs=0.05)
             assert width == as_wide
         assert len({width for _, width in ours}) > 3
+        assert "<title>Fair winds</title>" in svg
         image = Image.open(io.BytesIO(download(visit, "png"))).convert("L")
         assert image.size == (asked[-1]["width"], 128)
         assert image.getextrema()[0] < 128 < image.getextrema()[1]
@@ -115,6 +118,9 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         visit.wait("#write-hands input[value=cleo]", "attached")
         visit["#write-hands input[value=cleo]"].check()
         visit["#write-bias"].fill("2.1")
+        visit.open_sizes()
+        visit["#write-thinning"].fill("0.8")
+        visit["#write-color"].fill("#204060")
         visit.write("100% & more #1, to its end?\nnext", seed=13)
         link = _copied(visit, "link")
         ink = visit.ink("#write-sheet")
@@ -126,8 +132,8 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         visit.wait_done("write")
         assert visit.ink("#write-sheet") == ink
         assert visit["#write-text"].input_value() == "100% & more #1, to its end?\nnext"
-        assert visit["#write-bias"].input_value() == "2.1"
-        assert visit["#write-seed"].input_value() == "13"
+        for name, value in _ASKED.items():
+            assert visit[f"#write-{name}"].input_value() == value
         assert visit["#write-hands input:checked"].get_attribute("value") == "cleo"
         assert visit["#write-stale"].is_hidden()
 
@@ -161,3 +167,57 @@ def test_a_link_is_taken_up_while_the_pen_writes(handwriting: str, opened: Open)
         visit.wait_done("write")
         assert visit["#write-text"].input_value() == "Second"
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Second"
+
+
+def test_what_is_downloaded_is_in_the_colour_of_the_ink(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "lab") as visit:
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit.write("ho")
+        assert 'stroke="#123456"' in download(visit, "svg").decode()
+
+
+def test_a_file_that_its_reader_is_gone_for_is_not_to_be_had(
+    handwriting: str, opened: Open
+) -> None:
+    error = {"error": {"message": "This is a test.", "param": "best_of"}}
+    with opened(handwriting, "write") as visit:
+        visit.write("mine")
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(status=400, json=error))
+        visit.press("#write-pdf")
+        visit.wait("#write-error")
+        assert "no reader any more" in visit.text("#write-error")
+        visit.expect_error("400")
+
+
+@pytest.mark.parametrize("kind", ["curl", "python", "link"])
+def test_where_there_is_no_clipboard_what_is_copied_is_shown(
+    handwriting: str, opened: Open, kind: str
+) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.write("mine", seed=11)
+        visit.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        visit.press(f"#write-{kind}")
+        visit.wait_done("write")
+        shown = visit.text("#write-progress")
+        assert "mine" in shown
+        assert handwriting in shown
+
+
+@pytest.mark.parametrize("key", [None, "ek-mine"])
+def test_who_needs_a_key_copies_where_it_goes_and_not_the_key(
+    site: str, opened: Open, key: str | None
+) -> None:
+    with opened(site, "lab") as visit:
+        copied = visit.page.evaluate(
+            """async (key) => {
+              if (key) sessionStorage.setItem("evenkeel-key", key);
+              const { asCurl, asPython } = await import("/static/copies.js");
+              return [asCurl, asPython].map((as) => as({ text: "ho", seed: 1 }));
+            }""",
+            key,
+        )
+    for program in copied:
+        assert ("EVENKEEL_API_KEY" in program) == ("authorization" in program) == bool(key)
+        assert "ek-mine" not in program

@@ -2,8 +2,11 @@
 
 import json
 import re
+import time
 from typing import Any
 from urllib.request import Request, urlopen
+
+import pytest
 
 from tests.page.conftest import Open
 from tests.page.visit import Visit
@@ -64,6 +67,8 @@ def test_the_keyboard_goes_from_one_character_to_the_next(site: str, opened: Ope
             assert visit.text("#text-letter") == letters.nth(told).get_attribute("title")
             assert visit["#text-passage .told"].count() == 1
             assert "told" in letters.nth(told).get_attribute("class")
+        visit.page.keyboard.press("Alt+ArrowRight")  # is the browser's
+        assert "told" in letters.first.get_attribute("class")
         _complete(visit, "JULIET:", 6)
         visit["#text-paper"].focus()
         visit.page.keyboard.press("ArrowRight")
@@ -74,10 +79,18 @@ def test_the_page_shows_what_the_service_says(site: str, opened: Open) -> None:
     choice = _completion(site, prompt="ROMEO:", max_tokens=120, seed=4, logprobs=1)
     logprobs = choice["logprobs"]["token_logprobs"]  # type: ignore[index]
     with opened(site, "text") as visit:
+        began_s = time.monotonic()
         _complete(visit, "ROMEO:", 120)
         assert visit.text("#text-passage") == f"ROMEO:{choice['text']}"
+        assert "".join(visit["#text-passage .prompt"].all_text_contents()) == "ROMEO:"
         mean = re.search(r"mean ([\d.]+) bits per byte", visit.text("#text-progress"))
         assert mean
+        took = re.search(
+            r"Wrote 120 bytes in ([\d.]+) s: (\d+) bytes/s", visit.text("#text-progress")
+        )
+        assert took
+        assert 0 < float(took[1]) < time.monotonic() - began_s
+        assert float(took[2]) == pytest.approx(120 / float(took[1]), rel=0.2)
         assert abs(float(mean[1]) + sum(logprobs) / len(logprobs) / 0.693147) < 0.0051
 
 
@@ -117,6 +130,11 @@ def test_what_was_stopped_can_be_gone_on_with(site: str, opened: Open) -> None:
         # Nothing is left of the lines that were there before.
         lines = visit["#text-passage .line"].all_text_contents()
         assert lines == expected.splitlines(keepends=True)
+        visit.press("#text-goon")
+        visit.wait_done("text")
+        further = visit.text("#text-passage")
+        assert len(further) == len(went_on) + 40
+        assert further.startswith(went_on)
 
 
 def test_a_passage_is_of_the_model_that_wrote_it(site: str, opened: Open) -> None:
@@ -161,10 +179,10 @@ def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> No
                 content_type="text/event-stream", body=f"data: {json.dumps(_NO_UTF8)}\n\n"
             )
         else:
-            asked.append(body["max_tokens"])
+            asked.append((body["max_tokens"], body["seed"]))
             route.fulfill(status=503, body="{}")
 
-    asked: list[int] = []
+    asked: list[tuple[int, int]] = []
     with opened(site, "text") as visit:
         visit.page.route("**/v1/completions", answer)
         visit.press("#text-start")
@@ -173,7 +191,7 @@ def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> No
         visit.press("#text-goon")
         visit.until("() => document.querySelector('#text-error').innerText.includes('503')")
         visit.expect_error("503")
-    assert asked == [2]
+    assert asked == [(2, 5)]
 
 
 def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: Open) -> None:
@@ -189,3 +207,56 @@ def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: 
         visit.wait("#text-error")
         assert "another model" in visit.text("#text-error")
         assert visit.text("#text-passage") == stopped
+
+
+def test_a_character_is_told_by_name_and_chance_and_tinted_as_the_legend_says(
+    site: str, opened: Open
+) -> None:
+    chances = [0.6, 0.3, 0.1, 0.02, 0.001, 0.5, 0.2]
+    with opened(site, "text") as visit:
+        told = visit.page.evaluate(
+            """async (chances) => {
+              const { Letters } = await import("/static/letters.js");
+              const paper = document.createElement("div");
+              const logprobs = {
+                text_offset: [0, 1, 2, 3, 4, 5, 5],  // of the last character two bytes
+                token_logprobs: chances.map(Math.log),
+              };
+              new Letters(paper).append({ text: "a\\n\\t bc", logprobs });
+              return [...paper.querySelectorAll("span")].map((s) => [s.title, s.className]);
+            }""",
+            chances,
+        )
+    assert told == [
+        ["a: 60 %", "likely0"], ["line break: 30 %", "likely1"], ["tab: 10 %", "likely2"],
+        ["space: 2 %", "likely3"], ["b: 0.1 %", "likely4"], ["c: 10 %", "likely2"],
+    ]  # fmt: skip
+
+
+def test_a_model_that_answers_as_another_is_looked_at_again(site: str, opened: Open) -> None:
+    def as_another(route: Any) -> None:
+        answer = route.fetch()
+        body = re.sub(
+            r'"system_fingerprint": ?"[^"]*"', '"system_fingerprint": "other"', answer.text()
+        )
+        route.fulfill(response=answer, body=body)
+
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/completions", as_another)
+        with visit.page.expect_request(f"**/v1/models/{_MODEL}"):
+            _complete(visit, "ROMEO:", 5)
+
+
+def test_the_facts_are_of_the_model_that_is_chosen(site: str, opened: Open) -> None:
+    def larger(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            model["parameters"] = 1234 if model["id"] == _OTHER else 5678
+        route.fulfill(json=told)
+
+    with opened(site, "lab") as visit:
+        visit.page.route("**/v1/models", larger)
+        visit.go("text")
+        for model, parameters in ((_OTHER, "1,234"), (_MODEL, "5,678")):
+            visit["#text-model"].select_option(model)
+            assert f"{parameters} parameters" in visit.text("#text-facts")

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from tests.page.answers import HEAD, ink, stream
 from tests.page.conftest import DRAWN, Open
 from tests.page.visit import Strokes, Visit
 
@@ -108,3 +109,40 @@ def test_the_field_that_is_typed_in_stays_in_sight_while_lines_are_written(
         visit.wait_done("write")
         after_px = visit["#write-seed"].bounding_box()["y"]
         assert abs(after_px - before_px) < 1  # a page stands at parts of a px
+
+
+def test_ink_that_came_before_an_error_is_drawn_at_once(handwriting: str, opened: Open) -> None:
+    error = {"error": {"message": "This is a test."}}
+    answer = stream(HEAD, ink(6000), error)  # by a slow pen, minutes
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit.begin_writing("ho", speed="0.5", seed=3)
+        visit.wait("#write-error")
+        assert visit.text("#write-error") == "This is a test."
+        (stroke,) = visit.ink("#write-sheet")
+        assert stroke.count("C") == 5999
+
+
+def test_what_was_said_of_a_sheet_stays_where_no_other_comes(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab") as visit:
+        visit["#write-tab"].click()
+        visit.write("ho")
+        said = visit.text("#write-progress")
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(status=503, json={}))
+        visit.press("#write-start")
+        visit.wait("#write-error")
+        assert visit.text("#write-progress") == said
+        _forgive(visit)
+
+
+def test_a_page_that_comes_before_its_service_says_so_and_waits(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/models", lambda route: route.abort())
+        visit.page.reload()
+        visit.until("() => document.querySelector('#verdict').textContent.includes('not answer')")
+        visit.page.unroute("**/v1/models")
+        visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
+        _forgive(visit)

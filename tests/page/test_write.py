@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 
 import pytest
 
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import Open
 from tests.page.taken import requests
 from tests.page.visit import HANDWRITING
@@ -172,11 +173,13 @@ def test_a_long_sheet_is_printed_line_by_line(handwriting: str, opened: Open) ->
         visit.write("a long letter of many words " * 20)
         ink = visit.ink("#write-sheet")
         height = visit["#write-sheet"].evaluate("(sheet) => sheet.viewBox.baseVal.height")
+        visit.open_sizes()
+        visit["#write-size"].fill("150")  # of what is to be written next
         visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
         visit.page.emulate_media(media="print")
         assert visit["#write-sheet"].is_hidden()
         lines = visit.page.evaluate(_PRINTED)
-        assert len(lines) > 5
+        assert len(lines) == visit["#write-echo .line"].count() > 5
         assert sum(len(line["middles"]) for line in lines) == len(ink)
         below = 0.0
         for line in lines:
@@ -184,6 +187,9 @@ def test_a_long_sheet_is_printed_line_by_line(handwriting: str, opened: Open) ->
             below += line["height"]
             assert all(line["y"] <= middle <= below for middle in line["middles"])
             assert len(line["middles"]) > 2
+        look = "(sheet) => [sheet.style.strokeWidth, sheet.style.getPropertyValue('--pen')]"
+        printed = [sheet.evaluate(look) for sheet in visit[".lines .sheet"].all()]
+        assert printed == len(lines) * [visit["#write-sheet"].evaluate(look)]
         assert below == pytest.approx(height)
         visit.page.emulate_media(media="screen")
         visit.page.evaluate("dispatchEvent(new Event('afterprint'))")
@@ -192,3 +198,67 @@ def test_a_long_sheet_is_printed_line_by_line(handwriting: str, opened: Open) ->
         visit.page.evaluate("window.addEventListener('beforeprint', () => (window.printed = true))")
         visit.page.pdf(format="A4")
         assert visit.page.evaluate("window.printed")
+
+
+def test_meta_and_enter_write_as_well(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        visit["#write-text"].fill("ho")
+        with visit.page.expect_request("**/v1/handwriting") as asked:
+            visit["#write-text"].press("Meta+Enter")
+        assert asked.value.post_data_json["text"] == "ho"
+
+
+@pytest.mark.parametrize(("width", "sizes"), [(390, ["44", "2"]), (1280, ["64", "2.5"])])
+def test_lines_are_lower_where_one_would_hold_a_word(
+    handwriting: str, opened: Open, width: int, sizes: list[str]
+) -> None:
+    with opened(handwriting, "write", viewport={"width": width, "height": 844}) as visit:
+        assert [visit[f"#write-{name}"].input_value() for name in ("size", "nib")] == sizes
+
+
+def test_a_page_is_as_wide_as_there_is_room_and_no_wider(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        asked = requests(visit)
+        visit.write("ho")
+        assert visit["#write-sheet"].bounding_box()["width"] == asked[-1]["width"]
+
+
+def test_the_pen_takes_up_another_speed_at_once(handwriting: str, opened: Open) -> None:
+    answer = stream(HEAD, ink(6000), USAGE)  # by a slow pen, minutes
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit.begin_writing("ho", speed="0.5", seed=3)
+        visit.wait("#write-sheet path", "attached")
+        visit["#write-speed"].select_option("Infinity")
+        visit.wait_done("write")
+        assert visit.text("#write-progress").startswith("2 characters")
+
+
+def test_what_became_of_lines_is_said(handwriting: str, opened: Open) -> None:
+    ends = [{"finish_reason": reason} for reason in ("stop", "unreadable", "unreadable", "length")]
+    answer = stream(HEAD, ink(3), *ends, {"usage": {"characters": 1, "points": 9}})
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit.write("ho")
+        said = visit.text("#write-progress")
+    assert said.startswith("1 character, ")
+    assert "; 1 line not finished; 2 lines hard to read" in said
+
+
+@pytest.mark.parametrize(
+    ("tab", "slider", "told"),
+    [
+        ("write", "bias", "neat"), ("write", "thinning", "thin"),
+        ("draw", "bias", "neat"), ("text", "temperature", "heat"),
+    ],
+)  # fmt: skip
+def test_what_a_slider_says_stands_beside_it(
+    handwriting: str, opened: Open, tab: str, slider: str, told: str
+) -> None:
+    with opened(handwriting, tab) as visit:
+        if tab == "write":
+            visit.open_sizes()
+        visit[f"#{tab}-{slider}"].fill("0.3")
+        assert visit.text(f"#{tab}-{told}") == "0.3"

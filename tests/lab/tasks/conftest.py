@@ -28,7 +28,7 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
     return ready
 
 
-_ALWAYS = ("test_frame.py", "test_outcome.py", "test_digits.py", "[digits]")
+_ALWAYS = ("test_frame.py", "test_command.py", "test_outcome.py", "test_digits.py", "[digits]")
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that take long are skipped

@@ -14,7 +14,7 @@ from torch import nn
 from lab.classify import Classification, Examples
 from lab.compare import Laboratory
 from lab.epochs import evaluating
-from lab.export import compare
+from lab.export import compare, golden, native
 from lab.graphs import PartGraph
 from lab.tasks.digits.data import FILES, parse_labels, parse_pictures, read_digits
 from lab.tasks.digits.experiment import EXPERIMENT
@@ -27,6 +27,7 @@ def test_pictures_and_labels_are_read_as_they_were_written() -> None:
     pictures = parse_pictures(struct.pack(">4i", 2051, 2, 2, 3) + pixels)
     assert pictures.shape == (2, 2, 3)
     assert (pictures * 255).round().int().flatten().tolist() == list(range(12))
+    assert parse_pictures(struct.pack(">4i", 2051, 1, 1, 1) + b"\xff").item() == 1
     assert parse_labels(struct.pack(">2i", 2049, 3) + bytes([7, 0, 9])).tolist() == [7, 0, 9]
     with pytest.raises(ValueError, match="begins with 2049"):
         parse_pictures(struct.pack(">4i", 2049, 1, 1, 1) + b"\0")
@@ -54,6 +55,13 @@ def test_the_last_of_training_are_to_validate_and_the_files_of_the_test_to_test(
     assert [part.classes.tolist() for part in digits.parts] == expected
     shades = [(part.inputs * 255).round().flatten().tolist() for part in digits.parts]
     assert shades == expected
+    digests = set()
+    # Whatever file is another, the data are.
+    for name in FILES:
+        digests.add(read_digits(tmp_path, 0.2).sha256)
+        path = tmp_path / f"{name}-ubyte.gz"
+        path.write_bytes(gzip.compress(gzip.decompress(path.read_bytes())[:-1] + b"\7"))
+    assert len(digests) == len(FILES)
 
 
 class Fixed(nn.Module):
@@ -92,6 +100,29 @@ def test_a_graph_is_compared_on_examples_that_nothing_learned_from() -> None:
     (part,) = EXPERIMENT.parts(task)
     given = part.inputs["pixels"]
     assert torch.equal(given, digits.test.inputs[: len(given)])
+
+
+def test_golden_vectors_are_of_the_precision_they_are_called_by() -> None:
+    digits = read_digits(None, 0.25).flat()
+    task = Classification(MLP(MLPConfig(units=4)), *digits.parts, 2, 0)
+    tensors = golden(EXPERIMENT.parts(task), task.model)
+    found = {name: tensors[f"model/{name}/logits"] for name in ("float32", "float64")}
+    assert found["float32"].dtype == torch.float32
+    assert found["float64"].dtype == torch.float64
+    assert torch.allclose(found["float32"].double(), found["float64"], atol=1e-5)
+
+
+def test_a_layer_norm_that_is_missing_in_a_graph_is_a_finding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digits = read_digits(None, 0.25).flat()
+    task = Classification(MLP(MLPConfig(units=4)), *digits.parts, 2, 0)
+    (part,) = EXPERIMENT.parts(task)
+    graph = PartGraph(part, task.model, tmp_path)
+    assert native(graph).holds
+    for found, missing in ((0, 2), (3, 1)):
+        monkeypatch.setattr("lab.export.count_nodes", lambda *_, found=found: found)
+        assert (native(graph).value, native(graph).holds) == (missing, False)
 
 
 @pytest.mark.parametrize("training", [True, False])

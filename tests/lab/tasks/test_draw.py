@@ -235,6 +235,17 @@ def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
         assert (colors[:, 0] > colors[:, 1] + 100).any()
 
 
+def test_a_sheet_of_samples_shows_what_is_on_the_canvas_in_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = np.linspace(0, 1, _STEPS, dtype=np.float32)[:, None, None, None]
+    drawn = np.broadcast_to(steps, (_STEPS, 100, _SIDE, _SIDE))
+    monkeypatch.setattr(pictures, "_drawn", lambda *_: (drawn, None))
+    draw_samples(_task(), tmp_path / "samples.png")
+    with Image.open(tmp_path / "samples.png") as samples:
+        assert samples.getpixel((1, 1)) == 0  # as dark as can be
+
+
 def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

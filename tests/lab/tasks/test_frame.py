@@ -16,14 +16,14 @@ import numpy as np
 import pytest
 import torch
 
-from lab import command, compare, experiment, export, paper
+from lab import compare, experiment, export, paper
 from lab.__main__ import main
 from lab.compare import Laboratory, carry_out
 from lab.curves import plot
 from lab.experiment import Part
 from lab.outcome import outcome
 from lab.plan import read_plans
-from tests.lab.tasks.toy import RECIPE, Line, LineTask
+from tests.lab.tasks.toy import RECIPE, Line, LineTask, stand_in
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[3]
@@ -53,18 +53,7 @@ if __name__ == "__main__":
 
 @pytest.fixture(autouse=True)
 def _line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The toy stands in for every task; runs and results go to a folder of the test."""
-    (tmp_path / "tasks" / "line").mkdir(parents=True)
-    (tmp_path / "tasks" / "line" / "recipe.toml").write_text(RECIPE)
-    (tmp_path / "data" / "points").mkdir(parents=True)
-    line = Line()
-    for module in (compare, command.experiment):
-        monkeypatch.setattr(module, "load", lambda _: line)
-    monkeypatch.setattr(experiment, "TASKS", tmp_path / "tasks")
-    monkeypatch.setattr(command, "_MOST_WORKERS", 1)
-    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path / "data"))
-    monkeypatch.chdir(tmp_path)
-    LineTask.fail_at, LineTask.updates_done = None, 0
+    stand_in(tmp_path, monkeypatch)
     yield
     LineTask.fail_at = None
 

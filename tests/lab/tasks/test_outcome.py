@@ -1,13 +1,24 @@
 """What came out of a comparison: medians, who was sooner, which rate is best, and who won."""
 
 import math
+from pathlib import Path
+from typing import Any
 
-from lab.compare import Contender, Run, best_rate, beyond
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from lab import curves
+from lab.compare import Contender, Run, best_rate, beyond, budget_of
 from lab.experiment import Metric
-from lab.outcome import median_curve, sooner, updates_to_reach, winner
+from lab.outcome import _tests, median_curve, sooner, updates_to_reach, winner
+from lab.plan import Budget, Plan
+from training.config import DataConfig, Recipe
 
 _LOSS = Metric(name="loss", label="loss")
 _HITS = Metric(name="hits", label="hits", higher_is_better=True)
+_RECIPE = Recipe(kind="any", data=DataConfig(source="any"), model=None)
+_PLAN = Plan(case="", recipe=_RECIPE, budget=Budget())
 
 
 def _run(losses: list[float], test: float = 0.0, name: str = "loss") -> Run:
@@ -89,3 +100,60 @@ def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
     assert winner([layer, none, lost], _LOSS) == "layer"
     assert winner([layer, _contender("weight", [2.0])], _LOSS) == "layer = weight"
     assert winner([lost], _LOSS) is None
+
+
+def test_the_range_of_a_test_is_of_the_least_and_the_most_that_is_a_number() -> None:
+    found = _tests(_contender("layer", [2.0, 9.0, math.nan, 1.0, 4.0]))["loss"]
+    assert found["median"] == 3.0
+    assert found["range"] == [1.0, 9.0]
+    assert found["seeds"] == [2.0, 9.0, None, 1.0, 4.0]
+
+
+def test_the_cost_of_sweeps_and_of_full_runs_are_told_apart() -> None:
+    def runs(*seconds: float) -> list[Run]:
+        return [Run({}, round(s), s, [], {}) for s in seconds]
+
+    short = dict(zip((1e-3, 1e-2), runs(1, 2), strict=True))
+    contenders = [Contender(norm, short, 1e-2, runs(10, 20)) for norm in ("layer", "none")]
+    found = budget_of(_PLAN, contenders)
+    assert (found["sweep_seconds"], found["full_seconds"]) == (6, 60)
+    assert (found["sweep_updates_each"], found["full_updates_each"]) == (1, 10)
+
+
+def _panel(monkeypatch: pytest.MonkeyPatch, *, higher: bool, norms: dict[str, Any]) -> Any:
+    """The one panel that is drawn of what was found of norms."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(curves, "save", lambda figure, _: figures.append(figure))
+    metric = {"name": "hits", "label": "hits, %", "higher_is_better": higher, "plotted": True}
+    content = {"title": "a line", "metrics": [metric], "cases": {"plain": {"norms": norms}}}
+    curves.plot(content, Path("none.png"))
+    return figures[0].axes[0]
+
+
+def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seeds = [[1.0, 2.0], [3.0, 4.0], [8.0, 9.0]]
+    found = {"updates": [10, 20], "curves": {"hits": seeds}}
+    axes = _panel(monkeypatch, higher=True, norms={"layer": found, "one": found, "two": found})
+    assert axes.get_ylabel() == "hits, %"
+    assert axes.get_title() == "plain"
+    lines = axes.get_lines()
+    assert [line.get_label() for line in lines] == ["layer", "one", "two"]
+    assert len({line.get_color() for line in lines}) == 3
+    assert lines[0].get_ydata().tolist() == [3.0, 4.0]
+    heights = axes.collections[0].get_paths()[0].vertices[:, 1]
+    assert (heights.min(), heights.max()) == (1.0, 9.0)
+
+
+@pytest.mark.parametrize("higher", [True, False])
+def test_a_panel_has_the_best_in_sight_and_better_is_up_or_down_as_it_is(
+    monkeypatch: pytest.MonkeyPatch, higher: bool
+) -> None:
+    values = np.linspace(0, 100, 51)
+    found = {"updates": list(range(51)), "curves": {"hits": [values.tolist()]}}
+    bottom, top = _panel(monkeypatch, higher=higher, norms={"layer": found}).get_ylim()
+    assert bottom < top
+    # A tenth of the values, the worst, is out of sight.
+    assert (bottom < 10 < 100 < top) if higher else (bottom < 0 < 90 < top)
+    assert (bottom > 0) if higher else (top < 100)

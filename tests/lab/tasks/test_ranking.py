@@ -54,6 +54,20 @@ def test_the_loss_is_that_of_the_paper_term_by_term() -> None:
     assert ranking_loss(scores, 0.2).item() == pytest.approx(total / 5)
 
 
+@pytest.mark.parametrize(("score", "margin"), [("order", 0.05), ("cosine", 0.2)])
+def test_each_score_is_learned_by_the_margin_of_its_paper(
+    task: Ranking, score: str, margin: float
+) -> None:
+    model = replace(_RECIPE.model, score=score)
+    torch.manual_seed(0)
+    other = _ONE.task(replace(_RECIPE, model=model), task.data)
+    batch, _ = other.batch(0)
+    pictures, words = batch
+    scores = other.scores(other.model.sentences(words), other.model.pictures(pictures))
+    found, _ = other.loss(batch, ())
+    assert found.item() == pytest.approx(ranking_loss(scores, margin).item())
+
+
 def test_ranks_and_recall_of_a_case_made_by_hand() -> None:
     # Captions ask: the first finds its picture at once, the second after another, the third last.
     scores = torch.tensor([[3.0, 1.0, 2.0], [3.0, 2.0, 1.0], [3.0, 2.0, 1.0]])

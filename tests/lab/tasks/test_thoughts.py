@@ -177,6 +177,27 @@ def test_a_score_between_two_is_shared_between_them() -> None:
     assert predicted(nothing, scores, nothing)[0] == pytest.approx(scores.mean(), abs=0.01)
 
 
+def test_what_scores_are_told_for_is_scaled_as_what_was_learned_from() -> None:
+    """A pair's score does not hang on which others are told beside it."""
+    chance = np.random.default_rng(0)
+    learned = chance.normal(size=(60, 3))
+    scores = np.clip(3 + learned[:, 0], 1, 5)
+    others = 5 + 2 * chance.normal(size=(20, 3))
+    together = predicted(learned, scores, others)
+    assert np.allclose(predicted(learned, scores, others[:4]), together[:4])
+
+
+def test_the_encoder_before_training_is_the_same_whatever_was_drawn_before(task: Thoughts) -> None:
+    found = []
+    for seed in (1, 2):
+        material = replace(task.material)  # which has computed nothing yet
+        torch.manual_seed(seed)
+        state = torch.get_rng_state()
+        found.append(material.baselines["random encoder"])
+        assert torch.equal(torch.get_rng_state(), state)
+    assert found[0] == found[1]
+
+
 def test_relatedness_is_told_of_what_pairs_share() -> None:
     drawn = read_probes(None).related
     figures = relatedness(drawn, bag_of_words)

@@ -4,9 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
 
+import pytest
 import torch
 from torch import Tensor, nn
 
+from lab import command, compare, experiment
 from lab.experiment import Experiment, Metric, Part
 from models.cells import State
 from training.config import Recipe
@@ -104,3 +106,18 @@ class Line(Experiment[None]):
 
     def parts(self, task: LineTask) -> tuple[Part, ...]:
         return ()
+
+
+def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The toy stands in for every task; runs and results go to a folder, where one is then."""
+    (folder / "tasks" / "line").mkdir(parents=True)
+    (folder / "tasks" / "line" / "recipe.toml").write_text(RECIPE)
+    (folder / "data" / "points").mkdir(parents=True)
+    line = Line()
+    for module in (compare, command.experiment):
+        monkeypatch.setattr(module, "load", lambda _: line)
+    monkeypatch.setattr(experiment, "TASKS", folder / "tasks")
+    monkeypatch.setattr(command, "_MOST_WORKERS", 1)
+    monkeypatch.setenv("EVENKEEL_DATA", str(folder / "data"))
+    monkeypatch.chdir(folder)
+    LineTask.fail_at, LineTask.updates_done = None, 0

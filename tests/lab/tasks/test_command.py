@@ -1,0 +1,71 @@
+"""The verbs of tasks, and what they promise of seeds, budgets and exit codes."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from contract.manifest import Finding
+from lab import experiment
+from lab.__main__ import main
+from lab.compare import Laboratory
+from lab.experiment import LabTask
+from lab.plan import SWEEP_SEED, read_plans
+from tests.lab.tasks.toy import Line, LineTask, stand_in
+
+
+@pytest.fixture(autouse=True)
+def _line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    stand_in(tmp_path, monkeypatch)
+
+
+def test_quick_runs_are_made_anew_each_time() -> None:
+    assert main(["line", "--quick"]) == 0
+    once = LineTask.updates_done
+    assert main(["line", "--quick"]) == 0
+    assert LineTask.updates_done == 2 * once > 0
+
+
+def test_the_seed_that_is_exported_is_the_one_that_was_asked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    exported: list[tuple[str, int]] = []
+    trained = Laboratory.trained
+
+    def noted(laboratory: Laboratory, norm: str, seed: int) -> LabTask:
+        exported.append((norm, seed))
+        return trained(laboratory, norm, seed)
+
+    monkeypatch.setattr(Laboratory, "trained", noted)
+    assert main(["line"]) == 0
+    assert main(["export", "line", "--norm", "none", "--seed", "1"]) == 0
+    assert exported == [("none", 1)]
+
+
+@pytest.mark.parametrize(("values", "code"), [((0, 0), 0), ((0, 2), 1)])
+def test_an_export_that_is_not_what_was_trained_ends_with_1(
+    monkeypatch: pytest.MonkeyPatch, values: tuple[float, ...], code: int
+) -> None:
+    report = [Finding(name="any", value=value, bound=1, detail="") for value in values]
+    monkeypatch.setattr("lab.export.export", lambda *_: report)
+    assert main(["line"]) == 0
+    assert main(["export", "line"]) == code
+
+
+def test_no_run_ends_because_it_gets_no_better(monkeypatch: pytest.MonkeyPatch) -> None:
+    plan = read_plans(Line())[0]
+    training = replace(plan.recipe.training, patience_epochs=1)
+    plan = replace(plan, recipe=replace(plan.recipe, training=training))
+    monkeypatch.setattr(LineTask, "validate", lambda self: LineTask.updates_done)
+    monkeypatch.setattr(LineTask, "test", lambda self: {"off": 0.0})
+    monkeypatch.setattr(LineTask, "figures", {"off": 0.0}, raising=False)
+    found = Laboratory(Line(), plan, None, Path("runs")).run(plan.full("layer", 0.1, 0), "a")
+    assert found.updates == 16
+
+
+def test_rates_are_compared_with_a_seed_of_no_result(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.undo()
+    for name in experiment.names():
+        for plan in read_plans(experiment.load(name)):
+            assert SWEEP_SEED not in range(plan.budget.seeds)
+            assert plan.sweep("layer", 1e-3).training.seed == SWEEP_SEED
