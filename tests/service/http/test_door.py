@@ -232,6 +232,12 @@ def test_the_door_refuses_nobody_whom_the_queue_would_take(
         terms._terms.reset(token)
 
 
+def test_what_goes_on_from_a_state_is_for_the_route() -> None:
+    """A session may have drawn the next byte already, which takes no step."""
+    assert least(_WANTED | {"state": None}) == ("letters", 202)
+    assert least(_WANTED | {"state": "a token"}) is None
+
+
 _INK = {"model": "scrawl", "text": "an even keel"}
 
 
