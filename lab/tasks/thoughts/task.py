@@ -119,8 +119,8 @@ class Thoughts(Epochs):
         return {"nats": nats} | probe(self.material.probes, Encoder(self.model, self.stories))
 
     def nats(self, places: Sequence[int]) -> float:
-        """Mean nats of a word of the sentences around some evenly spaced ones, in evaluation mode;
-        NaN where they are not finite."""
+        """Nats of a word of the sentences around some evenly spaced ones, in evaluation mode: the
+        mean of those of `_AT_ONCE` at a time; NaN where they are not finite."""
         spaced = places[:: max(1, len(places) // _VALIDATED)][:_VALIDATED]
         parts = [spaced[start : start + _AT_ONCE] for start in range(0, len(spaced), _AT_ONCE)]
         with evaluating(self.model):

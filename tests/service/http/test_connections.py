@@ -95,6 +95,22 @@ def test_a_refusal_is_not_written_into_the_answer_before_it(url: str) -> None:
     assert b"HTTP/1.1" not in wire.send(_GET + b"X: " + b"x" * 9000).rest()
 
 
+def test_who_was_refused_and_stays_is_cut_off(url: str) -> None:
+    """Its data is dropped for a moment, so that the answer is not lost; its place is not kept."""
+    wire = Wire(url).send(_GET + b"X: " + b"x" * 9000)
+
+    def is_gone() -> bool:
+        try:
+            wire.send(b"x")
+        except OSError:
+            return True
+        return False
+
+    assert not is_gone()
+    assert eventually(is_gone)
+    wire.close()
+
+
 def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
     head = _GET + b"Connection: close\r\nX: "
     filling = b"x" * (8192 - len(head) - 4)
