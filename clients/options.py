@@ -137,15 +137,15 @@ def require_place(file: Path | None) -> None:
 def save(file: Path, content: bytes) -> None:
     """Replace a file, or leave it as it was; what is none, as a pipe, is written to. Raises
     `OSError`."""
-    place = Path(os.path.realpath(file))
-    temporary = place.with_name(f".evenkeel-{os.getpid()}")
-    if place.exists() and not (place.is_file() and os.access(place.parent, os.W_OK)):
-        place.write_bytes(content)
+    place = Path(os.path.realpath(file))  # of a pipe that is open, as /dev/stdout, it is no path
+    if file.exists() and not (file.is_file() and os.access(place.parent, os.W_OK)):
+        file.write_bytes(content)
         return
+    temporary = place.with_name(f".evenkeel-{os.getpid()}")
     try:
         temporary.write_bytes(content)
-        if place.exists():
-            shutil.copymode(place, temporary)
+        if file.exists():
+            shutil.copymode(file, temporary)
         temporary.replace(place)
     finally:
         temporary.unlink(missing_ok=True)

@@ -138,3 +138,8 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"new"
     os.close(reader)
     assert pipe.is_fifo()
+    reader, writer = os.pipe()
+    save(Path(f"/dev/fd/{writer}"), b"newer")
+    assert os.read(reader, 10) == b"newer"
+    os.close(reader)
+    os.close(writer)
