@@ -132,6 +132,8 @@ def require_place(file: Path | None) -> None:
         raise typer.BadParameter(f"{file} cannot be written: there is no folder {folder}")
     if len(os.fsencode(file.name)) > (longest := os.pathconf(folder, "PC_NAME_MAX")):
         raise typer.BadParameter(f"{file} cannot be written: a name has {longest} bytes at most")
+    if not (file.exists() or os.access(folder, os.W_OK | os.X_OK)):
+        raise typer.BadParameter(f"{file} cannot be written: nor can anything in {folder}")
 
 
 def save(file: Path, content: bytes) -> None:
@@ -147,6 +149,8 @@ def save(file: Path, content: bytes) -> None:
         if file.exists():
             shutil.copymode(file, temporary)
         temporary.replace(place)
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(file)) from error
     finally:
         temporary.unlink(missing_ok=True)
 

@@ -40,4 +40,4 @@ def _open_to_the_same(path: Path, temporary: Path) -> None:
 def write_whole(path: Path, text: str) -> None:
     """Replace a text file, or leave it as it was. Raises `OSError`."""
     with replacing(path) as temporary:
-        temporary.write_text(text)
+        temporary.write_text(text, "utf-8")

@@ -210,7 +210,7 @@ class Manifest(Strict):
     def write(self, folder: Path) -> None:
         """Indented JSON with a newline at its end, for any reader as all that is exported."""
         with replacing(folder / MANIFEST, mode=0o644) as file:
-            file.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n")
+            file.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n", "utf-8")
 
     def with_file(self, path: Path, **changes: Any) -> Self:
         """The same with a file added or replaced, and other changes."""

@@ -171,7 +171,7 @@ async def _page(request: Request) -> Response:
 
 async def _page_with_choice(request: Request) -> Response:
     """The page, which offers to compute on the device it is seen on."""
-    page = (_WEB / "index.html").read_text().replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
+    page = (_WEB / "index.html").read_text("utf-8").replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
     tag = f'"{sha256(page.encode()).hexdigest()}"'
     response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
     had = _FILES.is_not_modified(response.headers, request.headers)

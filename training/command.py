@@ -3,6 +3,7 @@ command that trains.
 """
 
 import argparse
+import io
 import os
 import sys
 from collections.abc import Sequence
@@ -24,6 +25,9 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     options = parser.parse_args(arguments)
     use_fast_float32()
     keep_freed_memory()
+    for stream in sys.stdout, sys.stderr:  # a file may have a name that is no text
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
         return int(options.command(options) or 0)
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk

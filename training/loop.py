@@ -97,10 +97,10 @@ class Trainer:
                 due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
                 for _ in range(due_at - self.progress.update):
-                    if save_now:
-                        self.save()
-                        saved = time.monotonic()
                     with held_back(signal.SIGINT):
+                        if save_now:  # together: who is interrupted alone is waited for for ever
+                            self.save()
+                            saved = time.monotonic()
                         losses.append(self._update())
                         now_s = time.monotonic()
                         # All save together, and see the same time pass.
@@ -135,7 +135,7 @@ class Trainer:
             initial=self.progress.update,
             desc=self.run_dir.name,
             unit="update",
-            disable=self.group.rank > 0,
+            disable=self.group.rank > 0 or sys.stderr is None,
             mininterval=1.0,
         )
 
@@ -241,8 +241,9 @@ class Trainer:
             loss = self.task.validate()
         progress = self.progress
         if loss < progress.best_loss or self.config.keep == "last":
-            progress.best_loss, progress.best_update = loss, progress.update
+            # In this order: who is interrupted between the two validates again.
             self.best = self._averaged_model()
+            progress.best_loss, progress.best_update = loss, progress.update
         if self.group.rank == 0:
             row = {
                 "update": progress.update,

@@ -84,7 +84,10 @@ def build(kind: type[T], content: dict[str, Any], table: str) -> T:
         if default is MISSING or default is None:
             continue
         if isinstance(default, float) and isinstance(value, int) and not isinstance(value, bool):
-            content[name] = float(value)
+            try:
+                content[name] = float(value)
+            except OverflowError as error:
+                raise ValueError(f"{table}.{name} is {error}") from error
         elif type(value) is not type(default):
             raise ValueError(f"{table}.{name} is {value!r}; it must be a {type(default).__name__}")
     return kind(**content)

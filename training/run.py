@@ -76,6 +76,8 @@ def _plot(run: Path, title: str, unit: str) -> None:
     if find_spec("matplotlib") is None:
         print(f"{run / LOG}: not drawn, as there is no matplotlib", file=sys.stderr)
         return
+    if not (run / LOG).exists():  # only the checkpoint was brought here
+        return
     from training.curves import plot_losses
 
     plot_losses(run / LOG, run / "loss.png", title, unit)

@@ -31,7 +31,8 @@ def _pens(options: argparse.Namespace) -> int:
 
     if options.out is not None and options.out.suffix != ".npz":
         raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
-    require_parent(options.plot)
+    for place in options.plot, options.out:
+        require_parent(place)
     lines = show(options.folder, options.plot)
     if lines and options.out is not None:
         tally = Tally()

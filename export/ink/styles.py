@@ -43,8 +43,16 @@ class StyleChoice:
 
 
 def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
-    """The hands of a recipe file, a table `[[style]]` each."""
-    return [StyleChoice(**table) for table in tomllib.loads(recipe.read_text())["style"]]
+    """The hands of a recipe file, a table `[[style]]` each. Raises `ValueError` for any other."""
+    try:
+        tables = tomllib.loads(recipe.read_text("utf-8"))["style"]
+        choices = [StyleChoice(**table) for table in tables]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{recipe} has no table [[style]] for each hand: {error}") from error
+    names = [choice.id for choice in choices]
+    if twice := {name for name in names if names.count(name) > 1}:
+        raise ValueError(f"{recipe}: more than one hand is called {', '.join(sorted(twice))}")
+    return choices
 
 
 def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) -> None:
@@ -55,7 +63,8 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     manifest = read_artifact(artifact)
     if not isinstance(manifest, InkManifest):
         raise ValueError(f"{artifact} is of kind {manifest.kind}; only a pen has hands")
-    require_files(artifact, manifest.files)
+    # Hands that were written halfway are written anew.
+    require_files(artifact, {n: digest for n, digest in manifest.files.items() if n != STYLES})
     graph = Served(artifact, manifest).scan
     tensors: Arrays = {}
     entries: list[StyleEntry] = []

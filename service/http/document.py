@@ -111,7 +111,7 @@ def _finish(operation: dict[str, Any], *, open_to_all: bool) -> None:
 
 def _examples() -> Iterator[tuple[str, str, dict[str, Any]]]:
     for path in sorted(_SERVICE.rglob("examples.json")):
-        for route, examples in json.loads(path.read_text()).items():
+        for route, examples in json.loads(path.read_text("utf-8")).items():
             yield *route.split(" "), examples
 
 

@@ -73,7 +73,7 @@ def read_keys(path: Path) -> dict[str, Key]:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text("utf-8")
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     except ValueError as error:

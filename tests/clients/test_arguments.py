@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import typer
 
-from clients.options import require_sayable, save
+from clients.options import require_place, require_sayable, save
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
@@ -143,3 +143,13 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     assert os.read(reader, 10) == b"newer"
     os.close(reader)
     os.close(writer)
+
+
+def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there").touch()
+    monkeypatch.setattr("clients.options.os.access", lambda *_: False)
+    with pytest.raises(typer.BadParameter, match=f"nor can anything in {tmp_path}"):
+        require_place(tmp_path / "new")
+    require_place(tmp_path / "there")

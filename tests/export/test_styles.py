@@ -20,6 +20,7 @@ from export.ink.styles import (
     advance_of,
     fitting_lines,
     read_ink,
+    read_styles,
 )
 from tests.artifacts import HANDS, invented_ink
 from training.ink.corpus import PenCorpus
@@ -131,3 +132,21 @@ def test_no_hand_is_read_by_a_pen_that_is_not_the_one_of_its_manifest(
     choice = StyleChoice(id="mine", description="invented", writer="upright")
     with pytest.raises(ValueError, match=r"step\.onnx is not the file its manifest describes"):
         add_styles(scrawl, corpus, [choice])
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (
+            "[[style]]\nid = 'a'\ndescription = 'd'\nwriter = 'w'\n" * 2,
+            "more than one hand is called a",
+        ),
+        ("[[style]]\nid = 'a'\nother = 1\n", "has no table"),
+        ("[[hand]]\nid = 'a'\n", "has no table"),
+    ],
+    ids=["twice", "unknown", "none"],
+)
+def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str, told: str) -> None:
+    (tmp_path / "hands.toml").write_text(content)
+    with pytest.raises(ValueError, match=told):
+        read_styles(tmp_path / "hands.toml")

@@ -119,8 +119,9 @@ def _load(path: Path) -> PenCorpus:
 
 
 def has_lines(inks: list[Ink]) -> bool:
-    """Whether there is more than isolated characters, which rows are not made of."""
-    return not all(ink.isolated for ink in inks)
+    """Whether there is a person's line: of isolated characters and a pen's lines alone no rows are
+    made."""
+    return not all(ink.isolated or is_own(ink) for ink in inks)
 
 
 def with_end(ink: Ink, gap: float) -> NDArray[np.float32]:
