@@ -65,9 +65,11 @@ def keep(section: str, content: dict[str, Any], folder: Path, *, full: bool) -> 
     all, where the others stay as they were."""
     file = folder / "bench" / f"{section}.json" if full else folder / "bench.json"
     if not full:
-        content = (json.loads(file.read_text()) if file.exists() else {}) | {section: content}
+        content = (json.loads(file.read_text("utf-8")) if file.exists() else {}) | {
+            section: content
+        }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, indent=1) + "\n")
+    file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
     return file
 
 

@@ -177,6 +177,6 @@ def piped() -> str:
 def kept(state: Path) -> str:
     """A token in a file, as whoever put it there ended the line."""
     try:
-        return state.read_text().strip()
+        return state.read_text("utf-8").strip()
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"--state-in {state} is no token: {error}") from error

@@ -78,4 +78,4 @@ def _has(versions: str, since: int) -> bool:
 @cache
 def known_kernels() -> dict[str, dict[str, Any]]:
     """By operator and range of versions, the types of each parameter; `host` where it has that."""
-    return tomllib.loads(_TABLE.read_text())
+    return tomllib.loads(_TABLE.read_text("utf-8"))

@@ -166,7 +166,7 @@ class Laboratory:
             test = dict.fromkeys(test, math.nan)  # of weights that no validation found able
         if keep:
             checkpoint.save(folder / WEIGHTS, best, {})
-        rows = [json.loads(line) for line in (folder / LOG).read_text().splitlines()]
+        rows = [json.loads(line) for line in (folder / LOG).read_text("utf-8").splitlines()]
         write_json(
             folder / RESULT,
             {
@@ -271,7 +271,7 @@ def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
+        found: dict[str, Any] = json.loads(path.read_text("utf-8"))
     except ValueError as error:
         raise ValueError(f"{path} is cut short or no JSON; remove it to run this again") from error
     return found

@@ -51,7 +51,7 @@ def export(
 
 def _is_export(folder: Path) -> bool:
     try:
-        return "task" in json.loads((folder / MANIFEST).read_text())
+        return "task" in json.loads((folder / MANIFEST).read_text("utf-8"))
     except (OSError, TypeError, ValueError):
         return False
 

@@ -16,18 +16,20 @@ _END = "<!-- /lab -->"
 def write(root: Path = Path()) -> Path:
     """Write the summary into the page of the project in `root`; its path."""
     path = root / PAGE
-    path.write_text(page(root))
+    path.write_text(page(root), "utf-8")
     return path
 
 
 def page(root: Path) -> str:
     """The page as it should stand. Raises `ValueError` where its markers are gone."""
-    text = (root / PAGE).read_text()
+    text = (root / PAGE).read_text("utf-8")
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
         raise ValueError(f"{PAGE} has lost its markers, {_BEGIN} and {_END}")
-    found = [json.loads(path.read_text()) for path in sorted((root / RESULTS).glob("*.json"))]
+    found = [
+        json.loads(path.read_text("utf-8")) for path in sorted((root / RESULTS).glob("*.json"))
+    ]
     return f"{before}{begin}\n{summary(found)}\n{end}{after}"
 
 

@@ -70,7 +70,7 @@ class Plan:
 
 def read_plans(experiment: Experiment[Any], *, quick: bool = False) -> list[Plan]:
     """The plans of a task, one for each case. Raises `ValueError` for what no recipe may say."""
-    tables = tomllib.loads(recipe_path(experiment.name).read_text())
+    tables = tomllib.loads(recipe_path(experiment.name).read_text("utf-8"))
     cases = tables.pop("cases", {"": {}})
     hurry = tables.pop("quick", {})
     return [

@@ -60,7 +60,7 @@ def publish(root: Path = _ROOT) -> list[Plot]:
     if decoder.exists():
         shutil.copyfile(decoder, folder / DECODER)
     listed = {"plots": [asdict(plot) for plot in plots], "draws": decoder.exists()}
-    (folder / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
+    (folder / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", "utf-8")
     return plots
 
 
@@ -69,7 +69,7 @@ def found(root: Path = _ROOT) -> list[Plot]:
     analysis."""
     plots = []
     for path in sorted((root / RESULTS / "lab").glob("*.json")):
-        told = json.loads(path.read_text())
+        told = json.loads(path.read_text("utf-8"))
         text = f"The paper: {told['claim']}."
         plots.append(Plot(f"{path.stem}.png", told["title"], told["paper"], text))
         for more in sorted(path.parent.glob(f"{path.stem}-*.png")):

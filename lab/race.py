@@ -51,7 +51,7 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
 def read_curve(log: Path) -> list[tuple[int, float]]:
     """Update and validation loss of every row of a training log that is a number. Raises
     `ValueError` where none is."""
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     curve = [(row["update"], row["validation_loss"]) for row in rows]
     finite = [(update, loss) for update, loss in curve if math.isfinite(loss)]
     if not finite:

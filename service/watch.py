@@ -20,21 +20,18 @@ class Watch:
 
     def ask(self) -> None:
         """Have it look now, also at what failed before. May be called by a signal handler."""
-        if self._loop is not None:
+        if self._loop is not None and not self._loop.is_closed():  # a hang-up may come late
             self._loop.call_soon_threadsafe(self._asked.set)
 
     async def run(self) -> None:
         """Look until cancelled."""
         self._loop = asyncio.get_running_loop()
-        try:
-            while True:
-                with suppress(TimeoutError):
-                    await asyncio.wait_for(self._asked.wait(), self._watch_s or None)
-                again = self._asked.is_set()
-                self._asked.clear()
-                try:
-                    await self._models.look(again=again)
-                except Exception:  # the next look may do better
-                    log.exception("a look at the artifacts failed")
-        finally:
-            self._loop = None  # it may close, and a signal come after that
+        while True:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._asked.wait(), self._watch_s or None)
+            again = self._asked.is_set()
+            self._asked.clear()
+            try:
+                await self._models.look(again=again)
+            except Exception:  # the next look may do better
+                log.exception("a look at the artifacts failed")

@@ -145,6 +145,24 @@ def test_a_kind_may_name_itself() -> None:
     assert _names_a_kind("from training.ink.compose import Rows", "reader") == []
 
 
+def _in_any_encoding(source: str) -> list[int]:
+    """The lines where a text file is read or written in whatever encoding the locale has."""
+    named_by = {"read_text": 1, "write_text": 2}
+    return [
+        node.lineno
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        if len(node.args) < named_by.get(node.func.attr, 0)
+        if "encoding" not in {keyword.arg for keyword in node.keywords}
+    ]
+
+
+def test_a_text_file_has_an_encoding_whatever_the_locale() -> None:
+    found = {_name(path): _in_any_encoding(path.read_text()) for path in _python_files(*_HOUSE)}
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert _in_any_encoding("p.read_text()\np.write_text(t)\np.write_text(t, 'utf-8')") == [1, 2]
+
+
 def test_no_file_is_too_long() -> None:
     lines = {_name(p): len(p.read_text().splitlines()) for p in _python_files(*_HOUSE, "tests")}
     most = {name: 400 if name.startswith("tests") else 350 for name in lines}

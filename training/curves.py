@@ -17,7 +17,7 @@ from contract.files import printable
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
     """Training and validation loss over epochs, in nats per `unit`: a byte or a point."""
-    rows = [json.loads(line) for line in log.read_text().splitlines()]
+    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
     epochs = [row["epoch"] for row in rows]
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     axes.plot(epochs, [r["train_loss"] for r in rows], label="training, dropout on", color="0.6")

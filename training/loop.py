@@ -205,7 +205,7 @@ class Trainer:
         log = self.run_dir / LOG
         if log.exists() and self.group.rank == 0:
             # A last line without its end was cut by a full disk or a lost machine.
-            rows = [r for r in log.read_text().splitlines(keepends=True) if r.endswith("\n")]
+            rows = [r for r in log.read_text("utf-8").splitlines(keepends=True) if r.endswith("\n")]
             write_whole(log, "".join(r for r in rows if json.loads(r)["update"] <= update))
 
     def _update(self) -> Tensor:

@@ -73,12 +73,12 @@ def choose(inks: Sequence[Ink], read: Callable[[Sequence[Ink]], Sequence[str]]) 
 
 def write_list(names: Sequence[str], path: Path = LIST) -> None:
     """One identity per line under the rule."""
-    path.write_text("\n".join([f"# {RULE}", *names]) + "\n")
+    path.write_text("\n".join([f"# {RULE}", *names]) + "\n", encoding="utf-8")
 
 
 def read_list(path: Path = LIST) -> list[str]:
     """The identities in their order."""
-    return [line for line in path.read_text().splitlines() if not line.startswith("#")]
+    return [line for line in path.read_text("utf-8").splitlines() if not line.startswith("#")]
 
 
 def chosen(inks: Sequence[Ink], names: Sequence[str]) -> list[Ink]:

@@ -24,7 +24,7 @@ _SECTIONS = ("step", "http", "open", "websocket", "memory", "training")
 
 def write(root: Path = Path()) -> Path:
     """Write the page of the project in `root`; its path. Raises `OSError` for a missing result."""
-    (root / PAGE).write_text(page(root))
+    (root / PAGE).write_text(page(root), "utf-8")
     return root / PAGE
 
 
@@ -150,4 +150,4 @@ def _counts(finding: Finding) -> Sequence[str]:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_text())
+    return json.loads(path.read_text("utf-8"))

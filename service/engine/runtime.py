@@ -105,7 +105,7 @@ def _cuda_works() -> bool:
 def _simd() -> str:
     """The widest vector unit, because onnxruntime picks its kernels by it."""
     try:
-        flags = set(Path("/proc/cpuinfo").read_text().split())
+        flags = set(Path("/proc/cpuinfo").read_text("utf-8").split())
     except OSError:
         return "generic"
     return next((f for f in ("avx512f", "avx2", "asimd") if f in flags), "generic")

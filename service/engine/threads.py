@@ -36,7 +36,7 @@ def usable_cores(root: Path = Path("/")) -> int:
 def _quotas(root: Path) -> Iterator[float]:
     """In cores, of version 1 and version 2; groups without one are left out."""
     with suppress(OSError):  # no control groups here
-        for line in (root / "proc/self/cgroup").read_text().splitlines():
+        for line in (root / "proc/self/cgroup").read_text("utf-8").splitlines():
             _, controllers, path = line.split(":", 2)
             if controllers and "cpu" not in controllers.split(","):
                 continue
@@ -51,10 +51,10 @@ def _quotas(root: Path) -> Iterator[float]:
 def _quota(group: Path) -> Iterator[float]:
     with suppress(OSError, ValueError):  # it has no such file, or says "max"
         if (both := group / "cpu.max").exists():
-            quota, period = map(int, both.read_text().split())
+            quota, period = map(int, both.read_text("utf-8").split())
         else:
-            quota = int((group / "cpu.cfs_quota_us").read_text())
-            period = int((group / "cpu.cfs_period_us").read_text())
+            quota = int((group / "cpu.cfs_quota_us").read_text("utf-8"))
+            period = int((group / "cpu.cfs_period_us").read_text("utf-8"))
         if quota > 0:  # -1 of version 1 is none
             yield quota / period
 

@@ -11,7 +11,6 @@ from service.http.errors import refuse
 from service.http.waits import Turns, cut_short
 
 _MOST_DIGITS = 20  # of a length that is one
-LARGE_BYTES = 32 * 1024  # to read takes a millisecond
 _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
 
 
@@ -78,8 +77,8 @@ class BodyLimit:
             if seen > self._limit:
                 raise HTTPException(BodyTooLarge.status, self._message())
             whole = not message.get("more_body", False)
-            if whole and seen > LARGE_BYTES:
-                await self._bodies.turns.mine()
+            if whole:
+                await self._bodies.turns.to_read(seen)
             return message
 
         await self._app(scope, limited, send)

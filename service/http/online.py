@@ -22,7 +22,6 @@ from service.http import record
 from service.http.callers import Account
 from service.http.connections import ON_LOST
 from service.http.errors import answer_to, broken_rule
-from service.http.limits import LARGE_BYTES
 from service.http.waits import Turns, cut_short
 from service.kind import ServiceKind
 from service.kinds import KINDS
@@ -90,8 +89,7 @@ class Sessions:
             raise WebSocketDisconnect(message["code"], message.get("reason"))
         frame = message.get("bytes")
         said = message["text"] if frame is None else frame
-        if len(said) > LARGE_BYTES:
-            await self._turns.mine()
+        await self._turns.to_read(len(said))
         if frame is not None:
             return frame
         try:

@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Iterable
 from contextlib import suppress
 
+_LARGE_BYTES = 32 * 1024  # to read takes a millisecond
+
 
 class Turns:
     """What takes the event loop for long is begun one by one, and between two the loop goes round:
@@ -21,6 +23,11 @@ class Turns:
                 await asyncio.wait([before])  # which is not cancelled if this is
         finally:
             mine.get_loop().call_soon(mine.set_result, None)
+
+    async def to_read(self, size: int) -> None:
+        """The same for so many bytes, if to read them takes long."""
+        if size > _LARGE_BYTES:
+            await self.mine()
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

@@ -11,7 +11,7 @@ import pytest
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest
 from contract.noise import InkNoise
-from export.convert import read_artifact
+from export.convert import read_artifact, require_files
 from export.ink.styles import (
     _MEASURED,
     _TIMES,
@@ -132,6 +132,18 @@ def test_no_hand_is_read_by_a_pen_that_is_not_the_one_of_its_manifest(
     choice = StyleChoice(id="mine", description="invented", writer="upright")
     with pytest.raises(ValueError, match=r"step\.onnx is not the file its manifest describes"):
         add_styles(scrawl, corpus, [choice])
+
+
+def test_hands_that_were_cut_in_writing_are_written_anew(
+    made_once: Callable[[str], Path], tmp_path: Path
+) -> None:
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    with (scrawl / STYLES).open("ab") as file:
+        file.write(b"\n")
+    ink = replace(invented_ink("upright", 1), text="as long as it may not be")
+    choice = StyleChoice(id="mine", description="invented", writer="upright")
+    add_styles(scrawl, PenCorpus("invented", [ink]), [choice])
+    require_files(scrawl, read_artifact(scrawl).files)
 
 
 @pytest.mark.parametrize(

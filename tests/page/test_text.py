@@ -6,8 +6,6 @@ import time
 from typing import Any
 from urllib.request import Request, urlopen
 
-import pytest
-
 from tests.page.conftest import Open
 from tests.page.visit import Visit
 
@@ -90,8 +88,11 @@ def test_the_page_shows_what_the_service_says(site: str, opened: Open) -> None:
         )
         assert took
         assert 0 < float(took[1]) < time.monotonic() - began_s
+        # Seconds are rounded to two digits, bytes to none.
+        least_s, most_s = float(took[1]) - 0.0051, float(took[1]) + 0.0051
         speed = float(took[2].replace(",", ""))
-        assert speed == pytest.approx(120 / float(took[1]), rel=0.2)
+        assert 120 / most_s - 1 < speed
+        assert least_s < 0 or speed < 120 / least_s + 1
         assert abs(float(mean[1]) + sum(logprobs) / len(logprobs) / 0.693147) < 0.0051
 
 

@@ -1,6 +1,10 @@
-"""What a training that is interrupted at an odd moment keeps."""
+"""What a training keeps, and says, that is interrupted or started at an odd place."""
 
+import argparse
+import io
 import json
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -8,6 +12,7 @@ from torch import Tensor
 
 from tests.training.tiny import tiny_recipe, write_corpus
 from training import checkpoint
+from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
 from training.run import carry_out
 
@@ -25,10 +30,53 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
         return whole(trainer)
 
     monkeypatch.setattr(Trainer, "_averaged_model", copied)
-    recipe, run = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
+    recipe, folder = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
-        carry_out(recipe, run, "cpu", Path())
-    (first,) = map(json.loads, (run / LOG).read_text().splitlines())
-    progress = checkpoint.load(run / CHECKPOINT)[1]["progress"]
+        carry_out(recipe, folder, "cpu", Path())
+    (first,) = map(json.loads, (folder / LOG).read_text().splitlines())
+    progress = checkpoint.load(folder / CHECKPOINT)[1]["progress"]
     assert progress["best_update"] == first["update"] == copies[1] < copies[2]
     assert progress["best_loss"] == first["validation_loss"]
+
+
+def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of several processes one would wait for ever for another that is interrupted alone."""
+    whole, saved = Trainer.save, list[int]()
+
+    def save(trainer: Trainer) -> None:
+        saved.append(trainer.progress.update)
+        if len(saved) == 1:
+            os.kill(os.getpid(), signal.SIGINT)
+        whole(trainer)
+
+    monkeypatch.setattr(Trainer, "save", save)
+    recipe = tiny_recipe(write_corpus(tmp_path), save_every_s=0.0)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(recipe, tmp_path / "run", "cpu", Path())
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    assert saved == [1, 2]
+
+
+def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Standard error may be closed, as of what a clock starts; and a log may be left behind."""
+    monkeypatch.setattr("sys.stderr", None)
+    recipe, folder = tiny_recipe(write_corpus(tmp_path), epochs=1), tmp_path / "run"
+    carry_out(recipe, folder, "cpu", Path())
+    (folder / LOG).unlink()
+    carry_out(recipe, folder, "cpu", Path())
+
+
+def test_a_name_that_is_no_text_is_told_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    parser, out = argparse.ArgumentParser(), io.BytesIO()
+    parser.set_defaults(command=lambda options: print("runs/\udcff"))
+    with monkeypatch.context() as patch:
+        stdout = io.TextIOWrapper(out, encoding="utf-8")
+        patch.setattr("sys.stdout", stdout)
+        assert run(parser, []) == 0
+        stdout.flush()
+        assert out.getvalue() == b"runs/\\udcff\n"

@@ -221,6 +221,10 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--set", "training.average_decay=1.0"], "average_decay is 1.0"),
         (["train", "quickstart", "--set", "training.keep=first"], "training.keep is 'first'"),
         (["train", "quickstart", "--set", "training.epochs=true"], "training.epochs is True"),
+        (
+            ["train", "quickstart", "--set", f"training.epochs={'9' * 400}"],
+            "training.epochs is int",
+        ),
         (["train", "quickstart", "--set", "model.output_dropout=1.0"], "output_dropout is 1.0"),
         (["train", "quickstart", "--set", "model.input_dropout=-0.1"], "input_dropout is -0.1"),
         (["train", "quickstart", "--set", "batch.rows=0"], "batch.rows is 0"),

@@ -14,7 +14,7 @@ _LEAST_MOVED = 1e-9  # where 0 is drawn on a logarithmic axis
 
 def draw(folder: Path) -> None:
     """`padding-share.png`, of the `padding.json` beside it: medians of seeds and their range."""
-    cases = json.loads((folder / "padding.json").read_text())["cases"].values()
+    cases = json.loads((folder / "padding.json").read_text("utf-8"))["cases"].values()
     figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=90, layout="constrained")
     norms = list(next(iter(cases))["norms"])
     for norm in norms:

@@ -52,7 +52,7 @@ def read_stories(folder: Path | None, size: int, fraction: float) -> Stories:
     """
     if folder is None:
         return _stories("drawn stories", [drawn_story(seed) for seed in range(2)], size, fraction)
-    novel, plays = (required(folder / text).read_text(encoding="utf-8") for text in TEXTS)
+    novel, plays = (required(folder / text).read_text("utf-8") for text in TEXTS)
     begun = _FIRST.split(novel, maxsplit=1)
     if len(begun) != 2:
         raise ValueError(f"{folder / TEXTS[0]} has no first chapter")

@@ -53,7 +53,7 @@ class ThoughtsExperiment(Experiment[Material]):
         return (Part(name="encoder", step=ThoughtStep, trained=read, inputs=words, scan=True),)
 
     def picture(self, task: Thoughts, folder: Path) -> None:
-        content = json.loads((folder / f"{self.name}.json").read_text())
+        content = json.loads((folder / f"{self.name}.json").read_text("utf-8"))
         draw(content, folder / f"{self.name}-probes.png")
 
 

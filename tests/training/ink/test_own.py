@@ -62,6 +62,15 @@ def test_nobody_is_validated_on_what_a_pen_wrote(pens: PenCorpus, lines: list[In
         assert [ink for ink in train if not is_own(ink)] == pens.split(fraction)[0]
 
 
+def test_of_one_person_beside_a_pen_there_are_lines_on_either_side(
+    pens: PenCorpus, lines: list[Ink]
+) -> None:
+    """Wherever the hash of the name would have all of them."""
+    for writer in "abcdefgh":
+        corpus = PenCorpus("one", [*(replace(ink, writer=writer) for ink in pens.inks), *lines])
+        assert all(not all(map(is_own, part)) for part in corpus.split(0.5))
+
+
 @pytest.mark.parametrize("make", [pen_task, reader_task])
 def test_pens_and_readers_learn_from_it(pens: PenCorpus, lines: list[Ink], make: Make) -> None:
     task = replace(make(PenCorpus("own", [*pens.inks, *lines])), own=1.0)

@@ -252,6 +252,15 @@ def test_of_data_without_a_line_to_learn_from_is_told_why_and_nothing_is_kept(
     assert not list(tmp_path.iterdir())
 
 
+def test_a_place_for_lines_is_looked_at_before_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Which takes minutes."""
+    monkeypatch.setattr("training.ink.command.show", lambda *_: [])
+    assert main(["pens", "synthetic", "--out", str(tmp_path / "no" / "kept.npz")]) == 1
+    assert "there is no folder" in capsys.readouterr().err
+
+
 def test_a_corpus_that_is_one_array_is_refused_in_words(tmp_path: Path) -> None:
     with (tmp_path / "one.npz").open("wb") as file:
         np.save(file, np.zeros(3))
