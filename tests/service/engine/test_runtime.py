@@ -179,7 +179,7 @@ def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -
 def test_on_the_cpu_it_names_the_widest_vector_unit(
     monkeypatch: pytest.MonkeyPatch, flags: str, widest: str
 ) -> None:
-    monkeypatch.setattr(Path, "read_text", lambda _: f"flags : fpu {flags}")
+    monkeypatch.setattr(Path, "read_text", lambda *_: f"flags : fpu {flags}")
     assert _simd.__wrapped__() == widest
 
 
