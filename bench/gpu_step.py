@@ -2,15 +2,19 @@
 
 The slots runner (`step.onnx` under CUDA graphs) beside the same step in PyTorch, eager and captured
 as a CUDA graph, and cuDNN's LSTM of the same size, which has no norm, no read-out and no sampler.
-Every step ends with its symbols on the host. A step of each side in turn, so all see the same
-clocks. Writes JSON to docs/results, or to `--out`; `--device cpu` rehearses what needs no GPU.
+One step at a time, with its symbols on the host before the next begins, and a chunk of them as the
+service runs it, whose symbols come together; PyTorch's chunk is one graph. A chunk of each side in
+turn, so all see the same clocks. Writes JSON to docs/results, or to `--out`; `--device cpu`
+rehearses what needs no GPU.
 """
 
 import argparse
+import re
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import product, starmap
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +23,33 @@ from torch import Tensor, nn
 
 from bench.goal import judge
 from bench.rows import percentiles
-from bench.step import random_artifact
+from bench.step import SHIPPED, random_artifact
+from bench.target import ARTIFACTS
 from export.convert import load_model
 from export.golden import Sample
 from export.kinds import KINDS
 from export.results import command, machine, write_json
 from models.generation import Step
-from service.artifact import Artifact
+from service.artifact import Artifact, load_artifact
 from service.engine.runners import SlotRunner
 from service.engine.runtime import Runtime
 
 SIZES = ((1, 512), (1, 1024), (3, 400), (1, 2048))  # layers and units
 SLOTS = (1, 32)
+CHUNKS = (1, 32)  # steps whose symbols come together
 GOAL = 2.0  # times as fast as PyTorch under CUDA graphs
 _WARM_UP = 20
+_SIZE = re.compile(r"(\d+)x(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
 class GpuStepRow:
-    """Times in µs over all steps; kernels of one step as CUPTI saw them, None on a CPU."""
+    """Times of a step in µs over all chunks; kernels of a chunk as CUPTI saw them, None on a
+    CPU."""
 
-    layers: int
-    units: int
+    model: str
     slots: int
+    chunk: int
     side: str
     p50_us: float
     p99_us: float
@@ -49,29 +57,31 @@ class GpuStepRow:
     steps: int
 
 
-def measure(artifact: Artifact, slots: int, steps: int, device: str) -> Iterator[GpuStepRow]:
-    """All sides for one model at one slot count."""
-    config = artifact.manifest.hyperparameters
-    size = config["layers"], config["units"]
+def measure(
+    artifact: Artifact, slots: int, chunk: int, steps: int, device: str
+) -> Iterator[GpuStepRow]:
+    """All sides for one model, with as many slots and so many steps at a time."""
     kind, model = KINDS[artifact.manifest.kind], load_model(artifact.folder, artifact.manifest)
-    sample = kind.sample(model, 1, slots, seed=0)
+    sample = kind.sample(model, chunk, slots, seed=0)
     step = kind.step(model.eval().to(device), filtered=False)
     sides = {"served": _served(artifact, sample, device)}
     sides["eager"] = _Loop(step, sample, device).eager
     if device == "cuda":
         sides["cuda graph"] = _Loop(step, sample, device).captured()
-    sides["nn.LSTM"] = _lstm(*size, slots, device)
+    size = _SIZE.fullmatch(artifact.name)
+    if size and chunk == 1:  # over several steps it would not wait for what it drew
+        sides["nn.LSTM"] = _lstm(int(size[1]), int(size[2]), slots, device)
     times: dict[str, list[float]] = {name: [] for name in sides}
-    for turn in range(_WARM_UP + steps):
+    for turn in range(_WARM_UP + -(-steps // chunk)):
         for name, side in sides.items():
             began = time.perf_counter()
             side()
             if turn >= _WARM_UP:
-                times[name].append((time.perf_counter() - began) * 1e6)
+                times[name].append((time.perf_counter() - began) * 1e6 / chunk)
     for name, taken in times.items():
         p50, p99 = percentiles(taken, 0.5, 0.99, digits=1)
         kernels = _kernels(sides[name]) if device == "cuda" else None
-        yield GpuStepRow(*size, slots, name, p50, p99, kernels, len(taken))
+        yield GpuStepRow(artifact.name, slots, chunk, name, p50, p99, kernels, len(taken) * chunk)
 
 
 def _served(artifact: Artifact, sample: Sample, device: str) -> Callable[[], object]:
@@ -84,26 +94,29 @@ def _served(artifact: Artifact, sample: Sample, device: str) -> Callable[[], obj
 
 
 class _Loop:
-    """A PyTorch step in buffers of a fixed address: state goes back where it came from."""
+    """PyTorch's steps in buffers of a fixed address: state goes back where it came from."""
 
     def __init__(self, step: Step, sample: Sample, device: str) -> None:
         self._step = step
-        slots, steps, row = sample.symbols.shape[1], sample.drawn(), sample.rows()
-        inputs = [steps[port.name][0] for port in step.step_ports]
-        inputs += [row[port.name] for port in step.row_ports]
+        (chunk, slots), steps, row = sample.symbols.shape[:2], sample.drawn(), sample.rows()
         self._state = [tensor.to(device) for tensor in step.initial_state(slots)]
-        self._rest = [torch.from_numpy(array).to(device) for array in inputs]
+        each = [torch.from_numpy(steps[port.name]).to(device) for port in step.step_ports]
+        self._each = [[tensor[t] for tensor in each] for t in range(chunk)]
+        self._row = [torch.from_numpy(row[port.name]).to(device) for port in step.row_ports]
+        self._symbols = torch.empty_like(each[0])
 
     def _advance(self) -> None:
-        results = self._step(*self._state, *self._rest)
-        for buffer, after in zip(self._state, results, strict=False):
-            buffer.copy_(after)
+        for symbols, inputs in zip(self._symbols, self._each, strict=True):
+            results = self._step(*self._state, *inputs, *self._row)
+            for buffer, after in zip(self._state, results, strict=False):
+                buffer.copy_(after)
+            symbols.copy_(self._state[0])
 
     @torch.inference_mode()
     def eager(self) -> Tensor:
-        """One step, its symbols on the host."""
+        """A chunk, its symbols on the host."""
         self._advance()
-        return self._state[0].cpu()
+        return self._symbols.cpu()
 
     @torch.no_grad()
     def captured(self) -> Callable[[], Tensor]:
@@ -119,7 +132,7 @@ class _Loop:
 
         def step() -> Tensor:
             graph.replay()
-            return self._state[0].cpu()
+            return self._symbols.cpu()
 
         return step
 
@@ -156,13 +169,15 @@ def main(arguments: list[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []
     with tempfile.TemporaryDirectory() as folder:
-        for layers, units in SIZES:
-            artifact = random_artifact(Path(folder, f"{layers}x{units}"), units, layers)
-            for slots in SLOTS:
-                found = {r.side: r for r in measure(artifact, slots, options.steps, options.device)}
+        sizes = [(Path(folder, f"{layers}x{units}"), units, layers) for layers, units in SIZES]
+        shipped = [ARTIFACTS / name for name in SHIPPED if (ARTIFACTS / name).exists()]
+        for artifact in (*starmap(random_artifact, sizes), *map(load_artifact, shipped)):
+            for slots, chunk in product(SLOTS, CHUNKS):
+                measured = measure(artifact, slots, chunk, options.steps, options.device)
+                found = {row.side: row for row in measured}
                 print(*found.values(), sep="\n", flush=True)
                 captured = found["cuda graph"].p50_us if "cuda graph" in found else None
-                name = f"{layers}x{units}, {slots} slots, against PyTorch under CUDA graphs"
+                name = f"{artifact.name}, {slots} slots, {chunk} steps, against PyTorch's graph"
                 ours = found["served"].p50_us
                 faster = captured and captured / ours
                 print(judge(name, "its time over ours", "at least", GOAL, faster).line())

@@ -360,18 +360,18 @@ def test_how_many_replicas_it_takes_follows_from_what_was_measured() -> None:
 
 def test_a_step_on_a_gpu_stands_beside_what_was_measured() -> None:
     told = " ".join(_part(_text("docs/gpu.md"), "A step").split())
-    took_us: dict[str, list[float]] = {}
+    took_us: dict[tuple[str, int], list[float]] = {}
     for row in json.loads(_text("docs/results/gpu-step.json"))["rows"]:
-        took_us.setdefault(row["side"], []).append(row["p50_us"])
-    eager, graph = (
-        [
-            max(us / ours, ours / us)
-            for us, ours in zip(took_us[side], took_us["served"], strict=True)
-        ]
-        for side in ("eager", "cuda graph")
-    )
-    assert f"takes {min(graph):.1f} to {max(graph):.1f} times as long" in told
-    assert f"{min(eager):.1f} to {max(eager):.1f} times as fast as PyTorch without" in told
+        took_us.setdefault((row["side"], row["chunk"]), []).append(row["p50_us"])
+
+    def times(side: str, chunk: int) -> str:
+        pairs = zip(took_us[side, chunk], took_us["served", chunk], strict=True)
+        ratios = [ours / us if side == "cuda graph" else us / ours for us, ours in pairs]
+        return f"{min(ratios):.1f} to {max(ratios):.1f} times"
+
+    assert f"in a chunk the served step takes {times('cuda graph', 32)} as long" in told
+    assert f"alone {times('cuda graph', 1)}" in told
+    assert f"{times('eager', 32)} as fast in a chunk as PyTorch without" in told
     cpu_us = _measured("step", "step", model="lstm-512", threads=2, side="served")("us_median")
     assert f"[{cpu_us:.0f} µs](measured.md)" in told
 

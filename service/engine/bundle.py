@@ -1,7 +1,6 @@
-"""Arrays that a device and its host exchange with every step, as one copy."""
+"""Arrays that a device and its host exchange, as one copy."""
 
 from collections.abc import Sequence
-from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -17,23 +16,35 @@ class Bundle:
     """The arrays of several ports in one piece of a device's memory, and the same on the host.
 
     A copy to or from a GPU is waited for whatever its size, and ten of them took longer than the
-    step (docs/gpu.md): all ports go in one. `host` has an array `(width, ...)` by port, `places`
-    what `IOBinding.bind_input` and `bind_output` want.
+    step (docs/gpu.md): all ports go in one, and those of steps that follow one another with them.
+    `host` has an array `(times, width, ...)` by port.
     """
 
-    def __init__(self, ports: Sequence[Port], width: int, device: str) -> None:
-        blank = {p.name: np.full((width, *p.shape), p.initial, p.dtype) for p in ports}
-        ends = list(accumulate(-(-a.nbytes // _ALIGNED) * _ALIGNED for a in blank.values()))
-        self._bytes = np.zeros(ends[-1], np.uint8)
-        self._device = ort.OrtValue.ortvalue_from_numpy(self._bytes, device, 0)
+    def __init__(self, ports: Sequence[tuple[Port, int]], width: int, device: str) -> None:
+        """Each port so many times."""
+        blank = [(np.full((width, *p.shape), p.initial, p.dtype), times) for p, times in ports]
+        apart = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array, _ in blank]
+        size = sum(bytes_ * times for bytes_, (_, times) in zip(apart, blank, strict=True))
+        self._bytes = np.zeros(size, np.uint8)
         self.host: Arrays = {}
-        self.places: dict[str, tuple[str, int, Any, tuple[int, ...], int]] = {}
-        for (name, array), begin in zip(blank.items(), [0, *ends], strict=False):
-            view = self._bytes[begin : begin + array.nbytes].view(array.dtype).reshape(array.shape)
+        self._offsets: dict[str, list[int]] = {}
+        begin = 0
+        for (port, times), (array, _), stride in zip(ports, blank, apart, strict=True):
+            shape, strides = (times, *array.shape), (stride, *array.strides)
+            view = np.ndarray(shape, array.dtype, self._bytes.data, begin, strides)
             view[:] = array
-            self.host[name] = view
-            address = self._device.data_ptr() + begin
-            self.places[name] = (device, 0, array.dtype.type, array.shape, address)
+            self.host[port.name] = view
+            self._offsets[port.name] = [begin + stride * time for time in range(times)]
+            begin += stride * times
+        self._device = ort.OrtValue.ortvalue_from_numpy(self._bytes, device, 0)
+        self._where = device
+
+    def place(self, name: str, time: int = 0) -> tuple[str, int, Any, tuple[int, ...], int]:
+        """Where a port is the `time`-th time, as `IOBinding.bind_input` and `bind_output` want
+        it."""
+        array, offset = self.host[name][time], self._offsets[name][time]
+        address = self._device.data_ptr() + offset
+        return self._where, 0, array.dtype.type, array.shape, address
 
     def send(self) -> None:
         """What is on the host to the device."""

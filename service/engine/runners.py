@@ -5,22 +5,25 @@ B rows that run, W slots.
 """
 
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import count
 from typing import Protocol
 
 import numpy as np
-import onnxruntime as ort
-from numpy.typing import NDArray
 
 from contract.golden import Arrays
 from service.artifact import Artifact
 from service.engine.bundle import Bundle
 from service.engine.runtime import Runtime
+from service.engine.stretch import State, Stretch
 
 # Who may ask a GPU for anything. The first runs of a session are captured as CUDA graphs, and a
 # capture fails if any thread of the process allocates or waits meanwhile: models take turns.
 _GPU = threading.Lock()
+# Steps that share a copy each way: one alone, as over a WebSocket, and as many as a first chunk and
+# any other have, unless told otherwise. What is copied does not shrink with fewer steps.
+_STRETCHES = (1, 8, 32)
 
 
 def make_runner(artifact: Artifact, runtime: Runtime) -> "Runner":
@@ -111,7 +114,8 @@ class SlotRunner:
     """Single steps over all slots at once, in buffers of a fixed size and address.
 
     That is the shape CUDA graphs need: no control flow, nothing allocated. State goes from one set
-    of buffers to the other and back, so two bindings are captured, one each way.
+    of buffers to the other and back, and the inputs and outputs of steps that follow one another
+    have places of their own: a binding is captured for every place, and is waited for at the last.
     """
 
     divides = False
@@ -129,47 +133,27 @@ class SlotRunner:
         return self._turn is _GPU and _GPU.locked()
 
     def _prepare(self, artifact: Artifact, runtime: Runtime) -> None:
-        ports = artifact.manifest.ports
-        device = runtime.provider
+        ports, device = artifact.manifest.ports, runtime.provider
+        state = [(port, 1) for port in ports.state]
+        self._state: State = (
+            Bundle(state, self.width, device),
+            Bundle(state, self.width, device),
+        )
+        self._side = 0  # of the two, that the state is on
+        self._stretches = [Stretch(ports, self.width, device, most) for most in _STRETCHES]
         graphs = artifact.manifest.graphs.step_on(device)
-        filters = set(artifact.manifest.filters)
-
-        def buffers(group: str) -> dict[str, ort.OrtValue]:
-            return {
-                p.name: ort.OrtValue.ortvalue_from_numpy(
-                    np.full((self.width, *p.shape), p.initial, p.dtype), device, 0
-                )
-                for p in getattr(ports, group)
-            }
-
-        self._state = (buffers("state"), buffers("state"))
-        self._inputs = Bundle((*ports.step, *ports.row), self.width, device)
-        self._outputs = Bundle(ports.output, self.width, device)
-        self._bindings = {}
         for filtered, file in ((False, graphs.plain), (True, graphs.filtered)):
             if file is not None:
-                session = runtime.session(artifact, file)
-                absent = () if filtered else filters
-                sides = [self._bind(session, absent, source) for source in (0, 1)]
-                self._bindings[filtered] = (session, sides)
-        self._current = 0
-
-    def _bind(
-        self, session: ort.InferenceSession, absent: Collection[str], source: int
-    ) -> tuple[ort.IOBinding, ort.RunOptions]:
-        binding = session.io_binding()
-        for name, value in self._state[source].items():
-            binding.bind_ortvalue_input(name, value)
-        for name, place in self._inputs.places.items():
-            if name not in absent:
-                binding.bind_input(name, *place)
-        for name, value in self._state[1 - source].items():
-            binding.bind_ortvalue_output(f"{name}_after", value)
-        for name, place in self._outputs.places.items():
-            binding.bind_output(name, *place)
-        options = ort.RunOptions()
-        options.add_run_config_entry("gpu_graph_id", str(source + 1))
-        return binding, options
+                session, graph_ids = runtime.session(artifact, file), count(1)
+                absent = () if filtered else artifact.manifest.filters
+                for stretch in self._stretches:
+                    stretch.bind(
+                        session,
+                        filtered=filtered,
+                        state=self._state,
+                        absent=absent,
+                        graph_ids=graph_ids,
+                    )
 
     @property
     def parts(self) -> Sequence[Runner]:
@@ -177,38 +161,35 @@ class SlotRunner:
 
     def load(self, slot: int, state: Arrays) -> None:
         with self._turn:
-            for name, value in self._state[self._current].items():
-                array = value.numpy().copy()
-                array[slot] = state[name]
-                value.update_inplace(array)
+            bundle = self._state[self._side]
+            bundle.fetch()
+            for name, array in bundle.host.items():
+                array[0, slot] = state[name]
+            bundle.send()
 
     def read(self, slot: int) -> Arrays:
         with self._turn:
-            return {n: v.numpy()[slot].copy() for n, v in self._state[self._current].items()}
+            bundle = self._state[self._side]
+            bundle.fetch()
+            return {name: array[0, slot].copy() for name, array in bundle.host.items()}
 
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
         with self._turn:
-            return self._run(np.asarray(slots), steps, row, filtered)
+            return self._run(slots, steps, row, filtered)
 
-    def _run(
-        self, chosen: NDArray[np.integer], steps: Arrays, row: Arrays, filtered: bool
-    ) -> Arrays:
-        for name, array in row.items():
-            self._inputs.host[name][chosen] = array
-        session, bindings = self._bindings[filtered]
-        total = len(next(iter(steps.values())))
-        columns: dict[str, list[np.ndarray]] = {name: [] for name in self._outputs.places}
-        for t in range(total):
-            for name, array in steps.items():
-                self._inputs.host[name][chosen] = array[t]
-            self._inputs.send()
-            binding, options = bindings[self._current]
-            session.run_with_iobinding(binding, options)
-            self._current = 1 - self._current
-            self._outputs.fetch()
-            for name, column in columns.items():
-                column.append(self._outputs.host[name][chosen])
-        return {name: np.stack(values) for name, values in columns.items()}
+    def _run(self, slots: Sequence[int], steps: Arrays, row: Arrays, filtered: bool) -> Arrays:
+        chosen, total = np.asarray(slots), len(next(iter(steps.values())))
+        outputs: list[Arrays] = []
+        begin = 0
+        while begin < total:
+            left = total - begin
+            stretch = next((s for s in self._stretches if left <= s.most), self._stretches[-1])
+            end = begin + min(left, stretch.most)
+            part = {name: array[begin:end] for name, array in steps.items()}
+            outputs.append(stretch.run(self._side, chosen, part, row, filtered=filtered))
+            self._side = (self._side + end - begin) % 2
+            begin = end
+        return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
 
 
 def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:

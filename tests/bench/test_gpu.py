@@ -127,11 +127,22 @@ def test_requests_are_timed_without_a_gpu_too(
 
 
 @pytest.mark.long
-def test_steps_are_timed_without_a_gpu_too(tmp_path: Path) -> None:
-    artifact = random_artifact(tmp_path / "tiny", 16)
-    rows = list(gpu_step.measure(artifact, 2, 3, "cpu"))
-    assert [row.side for row in rows] == ["served", "eager", "nn.LSTM"]
+@pytest.mark.parametrize(
+    ("name", "chunk", "sides"),
+    [
+        ("1x16", 1, ["served", "eager", "nn.LSTM"]),
+        ("1x16", 4, ["served", "eager"]),
+        ("tiny", 1, ["served", "eager"]),
+    ],
+)
+def test_steps_are_timed_without_a_gpu_too(
+    tmp_path: Path, name: str, chunk: int, sides: list[str]
+) -> None:
+    artifact = random_artifact(tmp_path / name, 16)
+    rows = list(gpu_step.measure(artifact, 2, chunk, 5, "cpu"))
+    assert [row.side for row in rows] == sides
     assert all(row.p50_us > 0 and row.kernels is None for row in rows)
+    assert {(row.chunk, row.steps) for row in rows} == {(chunk, {1: 5, 4: 8}[chunk])}
 
 
 @pytest.mark.long

@@ -128,7 +128,7 @@ def test_a_row_keeps_its_bits_whatever_runs_beside_it(
 
 
 @pytest.mark.parametrize("kind", ["scan", "slots"])
-@pytest.mark.parametrize("chunks", [(1,) * _STEPS, (7, 33), (39, 1), (8, 16, 16)])
+@pytest.mark.parametrize("chunks", [(1,) * _STEPS, (7, 33), (39, 1), (8, 16, 16), (3, 32, 5)])
 def test_any_chunking_gives_the_same_bits(
     artifact: Artifact, make: Make, kind: str, chunks: tuple[int, ...]
 ) -> None:
