@@ -5,6 +5,7 @@ command that trains.
 import argparse
 import io
 import os
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,13 +16,20 @@ from safetensors import SafetensorError
 from torch import distributed
 
 from training.config import Recipe
-from training.machine import keep_freed_memory, use_fast_float32
+from training.machine import (
+    Terminated,
+    keep_freed_memory,
+    terminated_as_interrupted,
+    told_too_large,
+    use_fast_float32,
+)
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
-    """Run the command of the options: 0, 1 for a broken bound or bad input, 130 for Ctrl-C."""
+    """Run the command of the options: 0, 1 for a broken bound or bad input, 130 for Ctrl-C, 143 for
+    SIGTERM."""
     options = parser.parse_args(arguments)
     use_fast_float32()
     keep_freed_memory()
@@ -29,16 +37,22 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     try:
-        return int(options.command(options) or 0)
+        with terminated_as_interrupted():
+            return int(options.command(options) or 0)
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except RuntimeError as error:
+        if (told := told_too_large(error)) is None:
+            raise
+        print(f"error: there is not enough memory: {told}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt as error:
         print(
             "\ninterrupted; a training goes on where it stopped with the same command",
             file=sys.stderr,
         )
-        return 130
+        return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
 
 
 def positive(text: str) -> int:

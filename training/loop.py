@@ -97,7 +97,7 @@ class Trainer:
                 due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
                 for _ in range(due_at - self.progress.update):
-                    with held_back(signal.SIGINT):
+                    with held_back(signal.SIGINT, signal.SIGTERM):
                         if save_now:  # together: who is interrupted alone is waited for for ever
                             self.save()
                             saved = time.monotonic()

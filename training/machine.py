@@ -36,17 +36,53 @@ def keep_freed_memory() -> None:
         mallopt(_M_TRIM_THRESHOLD, 2**31 - 1)
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM: what Ctrl-C keeps, it keeps."""
+
+
 @contextmanager
-def held_back(number: signal.Signals) -> Iterator[None]:
-    """Have a signal wait: half an update would be done again by whoever goes on from it."""
+def terminated_as_interrupted() -> Iterator[None]:
+    """Have SIGTERM raise `Terminated` where a signal can be asked for."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def terminated(*_: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, terminated)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def held_back(*numbers: signal.Signals) -> Iterator[None]:
+    """Have signals wait: half an update would be done again by whoever goes on from it."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
     came: list[tuple[int, FrameType | None]] = []
-    before = signal.signal(number, lambda *told: came.append(told))
+    before = {n: signal.signal(n, lambda *told: came.append(told)) for n in numbers}
     try:
         yield
     finally:
-        signal.signal(number, before)
-    if came and callable(before):
-        before(*came[0])
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    for came_number, frame in came:
+        handler = before[signal.Signals(came_number)]
+        if callable(handler):
+            handler(came_number, frame)
+        elif handler is signal.SIG_DFL:
+            signal.raise_signal(came_number)
+
+
+def told_too_large(error: BaseException) -> str | None:
+    """What memory there was not enough of, if it was that."""
+    first = str(error).splitlines()[0] if str(error) else ""
+    if isinstance(error, torch.OutOfMemoryError):
+        return first
+    # A CPU's memory has no type of error, but words of its own.
+    _, words, rest = first.partition("DefaultCPUAllocator: ")
+    return rest if words else None

@@ -5,9 +5,13 @@ import io
 import json
 import os
 import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import pytest
+import torch
 from torch import Tensor
 
 from tests.training.tiny import tiny_recipe, write_corpus
@@ -15,6 +19,8 @@ from training import checkpoint
 from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
 from training.run import carry_out
+
+_PATIENCE_S = 60.0
 
 
 def test_the_best_weights_and_their_loss_are_of_the_same_update(
@@ -39,8 +45,9 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
     assert progress["best_loss"] == first["validation_loss"]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
     """Of several processes one would wait for ever for another that is interrupted alone."""
     whole, saved = Trainer.save, list[int]()
@@ -48,18 +55,60 @@ def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
     def save(trainer: Trainer) -> None:
         saved.append(trainer.progress.update)
         if len(saved) == 1:
-            os.kill(os.getpid(), signal.SIGINT)
+            os.kill(os.getpid(), number)
         whole(trainer)
 
     monkeypatch.setattr(Trainer, "save", save)
     recipe = tiny_recipe(write_corpus(tmp_path), save_every_s=0.0)
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    usual = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
             carry_out(recipe, tmp_path / "run", "cpu", Path())
     finally:
-        signal.signal(signal.SIGINT, usual)
+        signal.signal(number, usual)
     assert saved == [1, 2]
+
+
+@pytest.mark.parametrize("ignored", [False, True])
+def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -> None:
+    """Also in a background job of a shell, which has Ctrl-C ignored. No file is left half."""
+    out = tmp_path / "run"
+    recipe = ["quickstart", "--data", str(write_corpus(tmp_path)), "--out", str(out)]
+    program = "import runpy, signal\n"
+    if ignored:
+        program += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    program += "runpy.run_module('training', run_name='__main__')"
+    command = [sys.executable, "-c", program, *recipe, "--set", "training.epochs=1e6"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as training:
+        until_s = time.monotonic() + _PATIENCE_S
+        while not (out / LOG).exists() and time.monotonic() < until_s:
+            time.sleep(0.05)
+        training.terminate()
+        _, told = training.communicate(timeout=_PATIENCE_S)
+    assert training.returncode == 128 + signal.SIGTERM, told
+    assert "a training goes on where it stopped" in told
+    progress = checkpoint.load(out / CHECKPOINT)[1]["progress"]
+    logged = [json.loads(line)["update"] for line in (out / LOG).read_text("utf-8").splitlines()]
+    assert progress["update"] >= logged[-1] > 0
+    assert not [file for file in out.iterdir() if file.name.startswith(".")]
+
+
+def test_a_model_that_is_too_large_for_the_machine_is_told_in_a_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(command=lambda options: torch.empty(1 << 50))
+    assert run(parser, []) == 1
+    told = capsys.readouterr().err
+    assert told.startswith("error: there is not enough memory: ")
+    assert told.count("\n") == 1
+
+
+def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(command=lambda options: torch.ones(2) @ torch.ones(3))
+    with pytest.raises(RuntimeError, match="size"):
+        run(parser, [])
 
 
 def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
