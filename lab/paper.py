@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+from contract.files import write_whole
 from lab.measured.table import Json, table, told
 
 PAGE = Path("docs", "paper.md")
@@ -16,7 +17,7 @@ _END = "<!-- /lab -->"
 def write(root: Path = Path()) -> Path:
     """Write the summary into the page of the project in `root`; its path."""
     path = root / PAGE
-    path.write_text(page(root), "utf-8")
+    write_whole(path, page(root))
     return path
 
 

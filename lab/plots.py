@@ -7,6 +7,8 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+from contract.files import write_whole
+
 _ROOT = Path(__file__).parents[1]
 RESULTS = Path("docs", "results")
 SHOWN = Path("service", "web", "lab")
@@ -60,7 +62,7 @@ def publish(root: Path = _ROOT) -> list[Plot]:
     if decoder.exists():
         shutil.copyfile(decoder, folder / DECODER)
     listed = {"plots": [asdict(plot) for plot in plots], "draws": decoder.exists()}
-    (folder / LIST).write_text(json.dumps(listed, indent=1, ensure_ascii=False) + "\n", "utf-8")
+    write_whole(folder / LIST, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
     return plots
 
 

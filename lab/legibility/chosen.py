@@ -77,6 +77,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
+    RESULTS.mkdir(parents=True, exist_ok=True)  # before the work
     invented = [text for text in sentences(5 * _LINES, _SEED) if len(text) <= LONGEST_LINE]
     plain = [pages.TEXTS[i % len(pages.TEXTS)] for i in range(_LINES)]
     texts = {"invented": invented[:_LINES], "plain": plain}

@@ -84,6 +84,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
+    RESULTS.mkdir(parents=True, exist_ok=True)  # before the work
     reader = tesseract_version()
     pen = Pen(options.artifact)
     hands = list(stored_in(options.artifact, pen.manifest).values())

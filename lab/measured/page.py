@@ -10,6 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from contract.files import write_whole
 from contract.manifest import Finding, Manifest
 from contract.manifests import read_manifest
 from lab.measured import proof, speed
@@ -24,7 +25,7 @@ _SECTIONS = ("step", "http", "open", "websocket", "memory", "training")
 
 def write(root: Path = Path()) -> Path:
     """Write the page of the project in `root`; its path. Raises `OSError` for a missing result."""
-    (root / PAGE).write_text(page(root), "utf-8")
+    write_whole(root / PAGE, page(root))
     return root / PAGE
 
 

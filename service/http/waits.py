@@ -1,8 +1,13 @@
-"""Waits that a stop cuts short, whatever they are for, and turns at the event loop."""
+"""Waits that a stop cuts short, whatever they are for, turns at the event loop, and what several
+wait for together.
+"""
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Coroutine, Hashable, Iterable
 from contextlib import suppress
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 _LARGE_BYTES = 32 * 1024  # to read takes a millisecond
 
@@ -28,6 +33,25 @@ class Turns:
         """The same for so many bytes, if to read them takes long."""
         if size > _LARGE_BYTES:
             await self.mine()
+
+
+class Shared:
+    """What several ask for at the same time is made once, for all of them."""
+
+    def __init__(self) -> None:
+        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
+
+    async def get(self, what: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `make` returns or raises; or what is being made already, unless that fails, for
+        reasons that may be of its caller alone."""
+        while (other := self._under_way.get(what)) is not None:
+            await asyncio.wait([other])
+            if not other.cancelled() and other.exception() is None:
+                found: T = other.result()
+                return found
+        mine = self._under_way[what] = asyncio.create_task(make())
+        mine.add_done_callback(lambda _: self._under_way.pop(what))
+        return await asyncio.shield(mine)  # others may wait for it when this caller does not
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

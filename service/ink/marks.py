@@ -53,6 +53,7 @@ _JOINS = (0.15, 0.85)  # of the points of a letter
 _WIDEST_O = 1.1  # of its height
 _TALLEST = 1.5  # of small letters, in heights of one
 _SMALL = frozenset("aceimnorsuvwxz")
+_DOTTED = frozenset("ij")
 _SMALL_UNITS = 2.5  # high, where a line has none of them
 _STEEPEST = math.tan(math.radians(35))
 
@@ -60,13 +61,14 @@ _STEEPEST = math.tan(math.radians(35))
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line as it was written: its small letters stand on y = `foot` and reach to `top`; `lean`
-    is how far it goes right for each px up."""
+    is how far it goes right for each px up. `dots` are the middles of those of its i and j."""
 
     points: Points
     characters: NDArray[np.int64]
     top: float
     foot: float
     lean: float
+    dots: list[Points]
 
     @property
     def height(self) -> float:
@@ -108,9 +110,11 @@ def compose(
     text: str, points: Points, characters: NDArray[np.int64], slant_degrees: float, px: float
 ) -> Points:
     """The marks `(m, 3)` of a text whose base letters are `points (n, 3)`, each of the character
-    it belongs to `(n,)`; `px` is the height of a small letter where the line has none."""
-    marked = [(place, *apart(letter)) for place, letter in enumerate(text) if apart(letter)[1]]
-    if not marked or not len(points):
+    it belongs to `(n,)`; `px` is the height of a small letter where the line has none. Letters that
+    a line was cut off before have no marks."""
+    begun = text[: characters.max() + 1] if len(points) else ""
+    marked = [(place, *apart(letter)) for place, letter in enumerate(begun) if apart(letter)[1]]
+    if not marked:
         return np.zeros((0, 3))
     line = _measured(text, points, owners(text, characters, points), slant_degrees, px)
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
@@ -151,7 +155,18 @@ def _measured(
     height = foot - float(np.median([np.quantile(y, 0.1) for y in small])) if small else px
     height = min(max(height, px / 2), px * 2)
     lean = min(max(math.tan(math.radians(slant_degrees)), -_STEEPEST), _STEEPEST)
-    return _Line(points, characters, foot - height, foot, lean)
+    dotted = any(apart(letter)[0] in _DOTTED and apart(letter)[1] for letter in text)
+    dots = _dots(points, foot - height, height) if dotted else []
+    return _Line(points, characters, foot - height, foot, lean, dots)
+
+
+def _dots(points: Points, top: float, height: float) -> list[Points]:
+    """The middles of small strokes over the small letters, which reach to `top`."""
+    return [
+        stroke.mean(axis=0)
+        for stroke in strokes(points)
+        if np.ptp(stroke, axis=0).max() < 0.5 * height and stroke[:, 1].max() < top
+    ]
 
 
 def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
@@ -161,7 +176,7 @@ def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
     middle = _between(ink[:, 0]), (top + foot) / 2
     y = top - _GAP * line.height
     at = np.array([middle[0] + line.lean * (middle[1] - y), y])
-    dot = _dot(line, at) if base in "ij" else None
+    dot = _dot(line, at) if base in _DOTTED else None
     drawn = []
     for mark in marks:
         if mark == letters.BAR:
@@ -193,13 +208,10 @@ def _ink(line: _Line, place: int, base: str) -> Points:
 
 def _dot(line: _Line, near: Points) -> Points | None:
     """The middle of a dot near a place."""
-    dots = [stroke.mean(axis=0) for stroke in strokes(line.points)
-            if np.ptp(stroke, axis=0).max() < 0.5 * line.height
-            and stroke[:, 1].max() < line.top]  # fmt: skip
-    distances = [float(np.hypot(*(dot - near))) for dot in dots]
+    distances = [float(np.hypot(*(dot - near))) for dot in line.dots]
     if not distances or min(distances) > 1.2 * line.height:
         return None
-    return np.asarray(dots[int(np.argmin(distances))])
+    return line.dots[int(np.argmin(distances))]
 
 
 def _between(xs: Points) -> float:

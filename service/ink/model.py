@@ -5,6 +5,7 @@ from typing import Any
 from contract.ink import STYLES, InkManifest
 from service.artifact import Artifact, ArtifactError
 from service.engine.runtime import Runtime
+from service.http.waits import Shared
 from service.ink.letters import MARKS
 from service.ink.line import InkEdge
 from service.ink.measure import Measures
@@ -14,7 +15,8 @@ from service.state import Moment, StateCodec
 
 class InkModel(ServedModel):
     """`styles` are the stored hands by id, `looks` the measures of those that were asked for, and
-    `previews` their drawings, each with the fingerprint of whatever chose it."""
+    `previews` their drawings, each with the fingerprint of whatever chose it; either is `shared` by
+    those who ask for it while it is made."""
 
     def __init__(
         self, artifact: Artifact, runtime: Runtime, codec: StateCodec[Any], *, allow_unproved: bool
@@ -23,6 +25,7 @@ class InkModel(ServedModel):
         self.styles = stored_hands(artifact, self.manifest)
         self.looks: dict[str, Measures] = {}
         self.previews: dict[str, tuple[str | None, str]] = {}
+        self.shared = Shared()
 
     @property
     def manifest(self) -> InkManifest:

@@ -2,6 +2,7 @@
 
 import asyncio
 from contextlib import aclosing
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -65,7 +66,8 @@ async def preview(request: Request, style: str, model: str | None = None) -> Res
     pen, judge = _model_of(models, model, style), only_judge(models)
     by = None if judge is None else judge.fingerprint
     if style not in pen.previews or pen.previews[style][0] != by:
-        pen.previews[style] = by, await _drawn(pen, style, judge)
+        drawn = partial(_drawn, pen, style, judge)
+        pen.previews[style] = by, await pen.shared.get(("preview", style, by), drawn)
     return Response(pen.previews[style][1], 200, {"Cache-Control": _KEPT}, "image/svg+xml")
 
 
@@ -104,7 +106,8 @@ async def _made(body: StyleRequest, request: Request) -> Response:
 async def _describe(model: InkModel, style: StyleEntry, turn: asyncio.Semaphore) -> dict[str, Any]:
     async with turn:
         if style.id not in model.looks:
-            model.looks[style.id] = await hands.look(model, style.id, _MEASURED_TEXT)
+            look = partial(hands.look, model, style.id, _MEASURED_TEXT)
+            model.looks[style.id] = await model.shared.get(("look", style.id), look)
     return {
         "id": style.id,
         "model": model.name,

@@ -12,16 +12,18 @@ _NAMESPACE = "{http://www.w3.org/2003/InkML}"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 # After comments and instructions, if anywhere; what is passed over is not looked at again.
 _DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
+_MOST_ELEMENTS = 50_000  # a tree of more is let go of in one go, for which all others wait
+_PORTION = 32 * 1024  # characters, which take some milliseconds
 _MOST_CHANNELS = 64  # of all that a document names, those that its format may be among
 
 
 def from_inkml(document: str) -> list[list[list[float]]]:
     """The strokes of a document, `[x, y]` of every point, in order.
 
-    A trace is a list of points, numbers each, X and Y among the channels that its format names;
-    what other channels say is passed over. Where the pen is up, or a trace is only defined, there
-    is no ink. Raises `InvalidRequest` for anything else: differences, hexadecimal numbers,
-    entities.
+    A trace is a list of points, numbers each, X and Y among the channels that its format names,
+    turned where they grow to the left or upwards; what other channels say is passed over. Where the
+    pen is up, or a trace is only defined, there is no ink. Raises `InvalidRequest` for anything
+    else: differences, hexadecimal numbers, entities.
     """
     root = _root(document)
     most_more = _drop_intermittent(root)
@@ -32,26 +34,57 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     if not {"X", "Y"}.issubset(channels[:width]):
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
-    _require_one_place(root, x, y)
+    signs = _signs(root, x, y)
     widths = range(width, width + most_more + 1)
-    return _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
+    strokes = _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
+    return [[[signs[0] * right, signs[1] * down] for right, down in stroke] for stroke in strokes]
 
 
-def _require_one_place(root: ElementTree.Element, x: int, y: int) -> None:
-    """Raises `InvalidRequest` for a format with X and Y at other places: which of them is that of a
-    trace is not looked at."""
+def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
+    """1 for a channel that grows to the right or downwards, -1 for one that grows the other way,
+    of X and Y. Raises `InvalidRequest` for formats that differ in that or in where X and Y are:
+    which of them is that of a trace is not looked at."""
+    signs = set()
     for element in root.iter():
         if _tag(element) == "traceFormat":
-            names = [channel.get("name") for channel in islice(element, _MOST_CHANNELS)]
-            if {"X", "Y"}.issubset(names) and (names.index("X"), names.index("Y")) != (x, y):
+            channels = list(islice(element, _MOST_CHANNELS))
+            names = [channel.get("name") for channel in channels]
+            if not {"X", "Y"}.issubset(names):
+                continue
+            if (names.index("X"), names.index("Y")) != (x, y):
                 raise InvalidRequest("inkml has formats that differ in where X and Y are", "inkml")
+            grows = (channels[place].get("orientation") for place in (x, y))
+            signs.add(tuple(-1 if way == "-ve" else 1 for way in grows))
+    if len(signs) > 1:
+        raise InvalidRequest("inkml has formats that differ in where X and Y grow", "inkml")
+    right, down = signs.pop() if signs else (1, 1)
+    return right, down
+
+
+class _Builder(ElementTree.TreeBuilder):
+    """Raises `InvalidRequest` for more elements than are taken."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._elements = 0
+
+    def start(self, tag: str, attrs: dict[str, str]) -> ElementTree.Element:
+        """An element begins."""
+        self._elements += 1
+        if self._elements > _MOST_ELEMENTS:
+            raise InvalidRequest(f"inkml has more than {_MOST_ELEMENTS:,} elements", "inkml")
+        return super().start(tag, attrs)
 
 
 def _root(document: str) -> ElementTree.Element:
     if _DOCUMENT_TYPE.match(document):
         raise InvalidRequest("inkml has a document type, which ink needs none of", "inkml")
+    parser = ElementTree.XMLParser(target=_Builder())
     try:
-        return ElementTree.fromstring(document)
+        for begin in range(0, len(document), _PORTION):  # others have the interpreter between two
+            parser.feed(document[begin : begin + _PORTION])
+        root: ElementTree.Element = parser.close()
+        return root
     except (ElementTree.ParseError, ValueError) as error:
         raise InvalidRequest(f"inkml is no XML: {error}", "inkml") from error
 
@@ -72,9 +105,11 @@ def _traces(root: ElementTree.Element) -> list[ElementTree.Element]:
         if _tag(element) == "definitions":
             element.clear()
     down = (t for t in root.iter() if _tag(t) == "trace" and t.get("type") != "penUp")
-    traces = [trace for trace in down if (trace.text or "").strip()]
+    traces = [trace for trace in down if len(trace) or (trace.text or "").strip()]
     if not traces:
         raise InvalidRequest("inkml has no trace of a pen that is down", "inkml")
+    if any(len(trace) for trace in traces):
+        raise InvalidRequest("inkml has a trace with an element in it", "inkml")
     # Before any of them is read: a document has room for many more than are taken.
     if (points := sum(_told(t).count(",") + 1 for t in traces)) > MOST_POINTS:
         raise InvalidRequest(f"inkml has {points:,} points; at most {MOST_POINTS:,}", "inkml")

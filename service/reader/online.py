@@ -4,7 +4,7 @@ Shapes: n points, N pieces.
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +21,8 @@ from service.state import Edge, Moment
 
 # How high over the baseline most people begin a line, in units: for a line whose place is unknown.
 _FIRST_HEIGHT = 2.5
-_SHORT = 64  # points
+# Ink that takes two milliseconds to cut: strokes, or points of fewer.
+_SHORT, _SHORT_POINTS = 16, 256
 _KEPT = 1000  # characters of the text: a line has fewer, a session no end
 
 
@@ -55,10 +56,8 @@ class OnlineReader(Online):
                 field = "points"
             case _:
                 raise InvalidRequest("a message to this model has either point or points")
-        # Cutting long ink takes a while, and others are being served meanwhile.
-        long = len(points) > _SHORT
         with come_by(field):
-            pieces = await asyncio.to_thread(self.trace, points) if long else self.trace(points)
+            pieces = await self.trace(points)
         settled = await self.read(pieces)
         ahead = await self.ahead(going_on=bool(len(pieces)))
         self._text = (self._text + text_of(settled))[-_KEPT:]
@@ -69,11 +68,25 @@ class OnlineReader(Online):
             "step": self.steps,
         }
 
-    def trace(self, points: Sequence[Sequence[float]]) -> Pieces:
-        """The pieces `(N, P)` that points `[x, y, up]` in px complete.
+    async def trace(self, points: Sequence[Sequence[float]]) -> Pieces:
+        """The pieces `(N, P)` that points `[x, y, up]` in px complete; others are served between
+        some strokes and the next.
 
         Raises `InvalidRequest` for ink that is far too large for its line.
         """
+        pieces, count = [np.zeros((0, PIECE), np.float32)], 0
+        for some in _portions(points):
+            if len(pieces) > 1:
+                await asyncio.sleep(0)
+            # In a thread short strokes would keep everybody from the interpreter, a long one not.
+            long = len(some) > 2 * _SHORT_POINTS
+            follow = self._follow
+            pieces.append(await asyncio.to_thread(follow, some) if long else follow(some))
+            count += len(pieces[-1])
+            require_few(count)
+        return np.concatenate(pieces)
+
+    def _follow(self, points: Sequence[Sequence[float]]) -> Pieces:
         stroke: list[Point] = []
         pieces, count = [np.zeros((0, PIECE), np.float32)], 0
         for x, y, up in points:
@@ -85,8 +98,13 @@ class OnlineReader(Online):
                 stroke = []
         if stroke:
             pieces.append(self._tracer.follow(stroke, lifted=False))
-            require_few(count + len(pieces[-1]))
         return np.concatenate(pieces)
+
+    def lift(self) -> Pieces:
+        """The pieces `(N, P)` of a stroke that is being written, which ends where the pen is."""
+        if not self._tracer.path:
+            return np.zeros((0, PIECE), np.float32)
+        return self._tracer.follow([], lifted=True)
 
     def on_line(self, x: float, y: float) -> Point:
         """A place on the page in units, from the left end of the baseline."""
@@ -127,6 +145,19 @@ class OnlineReader(Online):
 
     def _noise(self, count: int) -> Arrays:
         return {}
+
+
+def _portions(points: Sequence[Sequence[float]]) -> Iterator[Sequence[Sequence[float]]]:
+    """Points `[x, y, up]` in parts of few strokes and few points, of which each but the last ends
+    with a stroke."""
+    begin = strokes = 0
+    for end, (_, _, up) in enumerate(points, 1):
+        strokes += up > 0
+        if up > 0 and (strokes == _SHORT or end - begin >= _SHORT_POINTS):
+            yield points[begin:end]
+            begin, strokes = end, 0
+    if begin < len(points):
+        yield points[begin:]
 
 
 def described(read: Sequence[Read], *, settled: bool) -> list[dict[str, Any]]:

@@ -53,7 +53,7 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
     on_a_line = body.line_height is not None or body.state is not None
     with come_by(field):
         if on_a_line:
-            pieces = await asyncio.to_thread(_on_its_line, line, strokes)
+            pieces = await _on_its_line(line, strokes)
         else:
             pieces = await asyncio.to_thread(_alone, model, strokes)
     try:
@@ -93,9 +93,10 @@ def _of_inkml(document: str) -> _Strokes:
         raise InvalidRequest(f"inkml has {about}", "inkml") from error
 
 
-def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
-    """Ink that stands on a ruled line, the pen lifted after every stroke."""
-    return line.trace([[x, y, i == len(s) - 1] for s in strokes for i, (x, y) in enumerate(s)])
+async def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
+    """Ink that stands on a ruled line, the pen lifted before and after every stroke."""
+    points = [[x, y, i == len(s) - 1] for s in strokes for i, (x, y) in enumerate(s)]
+    return np.concatenate([line.lift(), await line.trace(points)])
 
 
 def _alone(model: ServedReader, strokes: _Strokes) -> Pieces:

@@ -54,7 +54,13 @@ const unknown = () => make("i", { className: "made", ariaHidden: "true" }, "?");
 function storedCard({ id, description, preview }) {
   const image = make("img", { alt: "", loading: "lazy" });
   if (headers().Authorization) fetchInto(image, preview);
-  else image.src = preview;
+  else {
+    image.onerror = () => {
+      image.onerror = null; // once more, later, if others were being served just then
+      setTimeout(() => (image.src = preview), AGAIN_MS);
+    };
+    image.src = preview;
+  }
   const picture = make("div", { className: "picture" }, image);
   return card(id, id[0].toUpperCase() + id.slice(1), description, picture);
 }

@@ -19,7 +19,7 @@ def draw(folder: Path) -> None:
     norms = list(next(iter(cases))["norms"])
     for norm in norms:
         tests = [case["norms"][norm]["test"] for case in cases]
-        share = [test["padding"]["median"] for test in tests]
+        (share,) = numbers([[test["padding"]["median"] for test in tests]])
         error, moved = (
             numbers([test[name]["seeds"] for test in tests]).T  # (seeds, cases)
             for name in ("error", "moved in training")

@@ -43,12 +43,18 @@ def draw(model: AttentiveReader, stories: Stories, folder: Path) -> None:
 
 
 def _write(axes: object, words: list[str], weights: list[float]) -> float:
-    """Words from left to right, line by line; the place of the last line."""
-    column, place, most = 0, 0.0, max(weights)
+    """Words from left to right, line by line; the place of the last line. None is dark where the
+    weights are no numbers, as of a model that diverged."""
+    column, place, most = 0, 0.0, max((w for w in weights if w > 0), default=1.0)
     for word, weight in zip(words, weights, strict=False):
         if column + len(word) > _LINE:
             column, place = 0, place - _ROW
-        box = {"facecolor": "#d95f02", "alpha": weight / most, "edgecolor": "none", "pad": 1}
+        box = {
+            "facecolor": "#d95f02",
+            "alpha": weight / most if weight > 0 else 0.0,
+            "edgecolor": "none",
+            "pad": 1,
+        }
         axes.text(column * _CHARACTER, place, word, fontsize=8, family="monospace", bbox=box)  # type: ignore[attr-defined]
         column += len(word) + 1
     return place

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from service.ink.marks import LineMarks, compose
+from service.ink.pen import strokes
 
 
 def _line(
@@ -206,3 +207,28 @@ def test_what_is_far_or_low_or_wide_is_no_dot_of_an_i(places: list[tuple[float, 
     drawn = marks.drawn()
     assert drawn[:, 2].sum() == 2
     assert drawn[:, 0].min() > 40
+
+
+@pytest.mark.parametrize(("letters", "count"), [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (6, 4)])
+def test_letters_that_a_line_was_cut_off_before_have_no_marks(letters: int, count: int) -> None:
+    """They had theirs all on the last ink there was."""
+    marks, points = _line("né nú nü", ahead=0)
+    written, window = points[: 8 * letters], np.concatenate(marks._characters)[: 8 * letters]
+    drawn = compose("né nú nü", written, window, 0.0, 10.0)
+    whole = compose("né nú nü", points, np.concatenate(marks._characters), 0.0, 10.0)
+    assert drawn[:, 2].sum() == count
+    assert drawn == pytest.approx(whole[: len(drawn)], abs=6)  # of half a word: nearly there
+
+
+def test_dots_of_a_line_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked = []
+
+    def noted(points: np.ndarray) -> object:
+        looked.append(len(points))
+        return strokes(points)
+
+    monkeypatch.setattr("service.ink.marks.strokes", noted)
+    assert len(_line("ní ní ní ní")[0].drawn())
+    assert len(looked) == 1
+    assert len(_line("né né")[0].drawn())
+    assert len(looked) == 1  # nor at all without an i or a j

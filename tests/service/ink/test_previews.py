@@ -4,6 +4,7 @@ import asyncio
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +15,7 @@ import pytest
 
 from service.catalogue import Models
 from service.errors import Overloaded
+from service.http.waits import Shared
 from service.ink import styles
 from service.ink.measure import Measures
 from tests.artifacts import HANDS, eight_bits_of
@@ -224,9 +226,37 @@ def test_of_many_hands_four_are_measured_at_once(
 
     stored = [SimpleNamespace(id=str(n), description="") for n in range(9)]
     engine, manifest = SimpleNamespace(ready=True), SimpleNamespace(styles=stored)
-    pen = SimpleNamespace(name="pen", engine=engine, manifest=manifest, looks={})
+    pen = SimpleNamespace(name="pen", engine=engine, manifest=manifest, looks={}, shared=Shared())
     monkeypatch.setattr(Models, "of", lambda self, kind: [pen])
     monkeypatch.setattr(styles.hands, "look", look)
     listed = ink.client.get("/v1/styles").json()["data"]
     assert [style["id"] for style in listed] == [entry.id for entry in stored]
     assert max(most) == 4
+
+
+def test_what_many_ask_for_at_once_is_drawn_and_measured_once(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when a service has just been started: each for itself, they refused each other."""
+    made, usual = list[str](), {"_drawn": styles._drawn, "look": styles.hands.look}
+
+    def slowly(name: str) -> Callable[..., Any]:
+        async def make(model: Any, style: str, *more: Any) -> Any:
+            made.append(f"{name} {style}")
+            await asyncio.sleep(0.3)
+            return await usual[name](model, style, *more)
+
+        return make
+
+    model = ink.app.state.models["scrawl"]
+    monkeypatch.setattr(model, "previews", {})
+    monkeypatch.setattr(model, "looks", {})
+    monkeypatch.setattr(styles, "_drawn", slowly("_drawn"))
+    monkeypatch.setattr(styles.hands, "look", slowly("look"))
+    asked = ["/v1/styles", "/v1/styles/hasty/preview.svg", "/v1/styles/upright/preview.svg"] * 6
+    with ThreadPoolExecutor(len(asked)) as threads:
+        answers = list(threads.map(ink.client.get, asked))
+    assert {answer.status_code for answer in answers} == {200}
+    assert len({answer.content for answer in answers}) == 3
+    styles_of = sorted(style.id for style in model.manifest.styles)
+    assert sorted(made) == ["_drawn hasty", "_drawn upright", *(f"look {s}" for s in styles_of)]

@@ -7,6 +7,7 @@ import pytest
 
 from service.errors import InvalidRequest
 from service.ink.inkml import to_inkml
+from service.reader import inkml
 from service.reader.inkml import from_inkml
 
 _OTHER = """<?xml version="1.0"?>
@@ -99,7 +100,7 @@ def test_a_trace_that_goes_on_is_one_stroke() -> None:
 
 
 @pytest.mark.parametrize(
-    "traces", ["", '<trace type="penUp">1 2</trace>', "<trace/>" * 100_000], ids=len
+    "traces", ["", '<trace type="penUp">1 2</trace>', "<trace/>" * 40_000], ids=len
 )
 def test_a_document_without_ink_is_told_to_have_none(traces: str) -> None:
     with pytest.raises(InvalidRequest, match="inkml has no trace of a pen that is down"):
@@ -149,3 +150,47 @@ def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
 def test_what_is_no_ink_is_refused(document: str) -> None:
     with pytest.raises(InvalidRequest):
         from_inkml(document)
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "first"),
+    [("", "", [1, 2]), ("+ve", "+ve", [1, 2]), ("+ve", "-ve", [1, -2]), ("-ve", "-ve", [-1, -2])],
+)
+def test_a_channel_that_grows_the_other_way_is_turned(x: str, y: str, first: list[int]) -> None:
+    told = [f' orientation="{way}"' if way else "" for way in (x, y)]
+    channels = f'<channel name="X"{told[0]}/><channel name="Y"{told[1]}/>'
+    document = f"<ink><traceFormat>{channels}</traceFormat><trace>1 2</trace></ink>"
+    assert from_inkml(document) == [[first]]
+
+
+def test_formats_that_grow_different_ways_are_refused() -> None:
+    formats = (
+        f'<traceFormat><channel name="X"/><channel name="Y" orientation="{way}"/></traceFormat>'
+        for way in ("+ve", "-ve")
+    )
+    with pytest.raises(InvalidRequest, match="where X and Y grow"):
+        from_inkml(f"<ink>{''.join(formats)}<trace>1 2</trace></ink>")
+
+
+@pytest.mark.parametrize(
+    "trace", ["1 1, 5 50<b/>, 99 9", "<annotation>a</annotation>1 1, 5 50", "1 1<b/>"]
+)
+def test_points_behind_an_element_are_not_lost_without_a_word(trace: str) -> None:
+    with pytest.raises(InvalidRequest, match="an element in it"):
+        from_inkml(f"<ink><trace>1 2</trace><trace>{trace}</trace></ink>")
+
+
+def test_a_document_is_read_in_portions_whatever_stands_at_their_ends() -> None:
+    """One call for a million characters kept everybody from the interpreter."""
+    points = ", ".join(f"{i} {i / 8}" for i in range(10_000))
+    for before in range(8):
+        document = f"<ink><annotation>{'ä€𝄞' * before}</annotation><trace>{points}</trace></ink>"
+        (stroke,) = from_inkml(document)
+        assert stroke == [[i, i / 8] for i in range(10_000)]
+
+
+def test_a_tree_of_more_elements_than_are_taken_is_refused_as_soon_as_they_are_seen() -> None:
+    few, many = "<b/>" * (inkml._MOST_ELEMENTS - 2), "<b/>" * (inkml._MOST_ELEMENTS - 1)
+    assert from_inkml(f"<ink>{few}<trace>1 2</trace></ink>") == [[[1, 2]]]
+    with pytest.raises(InvalidRequest, match="more than 50,000 elements"):
+        from_inkml(f"<ink>{many}<trace>1 2</trace> and this is no XML <")

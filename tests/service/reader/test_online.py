@@ -1,11 +1,15 @@
 """Ink read while it is being written, over `/v1/online`."""
 
+import asyncio
+
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from contract.pieces import Pieces
 from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
-from service.reader.online import OnlineReader
+from service.reader.online import OnlineReader, _portions
 from service.reader.schemas import ReaderOpening, ReaderSaid
 from tests.service.reader.lines import MODEL, ReaderService, line, points
 from tests.service.serving import eventually
@@ -190,3 +194,42 @@ def test_what_is_no_ink_is_refused(reader: ReaderService, message: dict) -> None
     with online(reader, model=MODEL) as session:
         assert session.ask(**message)["error"]["type"] == "invalid_request_error"
         assert session.closed() == 1008
+
+
+def test_strokes_of_a_message_leave_the_event_loop_to_others_in_between(
+    reader: ReaderService,
+) -> None:
+    """In one go, in a thread as well, 4,096 dots kept everybody waiting for half a second."""
+    model = reader.app.state.models[MODEL]
+    dots = [[i % 70.0, i % 5 * 9.0, 1] for i in range(2000)]
+
+    async def traced() -> tuple[Pieces, int]:
+        turns, done = 0, False
+
+        async def others() -> None:
+            nonlocal turns
+            while not done:
+                turns += 1
+                await asyncio.sleep(0)
+
+        beside = asyncio.create_task(others())
+        line = OnlineReader(model, model.on_line(64.0, [0.0, 64.0]))
+        pieces = await line.trace(dots)
+        done = True
+        await beside
+        return pieces, turns
+
+    pieces, turns = asyncio.run(traced())
+    assert turns > len(dots) / 20
+    one_by_one = OnlineReader(model, model.on_line(64.0, [0.0, 64.0]))
+    assert (pieces == np.concatenate([one_by_one._follow([dot]) for dot in dots])).all()
+
+
+@pytest.mark.parametrize("length", [1, 15, 16, 17, 255, 256, 257, 1000])
+def test_points_are_parted_where_strokes_end(length: int) -> None:
+    said = [[i, 0.0, int((i + 1) % length == 0)] for i in range(1000)]
+    parts = [list(part) for part in _portions(said)]
+    assert [point for part in parts for point in part] == said
+    assert all(part[-1][2] for part in parts[:-1])
+    # One stroke more than there may be without it is a part of its own.
+    assert all(len(part) < 256 + length and sum(p[2] for p in part) <= 16 for part in parts)

@@ -19,6 +19,7 @@ from service.errors import NotReady
 from service.http import record
 from service.ink.inkml import to_inkml
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
+from tests.service.writing import online
 
 _INK = line()
 
@@ -252,3 +253,15 @@ def test_a_pen_is_no_reader(reader: ReaderService) -> None:
     response = reader.client.post("/v1/read", json={"strokes": _INK, "model": "scrawl"})
     assert response.status_code == 400
     assert "of kind handwriting" in response.json()["error"]["message"]
+
+
+def test_ink_after_a_token_of_a_stroke_begins_one_of_its_own(reader: ReaderService) -> None:
+    """It was joined to where the pen had been by a straight line."""
+    place = {"line_height": 64, "origin": [0, 64]}
+    with online(reader, model=MODEL, **place) as session:
+        session.ask(points=[[0, 50, 0], [10, 50, 0]])
+        token = session.ask(state=True)["state"]
+    alone = reader.read(strokes=[[[400, 20], [400, 60]]], **place)["usage"]["pieces"]
+    both = reader.read(strokes=[[[0, 50], [10, 50]], [[400, 20], [400, 60]]], **place)
+    gone_on = reader.read(strokes=[[[400, 20], [400, 60]]], state=token)["usage"]["pieces"]
+    assert gone_on == both["usage"]["pieces"] == alone + 1
