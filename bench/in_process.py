@@ -1,6 +1,5 @@
 """Completions of 200 bytes by the service's runner in this process: what HTTP is compared with."""
 
-import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from bench.target import ARTIFACTS, BYTES, MODEL, PROMPT
 from service.artifact import Arrays, load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
+from service.engine.threads import usable_cores
 from service.settings import Settings
 
 ROWS = 32
@@ -39,7 +39,7 @@ class InProcess:
     """A session of its own with the settings that a service has by default, but all cores."""
 
     def __init__(self, artifacts: Path = ARTIFACTS, model: str = MODEL) -> None:
-        self._settings = Settings.model_construct(threads=os.cpu_count() or 1)
+        self._settings = Settings.model_construct(threads=usable_cores())
         self._artifact = load_artifact(artifacts / model)
         runtime = Runtime("cpu", "scan", self._settings.threads, slots=ROWS)
         self._runner = ScanRunner(self._artifact, runtime)

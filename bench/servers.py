@@ -5,7 +5,6 @@ all again, so that a slow spell of the machine meets all of them.
 """
 
 import math
-import os
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,9 +16,10 @@ from bench.in_process import ROWS, InProcess, InProcessRow
 from bench.peers.launch import launch
 from bench.rows import Lengths, LoadRow, Spread
 from bench.target import IN_EIGHT_BITS, PEERS, SERVERS, SERVICE
+from service.engine.threads import usable_cores
 
 # Given, so that a busy moment at a start does not decide a whole series.
-_SETTINGS = {"EVENKEEL_THREADS": str(os.cpu_count() or 1)}
+_SETTINGS = {"EVENKEEL_THREADS": str(usable_cores())}
 ALONE, MANY = 1, 32
 _LENGTHS: tuple[Lengths, ...] = ("fixed", "mixed")
 Measured = tuple[str, LoadRow | InProcessRow]

@@ -6,7 +6,6 @@ compared, so none can be fast by doing less. In each round every side has a turn
 two runs a moment apart, and which side goes first changes from round to round.
 """
 
-import os
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from bench.sides import BUILDERS, Side, Task, absent, served, task_of
 from bench.target import ARTIFACTS
 from export.convert import convert, write_artifact
 from service.artifact import Artifact, load_artifact
+from service.engine.threads import usable_cores
 from training.kinds import KINDS
 
 SHIPPED = ("shakespeare", "handwriting")
@@ -138,7 +138,7 @@ def goals(rows: Sequence[StepRow]) -> Iterator[Goal]:
 
 def thread_counts() -> list[int]:
     """One, and all cores."""
-    return sorted({1, os.cpu_count() or 1})
+    return sorted({1, usable_cores()})
 
 
 def compare_sides(

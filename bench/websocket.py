@@ -3,7 +3,6 @@ process.
 """
 
 import json
-import os
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from bench.target import ARTIFACTS, MODEL, SERVICE
 from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
+from service.engine.threads import usable_cores
 from service.settings import Settings
 
 _PER_TURN = 100
@@ -48,7 +48,7 @@ def measure(full: bool, steps: int | None = None) -> Iterator[tuple[str, OnlineR
     A round trip is from sending a byte to having received all 256 log-probabilities, as JSON, which
     is not parsed, or as float32. Either session has all cores.
     """
-    steps, threads = steps or (12_000 if full else 2_000), os.cpu_count() or 1
+    steps, threads = steps or (12_000 if full else 2_000), usable_cores()
     with (
         launch(SERVICE, settings={"EVENKEEL_THREADS": str(threads)}) as service,
         connect(f"ws://127.0.0.1:{service.port}/v1/online", compression=None, proxy=None) as socket,

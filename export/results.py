@@ -41,7 +41,7 @@ def machine() -> dict[str, str | int]:
     """Hardware and versions, to stand beside every row of results."""
     return {
         "processor": _processor(),
-        "cores": os.cpu_count() or 0,
+        "cores": len(os.sched_getaffinity(0)),
         "python": platform.python_version(),
         "torch": version("torch"),
         "onnxruntime": onnxruntime.__version__,

@@ -1,7 +1,7 @@
 // The page on this device: the service's own, answered by the worker beside it.
 import { make } from "../service/web/elements.js";
 import { answerBy } from "../service/web/service.js";
-import { all, check, note, ofKind } from "../service/web/models.js";
+import { all, check, named, note, ofKind } from "../service/web/models.js";
 import { KINDS, asked, onShow, shown } from "../service/web/tabs.js";
 import * as device from "./device.js";
 
@@ -30,6 +30,7 @@ function showTroubles() {
 }
 
 function hearTrouble(message, of) {
+  if (named(of)) note(of, { pending: message || null });
   if (message) troubles.set(of, message);
   else troubles.delete(of);
   showTroubles();
@@ -51,6 +52,7 @@ answerBy(device);
 document.getElementById("place").hidden = location.search !== "?server";
 prepare(asked() ?? shown());
 onShow(prepare);
+addEventListener("online", () => prepare(shown()));
 await import("../service/web/page.js");
 navigator.serviceWorker?.register(new URL("../sw.js", import.meta.url)).catch(() => {
   // Not over plain HTTP, nor where a person forbids it: then there is no offline visit.

@@ -19,6 +19,7 @@ from contract.manifest import Ports
 from contract.noise import UniformStream
 from export.convert import read_artifact
 from export.parity.served import ServedGraph
+from service.engine.threads import usable_cores
 from service.settings import Settings
 from service.text.sampling import Sampling
 
@@ -29,7 +30,7 @@ MAX_BATCH = 32
 # How long a framework gathers requests before it runs what it has: short against the 30 ms that
 # one completion takes, long against what 16 clients need to send their next request.
 WINDOW_S = 0.005
-THREADS = os.cpu_count() or 1  # as the service gets
+THREADS = usable_cores()  # as the service gets
 # A streamed answer goes out in the portions of the service: few steps first, then many.
 FIRST_CHUNK_STEPS, CHUNK_STEPS = (
     Settings.model_fields[name].default for name in ("first_chunk_steps", "chunk_steps")

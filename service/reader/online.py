@@ -88,13 +88,11 @@ class OnlineReader(Online):
 
     def _follow(self, points: Sequence[Sequence[float]]) -> Pieces:
         stroke: list[Point] = []
-        pieces, count = [np.zeros((0, PIECE), np.float32)], 0
+        pieces = [np.zeros((0, PIECE), np.float32)]
         for x, y, up in points:
             stroke.append(self.on_line(x, y))
             if up > 0:
                 pieces.append(self._tracer.follow(stroke, lifted=True))
-                count += len(pieces[-1])
-                require_few(count)
                 stroke = []
         if stroke:
             pieces.append(self._tracer.follow(stroke, lifted=False))

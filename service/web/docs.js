@@ -10,8 +10,10 @@ async function read() {
   return key ? read() : {};
 }
 
-const page = window.SwaggerUIBundle({
-  spec: await read(),
+const spec = await read().catch(() => null);
+if (!spec) document.getElementById("api").textContent = "The service does not answer: load the page again.";
+const page = spec && window.SwaggerUIBundle({
+  spec,
   dom_id: "#api",
   deepLinking: true,
   validatorUrl: null,

@@ -5,6 +5,7 @@ import { offerMine } from "./hands.js";
 import { bestOf, named, offer, reader, watch } from "./models.js";
 import { own, watchOwn } from "./own.js";
 import { BASELINE_PX, Pad } from "./pad.js";
+import { printByLines } from "./print.js";
 import { fill } from "./request.js";
 import { aborted, handwrite, readInk } from "./service.js";
 import { roomIn, writeOn } from "./sheet.js";
@@ -28,9 +29,12 @@ const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged, full: sayF
 const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
 let idle = 0;
+let linePx = FIRST_LINE_PX; // of the sheet below
 let typed = false; // what was written, by the person, who knows better than a reader
 let going = null; // what the paper and the form said when the sheet below was asked for
 let reading = null; // of the ink as it is now, if there is one to wait for
+
+printByLines(at.sheet, () => linePx);
 
 export const model = () => named(at.model.value);
 const writes = () => model()?.writes;
@@ -61,6 +65,7 @@ export function start() {
       lineHeight: body.line_height,
       begun: (head) => {
         going = asked;
+        linePx = body.line_height;
         markStale();
         offerMine({ token: head.style, strokes, model: body.model });
         at.sheet.scrollIntoView({ block: "nearest" });
@@ -108,7 +113,7 @@ function watchPoint(place, up) {
   expectation.point(place, up);
 }
 
-/** Begin a line at its first point; what was written before is told first. */
+/** Begin a line at its first point; what was written before is told first, of this stroke too. */
 function expectFrom([x]) {
   const line = pad.strokes.length > 1 ? lineHeight(pad.strokes) : FIRST_LINE_PX;
   const first = pad.strokes[0]?.[0]?.[0] ?? x;
@@ -128,6 +133,7 @@ function expectFrom([x]) {
   for (const stroke of pad.strokes.slice(0, -1)) {
     for (const [i, place] of stroke.entries()) made.point(place, i === stroke.length - 1);
   }
+  for (const place of pad.strokes.at(-1)?.slice(0, -1) ?? []) made.point(place, false);
   return made;
 }
 

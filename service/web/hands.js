@@ -3,7 +3,7 @@ import { choose, chosen } from "./chosen.js";
 import { draw, make, onPress, parts } from "./elements.js";
 import { curve } from "./ink.js";
 import { headers } from "./key.js";
-import { named, serves, settled } from "./models.js";
+import { named, settled, whyNot } from "./models.js";
 import { forgetOwn, keepOwn, own, watchOwn } from "./own.js";
 import { ask, listStyles } from "./service.js";
 
@@ -11,7 +11,8 @@ const at = parts("write");
 const AGAIN_MS = 2000; // a service that has just been started measures its hands first
 const MADE_UP = "made-up";
 
-let listed = ""; // the model whose hands are shown
+let listed = ""; // the model whose hands are wanted
+let listedAs = ""; // that whose are shown
 let ids = new Set(); // of all stored hands
 let fetching = Promise.resolve(); // pictures, one after another
 let wanted = chosen(at.hands.id) ?? ""; // the value of the hand to be chosen as soon as it is there
@@ -89,6 +90,18 @@ export async function listHands(model) {
   const early = !settled(named(model));
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
+  if (styles || listedAs !== model) showHands(model, styles);
+  const stored = (styles ?? []).filter((style) => style.model === model);
+  const complete = early ? stored.length : styles || whyNot(named(model));
+  const count = at.hands.querySelectorAll("input").length;
+  at.count.textContent = complete ? `${count} to choose from` : "the others are being looked at";
+  if (complete) return;
+  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
+  if (listed === model) await listHands(model);
+}
+
+function showHands(model, styles) {
+  listedAs = model;
   ids = new Set((styles ?? []).map(({ id }) => id));
   const stored = (styles ?? []).filter((style) => style.model === model).map(storedCard);
   const any = card("", "Any", "Another of these hands with each seed", unknown());
@@ -97,13 +110,8 @@ export async function listHands(model) {
   const cards = [...(stored.length ? [any] : []), ...mine, ...stored, madeUp];
   const held = at.hands.contains(document.activeElement);
   at.hands.replaceChildren(...cards);
-  const complete = early ? stored.length : styles || !serves(named(model));
-  at.count.textContent = complete ? `${cards.length} to choose from` : "the others are being looked at";
   chooseHand(wanted);
   if (held) at.hands.querySelector("input:checked").focus(); // the keyboard stays where it was
-  if (complete) return;
-  await new Promise((resolve) => setTimeout(resolve, AGAIN_MS));
-  if (listed === model) await listHands(model);
 }
 
 /** Keep the hand that a person drew, and offer it. */

@@ -4,6 +4,7 @@ import { drawDigit } from "./digit.js";
 import { make, onPress, parts, say, scientific } from "./elements.js";
 import { KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT, perColumn, perRow, table1 } from "./norms.js";
 import { readSafetensors } from "./safetensors.js";
+import { onShow } from "./tabs.js";
 
 const lab = parts("lab");
 const NUMBERS = [[7, 5, 4], [2, 3, 4], [1, 2, 3], [7, 5, 6], [3, 3, 4]];
@@ -13,6 +14,7 @@ let seed = 0;
 let decoder = null; // its tensors, once somebody has wanted a digit
 let digit = 0;
 let film = 0;
+let listed = false; // whether it is known what was measured
 
 function line(head, ...cells) {
   return make("tr", {}, make("th", { scope: "row" }, head), ...cells);
@@ -142,7 +144,9 @@ async function drawOne() {
 
 /** What was measured, as pictures, and what draws: the list says what came with this service. */
 async function showPlots() {
-  const answer = await fetch(new URL("lab/plots.json", import.meta.url));
+  const answer = await fetch(new URL("lab/plots.json", import.meta.url)).catch(() => null);
+  if (!answer) return; // it is asked for again when the tab is shown again
+  listed = true;
   const { plots, draws } = answer.ok ? await answer.json() : { plots: [], draws: false };
   const figures = plots.map(({ file, title, paper, text }) => {
     const picture = make("img", { src: new URL(`lab/${file}`, import.meta.url).href, alt: `${title}, ${paper}`, loading: "lazy" });
@@ -170,4 +174,5 @@ export function begin() {
   onPress(lab.draw, drawOne);
   normalise();
   showPlots();
+  onShow((tab) => tab === "lab" && !listed && showPlots());
 }

@@ -83,16 +83,26 @@ export async function renew(kind) {
   models.forEach(learn);
 }
 
+/** Some model is not there any more, and others may have changed. */
+export async function lookAgain() {
+  const there = new Map((await listModels()).map((model) => [model.id, model]));
+  for (const { id } of all()) learn(there.get(id) ?? { ...known.get(id), ...GONE });
+}
+
+const GONE = { ready: false, failed: "it is not served any more" };
+
 /** Whether a model answers requests, or does not for a reason that waiting does not mend. */
 export const settled = (model) => serves(model) || Boolean(model && whyNot(model));
 
-const whyNot = ({ attestation, failed }) =>
+/** For what reason that waiting does not mend it answers none, if there is one. */
+export const whyNot = ({ attestation, failed }) =>
   attestation && !attestation.ok ? "it does not compute here what it computed in training" : failed;
 
 /** Ask again about one model until that is settled. */
 export async function follow(name) {
   for (;;) {
-    const model = await getModel(name).catch(() => null);
+    const gone = ({ status }) => (status === 404 ? { ...known.get(name), ...GONE } : null);
+    const model = await getModel(name).catch(gone);
     if (model) learn(model);
     if (settled(model)) return;
     await pause();
@@ -110,7 +120,8 @@ export function doubt() {
 /** Replay the golden vectors now, in the same queue as everything else. */
 export async function check(name) {
   const attestation = await attest(name);
-  note(name, { attestation, checkedAt: new Date() });
+  const model = await getModel(name).catch(() => null); // it may be another by now
+  note(name, { ...model, attestation, checkedAt: new Date() });
 }
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
@@ -129,11 +140,9 @@ export function showReady(element, model) {
 /** Say in a line whether a model is what was trained, with the figures. */
 export function showVerdict(element, model) {
   const a = model.attestation;
-  element.className = `verdict ${a ? (a.ok ? "good" : "bad") : ""}`;
-  if (!a) {
-    say(element, model.pending ?? "Not attested yet: the model is replaying its golden vectors.");
-    return;
-  }
+  element.className = `verdict ${a?.ok && !model.failed ? "good" : whyNot(model) ? "bad" : ""}`;
+  if (model.failed && a?.ok !== false) return say(element, `Not served: ${model.failed}.`);
+  if (!a) return say(element, model.pending ?? "Not attested yet: the model is replaying its golden vectors.");
   const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
   const errors = `largest error ${scientific(a.max_error)}, allowed ${scientific(a.bound)}`;
   const figures = `${whole(a.steps)} steps replayed ${when}, ${errors}`;

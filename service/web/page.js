@@ -49,11 +49,13 @@ async function begin() {
   models.watch(showStatus);
   onShow(showStatus);
   document.addEventListener("unanswered", models.doubt);
+  document.addEventListener("unserved", () => models.lookAgain().catch(() => {}));
   document.addEventListener("change", showStatus); // another model may have been chosen
   showStatus();
 }
 
 document.addEventListener("keydown", (event) => {
+  if (event.isComposing) return; // it is for whoever composes a character
   const tab = TABS[shown()];
   if (event.key === "Escape") tab.stop?.();
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

@@ -8,14 +8,15 @@ const FIELDS =
 const fields = () => [...document.querySelectorAll(FIELDS)];
 
 function leave(event) {
+  // At the tab that is shown.
+  [event.currentTarget.hash] = location.hash.split("?");
+  if (event.ctrlKey || event.metaKey || event.shiftKey) return; // this page stays, and is typed in
   const typed = fields().map(({ id, value }) => [id, value]);
   try {
     sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
   } catch {
     // No storage here: what was typed stays behind.
   }
-  // At the tab that is shown.
-  [event.currentTarget.hash] = location.hash.split("?");
 }
 
 /** Let the other place be gone to. */

@@ -84,7 +84,22 @@ function card(model) {
     allow(button, model.attestation || model.pending);
   };
   update(model);
-  return { element, update };
+  return { element, update, of: reported(model), button };
+}
+
+/** What of a model makes another card of it. */
+const reported = ({ digest, parity, unproved }) => JSON.stringify([digest, parity, Boolean(unproved)]);
+
+/** What is known of a model has changed. */
+function show(model) {
+  const old = cards.get(model.id);
+  if (old?.of === reported(model)) return old.update(model);
+  const made = card(model);
+  cards.set(model.id, made);
+  const held = old?.button === document.activeElement;
+  if (old) old.element.replaceWith(made.element);
+  else list.append(made.element);
+  if (held) made.button.focus();
 }
 
 /** On a device: how much of what a server drew came out the same. */
@@ -111,7 +126,7 @@ async function checkNow(name, verdict, button) {
 
 /** The models are known. */
 export function begin() {
-  for (const model of all()) cards.set(model.id, card(model));
-  list.replaceChildren(...[...cards.values()].map(({ element }) => element));
-  watch((model) => cards.get(model.id)?.update(model));
+  list.replaceChildren();
+  for (const model of all()) show(model);
+  watch(show);
 }

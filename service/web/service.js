@@ -21,7 +21,8 @@ export const aborted = (signal) =>
 
 let first; // settles when the first answer is there, with a key where one is wanted
 
-/** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong. */
+/** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong, `status`
+ *  that of the answer. */
 export function ask(path, options = {}) {
   // Whether a key is wanted is asked once: nothing else goes out until that is known.
   if (first) return first.then(() => answered(path, options));
@@ -36,8 +37,7 @@ async function answered(path, options) {
     response = await place.reach(path, options);
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    document.dispatchEvent(new Event("unanswered"));
-    throw new Error("The service does not answer.");
+    throw unanswered("The service does not answer.");
   }
   if (response.ok) return response;
   if (response.status === 401) {
@@ -46,7 +46,14 @@ async function answered(path, options) {
   }
   const body = await response.json().catch(() => null);
   const { message = `The service answers ${response.status}.`, param } = body?.error ?? {};
-  throw Object.assign(new Error(message), { param });
+  if (param === "model") document.dispatchEvent(new Event("unserved"));
+  throw Object.assign(new Error(message), { param, status: response.status });
+}
+
+/** An error of what is not there, perhaps, for whoever asks next. */
+function unanswered(message) {
+  document.dispatchEvent(new Event("unanswered"));
+  return new Error(message);
 }
 
 const post = (path, body, signal) =>
@@ -85,9 +92,9 @@ export async function* events(response) {
   let rest = "";
   for (;;) {
     const { value, done } = await reader.read().catch((error) => {
-      throw error.name === "AbortError" ? error : new Error("The connection broke off.");
+      throw error.name === "AbortError" ? error : unanswered("The connection broke off.");
     });
-    if (done) throw new Error("The answer ended before its end mark.");
+    if (done) throw unanswered("The answer ended before its end mark.");
     const parts = (rest + value).split("\n\n");
     rest = parts.pop();
     for (const part of parts) {

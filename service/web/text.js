@@ -1,7 +1,7 @@
 // The Text tab: a text model writes on from a prompt, each character tinted by its probability.
 import { allow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
-import { follow, named, offer } from "./models.js";
+import { follow, named, offer, watch } from "./models.js";
 import { complete, events } from "./service.js";
 import { Work } from "./work.js";
 
@@ -34,11 +34,13 @@ async function run(part, begun = () => {}) {
   const letters = new Letters(at.passage);
   let head = {};
   let bytes = null;
+  let first = null; // when the first bytes were there, and how many: a prompt is read before
   try {
     for await (const event of events(response)) {
       head = event;
       const [choice] = event.choices;
       if (choice) letters.append(choice);
+      if (letters.bytes) first ??= { at: performance.now(), bytes: letters.bytes };
       if (choice?.state) passage.state = choice.state;
       bytes = event.usage?.completion_tokens ?? bytes;
     }
@@ -46,8 +48,10 @@ async function run(part, begun = () => {}) {
     if (letters.bytes) passage.cut = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
     throw error;
   } finally {
-    const seconds = (performance.now() - began) / 1000;
-    at.progress.textContent = summary(letters, seconds, bytes === null, head);
+    const ended = performance.now();
+    const written = first && letters.bytes > first.bytes ? letters.bytes - first.bytes : letters.bytes;
+    const rate = (1000 * written) / (ended - (written < letters.bytes ? first.at : began));
+    at.progress.textContent = summary(letters, (ended - began) / 1000, rate, bytes === null, head);
     // Another model or runtime than the page knows: the service was started anew.
     const known = named(body.model)?.system_fingerprint;
     if (head.system_fingerprint && head.system_fingerprint !== known) follow(body.model);
@@ -55,12 +59,12 @@ async function run(part, begun = () => {}) {
   return at.progress.textContent;
 }
 
-function summary(letters, seconds, cut, head) {
+function summary(letters, seconds, rate, cut, head) {
   if (head.seed === undefined) return "Stopped";
   const { bytes, surprise } = letters;
   const done = `${cut ? "Stopped after" : "Wrote"} ${whole(bytes)} bytes in ${seconds.toFixed(2)} s`;
   const mean = bytes ? `mean ${surprise.toFixed(2)} bits per byte, ` : "";
-  return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
+  return `${done}: ${whole(rate)} bytes/s\n${mean}seed ${head.seed}`;
 }
 
 function begun(model, prompt) {
@@ -128,6 +132,7 @@ function showFacts() {
 /** The models are known. */
 export function begin() {
   if (offer(at.model, "language", BEGINS_WITH)) showFacts();
+  watch(({ id }) => id === at.model.value && showFacts());
   refresh();
 }
 

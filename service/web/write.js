@@ -44,15 +44,15 @@ const write = (seed, width = roomIn(at.desk)) =>
       await renew("reader"); // it has gone since the page was loaded
       return stream((request = { ...drawn, ...bestOf() }));
     };
-    const response = await stream(request).catch(unjudged).catch(explain);
+    const response = await stream(request).catch(unjudged).catch((error) => explain(error, request));
     return put(request, response, { signal: work.signal, begun: refresh, said });
   });
 
 const stream = (request) => handwrite({ ...request, format: "json", stream: true }, work.signal);
 
 /** A hand that is refused is one's own, of another time: kept, it would only be refused again. */
-function explain(error) {
-  if (error.param !== "style" || !own() || chosenHand() !== own().token) throw error;
+function explain(error, { style }) {
+  if (error.param !== "style" || !own() || style !== own().token) throw error;
   forgetMine();
   throw new Error(
     "The service no longer knows the hand you drew, so it has been forgotten here. " +

@@ -1,5 +1,6 @@
 """Padding: TREC's lines, batches by length, masked statistics, movement, and a defect exported."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ from lab.tasks.padding.data import parse, read_sentences
 from lab.tasks.padding.experiment import EXPERIMENT, Padded
 from lab.tasks.padding.model import PaddingConfig, SentenceClassifier
 from lab.tasks.padding.movement import movement
+from lab.tasks.padding.picture import draw
 
 
 def _made(norm: str) -> SentenceClassifier:
@@ -198,3 +200,17 @@ def test_padding_taken_for_words_turns_the_report_red(tmp_path: Path) -> None:
     red = [finding.name for finding in compare(graph, task.model) if not finding.holds]
     assert red == ["model, structure", "model, rounding"]
     assert int(lengths_of(part.inputs["words"]).min()) < part.inputs["words"].shape[1]
+
+
+def test_a_norm_that_diverged_in_all_seeds_of_a_case_has_a_picture_too(tmp_path: Path) -> None:
+    """ "Not a number" is a result, and no number in a file of results."""
+    seeds = {"error": [20.0, 22.0], "padding": [0.5, 0.5], "moved in training": [1e-7, 2e-7]}
+    well = {name: {"median": both[0], "seeds": both} for name, both in seeds.items()}
+    lost = {name: {"median": None, "seeds": [None, None]} for name in seeds}
+    cases = {
+        "0%": {"norms": {"layer": {"test": well}, "none": {"test": lost}}},
+        "50%": {"norms": {"layer": {"test": well}, "none": {"test": well}}},
+    }
+    (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
+    draw(tmp_path)
+    assert (tmp_path / "padding-share.png").stat().st_size > 5000

@@ -165,6 +165,17 @@ def test_the_picture_tells_what_the_network_answers(
     pyplot.close(figure)
 
 
+def test_a_network_that_diverged_has_a_picture_in_which_nothing_is_dark(tmp_path: Path) -> None:
+    stories = read_stories(None, 0.1, 16)
+    config = ReaderConfig(words=16, embedding=4, units=5)
+    model = AttentiveReader(config, len(stories.words), len(stories.answers)).eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.fill_(float("nan"))
+    picture.draw(model, stories, tmp_path)
+    assert (tmp_path / "reader-attention.png").stat().st_size > 5000
+
+
 def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:
     model, inputs = _made()
     model.eval()

@@ -1,0 +1,328 @@
+"""What has changed since the page was loaded, or was lost on its way: the page finds out."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
+
+import pytest
+
+from bench.step import random_artifact
+from tests.page.answers import HEAD, USAGE, ink, stream
+from tests.page.conftest import Open
+from tests.page.visit import HANDWRITING, Visit
+from tests.service.altered import copy_of
+from tests.service.serving import listening, settings
+
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_SAYS = "([where, what]) => document.querySelector(where).innerText.includes(what)"
+_STROKE = [(60, 60), (80, 120)]
+
+
+def _post(url: str) -> None:
+    urlopen(Request(url, method="POST")).close()
+
+
+def _models(folder: Path, *names: str) -> Path:
+    for name in names:
+        if not (_ARTIFACTS / name).exists():
+            pytest.skip(f"artifacts/{name} is not there")
+        copy_of(_ARTIFACTS / name, folder)
+    return folder
+
+
+def test_proof_tells_of_the_artifact_that_is_served_now(browser: Any, tmp_path: Path) -> None:
+    folder = _models(tmp_path / "artifacts", "shakespeare")
+    (tmp_path / "other").mkdir()
+    random_artifact(tmp_path / "other" / "shakespeare", 64)
+    chosen = settings(folder, watch_s=0)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "proof") as visit:
+        visit.until(_SAYS, ["#proof-models", "Attested on this machine"])
+        rows = visit["#proof-models tbody tr"].count()
+        assert rows > 5
+        shutil.rmtree(folder / "shakespeare")
+        (tmp_path / "other" / "shakespeare").rename(folder / "shakespeare")
+        _post(f"{url}/v1/models/shakespeare/reload")
+        now = json.load(urlopen(f"{url}/v1/models/shakespeare"))
+        visit.press("#proof-models article button")
+        visit.until(_SAYS, ["#proof-models", now["digest"][:12]])
+        assert visit["#proof-models article"].count() == 1
+        assert visit["#proof-models tbody tr"].count() == 0
+        assert "Served without proof" in visit["#proof-models"].inner_text()
+        visit["#text-tab"].click()
+        assert f"{now['parameters']:,} parameters" in visit["#text-facts"].inner_text()
+
+
+def test_a_model_that_was_unloaded_is_called_ready_no_more(browser: Any, tmp_path: Path) -> None:
+    folder = _models(tmp_path, HANDWRITING, "shakespeare")
+    chosen = settings(folder, watch_s=0)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
+        visit.until(_SAYS, ["#verdict", "Ready: "])
+        visit.wait_done("write")
+        _post(f"{url}/v1/models/{HANDWRITING}/unload")
+        visit["#write-text"].fill("even")
+        visit.press("#write-start")
+        visit.until(_SAYS, ["#verdict", "Not served: it is not served any more."])
+        visit["#proof-tab"].click()
+        card = visit[f"article:has(#proof-of-{HANDWRITING})"]
+        assert "Not served: it is not served any more." in card.inner_text()
+        assert card.locator(".verdict.bad").count() == 1
+        visit.expect_error("404")
+
+
+def test_a_model_that_is_gone_after_an_outage_is_asked_for_once(
+    handwriting: str, opened: Open
+) -> None:
+    asked = 0
+
+    def gone(route: Any) -> None:
+        nonlocal asked
+        asked += 1
+        route.fulfill(status=404, json={"error": {"message": "no such model", "param": "model"}})
+
+    with opened(handwriting, "write") as visit:
+        visit.wait_done("write")
+        visit.page.route(f"**/v1/models/{HANDWRITING}", gone)
+        visit.page.route("**/v1/models", lambda route: route.abort())
+        visit.page.evaluate("document.dispatchEvent(new Event('unanswered'))")
+        visit.until(_SAYS, ["#verdict", "Not served: it is not served any more."])
+        visit.page.wait_for_timeout(2500)
+        assert asked == 1
+        visit.errors.clear()  # of requests that were answered like that
+
+
+def test_of_a_model_that_failed_proof_says_why(handwriting: str, browser: Any) -> None:
+    def failed(route: Any) -> None:
+        told = route.fetch().json()
+        told["data"][0] |= {"attestation": None, "ready": False, "failed": "its files have changed"}
+        route.fulfill(json=told)
+
+    visit = Visit(browser.new_page(), handwriting)
+    visit.page.route("**/v1/models", failed)
+    visit.go("proof")
+    first = visit["#proof-models article"].first
+    assert "Not served: its files have changed." in first.inner_text()
+    assert first.locator(".verdict.bad").count() == 1
+    visit.page.close()
+
+
+def test_hands_that_are_lost_on_their_way_come_all_the_same(handwriting: str, opened: Open) -> None:
+    lost = 0
+
+    def cut(route: Any) -> None:
+        nonlocal lost
+        lost += 1
+        route.abort() if lost <= 2 else route.continue_()
+
+    with opened(handwriting) as visit:
+        visit.page.route("**/v1/styles", cut)
+        visit.go("write")
+        visit.until("() => document.querySelectorAll('#write-hands input').length > 8")
+        assert lost == 3
+        # And those that are there stay where they cannot be had again.
+        visit["#write-hands input[value=ben]"].check(force=True)
+        lost = 0
+        relisted = "async () => (await import('/static/hands.js')).listHands('handwriting')"
+        visit.page.evaluate(f"void ({relisted})()")
+        visit.until("() => document.querySelector('#write-count').innerText.includes('looked at')")
+        assert visit["#write-hands input"].count() > 8
+        visit.until("() => document.querySelector('#write-count').innerText.includes('choose')")
+        assert visit["#write-hands input:checked"].get_attribute("value") == "ben"
+        visit.errors.clear()
+
+
+def test_a_picture_of_a_hand_that_is_refused_is_asked_for_once_more(
+    handwriting: str, opened: Open
+) -> None:
+    asked = list[str]()
+
+    def busy(route: Any) -> None:
+        asked.append(route.request.url)
+        first = asked.count(route.request.url) == 1
+        route.fulfill(status=503, body="{}") if first else route.continue_()
+
+    with opened(handwriting) as visit:
+        visit.page.route("**/preview.svg*", busy)
+        visit.go("write")
+        there = (
+            "() => [...document.querySelectorAll('#write-hands img')].filter((i) => i.naturalWidth)"
+        )
+        visit.until(f"{there.replace('() =>', '() => (')}).length >= 4")
+        assert max(map(asked.count, asked)) == 2
+        visit.errors.clear()
+
+
+def test_a_refusal_of_another_hand_leaves_one_s_own(handwriting: str, opened: Open) -> None:
+    hand = {"token": "mine", "strokes": [[[60, 60], [80, 120]]], "model": HANDWRITING}
+    refused = {"error": {"message": "style is 'ada'; there is none", "param": "style"}}
+    with opened(handwriting) as visit:
+        visit.page.evaluate(
+            "(hand) => localStorage.setItem('evenkeel-hand', hand)", json.dumps(hand)
+        )
+        visit.go("write")
+        visit.wait_done("write")
+        held = list[Any]()
+        visit.page.route("**/v1/handwriting", lambda route: held.append(route))
+        visit["#write-hands input[value=ada]"].check(force=True)
+        visit["#write-text"].fill("ho")
+        visit.press("#write-start")
+        visit.until("() => document.querySelector('#write-stop').ariaDisabled === 'false'")
+        visit.page.wait_for_timeout(200)
+        visit["#write-hands input[value=mine]"].check(force=True)
+        held[0].fulfill(status=400, json=refused)
+        visit.until(_SAYS, ["#write-error", "there is none"])
+        assert json.loads(visit.page.evaluate("localStorage.getItem('evenkeel-hand')")) == hand
+        visit.expect_error("400")
+
+
+def test_a_stream_that_breaks_off_has_the_service_asked_after(
+    handwriting: str, opened: Open
+) -> None:
+    answer = stream(HEAD, ink(40))
+    answer["body"] = answer["body"].removesuffix("data: [DONE]\n\n")
+    with opened(handwriting, "write") as visit:
+        visit.wait_done("write")
+        visit.page.route(f"**/v1/models/{HANDWRITING}", lambda route: route.abort())
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-text"].fill("ho")
+        visit.press("#write-start")
+        visit.until(_SAYS, ["#verdict", "The service does not answer."])
+        visit.page.unroute(f"**/v1/models/{HANDWRITING}")
+        visit.until(_SAYS, ["#verdict", "Ready: "])
+        visit.errors.clear()
+
+
+def test_a_reading_that_comes_in_the_midst_of_a_stroke_loses_none_of_it(
+    handwriting: str, opened: Open
+) -> None:
+    """A new session is told of the stroke from its beginning."""
+    told, held = list[dict[str, Any]](), list[Any]()
+    with opened(handwriting) as visit:
+        visit.page.route_web_socket(
+            "**/v1/online", lambda socket: socket.on_message(lambda m: told.append(json.loads(m)))
+        )
+        visit.page.route("**/v1/read", lambda route: held.append(route))
+        visit.go("draw")
+        visit.scribble([_STROKE])
+        visit.until("() => document.querySelectorAll('#draw-pad path').length === 1")
+        visit.page.wait_for_timeout(600)  # it is read
+        box = visit["#draw-pad"].bounding_box()
+        mouse = visit.page.mouse
+        mouse.move(box["x"] + 200, box["y"] + 60)
+        mouse.down()
+        mouse.move(box["x"] + 230, box["y"] + 100)
+        held[0].fulfill(json={"text": "k"})
+        visit.until("() => document.querySelector('#draw-text').value === 'k'")
+        told.clear()
+        mouse.move(box["x"] + 260, box["y"] + 60)
+        mouse.up()
+        visit.page.wait_for_timeout(300)
+    points = [message["point"] for message in told if "point" in message]
+    assert [round(x) for x, _, _ in points][:2] == [60, 80]
+    assert round(points[2][0]) == 200
+    assert round(points[-1][0]) == 260
+    assert [up for _, _, up in points] == [0, 1, *[0] * (len(points) - 3), 1]
+
+
+def test_a_long_sheet_in_one_s_own_hand_is_printed_line_by_line(
+    handwriting: str, opened: Open
+) -> None:
+    answer = stream(HEAD | {"lines": ["ho"] * 3, "height": 900}, ink(20), USAGE)
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit.page.route("**/v1/read", lambda route: route.fulfill(json={"text": "ho"}))
+        visit.go_on_from([_STROKE], "ho", "ho ho ho")
+        visit.page.evaluate("dispatchEvent(new Event('beforeprint'))")
+        assert visit["#draw-panel .lines svg"].count() > 1
+
+
+def test_escape_that_ends_a_composition_does_not_stop_the_pen(
+    handwriting: str, opened: Open
+) -> None:
+    pressed = (
+        "(isComposing) => document.querySelector('#write-text').dispatchEvent("
+        "new KeyboardEvent('keydown', { key: 'Escape', isComposing, bubbles: true }))"
+    )
+    with opened(handwriting, "write") as visit:
+        visit.wait_done("write")
+        visit.begin_writing("a long line that takes its time", speed="1", seed=1)
+        visit.until("() => document.querySelectorAll('#write-sheet path').length > 0")
+        visit.page.evaluate(pressed, True)
+        visit.page.wait_for_timeout(300)
+        assert visit["#write-stop"].get_attribute("aria-disabled") == "false"
+        visit.page.evaluate(pressed, False)
+        visit.until(_SAYS, ["#write-progress", "Stopped"])
+
+
+def test_of_a_text_with_a_long_prompt_the_rate_is_that_of_writing(site: str, opened: Open) -> None:
+    """The prompt was read before the first byte."""
+    with opened(site, "text") as visit:
+        visit["#text-length"].fill("200")
+        visit["#text-prompt"].fill("It is the east, and Juliet is the sun. " * 300)
+        visit.press("#text-start")
+        visit.wait_done("text")
+        told = visit["#text-progress"].inner_text()
+        bytes_, seconds, rate = (
+            float(told.split(a)[1].split(b)[0].replace(",", ""))
+            for a, b in (("Wrote ", " bytes"), (" in ", " s"), (": ", " bytes/s"))
+        )
+        assert bytes_ == 200
+        assert rate > 1.5 * bytes_ / seconds
+
+
+def test_what_is_typed_after_another_tab_was_opened_stays(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "write") as visit:
+        kept = visit.page.evaluate(
+            """async () => {
+              const link = document.createElement("a");
+              link.href = "#";
+              const place = document.createElement("div");
+              place.id = "place";
+              place.append(link);
+              document.body.append(place);
+              link.addEventListener("click", (event) => event.preventDefault());
+              (await import("/static/place.js")).offerPlaces();
+              const found = [];
+              for (const held of ["ctrlKey", "metaKey", "shiftKey", "none"]) {
+                sessionStorage.clear();
+                link.dispatchEvent(new MouseEvent("click", { cancelable: true, [held]: true }));
+                found.push(sessionStorage.length);
+              }
+              sessionStorage.clear();
+              return found;
+            }"""
+        )
+    assert kept == [0, 0, 0, 1]
+
+
+def test_what_was_measured_is_asked_for_again_when_the_lab_is_shown_again(
+    site: str, opened: Open
+) -> None:
+    lost = 0
+
+    def cut(route: Any) -> None:
+        nonlocal lost
+        lost += 1
+        route.abort() if lost == 1 else route.continue_()
+
+    with opened(site) as visit:
+        visit.page.route("**/lab/plots.json", cut)
+        visit.go("lab")
+        visit.until("() => document.querySelector('#lab-numbers').children.length > 0")
+        assert visit["#lab-measured"].is_hidden()
+        visit["#proof-tab"].click()
+        visit["#lab-tab"].click()
+        visit.until("() => !document.querySelector('#lab-measured').hidden")
+        visit["#proof-tab"].click()
+        visit["#lab-tab"].click()
+        assert lost == 2
+        visit.errors.clear()
+
+
+def test_the_api_s_page_says_that_its_document_could_not_be_had(browser: Any, site: str) -> None:
+    visit = Visit(browser.new_page(), site)
+    visit.page.route("**/openapi.json", lambda route: route.abort())
+    visit.page.goto(f"{site}/docs")
+    visit.until(_SAYS, ["#api", "The service does not answer"])
+    visit.page.close()
