@@ -3,7 +3,7 @@
 import builtins
 import logging
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -92,8 +92,7 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     unknown = [inner.pop()] if inner and first["type"] == "extra_forbidden" else []
     path = [*first["loc"][:1], *filter(_names_a_field, inner), *unknown]
     field = ".".join(path)[:_LONGEST] or None
-    given = repr(first["input"])
-    given = given if len(given) <= _LONGEST else f"{given[: _LONGEST - 3]}..."
+    given = _told(first["input"])
     match first["type"]:
         case "extra_forbidden":
             message = f"unknown field: {field}"
@@ -114,6 +113,36 @@ def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidReque
     if len(rivals) > 1 and len(path) == 1 and any(e["type"] in _OBJECTS for e in rivals):
         message += ", or an object"  # the branch that would have been one is not told by its name
     return InvalidRequest(message, path[0][:_LONGEST] if field else _first_named(message, first))
+
+
+def _told(value: object) -> str:
+    """The beginning of a value as Python writes it: all of it may be a megabyte."""
+    told = ""
+    for part in _parts(value):
+        told += part
+        if len(told) > _LONGEST:
+            return f"{told[: _LONGEST - 3]}..."
+    return told
+
+
+def _parts(value: object) -> Iterator[str]:
+    match value:
+        case str():
+            yield repr(value if len(value) <= _LONGEST else value[: _LONGEST + 1])
+        case list():
+            for number, inner in enumerate(value):
+                yield ", " if number else "["
+                yield from _parts(inner)
+            yield "]" if value else "[]"
+        case dict():
+            for number, (key, inner) in enumerate(value.items()):
+                yield ", " if number else "{"
+                yield from _parts(key)
+                yield ": "
+                yield from _parts(inner)
+            yield "}" if value else "{}"
+        case _:
+            yield repr(value)
 
 
 # What a branch that wants an object says of what is none: by itself, and in a request's body.

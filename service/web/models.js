@@ -10,13 +10,15 @@ export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
 export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
 
-/** Fill a list with the models of a kind; chosen is the one that was before, or else the preferred one, if
- *  it is there, or the one for requests that name none. How many there are. */
+/** Fill a list with the models of a kind; chosen is the one that was before, or else the preferred one, or
+ *  what answers for it in eight bits, if it is there, or the one for requests that name none. How many there
+ *  are. */
 export function offer(select, kind, preferred) {
   const models = ofKind(kind);
   const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
   select.replaceChildren(...options);
-  const wanted = [chosen(select.id), preferred].find((name) => offers(select, name));
+  const instead = models.find((model) => model.default && model.provenance?.from?.name === preferred);
+  const wanted = [chosen(select.id), instead?.id, preferred].find((name) => offers(select, name));
   if (wanted) select.value = wanted;
   select.addEventListener("change", () => choose(select.id, select.value));
   watch((model) => {

@@ -48,10 +48,8 @@ async function run(part, begun = () => {}) {
     if (letters.bytes) passage.cut = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
     throw error;
   } finally {
-    const ended = performance.now();
-    const written = first && letters.bytes > first.bytes ? letters.bytes - first.bytes : letters.bytes;
-    const rate = (1000 * written) / (ended - (written < letters.bytes ? first.at : began));
-    at.progress.textContent = summary(letters, (ended - began) / 1000, rate, bytes === null, head);
+    const seconds = secondsOf(letters.bytes, letters.bytes > first?.bytes ? first : { at: began, bytes: 0 });
+    at.progress.textContent = summary(letters, seconds, bytes === null, head);
     // Another model or runtime than the page knows: the service was started anew.
     const known = named(body.model)?.system_fingerprint;
     if (head.system_fingerprint && head.system_fingerprint !== known) follow(body.model);
@@ -59,12 +57,16 @@ async function run(part, begun = () => {}) {
   return at.progress.textContent;
 }
 
-function summary(letters, seconds, rate, cut, head) {
+/** What so many bytes took at the pace they have come at since some were there. */
+const secondsOf = (bytes, since) =>
+  ((performance.now() - since.at) / 1000) * (since.bytes ? bytes / (bytes - since.bytes) : 1);
+
+function summary(letters, seconds, cut, head) {
   if (head.seed === undefined) return "Stopped";
   const { bytes, surprise } = letters;
   const done = `${cut ? "Stopped after" : "Wrote"} ${whole(bytes)} bytes in ${seconds.toFixed(2)} s`;
   const mean = bytes ? `mean ${surprise.toFixed(2)} bits per byte, ` : "";
-  return `${done}: ${whole(rate)} bytes/s\n${mean}seed ${head.seed}`;
+  return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
 }
 
 function begun(model, prompt) {

@@ -122,13 +122,28 @@ def test_with_two_that_could_read_neither_is_asked_to(handwriting: str, opened: 
     with opened(handwriting, "draw") as visit:
         asked = visit.page.evaluate(
             """async () => {
-              const { bestOf, note } = await import("/static/models.js");
+              const { bestOf, note, ofKind } = await import("/static/models.js");
               const alone = bestOf();
-              note("another", { id: "another", kind: "reader", attestation: { ok: true } });
+              note("another", { ...ofKind("reader")[0], id: "another" });
               return [alone, bestOf()];
             }"""
         )
     assert asked == [{"best_of": 4, "best_by": "word"}, {}]
+
+
+def test_a_list_begins_with_what_answers_in_eight_bits_where_that_is_so(
+    site: str, opened: Open
+) -> None:
+    def eight(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            model["default"] = model["id"] == "shakespeare-int8"
+        route.fulfill(json=told)
+
+    with opened(site, "lab") as visit:
+        visit.page.route("**/v1/models", eight)
+        visit.go("text")
+        assert visit["#text-model"].input_value() == "shakespeare-int8"
 
 
 def test_a_list_begins_with_the_one_worth_reading_unless_another_was_chosen(

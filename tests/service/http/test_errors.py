@@ -169,3 +169,29 @@ def test_an_error_is_of_the_type_that_clients_of_openai_know(
     kind: type[ServiceError], told: str
 ) -> None:
     assert kind("no").body()["error"]["type"] == told
+
+
+_VALUES: list[Any] = [
+    "", "a", "a" * 78, "a" * 79, "a" * 500, "\n" * 90, [], {}, [[]], [1, 2.5, None, True],
+    {"a": [1, {"b": "c"}]},
+    [*range(500)], {str(i): [i] for i in range(90)}, [["x" * 300]], 10**200,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", _VALUES, ids=lambda value: str(value)[:12])
+def test_a_wrong_value_is_told_as_python_writes_it_as_far_as_there_is_room(value: Any) -> None:
+    whole = repr(value)
+    expected = whole if len(whole) <= 80 else whole[:77] + "..."
+    told = broken_rule([{"type": "any", "loc": ("f",), "input": value, "msg": "no"}], "it").message
+    assert told == f"f is {expected}: no"
+
+
+def test_of_a_megabyte_that_is_wrong_the_rest_is_not_looked_at() -> None:
+    class Unseen:
+        def __repr__(self) -> str:
+            raise AssertionError("it was looked at")
+
+    value = ["x" * 200, Unseen()]
+    told = broken_rule([{"type": "any", "loc": ("f",), "input": value, "msg": "no"}], "it").message
+    assert told.endswith("...: no")
+    assert len(told) < 100
