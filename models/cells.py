@@ -150,7 +150,7 @@ class LSTMCell(Cell):
 
 class GRUCell(Cell):
     """`(z, r) = LN(W_h h) + LN(W_x x)`, `u = tanh(LN(W x) + s(r) LN(U h))`,
-    `h' = h + s(z) (u - h)` (supplement, eq. 27-29).
+    `h' = h + s(z) (u - h)` (supplement, eq. 26-28).
     """
 
     gates = 3

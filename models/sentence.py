@@ -16,7 +16,7 @@ PADDING, UNKNOWN = 0, 1
 
 
 class SentenceEncoder(nn.Module):
-    """Word embeddings and a GRU (Ba et al. 2016, supplement, eq. 27-29).
+    """Word embeddings and a GRU (Ba et al. 2016, supplement, eq. 26-28).
 
     `longest` is how many steps batch norm keeps statistics of. It counts rows that have ended in
     those of its batch, as padded batches have them.

@@ -17,7 +17,7 @@ def models(shipped: Iterable[Manifest]) -> str:
         "layer norms a step",
         "bytes of state",
         "trained on",
-        "updates",
+        "updates of the last training",
         "validation loss, nats",
     )
     rows = [
