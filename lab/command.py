@@ -1,7 +1,6 @@
 """The verbs of tasks: `python -m lab list | TASK | all | export TASK`."""
 
 import argparse
-import os
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +10,7 @@ from export.results import write_json
 from lab import experiment
 from lab.paper import RESULTS
 from lab.plan import Plan, read_plans
+from service.engine.threads import usable_cores
 from training.command import positive
 
 _MOST_WORKERS = 2  # what budgets are told for
@@ -94,7 +94,7 @@ def run_task(
         source = _source(plans[0])
         out = out or (runs if norms or seeds else RESULTS)
     torch.set_num_threads(1)  # more of them would wait for each other
-    workers = 1 if quick else min(_MOST_WORKERS, os.cpu_count() or 1)
+    workers = 1 if quick else min(_MOST_WORKERS, usable_cores())
     found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)
     given = {"norm": ",".join(norms or ()), "seeds": seeds}
     told = "".join(f" --{option} {value}" for option, value in given.items() if value)

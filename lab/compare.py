@@ -24,7 +24,12 @@ from lab.plan import LADDER, Plan
 from training import checkpoint
 from training.config import Recipe
 from training.loop import CHECKPOINT, LOG, Trainer
-from training.machine import keep_freed_memory, use_fast_float32
+from training.machine import (
+    Terminated,
+    keep_freed_memory,
+    terminated_as_interrupted,
+    use_fast_float32,
+)
 
 RUNS = Path("runs", "lab")
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
@@ -226,7 +231,12 @@ def carry_out(
     else:
         # Not forked: PyTorch's threads do not survive that.
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            found = list(pool.map(_compete, *zip(*jobs, strict=True)))
+            try:
+                found = list(pool.map(_compete, *zip(*jobs, strict=True)))
+            except Terminated:  # Ctrl-C reaches all of them, SIGTERM this one alone
+                for worker in multiprocessing.active_children():
+                    worker.terminate()
+                raise
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
 
@@ -238,7 +248,8 @@ def _compete(
     use_fast_float32()
     keep_freed_memory()
     try:
-        return _laboratory(task, plan, source, runs).compete(norm, seeds)
+        with terminated_as_interrupted():
+            return _laboratory(task, plan, source, runs).compete(norm, seeds)
     except KeyboardInterrupt:
         if multiprocessing.parent_process() is not None:
             os._exit(130)  # a pool gives who is interrupted the next job in its queue

@@ -121,7 +121,7 @@ function* filesIn(folder) {
 function offline() {
   const paths = [...filesIn(out)].filter((path) => !path.endsWith(".gz"));
   const version = sha256(paths.map((path) => sha256(readFileSync(path))).join("")).slice(0, 16);
-  const names = ["./", ...paths.map((path) => relative(out, path))];
+  const names = ["./", ...paths.map((path) => relative(out, path)).filter((path) => path !== "index.html")];
   const list = `const FILES = ${JSON.stringify(names)};`;
   const worker = swap(read(root, "site/sw.js"), "const FILES = [];", list);
   write("sw.js", swap(worker, "VERSION", version));

@@ -20,7 +20,10 @@ async function takeOver() {
 
 async function answer(request) {
   const shell = await caches.open(SHELL);
-  return (await shell.match(request, { ignoreSearch: true })) ?? fetch(request);
+  // The page has two names. Kept under this one it might be what a host sends on to the other.
+  const byName = request.url.replace(/[?#].*/, "") === `${registration.scope}index.html`;
+  const kept = await shell.match(byName ? registration.scope : request, { ignoreSearch: true });
+  return kept ?? fetch(request);
 }
 
 addEventListener("activate", (event) => event.waitUntil(takeOver()));

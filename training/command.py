@@ -42,7 +42,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except RuntimeError as error:
+    except (RuntimeError, MemoryError) as error:
         if (told := told_too_large(error)) is None:
             raise
         print(f"error: there is not enough memory: {told}", file=sys.stderr)

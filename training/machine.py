@@ -81,8 +81,8 @@ def held_back(*numbers: signal.Signals) -> Iterator[None]:
 def told_too_large(error: BaseException) -> str | None:
     """What memory there was not enough of, if it was that."""
     first = str(error).splitlines()[0] if str(error) else ""
-    if isinstance(error, torch.OutOfMemoryError):
-        return first
+    if isinstance(error, torch.OutOfMemoryError | MemoryError):
+        return first or "it has run out"
     # A CPU's memory has no type of error, but words of its own.
     _, words, rest = first.partition("DefaultCPUAllocator: ")
     return rest if words else None

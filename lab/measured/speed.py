@@ -149,8 +149,8 @@ def arrivals(content: Json) -> str:
         source(content),
         "Poisson arrivals of 200-byte completions, every server by turns at shares of what the "
         "service can do with 32 clients, of streams and of whole answers each by itself, up to "
-        "the first beyond 120% of what the server can do. Latency counts from the moment a request was meant to be "
-        "sent; 30 s without an answer is a failure.",
+        "the first beyond 120% of what the server can do. Latency counts from the moment a "
+        "request was meant to be sent; 30 s without an answer is a failure.",
         table(
             ("offered a second", "server", "streamed", *_SPREADS, "good a second", "failed"), rows
         ),

@@ -1,6 +1,7 @@
 """Arrays that a device and its host exchange, as one copy."""
 
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -22,20 +23,18 @@ class Bundle:
 
     def __init__(self, ports: Sequence[tuple[Port, int]], width: int, device: str) -> None:
         """Each port so many times."""
-        blank = [(np.full((width, *p.shape), p.initial, p.dtype), times) for p, times in ports]
-        apart = [-(-array.nbytes // _ALIGNED) * _ALIGNED for array, _ in blank]
-        size = sum(bytes_ * times for bytes_, (_, times) in zip(apart, blank, strict=True))
-        self._bytes = np.zeros(size, np.uint8)
+        blank = [(p.name, n, np.full((width, *p.shape), p.initial, p.dtype)) for p, n in ports]
+        apart = [-(-array.nbytes // _ALIGNED) * _ALIGNED for _, _, array in blank]
+        ends = list(accumulate(n * size for (_, n, _), size in zip(blank, apart, strict=True)))
+        self._bytes = np.zeros(ends[-1], np.uint8)
         self.host: Arrays = {}
-        self._offsets: dict[str, list[int]] = {}
-        begin = 0
-        for (port, times), (array, _), stride in zip(ports, blank, apart, strict=True):
-            shape, strides = (times, *array.shape), (stride, *array.strides)
-            view = np.ndarray(shape, array.dtype, self._bytes.data, begin, strides)
+        self._offsets: dict[str, range] = {}
+        for (name, times, array), size, end in zip(blank, apart, ends, strict=True):
+            begin, strides = end - times * size, (size, *array.strides)
+            view = np.ndarray((times, *array.shape), array.dtype, self._bytes.data, begin, strides)
             view[:] = array
-            self.host[port.name] = view
-            self._offsets[port.name] = [begin + stride * time for time in range(times)]
-            begin += stride * times
+            self.host[name] = view
+            self._offsets[name] = range(begin, end, size)
         self._device = ort.OrtValue.ortvalue_from_numpy(self._bytes, device, 0)
         self._where = device
 

@@ -28,11 +28,10 @@ class Stretch:
         self.most = most
         # Places read either set of the state's buffers in turn. A stretch begins at the first or
         # the second of them, wherever the state is; so there is one more than there are steps.
-        self._places = range(most + 1)
         each, once = [(p, most + 1) for p in ports.step], [(p, 1) for p in ports.row]
         self._inputs = Bundle([*each, *once], width, device)
         self._outputs = Bundle([(p, most + 1) for p in ports.output], width, device)
-        self._bound: dict[bool, tuple[ort.InferenceSession, list[_Bound]]] = {}
+        self._runs: dict[bool, tuple[ort.InferenceSession, list[_Place]]] = {}
 
     def bind(
         self,
@@ -45,13 +44,13 @@ class Stretch:
     ) -> None:
         """Have a session run here, which reads no input that is `absent`; each place is captured as
         a CUDA graph of its own number."""
-        bound = [
-            _Bound(self._bind(session, place, state, absent), next(graph_ids))
-            for place in self._places
+        places = [
+            _Place(self._binding(session, place, state, absent), next(graph_ids))
+            for place in range(self.most + 1)
         ]
-        self._bound[filtered] = (session, bound)
+        self._runs[filtered] = (session, places)
 
-    def _bind(
+    def _binding(
         self, session: ort.InferenceSession, place: int, state: State, absent: Collection[str]
     ) -> ort.IOBinding:
         before, after = state[place % 2], state[1 - place % 2]
@@ -78,16 +77,16 @@ class Stretch:
         for name, array in row.items():
             self._inputs.host[name][0, slots] = array
         self._inputs.send()
-        session, bound = self._bound[filtered]
-        for place in bound[side : side + total - 1]:
+        session, places = self._runs[filtered]
+        for place in places[side : side + total - 1]:
             session.run_with_iobinding(place.binding, place.go_on)
-        last = bound[side + total - 1]
+        last = places[side + total - 1]
         session.run_with_iobinding(last.binding, last.wait)
         self._outputs.fetch()
         return {name: array[these, slots] for name, array in self._outputs.host.items()}
 
 
-class _Bound:
+class _Place:
     """A place's binding, and how to run it: with or without waiting for the device."""
 
     def __init__(self, binding: ort.IOBinding, graph_id: int) -> None:

@@ -5,6 +5,7 @@ wait for together.
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable, Iterable
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -42,16 +43,17 @@ class Shared:
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, what: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `make` returns or raises; or what is being made already, unless that fails, for
-        reasons that may be of its caller alone."""
-        while (other := self._under_way.get(what)) is not None:
-            await asyncio.wait([other])
-            if not other.cancelled() and other.exception() is None:
-                found: T = other.result()
-                return found
-        mine = self._under_way[what] = asyncio.create_task(make())
-        mine.add_done_callback(lambda _: self._under_way.pop(what))
-        return await asyncio.shield(mine)  # others may wait for it when this caller does not
+        """What `make` returns or raises, or what is being made already does."""
+        task: asyncio.Task[T] | None = self._under_way.get(what)
+        if task is None:
+            task = self._under_way[what] = asyncio.create_task(make())
+            task.add_done_callback(partial(self._ended, what))
+        return await asyncio.shield(task)  # others may wait for it when this caller does not
+
+    def _ended(self, what: Hashable, task: asyncio.Task[Any]) -> None:
+        del self._under_way[what]
+        if not task.cancelled():
+            task.exception()  # nobody may wait for it any more, and then it is no news
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

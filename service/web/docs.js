@@ -5,7 +5,8 @@ let key = null;
 async function read() {
   const headers = key ? { authorization: `Bearer ${key}` } : {};
   const answer = await fetch("/openapi.json", { headers });
-  if (answer.status !== 401) return answer.json();
+  if (answer.ok) return answer.json();
+  if (answer.status !== 401) throw new Error(`The service answers ${answer.status}.`);
   key = window.prompt("API key of this service")?.replace(/[^!-~]/g, ""); // what a header can have
   return key ? read() : {};
 }

@@ -145,9 +145,10 @@ async function drawOne() {
 /** What was measured, as pictures, and what draws: the list says what came with this service. */
 async function showPlots() {
   const answer = await fetch(new URL("lab/plots.json", import.meta.url)).catch(() => null);
-  if (!answer) return; // it is asked for again when the tab is shown again
-  listed = true;
-  const { plots, draws } = answer.ok ? await answer.json() : { plots: [], draws: false };
+  listed = answer?.status === 404; // nothing came with this service
+  if (!answer?.ok) return; // or it is asked for again when the tab is shown again
+  const { plots, draws } = await answer.json().catch(() => ({ plots: [], draws: false }));
+  listed = plots.length > 0;
   const figures = plots.map(({ file, title, paper, text }) => {
     const picture = make("img", { src: new URL(`lab/${file}`, import.meta.url).href, alt: `${title}, ${paper}`, loading: "lazy" });
     const caption = make("figcaption", {}, make("b", {}, title), ` ${paper}. ${text}`);

@@ -39,8 +39,8 @@ export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !
 
 /** The one model that can read, if it does or will soon. */
 export function reader() {
-  const readers = ofKind("reader");
-  return readers.length === 1 && !whyNot(readers[0]) ? readers[0] : undefined;
+  const readers = ofKind("reader").filter((model) => !whyNot(model));
+  return readers.length === 1 ? readers[0] : undefined;
 }
 
 /** What to ask for where a model can read: the most legible of four draws of each word. */
@@ -78,17 +78,15 @@ export async function load(trouble) {
   for (const model of all()) if (!settled(model)) follow(model.id);
 }
 
-/** Ask again which models of a kind there are: some may have come or gone since the page was loaded. */
-export async function renew(kind) {
-  const models = (await listModels()).filter((model) => model.kind === kind);
-  for (const { id } of ofKind(kind)) known.delete(id);
-  models.forEach(learn);
-}
-
-/** Some model is not there any more, and others may have changed. */
+/** Ask again which models there are: some may have come, gone or changed since the page was loaded. */
 export async function lookAgain() {
-  const there = new Map((await listModels()).map((model) => [model.id, model]));
-  for (const { id } of all()) learn(there.get(id) ?? { ...known.get(id), ...GONE });
+  const there = await listModels();
+  const ids = new Set(there.map(({ id }) => id));
+  const gone = all().filter(({ id }) => !ids.has(id));
+  for (const model of [...there, ...gone.map((model) => ({ ...model, ...GONE }))]) {
+    learn(model);
+    if (!settled(model)) follow(model.id);
+  }
 }
 
 const GONE = { ready: false, failed: "it is not served any more" };
@@ -103,12 +101,18 @@ export const whyNot = ({ attestation, failed }) =>
 /** Ask again about one model until that is settled. */
 export async function follow(name) {
   for (;;) {
-    const gone = ({ status }) => (status === 404 ? { ...known.get(name), ...GONE } : null);
+    // Whoever stands between has a 404 of its own, of a service that will come back.
+    const gone = ({ param }) => (param === "model" ? { ...known.get(name), ...GONE } : null);
     const model = await getModel(name).catch(gone);
     if (model) learn(model);
     if (settled(model)) return;
     await pause();
   }
+}
+
+/** A model has answered, whatever was known of it. */
+export function answered(name) {
+  if (named(name) && !serves(named(name))) follow(name);
 }
 
 /** No request is answered: what was known of those that did is known no more. */

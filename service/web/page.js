@@ -50,12 +50,14 @@ async function begin() {
   onShow(showStatus);
   document.addEventListener("unanswered", models.doubt);
   document.addEventListener("unserved", () => models.lookAgain().catch(() => {}));
+  document.addEventListener("served", ({ detail }) => models.answered(detail));
   document.addEventListener("change", showStatus); // another model may have been chosen
   showStatus();
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.isComposing) return; // it is for whoever composes a character
+  // It is for whoever composes a character; Safari tells by the code alone that it ended one.
+  if (event.isComposing || event.keyCode === 229) return;
   const tab = TABS[shown()];
   if (event.key === "Escape") tab.stop?.();
   if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;

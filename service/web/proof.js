@@ -66,40 +66,42 @@ function card(model) {
   const button = make("button", { type: "button" }, "Check it now");
   const title = make("h2", { id: `proof-of-${model.id}` }, model.id, make("small", {}, model.kind));
   const head = make("div", { className: "head" }, title, button);
-  const findings = model.parity?.length
-    ? table(model)
-    : make("p", { className: "hint" }, "This artifact carries no parity report.");
-  const doubts = model.unproved ? [make("p", { className: "verdict bad" })] : [];
-  const description = facts(model);
-  const element = make("article", {}, head, verdict, sample, ...doubts, description, findings);
+  const element = make("article", {}, head, verdict, sample);
   element.setAttribute("aria-labelledby", title.id);
   button.setAttribute("aria-describedby", title.id);
   onPress(button, () => checkNow(model.id, verdict, button));
+  let rest = []; // of the artifact, of which there may be another by now
+  let reported = "";
   const update = (model) => {
     showVerdict(verdict, model);
-    const served = serves(model) ? "Served" : "Not served, as it is";
-    for (const doubt of doubts) doubt.textContent = `${served} without proof: ${model.unproved}.`;
     showSample(sample, model.attestation?.sample);
-    description.replaceChildren(...facts(model).children);
     allow(button, model.attestation || model.pending);
+    const now = JSON.stringify([model.digest, model.runtime, model.parity, model.unproved, serves(model)]);
+    if (now === reported) return;
+    reported = now;
+    for (const part of rest) part.remove();
+    rest = [...doubts(model), facts(model), findings(model)];
+    element.append(...rest);
   };
   update(model);
-  return { element, update, of: reported(model), button };
+  return { element, update };
 }
 
-/** What of a model makes another card of it. */
-const reported = ({ digest, parity, unproved }) => JSON.stringify([digest, parity, Boolean(unproved)]);
+const findings = (model) =>
+  model.parity?.length ? table(model) : make("p", { className: "hint" }, "This artifact carries no parity report.");
 
-/** What is known of a model has changed. */
+function doubts(model) {
+  if (!model.unproved) return [];
+  const served = serves(model) ? "Served" : "Not served, as it is";
+  return [make("p", { className: "verdict bad" }, `${served} without proof: ${model.unproved}.`)];
+}
+
+/** What is known of a model has changed, or that there is one. */
 function show(model) {
-  const old = cards.get(model.id);
-  if (old?.of === reported(model)) return old.update(model);
+  if (cards.has(model.id)) return cards.get(model.id).update(model);
   const made = card(model);
   cards.set(model.id, made);
-  const held = old?.button === document.activeElement;
-  if (old) old.element.replaceWith(made.element);
-  else list.append(made.element);
-  if (held) made.button.focus();
+  list.append(made.element);
 }
 
 /** On a device: how much of what a server drew came out the same. */

@@ -21,8 +21,7 @@ export const aborted = (signal) =>
 
 let first; // settles when the first answer is there, with a key where one is wanted
 
-/** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong, `status`
- *  that of the answer. */
+/** Fetch, or throw an error whose message a person can read; `param` is the field that is wrong. */
 export function ask(path, options = {}) {
   // Whether a key is wanted is asked once: nothing else goes out until that is known.
   if (first) return first.then(() => answered(path, options));
@@ -47,7 +46,7 @@ async function answered(path, options) {
   const body = await response.json().catch(() => null);
   const { message = `The service answers ${response.status}.`, param } = body?.error ?? {};
   if (param === "model") document.dispatchEvent(new Event("unserved"));
-  throw Object.assign(new Error(message), { param, status: response.status });
+  throw Object.assign(new Error(message), { param });
 }
 
 /** An error of what is not there, perhaps, for whoever asks next. */
@@ -56,13 +55,16 @@ function unanswered(message) {
   return new Error(message);
 }
 
-const post = (path, body, signal) =>
-  ask(path, {
+async function post(path, body, signal) {
+  const response = await ask(path, {
     method: "POST",
     headers: { "Content-Type": "application/json" },
     body: JSON.stringify(body),
     signal,
   });
+  document.dispatchEvent(new CustomEvent("served", { detail: body.model }));
+  return response;
+}
 
 export const complete = (body, signal) => post("/v1/completions", body, signal);
 export const handwrite = (body, signal) => post("/v1/handwriting", body, signal);

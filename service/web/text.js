@@ -6,6 +6,7 @@ import { complete, events } from "./service.js";
 import { Work } from "./work.js";
 
 const BEGINS_WITH = "shakespeare"; // of several, the one worth reading
+const LEAST_MS = 100; // to judge a pace by: whoever stands between may pass all bytes on at once
 const at = parts("text");
 const work = new Work(at, refresh);
 // What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
@@ -48,7 +49,8 @@ async function run(part, begun = () => {}) {
     if (letters.bytes) passage.cut = { letters, head, body: body.state ? body : { ...body, seed: head.seed } };
     throw error;
   } finally {
-    const seconds = secondsOf(letters.bytes, letters.bytes > first?.bytes ? first : { at: began, bytes: 0 });
+    const paced = letters.bytes > first?.bytes && performance.now() - first.at > LEAST_MS;
+    const seconds = secondsOf(letters.bytes, paced ? first : { at: began, bytes: 0 });
     at.progress.textContent = summary(letters, seconds, bytes === null, head);
     // Another model or runtime than the page knows: the service was started anew.
     const known = named(body.model)?.system_fingerprint;

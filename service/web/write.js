@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, named, offer, offers, ready, renew } from "./models.js";
+import { bestOf, lookAgain, named, offer, offers, ready } from "./models.js";
 import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -41,7 +41,7 @@ const write = (seed, width = roomIn(at.desk)) =>
     let request = { ...drawn, ...bestOf() };
     const unjudged = async (error) => {
       if (error.param !== "best_of") throw error;
-      await renew("reader"); // it has gone since the page was loaded
+      await lookAgain(); // it has gone since the page was loaded
       return stream((request = { ...drawn, ...bestOf() }));
     };
     const response = await stream(request).catch(unjudged).catch((error) => explain(error, request));

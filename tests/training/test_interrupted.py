@@ -8,8 +8,10 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -93,11 +95,12 @@ def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -
     assert not [file for file in out.iterdir() if file.name.startswith(".")]
 
 
+@pytest.mark.parametrize("make", [torch.empty, np.empty, lambda size: bytearray(1 << 62)])
 def test_a_model_that_is_too_large_for_the_machine_is_told_in_a_line(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    make: Callable[[int], object], capsys: pytest.CaptureFixture[str]
 ) -> None:
     parser = argparse.ArgumentParser()
-    parser.set_defaults(command=lambda options: torch.empty(1 << 50))
+    parser.set_defaults(command=lambda options: make(1 << 50))
     assert run(parser, []) == 1
     told = capsys.readouterr().err
     assert told.startswith("error: there is not enough memory: ")

@@ -34,6 +34,7 @@ from pathlib import Path
 from lab import compare, experiment
 from lab.plan import read_plans
 from tests.lab.tasks.toy import Line
+from training.machine import terminated_as_interrupted
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is in the background ignores it
 
@@ -47,7 +48,8 @@ compare._laboratory = lambda *_: Slow()
 if __name__ == "__main__":
     experiment.TASKS = Path(sys.argv[1], "tasks")
     first, _ = read_plans(Line())
-    compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
+    with terminated_as_interrupted():
+        compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
 """
 
 
@@ -243,14 +245,26 @@ def test_no_run_ends_by_the_clock() -> None:
         assert recipe.training.time_limit_s is None
 
 
-def test_ctrl_c_ends_the_jobs_there_are_and_begins_no_others(tmp_path: Path) -> None:
+def _left(group: int) -> bool:
+    """Whether any process of a group is there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
+    tmp_path: Path, number: signal.Signals
+) -> None:
+    """Ctrl-C comes to all processes of a terminal, SIGTERM to the one that it was meant for."""
     script = tmp_path / "jobs.py"
     script.write_text(_JOBS)
     log = tmp_path / "begun"
     log.touch()
-    command = [sys.executable, str(script), str(tmp_path)]
     jobs = subprocess.Popen(
-        command,
+        [sys.executable, str(script), str(tmp_path)],
         cwd=_ROOT,
         env=os.environ | {"PYTHONPATH": str(_ROOT)},
         start_new_session=True,
@@ -258,8 +272,10 @@ def test_ctrl_c_ends_the_jobs_there_are_and_begins_no_others(tmp_path: Path) -> 
     )
     try:
         assert eventually(lambda: len(log.read_text()) == 2)
-        os.killpg(jobs.pid, signal.SIGINT)
+        tell = os.killpg if number == signal.SIGINT else os.kill
+        tell(jobs.pid, number)
         assert jobs.wait(30) != 0
+        assert eventually(lambda: not _left(jobs.pid))
     finally:
         with suppress(ProcessLookupError):
             os.killpg(jobs.pid, signal.SIGKILL)

@@ -84,7 +84,7 @@ def test_each_place_of_a_step_is_captured_as_a_graph_of_its_own(
     """One replayed for another would read where it should write."""
     runner = SlotRunner(load_artifact(artifacts / name), gpu)
     for filtered in (False, True):
-        places = [p for s in runner._stretches for p in s._bound[filtered][1]]
+        places = [p for s in runner._stretches for p in s._runs[filtered][1]]
         ids = [p.wait.get_run_config_entry("gpu_graph_id") for p in places]
         assert len(ids) == len(set(ids)) == sum(s.most + 1 for s in runner._stretches)
         assert ids == [p.go_on.get_run_config_entry("gpu_graph_id") for p in places]

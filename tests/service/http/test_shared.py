@@ -1,6 +1,7 @@
 """What several ask for at the same time is made once."""
 
 import asyncio
+import gc
 
 import pytest
 
@@ -38,19 +39,33 @@ def test_all_who_ask_meanwhile_get_what_the_first_has_made() -> None:
     asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
 
 
-@pytest.mark.parametrize("fail", [(1,), (1, 2), (1, 2, 3)])
-def test_who_waited_for_one_that_failed_tries_again(fail: tuple[int, ...]) -> None:
+def test_a_failure_is_everybody_s_and_over_with_them() -> None:
+    """One after the other they would wait for as many deadlines as they are."""
+
     async def asked() -> None:
-        maker, shared = _Maker(*fail), Shared()
+        maker, shared = _Maker(1), Shared()
         waiting = [asyncio.create_task(shared.get("a", maker.make)) for _ in range(3)]
         await asyncio.sleep(0.01)
         maker.may.set()
         found = await asyncio.gather(*waiting, return_exceptions=True)
-        failed = [error.args[0] for error in found if isinstance(error, ValueError)]
-        assert failed == list(fail)
-        assert [n for n in found if isinstance(n, int)] == [len(fail) + 1] * (3 - len(fail))
+        assert [str(error) for error in found] == ["1"] * 3
+        assert await shared.get("a", maker.make) == 2
 
     asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+
+
+def test_a_failure_that_nobody_waits_for_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    async def asked() -> None:
+        maker, shared = _Maker(1), Shared()
+        alone = asyncio.create_task(shared.get("a", maker.make))
+        await asyncio.sleep(0.01)
+        alone.cancel()
+        maker.may.set()
+        await asyncio.sleep(0.01)
+
+    asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+    gc.collect()
+    assert caplog.records == []
 
 
 def test_when_the_first_does_not_wait_any_more_others_still_get_it() -> None:
