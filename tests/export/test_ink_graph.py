@@ -18,7 +18,7 @@ from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures
-from export.ink.parity import compare, padding, sampling
+from export.ink.parity import compare, make_work, padding, sampling
 from export.ink.styles import StyleChoice, add_styles
 from export.parity.report import Extent
 from export.parity.served import ServedGraph, follow
@@ -240,6 +240,22 @@ def test_points_are_bounded_by_how_far_rounding_moved_those_of_training(
     moved = drawn_from(training_mixtures(model, mine), mine).numpy() - found.truth["drawn"]
     assert found.bounds["drawn"] == pytest.approx(4 * np.abs(moved).max(), rel=1e-3)
     assert found.exact.keys() == {"character", "ended"}
+
+
+def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_texts_end_anywhere(
+    model: HandwritingModel,
+) -> None:
+    drawn = golden.sample(model, 24, 33, seed=1)
+    work, rows = make_work(drawn, seed=1), drawn.rows()
+    read, length = work.steps["force"].sum(0), work.options["length"]
+    assert np.array_equal(work.steps["force"], np.arange(24)[:, None] < read)
+    assert len(set(read.tolist())) > 10
+    assert len(set(length.tolist())) > 3
+    assert (length <= rows["length"]).all()
+    places = np.arange(rows["text"].shape[1])
+    within = np.where(places < length[:, None], rows["text"], 0)
+    assert np.array_equal(work.options["text"], within)
+    assert len(set(work.options["bias"].tolist())) == 33
 
 
 class SeesPadding:
