@@ -182,15 +182,21 @@ def test_one_logit_off_breaks_the_bounds_either_way(
     assert held["reading"]
 
 
-@pytest.mark.parametrize(("likeliest", "differ"), [(3, 0), (4, 1), (5, 0), (7, 1)])
-def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int) -> None:
+@pytest.mark.parametrize(
+    ("likeliest", "differ", "ties"), [(3, 0, 0), (4, 1, 0), (5, 0, 1), (7, 1, 0)]
+)
+def test_a_tie_is_between_the_symbols_of_both_sides(
+    likeliest: int, differ: int, ties: int
+) -> None:
     """Two others that are tied with each other excuse no third."""
     trained, served = np.zeros((2, 4, 2, 9), np.float32)
     trained[..., likeliest] = 2
     served[..., 3] = 2
     served[..., 4], served[..., 5] = 2 - 1e-3, 2 - 2e-6
     trained[1:], trained[0, 1] = served[1:], served[0, 1]
-    assert reading(trained, served).value == differ
+    found = reading(trained, served)
+    assert found.value == differ
+    assert f"({ties} more are ties)" in found.detail
 
 
 def test_a_reader_has_no_table_and_no_matrices_of_eight_bits(squint: Path, tmp_path: Path) -> None:

@@ -48,17 +48,20 @@ def came() -> Iterator[list[int]]:
 
 
 def test_a_signal_ends_a_training_alone_and_is_its_callers_again(came: list[int]) -> None:
+    callers = signal.getsignal(signal.SIGTERM)
     with pytest.raises(Terminated), terminated_as_interrupted():
         os.kill(os.getpid(), signal.SIGTERM)
-    os.kill(os.getpid(), signal.SIGTERM)
-    assert came == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is callers
+    assert came == []
 
 
 def test_a_signal_that_was_held_back_is_its_handlers(came: list[int]) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
     with held_back(signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGTERM)
         assert came == []
     assert came == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is handler
 
 
 def test_a_signal_that_nobody_handles_is_raised_after_it_was_held_back(
