@@ -189,11 +189,31 @@ def test_one_raw_output_off_breaks_the_bounds_either_way(
     assert held["log-density"] is held["score, sampled ink"] is (by == 0)
 
 
+@pytest.mark.parametrize("by", [1e-5, -1e-5])
+def test_a_pen_that_is_a_little_surer_of_every_point_breaks_its_score_alone(
+    model: HandwritingModel, sample: Sample, by: float
+) -> None:
+    raw = training_mixtures(model, sample).numpy().copy()
+    raw[..., 0] += by * (2 * sample.symbols.numpy()[..., 2] - 1)  # of lifting it where it was
+    held = {f.name: f.holds for f in compare(model, sample, raw, sample.symbols.numpy())[0]}
+    assert not held["score, sampled ink"]
+    assert held["log-density"]
+
+
+def test_a_density_may_be_off_by_a_ten_thousandth(model: HandwritingModel, sample: Sample) -> None:
+    raw = training_mixtures(model, sample).numpy()
+    for by, holds in ((5e-5, True), (9e-4, False)):
+        other = raw.copy()
+        other[5, 1, 0] += by
+        held = {f.name: f.holds for f in compare(model, sample, other, sample.symbols.numpy())[0]}
+        assert held["log-density"] is holds
+
+
 def test_no_wrong_draw_passes_for_a_tie(model: HandwritingModel, sample: Sample) -> None:
     raw = training_mixtures(model, sample).numpy()
     points = sample.symbols.numpy()
     assert sampling(sample, raw, points).value == 0
-    for wrong in (points + 1, points + np.float32(0.01), points * np.float32(np.nan)):
+    for wrong in (points + 1, points + np.float32(0.002), points * np.float32(np.nan)):
         assert sampling(sample, raw, wrong).value == points[..., 0].size
     louder = replace(sample, noise=sample.noise | {"normal": 2 * sample.noise["normal"]})
     wrong = drawn_from(torch.from_numpy(raw), louder).numpy()
