@@ -49,6 +49,11 @@ def test_a_line_that_was_left_goes_on_with_how_far_its_ink_reached() -> None:
     assert Ending(9.0).first(_PAST, _DOTTED) is None
 
 
+def test_of_many_steps_past_all_ink_the_first_is_the_end() -> None:
+    assert Ending().first(np.ones(4, bool), np.full((4, 3), 3.0)) == 0
+    assert Ending(1.5).first(np.ones(4, bool), np.full((4, 3), 3.0)) == 1
+
+
 def test_ink_in_portions_is_the_ink_at_once() -> None:
     ink = np.random.default_rng(3).normal(0.3, 2.0, (200, 3)).astype(np.float32)
     whole, parts = Ending(), Ending()

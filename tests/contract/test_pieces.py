@@ -132,6 +132,13 @@ def test_a_bar_after_the_word_is_read_where_it_stands_in_the_midst_of_a_stroke()
     assert sorted(kept) == sorted(piece.tolist() for piece in reordered[:, 2:])
 
 
+def test_a_long_bar_stands_after_the_piece_that_its_middle_is_over() -> None:
+    """Though the piece after that, if not the word, ends no further right than the bar."""
+    word, bar = np.array([[0.0, 0.0], [40.0, 0.0]]), np.array([[10.0, 5.0], [24.0, 5.0]])
+    heights = cut([word, bar], reordered=True)[:, _HEIGHT]
+    assert heights.tolist() == [0] * 5 + [5] * 4 + [0] * 5
+
+
 def test_two_bars_stand_in_the_order_of_the_line_whichever_was_drawn_first() -> None:
     word = np.array([[0.0, 0.0], [60.0, 0.0]])
     first, second = (np.array([[x, 5.0], [x + 3.0, 5.0]]) for x in (6.0, 30.0))

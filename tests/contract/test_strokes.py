@@ -57,6 +57,12 @@ def test_a_line_begins_at_the_left_end_of_its_baseline() -> None:
     assert _offsets(moved) == pytest.approx(_offsets(_arches()), abs=1e-5)
 
 
+def test_a_line_begins_at_its_left_end_wherever_the_pen_began() -> None:
+    words = [stroke[::-1] for stroke in _arches()[::-1]]
+    left = min(stroke[:, 0].min() for stroke in _measured(words).strokes)
+    assert left == pytest.approx(0, abs=1e-9)
+
+
 def test_a_measured_line_tells_its_rate_size_and_advance() -> None:
     line, every = _measured(_arches()), np.concatenate(_arches())
     assert line.points_per_character == 24  # nine arches say nine letters
@@ -164,6 +170,7 @@ def test_a_line_as_steep_as_is_allowed_is_turned_nearly_level(degrees: float) ->
     "stroke",
     [
         [[0.0, 0.0], [1.0, 3.0], [2.0, 0.2], [3.0, 3.0]],  # too short to say
+        [[0.0, 0.0], [3.0, 3.0], [6.0, 0.5], [9.0, 3.0]],  # as short, though it is a word
         [[0.0, 0.0], [0.0, 5.0], [0.0, 2.0]],  # straight up
         [[0.0, 0.0], [10.0, 5.0], [20.0, 10.0]],  # too steep for a line of writing
     ],

@@ -18,7 +18,7 @@ from export.convert import convert, load_model, read_artifact
 from export.golden import Sample
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures
-from export.ink.parity import compare, padding, sampling
+from export.ink.parity import compare, make_work, padding, sampling
 from export.ink.styles import StyleChoice, add_styles
 from export.parity.report import Extent
 from export.parity.served import ServedGraph, follow
@@ -189,11 +189,31 @@ def test_one_raw_output_off_breaks_the_bounds_either_way(
     assert held["log-density"] is held["score, sampled ink"] is (by == 0)
 
 
+@pytest.mark.parametrize("by", [1e-5, -1e-5])
+def test_a_pen_that_is_a_little_surer_of_every_point_breaks_its_score_alone(
+    model: HandwritingModel, sample: Sample, by: float
+) -> None:
+    raw = training_mixtures(model, sample).numpy().copy()
+    raw[..., 0] += by * (2 * sample.symbols.numpy()[..., 2] - 1)  # of lifting it where it was
+    held = {f.name: f.holds for f in compare(model, sample, raw, sample.symbols.numpy())[0]}
+    assert not held["score, sampled ink"]
+    assert held["log-density"]
+
+
+def test_a_density_may_be_off_by_a_ten_thousandth(model: HandwritingModel, sample: Sample) -> None:
+    raw = training_mixtures(model, sample).numpy()
+    for by, holds in ((5e-5, True), (9e-4, False)):
+        other = raw.copy()
+        other[5, 1, 0] += by
+        held = {f.name: f.holds for f in compare(model, sample, other, sample.symbols.numpy())[0]}
+        assert held["log-density"] is holds
+
+
 def test_no_wrong_draw_passes_for_a_tie(model: HandwritingModel, sample: Sample) -> None:
     raw = training_mixtures(model, sample).numpy()
     points = sample.symbols.numpy()
     assert sampling(sample, raw, points).value == 0
-    for wrong in (points + 1, points + np.float32(0.01), points * np.float32(np.nan)):
+    for wrong in (points + 1, points + np.float32(0.002), points * np.float32(np.nan)):
         assert sampling(sample, raw, wrong).value == points[..., 0].size
     louder = replace(sample, noise=sample.noise | {"normal": 2 * sample.noise["normal"]})
     wrong = drawn_from(torch.from_numpy(raw), louder).numpy()
@@ -240,6 +260,22 @@ def test_points_are_bounded_by_how_far_rounding_moved_those_of_training(
     moved = drawn_from(training_mixtures(model, mine), mine).numpy() - found.truth["drawn"]
     assert found.bounds["drawn"] == pytest.approx(4 * np.abs(moved).max(), rel=1e-3)
     assert found.exact.keys() == {"character", "ended"}
+
+
+def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_texts_end_anywhere(
+    model: HandwritingModel,
+) -> None:
+    drawn = golden.sample(model, 24, 33, seed=1)
+    work, rows = make_work(drawn, seed=1), drawn.rows()
+    read, length = work.steps["force"].sum(0), work.options["length"]
+    assert np.array_equal(work.steps["force"], np.arange(24)[:, None] < read)
+    assert len(set(read.tolist())) > 10
+    assert len(set(length.tolist())) > 3
+    assert (length <= rows["length"]).all()
+    places = np.arange(rows["text"].shape[1])
+    within = np.where(places < length[:, None], rows["text"], 0)
+    assert np.array_equal(work.options["text"], within)
+    assert len(set(work.options["bias"].tolist())) == 33
 
 
 class SeesPadding:

@@ -43,6 +43,23 @@ def test_one_large_error_counts_for_more_than_many_small_ones() -> None:
     assert curves["training, batch 2"][3] == 1e-6
 
 
+@pytest.mark.parametrize("better", [1, 2])
+def test_rounding_is_compared_with_the_better_of_training_alone_and_in_a_batch(
+    better: int,
+) -> None:
+    def trained(model: nn.Module, of: Sample) -> Tensor:
+        wide = next(model.parameters()).dtype == torch.float64
+        error = 1e-6 if of.symbols.shape[1] == better else 1e-5
+        return torch.full((20, of.symbols.shape[1], 7), 0.0 if wide else error)
+
+    of = Sample(torch.zeros(20, 2), {}, {})
+    served = np.full((20, 2, 7), 2e-6, np.float32)
+    finding, _, curves = numbers.rounding(nn.Linear(1, 1), of, served, trained)
+    assert finding.value == pytest.approx(2)
+    assert not finding.holds
+    assert curves[f"training, batch {better}"] == pytest.approx(1e-6)
+
+
 def _logits() -> np.ndarray:
     return np.random.default_rng(0).normal(0, 2, (9, 4, 256)).astype(np.float32)
 
@@ -108,6 +125,18 @@ def test_in_mixed_work_every_filter_is_asked_for_and_only_by_rows_that_say_so() 
         asked = work.options[name] != neutral
         assert asked.any(), name
         assert not (asked & ~work.filtered).any(), name
+
+
+def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_then_draw() -> None:
+    model = LanguageModel(LanguageConfig(cell="rnn", units=6, embedding=3))
+    work = make_work(sample(model, 24, 33, seed=1), seed=1)
+    read = work.steps["force"].sum(0)
+    assert np.array_equal(work.steps["force"], np.arange(24)[:, None] < read)
+    assert len(set(read.tolist())) > 10
+    for name in ("inverse_temperature", "logit_bias"):
+        assert len(np.unique(work.options[name], axis=0)) == 33, name
+    some = work.filtered & (work.options["log_min_p"] == -np.inf)
+    assert 0 < some.sum() < work.filtered.sum() < 33
 
 
 def test_every_draw_follows_what_training_drew() -> None:

@@ -22,6 +22,12 @@ def test_every_operator_that_may_be_exported_is_compared_or_exact_by_nature() ->
     assert not _EXACT & {*COMPUTING, *EXCLUDED}
 
 
+@pytest.mark.parametrize("at_once", [2, 4, 8, 16, 32])
+def test_rows_and_widths_leave_a_rest_of_whatever_a_kernel_takes_at_once(at_once: int) -> None:
+    for sizes in (WIDTHS, BATCHES):
+        assert any(size > at_once and size % at_once for size in sizes)
+
+
 def _found(monkeypatch: pytest.MonkeyPatch, *differing: str) -> dict[str, Finding]:
     """The findings if one row of each of these differed."""
     monkeypatch.setattr(

@@ -19,7 +19,7 @@ from export.parity.report import Extent, Served
 from export.parity.served import follow
 from export.reader import golden
 from export.reader.golden import training_logits
-from export.reader.parity import compare, reading
+from export.reader.parity import compare, make_work, reading
 from export.verify import verify
 from models.reader import ReaderConfig, ReaderModel, make_reader
 from tests.export.changed import with_served_weight_changed
@@ -110,6 +110,17 @@ def test_golden_vectors_are_bounded_by_a_batch_as_large_as_trainings(
     assert batches == [computed] * 2
 
 
+def test_a_bound_is_of_the_largest_error_of_all_rows_and_its_own_are_told(
+    model: ReaderModel,
+) -> None:
+    found = golden.golden(model, {"batch": {"rows": 6}})
+    read = golden.sample(model, golden._STEPS, 6, golden._SEED)
+    truth = training_logits(copy.deepcopy(model).double(), read)
+    error = (training_logits(model, read).double() - truth).abs()
+    assert found.bounds["logits"] == pytest.approx(4 * error.max().item())
+    assert found.training_error == pytest.approx(error[:, : golden._ROWS].max().item())
+
+
 @pytest.mark.parametrize("share", [0.0, 0.5])
 def test_it_says_whether_the_reader_has_learned_reordered_strokes(
     squint: Path, tmp_path: Path, share: float
@@ -182,15 +193,37 @@ def test_one_logit_off_breaks_the_bounds_either_way(
     assert held["reading"]
 
 
-@pytest.mark.parametrize(("likeliest", "differ"), [(3, 0), (4, 1), (5, 0), (7, 1)])
-def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int) -> None:
+@pytest.mark.parametrize("by", [8e-6, -8e-6])
+def test_a_reader_that_is_a_little_surer_of_every_step_breaks_its_score_alone(
+    model: ReaderModel, sample: Sample, by: float
+) -> None:
+    logits = training_logits(model, sample).numpy().astype(np.float64)
+    logits[logits == logits.max(-1, keepdims=True)] += by
+    held = {f.name: f.holds for f in compare(model, sample, logits)[0]}
+    assert not held["score, invented ink"]
+    assert held["log-probability"]
+
+
+def test_in_mixed_work_each_row_rests_at_places_of_its_own(model: ReaderModel) -> None:
+    force = make_work(golden.sample(model, 24, 5, seed=1), seed=1).steps["force"]
+    assert not force.all(0).any()
+    assert (force.mean(0) > 0.5).all()
+    assert len({row.tobytes() for row in force.T}) == 5
+
+
+@pytest.mark.parametrize(
+    ("likeliest", "differ", "ties"), [(3, 0, 0), (4, 1, 0), (5, 0, 1), (7, 1, 0)]
+)
+def test_a_tie_is_between_the_symbols_of_both_sides(likeliest: int, differ: int, ties: int) -> None:
     """Two others that are tied with each other excuse no third."""
     trained, served = np.zeros((2, 4, 2, 9), np.float32)
     trained[..., likeliest] = 2
     served[..., 3] = 2
     served[..., 4], served[..., 5] = 2 - 1e-3, 2 - 2e-6
     trained[1:], trained[0, 1] = served[1:], served[0, 1]
-    assert reading(trained, served).value == differ
+    found = reading(trained, served)
+    assert found.value == differ
+    assert f"({ties} more are ties)" in found.detail
 
 
 def test_a_reader_has_no_table_and_no_matrices_of_eight_bits(squint: Path, tmp_path: Path) -> None:

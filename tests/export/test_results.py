@@ -1,12 +1,13 @@
 """Results as files."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
 
 from export import results
-from export.results import command, write_json
+from export.results import command, machine, write_json
 
 _CONTENT = {
     "empty": {}, "none": [], "curve": [[1, 2.5], [2, None]], "text": 'a "quoted"\nline [ 1, 2 ]',
@@ -25,6 +26,13 @@ def test_a_list_without_objects_is_on_one_line(tmp_path: Path) -> None:
     lines = (tmp_path / "results.json").read_text().splitlines()
     assert '  "curve": [[1, 2.5], [2, null]],' in lines
     assert '      "values": [1, 2]' in lines
+
+
+def test_the_cores_that_are_told_are_those_a_process_may_use(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda process: {5, 6, 900})
+    assert machine()["cores"] == 3
 
 
 def test_a_file_of_results_ends_with_its_line(tmp_path: Path) -> None:

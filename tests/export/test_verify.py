@@ -27,6 +27,7 @@ from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
 from tests.export.single import write_single
 from tests.training.tiny import TEXT
+from training.text.data import PYTHON_REFERENCE, read_corpus
 
 ROOT = Path(__file__).parents[2]
 SHIPPED = ROOT / "artifacts" / "shakespeare"
@@ -226,6 +227,16 @@ def test_without_the_corpus_a_note_says_that_it_is_not_compared(
     found, note = validation_text(replace(evidence, data_folder=corpus))
     assert found is not None
     assert note == []
+
+
+def test_the_reference_every_python_carries_needs_no_folder(artifact: Path) -> None:
+    corpus, manifest = read_corpus(PYTHON_REFERENCE), read_artifact(artifact)
+    data = {"name": corpus.name, "sha256": corpus.sha256, "validation_fraction": 0.01}
+    about = {"provenance": manifest.provenance | {"data": data}}
+    served = Served(artifact, manifest)
+    text, _ = validation_text(Evidence(manifest.model_copy(update=about), served, SMALL, None))
+    assert text is not None
+    assert bytes(text.symbols[:20, 0].tolist()) in corpus.content
 
 
 def test_of_a_long_validation_text_the_first_bytes_are_compared(

@@ -4,11 +4,13 @@ that ran out of time says so.
 
 import gzip
 import io
+import lzma
 import re
 import shutil
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -19,7 +21,7 @@ from lab.tasks.ranking.data import PICTURES, TABLE, read_captioned
 from lab.tasks.reader.data import ARCHIVE as STORIES
 from lab.tasks.reader.data import read_stories
 from tests.training.tiny import tiny_recipe, write_corpus
-from training.files import files_below, folders_below
+from training.files import files_below, folders_below, unpacking
 from training.ink.corpus import read_pens
 from training.ink.line import Tally
 from training.ink.sources import read_lines
@@ -70,6 +72,15 @@ def test_a_packed_file_that_is_cut_short_is_named(
     (tmp_path / name).write_bytes(packed[: round(cut * len(packed))])
     with pytest.raises(ValueError, match=re.escape(name)):
         read(tmp_path)
+
+
+@pytest.mark.parametrize("way", [gzip, lzma])
+def test_a_packed_file_that_was_altered_is_named(tmp_path: Path, way: ModuleType) -> None:
+    path, packed = tmp_path / "lines", bytearray(way.compress(b"a line of ink\n" * 999))
+    packed[20:24] = b"\xff" * 4
+    path.write_bytes(packed)
+    with pytest.raises(ValueError, match="lines cannot be unpacked"), unpacking(path):
+        way.open(path).read()
 
 
 def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) -> None:

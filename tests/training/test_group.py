@@ -14,6 +14,7 @@ class _Two:
 
     def __init__(self, rank: int) -> None:
         self.rank = rank
+        self.first: list[float] = []  # what the first has to say
 
     def is_initialized(self) -> bool:
         return True
@@ -27,6 +28,12 @@ class _Two:
     def all_reduce(self, tensor: Tensor) -> None:
         tensor += tensor + 10  # what the other has
 
+    def broadcast(self, tensor: Tensor, source: int) -> None:
+        assert source == 0
+        if self.rank == 0:
+            assert tensor.tolist() == self.first
+        tensor.copy_(torch.tensor(self.first))
+
     def all_gather(self, parts: list[Tensor], mine: Tensor) -> None:
         assert torch.equal(mine, _BATCH[self.rank :: 2])
         for rank, part in enumerate(parts):
@@ -34,8 +41,14 @@ class _Two:
 
 
 @pytest.fixture(params=[0, 1])
-def group(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Group:
-    monkeypatch.setattr("training.group.distributed", _Two(request.param))
+def two(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> _Two:
+    two = _Two(request.param)
+    monkeypatch.setattr("training.group.distributed", two)
+    return two
+
+
+@pytest.fixture
+def group(two: _Two) -> Group:
     return Group(torch.device("cpu"))
 
 
@@ -48,3 +61,20 @@ def test_an_average_is_the_mean_of_both(group: Group) -> None:
     tensor = torch.tensor([2.0, 4.0])
     group.average([tensor])
     assert tensor.tolist() == [7, 9]
+
+
+def test_what_the_first_says_is_done_by_all(group: Group, two: _Two) -> None:
+    two.first = [1.0, 2.5]
+    mine = [(True, 2.5), (False, 9.0)][group.rank]
+    assert group.first_says(*mine) == (True, 2.5)
+
+
+@pytest.mark.parametrize("apart", ["nobody", "the other", "this one", "both"])
+def test_all_agree_where_nobody_is_apart_from_the_first(
+    group: Group, two: _Two, monkeypatch: pytest.MonkeyPatch, apart: str
+) -> None:
+    two.first = [7.0]
+    monkeypatch.setattr(two, "all_reduce", lambda t: t.add_(apart in ("the other", "both")))
+    if group.rank == 0 and apart in ("this one", "both"):
+        return  # the first is never apart from itself
+    assert group.agrees(8 if apart in ("this one", "both") else 7) is (apart == "nobody")

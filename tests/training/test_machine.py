@@ -1,12 +1,16 @@
-"""Which kernels training takes on which machine."""
+"""Which kernels training takes on which machine, and which signals wait for it."""
 
+import os
 import platform
-from collections.abc import Iterator
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 
 import pytest
 import torch
 
-from training.machine import use_fast_float32
+from training.machine import Terminated, held_back, terminated_as_interrupted, use_fast_float32
 
 
 @pytest.fixture(autouse=True)
@@ -32,3 +36,57 @@ def test_float32_stays_float32(
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"amx_tile": amx})
     use_fast_float32()
     assert (torch.backends.mkldnn.matmul.fp32_precision == "bf16") == set_
+
+
+@pytest.fixture
+def came() -> Iterator[list[int]]:
+    """The numbers of the signals that another's handler of SIGTERM was given."""
+    came: list[int] = []
+    before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+    yield came
+    signal.signal(signal.SIGTERM, before)
+
+
+def test_a_signal_ends_a_training_alone_and_is_its_callers_again(came: list[int]) -> None:
+    callers = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Terminated), terminated_as_interrupted():
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert signal.getsignal(signal.SIGTERM) is callers
+    assert came == []
+
+
+def test_a_signal_that_was_held_back_is_its_handlers(came: list[int]) -> None:
+    handler = signal.getsignal(signal.SIGTERM)
+    with held_back(signal.SIGTERM):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert came == []
+    assert came == [signal.SIGTERM]
+    assert signal.getsignal(signal.SIGTERM) is handler
+
+
+def test_a_signal_that_nobody_handles_is_raised_after_it_was_held_back(
+    monkeypatch: pytest.MonkeyPatch, came: list[int]
+) -> None:
+    monkeypatch.setattr(signal, "raise_signal", came.append)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    with held_back(signal.SIGTERM):
+        os.kill(os.getpid(), signal.SIGTERM)
+        assert came == []
+    assert came == [signal.SIGTERM]
+
+
+@pytest.mark.parametrize("waits", [terminated_as_interrupted, lambda: held_back(signal.SIGTERM)])
+def test_a_training_in_a_thread_asks_for_no_signal(
+    came: list[int], waits: Callable[[], AbstractContextManager[None]]
+) -> None:
+    done: list[bool] = []
+
+    def train() -> None:
+        with waits():
+            os.kill(os.getpid(), signal.SIGTERM)
+            done.append(True)
+
+    thread = threading.Thread(target=train)
+    thread.start()
+    thread.join(60)
+    assert (done, came) == ([True], [signal.SIGTERM])

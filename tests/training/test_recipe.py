@@ -1,0 +1,37 @@
+"""A recipe is the one that was named, with the values that were set."""
+
+from pathlib import Path
+
+import pytest
+
+from training.recipe import read_recipe
+
+
+def test_a_shipped_recipe_is_found_whatever_lies_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = read_recipe("quickstart")
+    (tmp_path / "quickstart").mkdir()
+    monkeypatch.chdir(tmp_path)
+    assert read_recipe("quickstart") == shipped
+
+
+def test_a_value_that_is_set_may_have_an_equals_sign() -> None:
+    assert read_recipe("quickstart", ["data.source=/a=b/c.d=e"]).data.source == "/a=b/c.d=e"
+
+
+def test_of_two_values_that_are_set_the_last_counts() -> None:
+    recipe = read_recipe("quickstart", ["batch.rows=3", "batch.rows=4"])
+    assert recipe.batch.rows == 4
+
+
+def test_a_value_where_a_table_belongs_is_refused(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text("model = 3\n[data]\nsource = 'a'\n")
+    with pytest.raises(ValueError, match=r"mine\.toml: no table, but a value: model"):
+        read_recipe(str(recipe))
+
+
+def test_true_is_no_whole_number() -> None:
+    with pytest.raises(ValueError, match=r"batch\.rows is True; it must be a int"):
+        read_recipe("quickstart", ["batch.rows=true"])
