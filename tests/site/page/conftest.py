@@ -28,9 +28,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 class Shelf:
     """A file server that knows nothing of the site, which lies in a folder of it: no header, no
-    compression. `sent` is what it was asked for, in bytes by path."""
+    compression. `sent` is what it was asked for, in bytes by path. Some hosts have `one_name` for a
+    page: that of its folder."""
 
-    def __init__(self, folder: Path = BUILD) -> None:
+    def __init__(self, folder: Path = BUILD, *, one_name: bool = False) -> None:
         sent: dict[str, int] = {}
 
         class Handler(SimpleHTTPRequestHandler):
@@ -41,6 +42,11 @@ class Shelf:
                 path = self.path.partition("?")[0]
                 file = Path(self.translate_path(self.path))
                 sent[path] = sent.get(path, 0) + (file.stat().st_size if file.is_file() else 0)
+                if one_name and path.endswith("/index.html"):
+                    self.send_response(301)
+                    self.send_header("Location", "./")
+                    self.end_headers()
+                    return
                 super().do_GET()
 
         self.sent = sent

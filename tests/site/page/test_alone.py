@@ -73,6 +73,19 @@ def test_a_second_visit_needs_no_network(opened: OpenSite, shelf: Shelf) -> None
         assert _everything(visit) == ink
 
 
+@pytest.mark.parametrize("one_name", [False, True])
+def test_the_page_opens_by_its_other_name_too(browser: Any, shelf: Shelf, one_name: bool) -> None:
+    """What a host sends on to the folder's name may not be what is kept."""
+    host = Shelf(one_name=one_name)
+    with SiteVisit.begun(browser, host.origin, "lab") as visit:
+        visit.kept()
+        for _ in range(2):
+            visit.page.goto("about:blank")
+            visit.page.goto(f"{host.origin}/{SITE}/index.html?server#lab")
+            visit.until("() => document.querySelector('#lab-numbers').children.length > 0")
+            host.close()
+
+
 def test_another_build_on_the_same_origin_takes_nothing_away(
     shelf: Shelf, browser: Any, tmp_path: Path
 ) -> None:
