@@ -48,6 +48,8 @@ def terminated_as_interrupted() -> Iterator[None]:
         return
 
     def terminated(*_: object) -> None:
+        # Another, as one to all processes of a group, is not to cut short what is kept now.
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
         raise Terminated
 
     before = signal.signal(signal.SIGTERM, terminated)

@@ -1,14 +1,8 @@
-"""Waits that a stop cuts short, whatever they are for, turns at the event loop, and what several
-wait for together.
-"""
+"""Waits that a stop cuts short, whatever they are for, and turns at the event loop."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Hashable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
-from functools import partial
-from typing import Any, TypeVar
-
-T = TypeVar("T")
 
 _LARGE_BYTES = 32 * 1024  # to read takes a millisecond
 
@@ -34,26 +28,6 @@ class Turns:
         """The same for so many bytes, if to read them takes long."""
         if size > _LARGE_BYTES:
             await self.mine()
-
-
-class Shared:
-    """What several ask for at the same time is made once, for all of them."""
-
-    def __init__(self) -> None:
-        self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
-
-    async def get(self, what: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `make` returns or raises, or what is being made already does."""
-        task: asyncio.Task[T] | None = self._under_way.get(what)
-        if task is None:
-            task = self._under_way[what] = asyncio.create_task(make())
-            task.add_done_callback(partial(self._ended, what))
-        return await asyncio.shield(task)  # others may wait for it when this caller does not
-
-    def _ended(self, what: Hashable, task: asyncio.Task[Any]) -> None:
-        del self._under_way[what]
-        if not task.cancelled():
-            task.exception()  # nobody may wait for it any more, and then it is no news
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

@@ -6,7 +6,8 @@ Shapes: n points of a line, m of its marks: x and y in px, y down, and 1 where t
 """
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,14 +62,15 @@ _STEEPEST = math.tan(math.radians(35))
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line as it was written: its small letters stand on y = `foot` and reach to `top`; `lean`
-    is how far it goes right for each px up. `dots` are the middles of those of its i and j."""
+    is how far it goes right for each px up. `dots` are the middles of those of its i and j, where
+    they are wanted."""
 
     points: Points
     characters: NDArray[np.int64]
     top: float
     foot: float
     lean: float
-    dots: list[Points]
+    dots: Sequence[Points] = ()
 
     @property
     def height(self) -> float:
@@ -117,6 +119,8 @@ def compose(
     if not marked:
         return np.zeros((0, 3))
     line = _measured(text, points, owners(text, characters, points), slant_degrees, px)
+    if any(base in _DOTTED for _, base, _ in marked):
+        line = replace(line, dots=_dots(line))
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
     ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
     return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
@@ -155,17 +159,15 @@ def _measured(
     height = foot - float(np.median([np.quantile(y, 0.1) for y in small])) if small else px
     height = min(max(height, px / 2), px * 2)
     lean = min(max(math.tan(math.radians(slant_degrees)), -_STEEPEST), _STEEPEST)
-    dotted = any(apart(letter)[0] in _DOTTED and apart(letter)[1] for letter in text)
-    dots = _dots(points, foot - height, height) if dotted else []
-    return _Line(points, characters, foot - height, foot, lean, dots)
+    return _Line(points, characters, foot - height, foot, lean)
 
 
-def _dots(points: Points, top: float, height: float) -> list[Points]:
-    """The middles of small strokes over the small letters, which reach to `top`."""
+def _dots(line: _Line) -> list[Points]:
+    """The middles of small strokes over the small letters."""
     return [
         stroke.mean(axis=0)
-        for stroke in strokes(points)
-        if np.ptp(stroke, axis=0).max() < 0.5 * height and stroke[:, 1].max() < top
+        for stroke in strokes(line.points)
+        if np.ptp(stroke, axis=0).max() < 0.5 * line.height and stroke[:, 1].max() < line.top
     ]
 
 

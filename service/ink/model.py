@@ -5,11 +5,11 @@ from typing import Any
 from contract.ink import STYLES, InkManifest
 from service.artifact import Artifact, ArtifactError
 from service.engine.runtime import Runtime
-from service.http.waits import Shared
 from service.ink.letters import MARKS
 from service.ink.line import InkEdge
 from service.ink.measure import Measures
 from service.models import ServedModel
+from service.shared import Shared
 from service.state import Moment, StateCodec
 
 

@@ -34,17 +34,17 @@ def from_inkml(document: str) -> list[list[list[float]]]:
     if not {"X", "Y"}.issubset(channels[:width]):
         raise InvalidRequest("inkml has no channels X and Y", "inkml")
     x, y = channels.index("X"), channels.index("Y")
-    signs = _signs(root, x, y)
+    right, down = _signs(root, x, y)
     widths = range(width, width + most_more + 1)
     strokes = _joined([(trace, _points(_told(trace), x, y, widths)) for trace in _traces(root)])
-    return [[[signs[0] * right, signs[1] * down] for right, down in stroke] for stroke in strokes]
+    return [[[right * x, down * y] for x, y in stroke] for stroke in strokes]
 
 
 def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
     """1 for a channel that grows to the right or downwards, -1 for one that grows the other way,
     of X and Y. Raises `InvalidRequest` for formats that differ in that or in where X and Y are:
     which of them is that of a trace is not looked at."""
-    signs = set()
+    signs = set[tuple[int, int]]()
     for element in root.iter():
         if _tag(element) == "traceFormat":
             channels = list(islice(element, _MOST_CHANNELS))
@@ -53,12 +53,13 @@ def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
                 continue
             if (names.index("X"), names.index("Y")) != (x, y):
                 raise InvalidRequest("inkml has formats that differ in where X and Y are", "inkml")
-            grows = (channels[place].get("orientation") for place in (x, y))
-            signs.add(tuple(-1 if way == "-ve" else 1 for way in grows))
+            right, down = (
+                -1 if channels[place].get("orientation") == "-ve" else 1 for place in (x, y)
+            )
+            signs.add((right, down))
     if len(signs) > 1:
         raise InvalidRequest("inkml has formats that differ in where X and Y grow", "inkml")
-    right, down = signs.pop() if signs else (1, 1)
-    return right, down
+    return signs.pop() if signs else (1, 1)
 
 
 class _Builder(ElementTree.TreeBuilder):

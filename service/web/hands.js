@@ -12,7 +12,7 @@ const AGAIN_MS = 2000; // a service that has just been started measures its hand
 const MADE_UP = "made-up";
 
 let listed = ""; // the model whose hands are wanted
-let last = null; // {model, styles} as they came last
+let last = []; // the stored hands of all models as they came last
 let ids = new Set(); // of all stored hands
 let fetching = Promise.resolve(); // pictures, one after another
 let wanted = chosen(at.hands.id) ?? ""; // the value of the hand to be chosen as soon as it is there
@@ -90,9 +90,8 @@ export async function listHands(model) {
   const early = !settled(named(model));
   const styles = await listStyles().catch(() => null);
   if (listed !== model) return;
-  if (styles) last = { model, styles };
-  // Where they are lost on their way, those that were there are there still.
-  showHands(model, styles ?? (last?.model === model ? last.styles : []));
+  if (styles) last = styles; // where they are lost on their way, those that were there are there still
+  showHands(model);
   const stored = (styles ?? []).filter((style) => style.model === model);
   const complete = early ? stored.length : styles || whyNot(named(model));
   const count = at.hands.querySelectorAll("input").length;
@@ -102,9 +101,9 @@ export async function listHands(model) {
   if (listed === model) await listHands(model);
 }
 
-function showHands(model, styles) {
-  ids = new Set(styles.map(({ id }) => id));
-  const stored = styles.filter((style) => style.model === model).map(storedCard);
+function showHands(model) {
+  ids = new Set(last.map(({ id }) => id));
+  const stored = last.filter((style) => style.model === model).map(storedCard);
   const any = card("", "Any", "Another of these hands with each seed", unknown());
   const mine = own()?.model === model ? [card(own().token, "My hand", "The hand you drew", mineDrawn())] : [];
   const madeUp = card(MADE_UP, "Made up", "A new hand with each seed, made up as it writes", unknown());

@@ -1,6 +1,7 @@
 """What a test answers in place of the service."""
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 HEAD: dict[str, Any] = {
@@ -20,3 +21,40 @@ def stream(*events: dict[str, Any]) -> dict[str, Any]:
     told = [*map(json.dumps, events), "[DONE]"]
     body = "".join(f"data: {event}\n\n" for event in told)
     return {"content_type": "text/event-stream", "body": body}
+
+
+LOST = 0
+
+
+def failing(*fates: int) -> tuple[Callable[[Any], None], list[str]]:
+    """What a route does with requests, and the addresses that have been asked for: the first have
+    a fate each, `LOST` or a status, and those after them are answered."""
+    asked: list[str] = []
+
+    def handle(route: Any) -> None:
+        asked.append(route.request.url)
+        if len(asked) > len(fates):
+            route.continue_()
+        elif (fate := fates[len(asked) - 1]) == LOST:
+            route.abort()
+        else:
+            route.fulfill(status=fate, body="{}")
+
+    return handle, asked
+
+
+def listing(change: Callable[[dict[str, Any]], object]) -> Callable[[Any], None]:
+    """What a route answers with: the list of models, each changed."""
+
+    def handle(route: Any) -> None:
+        told = route.fetch().json()
+        for model in told["data"]:
+            change(model)
+        route.fulfill(json=told)
+
+    return handle
+
+
+def unready(model: dict[str, Any]) -> None:
+    """As it is before its attestation."""
+    model |= {"attestation": None, "ready": False}

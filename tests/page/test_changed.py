@@ -10,7 +10,7 @@ from urllib.request import Request, urlopen
 import pytest
 
 from bench.step import random_artifact
-from tests.page.answers import HEAD, USAGE, ink, stream
+from tests.page.answers import HEAD, LOST, USAGE, failing, ink, listing, stream, unready
 from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.altered import copy_of
@@ -116,13 +116,12 @@ def test_a_model_that_is_gone_after_an_outage_is_asked_for_once(
 
 
 def test_of_a_model_that_failed_proof_says_why(handwriting: str, browser: Any) -> None:
-    def failed(route: Any) -> None:
-        told = route.fetch().json()
-        told["data"][0] |= {"attestation": None, "ready": False, "failed": "its files have changed"}
-        route.fulfill(json=told)
+    def failed(model: dict[str, Any]) -> None:
+        unready(model)
+        model["failed"] = "its files have changed"
 
     visit = Visit(browser.new_page(), handwriting)
-    visit.page.route("**/v1/models", failed)
+    visit.page.route("**/v1/models", listing(failed))
     visit.go("proof")
     first = visit["#proof-models article"].first
     assert "Not served: its files have changed." in first.inner_text()
@@ -131,21 +130,15 @@ def test_of_a_model_that_failed_proof_says_why(handwriting: str, browser: Any) -
 
 
 def test_hands_that_are_lost_on_their_way_come_all_the_same(handwriting: str, opened: Open) -> None:
-    lost = 0
-
-    def cut(route: Any) -> None:
-        nonlocal lost
-        lost += 1
-        route.abort() if lost <= 2 else route.continue_()
-
+    cut, asked = failing(LOST, LOST)
     with opened(handwriting) as visit:
         visit.page.route("**/v1/styles", cut)
         visit.go("write")
         visit.until("() => document.querySelectorAll('#write-hands input').length > 8")
-        assert lost == 3
+        assert len(asked) == 3
         # And those that are there stay where they cannot be had again.
         visit["#write-hands input[value=ben]"].check(force=True)
-        lost = 0
+        asked.clear()
         relisted = "async () => (await import('/static/hands.js')).listHands('handwriting')"
         visit.page.evaluate(f"void ({relisted})()")
         visit.until("() => document.querySelector('#write-count').innerText.includes('looked at')")
@@ -355,18 +348,7 @@ def test_what_is_typed_after_another_tab_was_opened_stays(handwriting: str, open
 def test_what_was_measured_is_asked_for_again_when_the_lab_is_shown_again(
     site: str, opened: Open
 ) -> None:
-    lost = 0
-
-    def cut(route: Any) -> None:
-        nonlocal lost
-        lost += 1
-        if lost > 2:
-            route.continue_()
-        elif lost == 2:
-            route.fulfill(status=503, body="{}")
-        else:
-            route.abort()
-
+    cut, asked = failing(LOST, 503)
     with opened(site) as visit:
         visit.page.route("**/lab/plots.json", cut)
         visit.go("lab")
@@ -378,7 +360,7 @@ def test_what_was_measured_is_asked_for_again_when_the_lab_is_shown_again(
         visit.until("() => !document.querySelector('#lab-measured').hidden")
         visit["#proof-tab"].click()
         visit["#lab-tab"].click()
-        assert lost == 3
+        assert len(asked) == 3
         visit.errors.clear()
 
 

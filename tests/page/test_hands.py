@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.page.answers import failing, listing, unready
 from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.altered import copy_of
@@ -32,20 +33,14 @@ def _visit(browser: Any, folder: Path) -> Iterator[Visit]:
 def test_a_link_s_hand_is_waited_for_where_the_list_comes_late(
     browser: Any, tmp_path: Path
 ) -> None:
-    asked = 0
-
-    def late(route: Any) -> None:
-        nonlocal asked
-        asked += 1
-        route.fulfill(status=503, body="{}") if asked == 1 else route.continue_()
-
+    late, asked = failing(503)
     with _visit(browser, tmp_path) as visit:
         visit.page.route("**/v1/styles", late)
         visit.page.goto(f"{visit.site}/#write?text=Hi&hand=ada&seed=2")
         visit.until("() => document.querySelector('#write-progress').innerText.includes('seed 2')")
         visit.wait_done("write")
         assert visit.ink("#write-sheet")
-        assert asked > 1
+        assert len(asked) > 1
         assert visit[_CHECKED].get_attribute("value") == "ada"
 
 
@@ -60,15 +55,9 @@ def test_hands_come_where_the_list_was_asked_for_before_the_pen_was_ready(
         asked += 1
         route.fulfill(json={"object": "list", "data": []}) if asked == 1 else route.continue_()
 
-    def unready(route: Any) -> None:
-        told = route.fetch().json()
-        for model in told["data"]:
-            model |= {"attestation": None, "ready": False}
-        route.fulfill(json=told)
-
     with _visit(browser, tmp_path) as visit:
         visit.page.route("**/v1/styles", early)
-        visit.page.route("**/v1/models", unready)
+        visit.page.route("**/v1/models", listing(unready))
         visit.go("write")
         visit.until("() => document.querySelectorAll('#write-hands input').length > 8")
         assert asked > 1

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.page import opening
-from tests.page.answers import HEAD, USAGE, ink, stream
+from tests.page.answers import HEAD, USAGE, ink, listing, stream, unready
 from tests.page.conftest import Open
 from tests.page.taken import numbers, paths, requests
 from tests.page.visit import Visit
@@ -89,15 +89,9 @@ def test_what_was_typed_before_is_not_written_over(handwriting: str, opened: Ope
 def test_who_types_before_the_pen_is_ready_says_when_to_write(
     handwriting: str, opened: Open
 ) -> None:
-    def unready(route: Any) -> None:
-        told = route.fetch().json()
-        for model in told["data"]:
-            model |= {"attestation": None, "ready": False}
-        route.fulfill(json=told)
-
     with opened(handwriting, "text") as visit:
         asked = requests(visit)
-        visit.page.route("**/v1/models", unready)
+        visit.page.route("**/v1/models", listing(unready))
         visit.page.route("**/v1/models/*", lambda route: held.append(route))
         held: list[Any] = []
         visit.go("write")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.artifacts import eight_bits_of
+from tests.page.answers import listing
 from tests.page.conftest import Open
 from tests.page.visit import Visit
 from tests.service.serving import listening, settings
@@ -134,14 +135,11 @@ def test_with_two_that_could_read_neither_is_asked_to(handwriting: str, opened: 
 def test_a_list_begins_with_what_answers_in_eight_bits_where_that_is_so(
     site: str, opened: Open
 ) -> None:
-    def eight(route: Any) -> None:
-        told = route.fetch().json()
-        for model in told["data"]:
-            model["default"] = model["id"] == "shakespeare-int8"
-        route.fulfill(json=told)
+    def eight(model: dict[str, Any]) -> None:
+        model["default"] = model["id"] == "shakespeare-int8"
 
     with opened(site, "lab") as visit:
-        visit.page.route("**/v1/models", eight)
+        visit.page.route("**/v1/models", listing(eight))
         visit.go("text")
         assert visit["#text-model"].input_value() == "shakespeare-int8"
 

@@ -90,3 +90,18 @@ def test_a_training_in_a_thread_asks_for_no_signal(
     thread.start()
     thread.join(60)
     assert (done, came) == ([True], [signal.SIGTERM])
+
+
+def test_a_second_sigterm_does_not_cut_short_what_the_first_has_kept(came: list[int]) -> None:
+    def kept() -> None:
+        try:
+            os.kill(os.getpid(), signal.SIGTERM)
+        finally:
+            os.kill(os.getpid(), signal.SIGTERM)
+            came.append(-1)
+
+    handler = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(Terminated), terminated_as_interrupted():
+        kept()
+    assert came == [-1]
+    assert signal.getsignal(signal.SIGTERM) is handler

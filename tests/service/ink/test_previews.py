@@ -15,9 +15,9 @@ import pytest
 
 from service.catalogue import Models
 from service.errors import Overloaded
-from service.http.waits import Shared
 from service.ink import styles
 from service.ink.measure import Measures
+from service.shared import Shared
 from tests.artifacts import HANDS, eight_bits_of
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService

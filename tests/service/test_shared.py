@@ -5,7 +5,7 @@ import gc
 
 import pytest
 
-from service.http.waits import Shared
+from service.shared import Shared
 
 _PATIENCE_S = 10.0
 
