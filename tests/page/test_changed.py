@@ -115,6 +115,17 @@ def test_a_model_that_is_gone_after_an_outage_is_asked_for_once(
         visit.errors.clear()  # of requests that were answered like that
 
 
+def test_a_model_that_is_found_getting_ready_is_asked_for_until_it_is(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.wait_done("write")
+        visit.page.route("**/v1/models", listing(unready))
+        visit.page.evaluate("document.dispatchEvent(new Event('unserved'))")
+        visit.until(_SAYS, ["#verdict", "Getting ready"])
+        visit.until(_SAYS, ["#verdict", "Ready: "])
+
+
 def test_of_a_model_that_failed_proof_says_why(handwriting: str, browser: Any) -> None:
     def failed(model: dict[str, Any]) -> None:
         unready(model)

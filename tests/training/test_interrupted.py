@@ -83,7 +83,8 @@ def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -
     command = [sys.executable, "-c", program, *recipe, "--set", "training.epochs=1e6"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as training:
         until_s = time.monotonic() + _PATIENCE_S
-        while not (out / LOG).exists() and time.monotonic() < until_s:
+        log = out / LOG
+        while not (log.exists() and log.stat().st_size) and time.monotonic() < until_s:
             time.sleep(0.05)
         training.terminate()
         _, told = training.communicate(timeout=_PATIENCE_S)
