@@ -145,10 +145,10 @@ async function drawOne() {
 /** What was measured, as pictures, and what draws: the list says what came with this service. */
 async function showPlots() {
   const answer = await fetch(new URL("lab/plots.json", import.meta.url)).catch(() => null);
-  listed = answer?.status === 404; // nothing came with this service
-  if (!answer?.ok) return; // or it is asked for again when the tab is shown again
-  const { plots, draws } = await answer.json().catch(() => ({ plots: [], draws: false }));
-  listed = plots.length > 0;
+  const told = answer?.ok && (await answer.json().catch(() => null));
+  listed = Boolean(told) || answer?.status === 404; // nothing came with this service
+  if (!told) return; // unless that is known, it is asked for again when the tab is shown again
+  const { plots, draws } = told;
   const figures = plots.map(({ file, title, paper, text }) => {
     const picture = make("img", { src: new URL(`lab/${file}`, import.meta.url).href, alt: `${title}, ${paper}`, loading: "lazy" });
     const caption = make("figcaption", {}, make("b", {}, title), ` ${paper}. ${text}`);

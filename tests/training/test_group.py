@@ -74,7 +74,7 @@ def test_all_agree_where_nobody_is_apart_from_the_first(
     group: Group, two: _Two, monkeypatch: pytest.MonkeyPatch, apart: str
 ) -> None:
     two.first = [7.0]
-    monkeypatch.setattr(two, "all_reduce", lambda t: t.add_(apart in ("the other", "both")))
-    if group.rank == 0 and apart in ("this one", "both"):
-        return  # the first is never apart from itself
-    assert group.agrees(8 if apart in ("this one", "both") else 7) is (apart == "nobody")
+    other = apart in ("the other", "both")
+    this = group.rank > 0 and apart in ("this one", "both")  # the first is not apart from itself
+    monkeypatch.setattr(two, "all_reduce", lambda t: t.add_(other))
+    assert group.agrees(8 if this else 7) is not (this or other)
