@@ -180,6 +180,8 @@ def stream(client: httpx.Client, way: str, seed: int) -> Streamed:
     with client.stream("POST", "/v1/handwriting", json=body) as answer:
         for event in answer.raise_for_status().iter_lines():
             told = json.loads(event[6:]) if event.startswith("data: {") else {}
+            if "error" in told:
+                raise ValueError(told["error"]["message"])
             if told.get("points") and first_ink_s is None:
                 first_ink_s = time.perf_counter() - began_s
             if "finish_reason" in told and first_ink_s is not None:

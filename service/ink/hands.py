@@ -52,7 +52,8 @@ async def hand_in(
         moment = model.styles[style]
     else:
         moment = _token(model, style, policy)
-    return replace(moment, seed=seed, choice=0, drawn=0)
+    anywhere = moment.edge.model_copy(update={"place": None})  # it may be of a session on a page
+    return replace(moment, seed=seed, choice=0, drawn=0, edge=anywhere)
 
 
 def by_seed(model: InkModel, seed: int) -> str:

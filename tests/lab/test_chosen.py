@@ -7,7 +7,17 @@ from typing import Any
 import httpx
 import pytest
 
-from lab.legibility.chosen import DRAWS, ONE, WAYS, Drawn, Streamed, draw_all, judge, misread
+from lab.legibility.chosen import (
+    DRAWS,
+    ONE,
+    WAYS,
+    Drawn,
+    Streamed,
+    draw_all,
+    judge,
+    misread,
+    stream,
+)
 from lab.legibility.reading import Errors, Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
@@ -85,3 +95,13 @@ def test_all_ways_are_asked_in_turns_with_one_seed_and_once_before_they_are_time
     assert [(body.get("best_of"), body.get("best_by")) for body in asked] == ways * 3
     numbers = [[drawn.finish_reason for drawn in found[way]] for way in WAYS]
     assert numbers == [["4", "7"], ["5", "8"], ["6", "9"]]
+
+
+def test_a_stream_that_breaks_says_why() -> None:
+    events = 'data: {"points": [[1, 2, 0]]}\n\ndata: {"error": {"message": "a rope tore"}}\n\n'
+    breaks = httpx.MockTransport(lambda _: httpx.Response(200, text=events))
+    with (
+        httpx.Client(base_url="http://any", transport=breaks) as client,
+        pytest.raises(ValueError, match="a rope tore"),
+    ):
+        stream(client, ONE, seed=0)

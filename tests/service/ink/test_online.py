@@ -109,6 +109,18 @@ def test_a_token_knows_how_far_right_of_its_pen_the_ink_goes(ink: InkService) ->
         assert reach * _PX_PER_UNIT == pytest.approx(max(at) - at[-1], abs=0.1)
 
 
+def test_a_hand_taken_from_a_session_is_on_no_page_yet(ink: InkService) -> None:
+    hand = ink.token(seed=5)
+    with online(ink, model="scrawl", text=_TEXT, style=hand, origin=[5, 5]) as session:
+        placed = session.ask(state=True)["state"]
+    written = []
+    for style in (hand, placed):
+        opening = {"text": _TEXT, "seed": 3, "style": style, "origin": [90, 110]}
+        with online(ink, model="scrawl", **opening) as session:
+            written.append(session.ask(write=3)["points"])
+    assert written[0] == written[1]
+
+
 def test_a_session_may_go_on_with_other_randomness(ink: InkService) -> None:
     written = []
     for seed in (5, 6, 5):
