@@ -64,7 +64,8 @@ def _list(options: argparse.Namespace) -> None:
 
 
 def _one(options: argparse.Namespace) -> None:
-    norms = options.norm.split(",") if options.norm else None
+    # A norm named twice would be trained by two processes in one folder.
+    norms = list(dict.fromkeys(options.norm.split(","))) if options.norm else None
     run_task(options.task, norms, options.seeds, options.out, quick=options.quick)
 
 

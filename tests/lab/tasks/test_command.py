@@ -1,5 +1,6 @@
 """The verbs of tasks, and what they promise of seeds, budgets and exit codes."""
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +25,13 @@ def test_quick_runs_are_made_anew_each_time() -> None:
     once = LineTask.updates_done
     assert main(["line", "--quick"]) == 0
     assert LineTask.updates_done == 2 * once > 0
+
+
+def test_a_norm_named_twice_is_trained_once() -> None:
+    assert main(["line", "--norm", "layer,layer", "--seeds", "1"]) == 0
+    result = json.loads(Path("runs/lab/line.json").read_text(encoding="utf-8"))
+    assert result["command"] == "python -m lab line --norm layer --seeds 1"
+    assert list(result["cases"]["plain"]["norms"]) == ["layer"]
 
 
 def test_the_seed_that_is_exported_is_the_one_that_was_asked_for(
