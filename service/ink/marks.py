@@ -6,8 +6,8 @@ Shapes: n points of a line, m of its marks: x and y in px, y down, and 1 where t
 """
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
@@ -62,15 +62,15 @@ _STEEPEST = math.tan(math.radians(35))
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line as it was written: its small letters stand on y = `foot` and reach to `top`; `lean`
-    is how far it goes right for each px up. `dots` are the middles of those of its i and j, where
-    they are wanted."""
+    is how far it goes right for each px up. `dots` are the middles of those of its i and j by the
+    place of the letter, where they are wanted."""
 
     points: Points
     characters: NDArray[np.int64]
     top: float
     foot: float
     lean: float
-    dots: Sequence[Points] = ()
+    dots: Mapping[int, Points] = field(default_factory=dict)
 
     @property
     def height(self) -> float:
@@ -120,7 +120,7 @@ def compose(
         return np.zeros((0, 3))
     line = _measured(text, points, owners(text, characters, points), slant_degrees, px)
     if any(base in _DOTTED for _, base, _ in marked):
-        line = replace(line, dots=_dots(line))
+        line = replace(line, dots=_dots(line, begun))
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
     ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
     return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
@@ -162,30 +162,39 @@ def _measured(
     return _Line(points, characters, foot - height, foot, lean)
 
 
-def _dots(line: _Line) -> list[Points]:
-    """The middles of small strokes over the small letters."""
-    return [
+def _dots(line: _Line, text: str) -> dict[int, Points]:
+    """The middles of small strokes over the small letters, each of the i or j it is near to, by the
+    place of that; no two letters have one dot, and the nearest two find each other first."""
+    small = [
         stroke.mean(axis=0)
         for stroke in strokes(line.points)
         if np.ptp(stroke, axis=0).max() < 0.5 * line.height and stroke[:, 1].max() < line.top
     ]
+    if not small:
+        return {}
+    bases = [(place, apart(letter)[0]) for place, letter in enumerate(text)]
+    dotted = [(place, _ink(line, place, base)) for place, base in bases if base in _DOTTED]
+    over = np.array([_over(line, ink) for _, ink in dotted])
+    distances = np.hypot(*(over[:, None] - np.array(small)).transpose(2, 0, 1))
+    found: dict[int, Points] = {}
+    while distances.min() <= 1.2 * line.height:
+        letter, dot = np.unravel_index(distances.argmin(), distances.shape)
+        found[dotted[letter][0]] = small[dot]
+        distances[letter], distances[:, dot] = np.inf, np.inf
+    return found
 
 
 def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
     """The strokes `(k, 2)` of a letter's marks."""
     ink = _ink(line, place, base)
-    top, foot = ink[:, 1].min(), ink[:, 1].max()
-    middle = _between(ink[:, 0]), (top + foot) / 2
-    y = top - _GAP * line.height
-    at = np.array([middle[0] + line.lean * (middle[1] - y), y])
-    dot = _dot(line, at) if base in _DOTTED else None
+    foot = ink[:, 1].max()
+    at, dot = _over(line, ink), line.dots.get(place)
     drawn = []
     for mark in marks:
         if mark == letters.BAR:
             drawn.append(_bar(line, base, ink))
         elif mark in _BELOW:
-            x = middle[0] - line.lean * (foot - middle[1])
-            drawn += _shape(line, np.array([x, foot]), _BELOW[mark])
+            drawn += _shape(line, np.array([_at_height(line, ink, foot), foot]), _BELOW[mark])
         else:
             here = at if dot is None else dot
             if dot is not None and mark == letters.DIAERESIS:
@@ -208,12 +217,16 @@ def _ink(line: _Line, place: int, base: str) -> Points:
     return own
 
 
-def _dot(line: _Line, near: Points) -> Points | None:
-    """The middle of a dot near a place."""
-    distances = [float(np.hypot(*(dot - near))) for dot in line.dots]
-    if not distances or min(distances) > 1.2 * line.height:
-        return None
-    return line.dots[int(np.argmin(distances))]
+def _over(line: _Line, ink: Points) -> Points:
+    """The place of a mark over a letter."""
+    y = ink[:, 1].min() - _GAP * line.height
+    return np.array([_at_height(line, ink, y), y])
+
+
+def _at_height(line: _Line, ink: Points, y: float) -> float:
+    """Where the middle of a letter leans to at a height."""
+    middle = float(ink[:, 1].min() + ink[:, 1].max()) / 2
+    return _between(ink[:, 0]) + line.lean * (middle - y)
 
 
 def _between(xs: Points) -> float:

@@ -197,6 +197,15 @@ def test_an_accent_goes_through_the_dot_of_an_i() -> None:
     assert acute[:, 1].max() < 80  # over both
 
 
+def test_no_accent_goes_through_the_dot_of_the_letter_before() -> None:
+    for dots, through in (([54.8], 65), ([46, 56], 56), ([46, 68], 68)):  # i is at 45, í at 65
+        marks, _ = _line("naií")
+        points = np.array([[x, 80.0, 1.0] for x in dots])
+        marks.follow(points.astype(np.float32) * (0, 0, 1), points, np.full(len(dots), 3))
+        middle = np.median(marks.drawn()[:, :2], axis=0)
+        assert middle[0] == pytest.approx(through, abs=1.5)
+
+
 @pytest.mark.parametrize(
     "places", [[(6, 80)], [(46, 95)], [(30, 80), (45, 80), (60, 80)]], ids=["far", "low", "bar"]
 )
