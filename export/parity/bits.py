@@ -16,12 +16,13 @@ from contract.golden import Arrays
 from contract.manifest import Finding
 from export.parity import operators
 from export.parity.report import Extent, Served
-from export.parity.served import ServedGraph, differing_bytes
+from export.parity.served import Graph, ServedGraph, differing_bytes
 
 Rows = list[int] | range | NDArray[np.int64]
 
 MAX_COST = 1.05
 _TIMED_RUNS = 16
+_FORCING_STEPS = 64
 LARGEST_BATCH = 65  # one more than a power of two, so that every kernel has a remainder
 
 
@@ -171,6 +172,31 @@ def control(unpacked: ServedGraph, work: Work, *, integers: bool = False) -> Fin
     return Finding(name="bits, control", value=float(powerless), bound=0, detail=detail)
 
 
+def forcing(graph: Graph, work: Work) -> Finding:
+    """That a step emits what it is given where it is forced to, and that what it is given makes no
+    difference where it is not. Golden vectors that a model drew hold for a graph that is deaf to
+    prompts as well."""
+    differing = 0
+    state = graph.initial_state(len(work.filtered))
+    pending = next(iter(state))
+    steps = min(work.total, _FORCING_STEPS)
+    for t in range(steps):
+        inputs = {name: array[t : t + 1] for name, array in work.steps.items()}
+        force, given = inputs["force"][0], inputs["forced"][0]
+        other = np.roll(given, 1, axis=0)
+        other[force] = given[force]
+        after, outputs = graph.run(state, inputs, work.options)
+        again, told = graph.run(state, inputs | {"forced": other[None]}, work.options)
+        differing += differing_bytes({"": given[force]}, {"": after[pending][force]})
+        differing += differing_bytes(after | outputs, again | told)
+        state = after
+    return Finding(
+        name="forcing", value=differing, bound=0,
+        detail=f"bytes differ over {steps * len(work.filtered):,} row-steps between what is forced "
+        "and what is emitted, or by what is given where nothing is forced",
+    )  # fmt: skip
+
+
 def findings(
     served: Served, work: Work, extent: Extent, seed: int, *, integers: bool = False
 ) -> list[Finding]:
@@ -186,5 +212,9 @@ def findings(
     )
     comparison = compare_everything(alone, others, work, seed)
     unpacked = served.graph("scan", most, prepacking=False)
-    found = [bits(comparison), control(unpacked, work, integers=integers)]
+    found = [
+        forcing(alone, work),
+        bits(comparison),
+        control(unpacked, work, integers=integers),
+    ]
     return [*found, cost(alone, unpacked, work)] if extent.timed else found

@@ -160,7 +160,7 @@ def test_what_was_converted_keeps_every_bound(scrawl: Path, tmp_path: Path) -> N
     report = verify(artifact, None, replace(_SMALL, sampled_steps=16 * 40))
     assert [f.name for f in report.findings] == [
         "structure", "rounding", "log-density", "sampling", "score, sampled ink", "padding",
-        "bits", "bits, control", "operators", "operators, control", "golden",
+        "forcing", "bits", "bits, control", "operators", "operators, control", "golden",
     ]  # fmt: skip
     assert [f for f in report.findings if not f.holds] == []
 

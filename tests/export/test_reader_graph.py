@@ -154,7 +154,7 @@ def test_what_was_converted_keeps_every_bound(squint: Path) -> None:
     report = verify(squint, None, _SMALL)
     assert [f.name for f in report.findings] == [
         "structure", "rounding", "log-probability", "reading", "score, invented ink",
-        "bits", "bits, control", "operators", "operators, control", "golden",
+        "forcing", "bits", "bits, control", "operators", "operators, control", "golden",
     ]  # fmt: skip
     assert [f.line() for f in report.findings if not f.holds] == []
 

@@ -43,14 +43,15 @@ class FakeGraph:
         self._wrong, self._takes = wrong, takes
 
     def initial_state(self, batch: int) -> Arrays:
-        return {"sum": np.zeros(batch, np.int64)}
+        return {"emitted": np.zeros(batch, np.int64), "sum": np.zeros(batch, np.int64)}
 
     def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
         if self._takes is not None:
             self._takes(len(row["bias"]))
         sums = state["sum"] + steps["forced"].cumsum(0)
         wrong = 0 if self._wrong is None else self._wrong(steps["forced"], row["bias"])
-        return {"sum": sums[-1]}, {"next": sums + row["bias"] + wrong}
+        emitted = np.where(steps["force"][-1], steps["forced"][-1], 0)
+        return {"emitted": emitted, "sum": sums[-1]}, {"next": sums + row["bias"] + wrong}
 
 
 class PlainGraph(FakeGraph):
@@ -143,7 +144,7 @@ def test_the_state_in_which_a_row_ends_is_compared_too() -> None:
     class Forgetful(FakeGraph):
         def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
             after, outputs = super().run(state, steps, row)
-            return {"sum": after["sum"] + (len(row["bias"]) > 1)}, outputs
+            return after | {"sum": after["sum"] + (len(row["bias"]) > 1)}, outputs
 
     comparison = bits.BitComparison(FakeGraph(), _work())  # type: ignore[arg-type]
     comparison.compare(Forgetful(), range(_ROWS), [_STEPS])  # type: ignore[arg-type]
@@ -195,10 +196,10 @@ def test_what_keeping_the_bits_costs_is_told_where_it_is_timed(
     monkeypatch.setattr(bits.time, "perf_counter", lambda: now[-1])
     monkeypatch.setattr(bits.os, "cpu_count", lambda: 1)
     found = bits.findings(Graphs(), _work(), replace(QUICK, timed=timed), 1)  # type: ignore[arg-type]
-    assert [f.name for f in found] == ["bits", "bits, control", *["bits, cost"] * timed]
-    assert found[0].holds
-    assert found[1].holds
-    assert [f.value for f in found[2:]] == [1.5] * timed
+    names = ["forcing", "bits", "bits, control", *["bits, cost"] * timed]
+    assert [f.name for f in found] == names
+    assert all(f.holds for f in found[:3])
+    assert [f.value for f in found[3:]] == [1.5] * timed
 
 
 class _Asked:

@@ -47,8 +47,8 @@ def named(report: Report) -> dict[str, Finding]:
 def test_what_was_converted_keeps_every_bound(report: Report) -> None:
     assert list(named(report)) == [
         "structure", "rounding", "log-probability", "sampling", "score, sampled text",
-        "score, validation text", "bits", "bits, control", "operators", "operators, control",
-        "golden",
+        "score, validation text", "forcing", "bits", "bits, control", "operators",
+        "operators, control", "golden",
     ]  # fmt: skip
     assert report.holds, report.findings
     assert report.notes == []
