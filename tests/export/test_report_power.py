@@ -223,7 +223,8 @@ def test_the_bits_of_every_graph_are_compared(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(bits, "compare_everything", everything)
     green = Finding(name="control", value=0, bound=0, detail="")
-    monkeypatch.setattr(bits, "control", lambda *_, **__: green)
+    for other in ("control", "forcing"):
+        monkeypatch.setattr(bits, other, lambda *_, **__: green)
     bits.findings(_Asked(["plain", "filtered"]), _work(), QUICK, 1)  # type: ignore[arg-type]
     assert compared[0][:2] == ("scan", "filtered")
     assert {(runner, options) for runner, options, _ in compared} == {
