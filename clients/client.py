@@ -34,12 +34,15 @@ class Client:
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
     answers, and `ValueError` at once for a key that no header can have, or an address has a user
-    in the place of."""
+    in the place of, and for no addresses."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
         patience_s: float = 30, timeout_s: float = 30,
     ) -> None:  # fmt: skip
+        if isinstance(urls, str) or not urls:
+            raise ValueError("urls are those of the replicas, a list of one or more")
+        urls = [url.rstrip("/") for url in urls]
         self._replicas = Replicas(urls, patience_s)
         self._timeout_s = timeout_s
         key = _checked(api_key or "")

@@ -219,7 +219,7 @@ def watch(
 def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
     """A client whose errors are told in plain words."""
     try:
-        urls = [one.strip().rstrip("/") for one in url.split(",") if one.strip()] or [url]
+        urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
         with Client(urls, api_key, patience_s=patience_s) as client:
             yield client
     except BrokenPipeError:

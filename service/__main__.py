@@ -18,6 +18,13 @@ from typing import NoReturn
 for _number in (signal.SIGTERM, signal.SIGINT):
     signal.signal(_number, lambda *_: os._exit(0))
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
+# The event loop's own files would take the numbers of standard ones that are closed, and to close
+# such a number aborts.
+for _number in (0, 1, 2):
+    try:
+        os.fstat(_number)
+    except OSError:
+        os.open(os.devnull, os.O_RDWR)  # takes the least that is free
 
 from pydantic import ValidationError
 
@@ -81,8 +88,9 @@ def _leave(code: int) -> NoReturn:
     out of it, which aborts, and wait for a drawing that nobody gets."""
     if any(thread.name.startswith(("engine-", "aside")) for thread in threading.enumerate()):
         logging.shutdown()
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # as of a file that was closed
+                stream.flush()
         os._exit(code)
     sys.exit(code)
 
@@ -108,11 +116,22 @@ def _parser() -> argparse.ArgumentParser:
 def _new_key(arguments: argparse.Namespace) -> int:
     given = {name: value for name, value in vars(arguments).items() if name not in ("verb", "file")}
     try:
-        print(new_key(arguments.file, **given))
+        new_key(arguments.file, **given, show=_show)
     except BadKeys as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     return 0
+
+
+def _show(key: str) -> None:
+    """Print it. Raises `BadKeys` where nobody would see it."""
+    if sys.stdout is None:
+        raise BadKeys("standard output is closed")
+    try:
+        print(key, flush=True)
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # it is flushed again
+        raise BadKeys(f"standard output: {error.strerror}") from None
 
 
 def _settings_table() -> str:

@@ -4,6 +4,8 @@ of the role `traces`.
 `OTEL_*` variables say where spans go, how many, and what the service is called.
 """
 
+import threading
+
 from opentelemetry.context import Context
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
 from opentelemetry.sdk.resources import SERVICE_NAME, OTELResourceDetector, Resource
@@ -14,6 +16,8 @@ from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapProp
 from opentelemetry.util.types import AttributeValue
 
 from service.http.record import Record
+
+_LAST_WORDS_S = 1.0
 
 
 class Traces:
@@ -31,8 +35,11 @@ class Traces:
         self._tracer = self._provider.get_tracer("evenkeel")
 
     def close(self) -> None:
-        """Send what has not been sent."""
-        self._provider.shutdown()
+        """Send what has not been sent, unless nobody takes it in a second."""
+        # The exporter waits for a collector, and tries again, for as long as ten.
+        last = threading.Thread(target=self._provider.shutdown, daemon=True)
+        last.start()
+        last.join(_LAST_WORDS_S)
 
     def add(self, record: Record) -> None:
         """A request that has ended."""

@@ -18,7 +18,7 @@ import re
 import secrets
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -28,7 +28,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from contract.files import write_whole
+from contract.files import replacing
 
 log = logging.getLogger(__name__)
 
@@ -98,8 +98,10 @@ def new_key(
     admin: bool = False,
     concurrency: int | None = None,
     bytes_per_minute: int | None = None,
+    show: Callable[[str], None] = lambda key: None,
 ) -> str:
-    """Add a key to a file, which is made if need be, and return it. Raises `BadKeys`."""
+    """Add a key to a file, which is made if need be, and return it; where it cannot be shown, the
+    file stays as it was. Raises `BadKeys`."""
     if not _NAME.fullmatch(name):
         raise BadKeys(f"{name!r} is no name of a key: at most 64 letters, digits, _ and -")
     key = f"ek-{secrets.token_urlsafe(32)}"
@@ -115,7 +117,9 @@ def new_key(
             _keys_in(after, path)
             # A service that reads the file at this moment finds the old one or the new one; where
             # the path is a link, it may know the file by another.
-            write_whole(path.resolve(), after)
+            with replacing(path.resolve()) as file:
+                file.write_text(after, "utf-8")
+                show(key)
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     return key

@@ -35,7 +35,7 @@ _NO_ROUTE = "other"
 # Probes, scrapes and files: nobody reads a log for them, and a service that starts refuses nobody.
 _ASKED_ALL_THE_TIME = {
     *("/livez", "/readyz", "/health", "/metrics"),
-    *("/", "/docs", "/docs/ui", "/static"),
+    *("/", "/docs", "/docs/ui", "/static", "/static/device"),
 }
 _MOST_PIECES = 128  # noted of a request; as many as a span has events
 

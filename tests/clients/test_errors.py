@@ -40,6 +40,18 @@ def test_of_errors_in_a_stream_only_those_of_the_request_are_final(
     assert Refused.by({"error": {"message": "no", "type": kind}}).temporary is temporary
 
 
+@pytest.mark.parametrize("urls", ["http://one", [], ()])
+def test_a_client_wants_a_list_of_addresses(urls: Any) -> None:
+    with pytest.raises(ValueError, match="a list of one or more"):
+        Client(urls)
+
+
+def test_a_slash_at_the_end_of_an_address_is_none_of_the_path() -> None:
+    with scripted() as service, Client([f"{service.url}/"]) as client:
+        list(client.complete(seed=7))
+    assert service.headers[0].startswith("POST /v1/completions ")
+
+
 def test_what_is_damaged_on_the_way_is_asked_of_another_replica() -> None:
     """A proxy may compress, although a stream asks it not to."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-encoding: gzip\r\n"

@@ -7,7 +7,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,11 @@ _ROOT = Path(__file__).parents[2]
 
 @contextmanager
 def spawned(
-    artifacts: Path, *, files: int | None = None, output: int = subprocess.PIPE, **chosen: object
-) -> Iterator[tuple["subprocess.Popen[str]", str]]:
-    """One that may have so many `files` open, and where it will listen; `chosen` are settings. It
-    is killed if it has not ended."""
+    artifacts: Path, *, files: int | None = None, output: int = subprocess.PIPE,
+    shut: Sequence[int] = (), **chosen: object,
+) -> Iterator[tuple["subprocess.Popen[str]", str]]:  # fmt: skip
+    """One that may have so many `files` open, of which those numbered `shut` are not, and where it
+    will listen; `chosen` are settings. It is killed if it has not ended."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -35,6 +36,8 @@ def spawned(
     def limit_files() -> None:
         if files is not None:
             resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+        for number in shut:
+            os.close(number)
 
     process = subprocess.Popen(
         [sys.executable, "-m", "service"],

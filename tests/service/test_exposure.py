@@ -3,6 +3,7 @@ open; and its log keeps secrets."""
 
 import json
 import os
+import shlex
 import signal
 import socket
 import subprocess
@@ -187,3 +188,19 @@ def test_a_key_is_made_and_told_once(run: _Run, tmp_path: Path) -> None:
     status, _, told = run(*new)
     assert status == 2
     assert "has a key me already" in told
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.parametrize(("out", "why"), [(">&-", "is closed"), (">/dev/full", ": No space left")])
+def test_a_key_that_cannot_be_shown_is_not_kept(tmp_path: Path, out: str, why: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(before := f'[other]\nsha256 = "{"0" * 64}"\n', "utf-8")
+    command = f"{shlex.quote(sys.executable)} -m service keys new me --file {file} {out}"
+    done = subprocess.run(
+        command, shell=True, cwd=_ROOT, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("error: standard output")
+    assert why in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert file.read_text("utf-8") == before

@@ -190,6 +190,17 @@ def test_an_idle_service_ends_with_0(artifacts: Path, sig: signal.Signals) -> No
         assert service.ended(timeout_s=15) == 0
 
 
+@pytest.mark.parametrize("shut", [(0,), (1, 2), (0, 1, 2)])
+def test_one_whose_standard_files_are_closed_ends_with_0(
+    artifacts: Path, shut: tuple[int, ...]
+) -> None:
+    """The event loop's own were taken for them, which it may not close."""
+    with spawned(artifacts, shut=shut) as (process, url):
+        assert eventually(lambda: ready(url))
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(timeout=15) == 0
+
+
 def test_a_hang_up_does_not_end_it(artifacts: Path) -> None:
     with started(artifacts) as service:
         service.tell(signal.SIGHUP)

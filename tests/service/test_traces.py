@@ -1,6 +1,8 @@
 """OpenTelemetry spans reach a collector and say of a request what its record says."""
 
+import socket
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -139,6 +141,19 @@ def test_what_never_ran_was_in_the_queue_until_it_ended(collector: _Collector) -
     lengths = {s.name: s.end_time_unix_nano - s.start_time_unix_nano for s in collector.spans}
     expected = {"queue": 2e9, "generate": 0, "encode": 1e9, "POST /v1/completions": 4e9}
     assert lengths == pytest.approx(expected, abs=1000)
+
+
+def test_a_collector_that_does_not_answer_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        place = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", place)
+        traces = Traces()
+        traces.add(Record("it", "POST", "/v1/completions", total_s=4.0))
+        began_s = time.monotonic()
+        traces.close()
+        assert time.monotonic() - began_s < 4  # the exporter would have waited for ten
 
 
 def test_traces_without_their_packages_are_a_bad_setting(

@@ -49,3 +49,12 @@ def test_the_site_may_compile_webassembly_and_nothing_else_may(built: Service, p
     wider = "; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
     assert theirs == ours + wider
     assert built.client.get("/static/page.js").headers["content-security-policy"] == ours
+
+
+def test_files_of_the_site_are_in_no_log_and_no_count(
+    built: Service, caplog: pytest.LogCaptureFixture
+) -> None:
+    for path in ("", "none.js", "device/worker.js"):
+        built.client.get(f"/static/device/{path}")
+    assert "/static/device" not in caplog.text
+    assert 'requests_rejected_total{status="404"}' not in built.client.get("/metrics").text
