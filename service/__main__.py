@@ -20,9 +20,9 @@ for _number in (signal.SIGTERM, signal.SIGINT):
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
 # The event loop's own files would take the numbers of standard ones that are closed, and to close
 # such a number aborts.
-for _number in (0, 1, 2):
+for _standard in (0, 1, 2):
     try:
-        os.fstat(_number)
+        os.fstat(_standard)
     except OSError:
         os.open(os.devnull, os.O_RDWR)  # takes the least that is free
 

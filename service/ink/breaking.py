@@ -33,8 +33,8 @@ def break_text(text: str, room: int) -> list[str]:
     `LEAST_ROOM` or more, as `width_of` has it; but one of a wide character may be.
 
     Lines end where the text's own do and otherwise at spaces, as evenly as the fewest lines can be
-    filled; a word longer than a line is divided, by its own hyphens if it has any. Spaces that
-    follow one another become one, blank lines become empty ones.
+    filled, but that the last may be short; a word longer than a line is divided, by its own hyphens
+    if it has any. Spaces that follow one another become one, blank lines become empty ones.
     """
     lines: list[str] = []
     for paragraph in text.splitlines():

@@ -12,7 +12,7 @@ from service.ink.line import InkEdge
 from service.ink.model import InkModel
 from service.ink.page import Page, Written
 from service.ink.plotter import HPGL_LONGEST_MM
-from service.ink.schemas import HandwritingRequest, StrokesWithText
+from service.ink.schemas import MOST_CHARACTERS, HandwritingRequest, StrokesWithText
 from service.state import Moment
 
 _LARGEST_PAGE_PX = 16_000_000
@@ -26,6 +26,12 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     text = written(body.text, model.manifest)
     if not text.strip():
         raise InvalidRequest("text has nothing but spaces", "text")
+    if len(text) > MOST_CHARACTERS:
+        raise InvalidRequest(
+            f"text has {len(text):,} characters with its ligatures written out; at most "
+            f"{MOST_CHARACTERS:,} are taken",
+            "text",
+        )
     moment, style = await _begin(body, model)
     units = model.manifest.ink
     advance = moment.edge.advance or units.units_per_character

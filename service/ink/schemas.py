@@ -132,11 +132,14 @@ class PageOptions(RequestBody):
         )
 
 
+MOST_CHARACTERS = 2000
+
+
 class HandwritingRequest(PageOptions, WorkRequest):
     """`POST /v1/handwriting`."""
 
     model: str | None = None
-    text: Annotated[str, Field(min_length=1, max_length=2000), UNICODE]
+    text: Annotated[str, Field(min_length=1, max_length=MOST_CHARACTERS), UNICODE]
     bias: Annotated[float, Field(ge=0, le=5), FLOAT32] = 1.0
     style: str | StrokesWithText | None = None
     best_of: Annotated[

@@ -12,6 +12,7 @@ _NAMESPACE = "{http://www.w3.org/2003/InkML}"
 _XML_ID = "{http://www.w3.org/XML/1998/namespace}id"
 # After comments and instructions, if anywhere; what is passed over is not looked at again.
 _DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", re.DOTALL)
+_SIGN = re.compile(r"(?<=[\d.])(?=-)")  # parts two numbers without a space
 _MOST_ELEMENTS = 50_000  # a tree of more is let go of in one go, for which all others wait
 _PORTION = 32 * 1024  # characters, which take some milliseconds
 _MOST_CHANNELS = 64  # of all that a document names, those that its format may be among
@@ -148,7 +149,7 @@ def _told(trace: ElementTree.Element) -> str:
 def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
     points = []
     for written in trace.split(","):
-        values = written.split()
+        values = _SIGN.sub(" ", written).split()
         if len(values) not in widths:
             raise InvalidRequest(
                 f"inkml has a point of {len(values)} numbers in a format of {widths[0]}", "inkml"

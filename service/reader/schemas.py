@@ -9,6 +9,7 @@ from service.ink.schemas import LineHeight, PenPoint, Place, Stroke, no_more_tha
 from service.state import StatePolicy
 
 MOST_POINTS = 20_000
+_KNOWS_ITS_LINE = "state knows its line: line_height and origin are for its first ink"
 Strokes = Annotated[
     list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, MOST_POINTS)
 ]
@@ -39,7 +40,7 @@ class ReadRequest(RequestBody):
         if (self.strokes is None) == (self.inkml is None):
             raise ValueError("the ink is either strokes or inkml; give one of them")
         if self.state is not None and (self.line_height or self.origin):
-            raise ValueError("state knows its line: line_height and origin are for its first ink")
+            raise ValueError(_KNOWS_ITS_LINE)
         if self.origin is not None and self.line_height is None:
             raise ValueError("origin is a place on a ruled line; give its line_height")
         if self.return_state and self.state is None and self.line_height is None:
@@ -57,6 +58,12 @@ class ReaderOpening(RequestBody):
     state_policy: StatePolicy = "exact"
     line_height: LineHeight = 64.0
     origin: Place | None = None
+
+    @model_validator(mode="after")
+    def _consistent(self) -> "ReaderOpening":
+        if self.state is not None and self.model_fields_set & {"line_height", "origin"}:
+            raise ValueError(_KNOWS_ITS_LINE)
+        return self
 
 
 class ReaderSaid(RequestBody):

@@ -35,7 +35,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("‘’‚‛‹›ʼ′´“”„‟«»″", "'" * 9 + '"' * 7),
         ("‐‑‒–—―−", "-" * 7),
         ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
-        ("\u2028\u2029\u0085\r\n", "\n" * 4),
+        ("\u2028\u2029\u0085\r\n\r\v\f", "\n" * 7),
         ("ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ ẞ ß Æ æ Œ œ", "ff fi fl ffi ffl st st SS ss AE ae OE oe"),
         ("‥ ĳĲ ǉǈǇ ǌǋǊ ǳǲǱ ǆǅǄ", ".. ijIJ ljLjLJ njNjNJ dzDzDZ džDžDŽ"),
         ("e\u0301 n\u0303", "é ñ"),

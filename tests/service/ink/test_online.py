@@ -96,8 +96,8 @@ def test_a_token_knows_how_far_right_of_its_pen_the_ink_goes(ink: InkService) ->
 
     at, token = [0.0], None
     for said in ([10, 90, 40], [60], 1, 3, [200, 150], 1):
-        opening = {"text": _TEXT, "seed": 3 if token is None else None, "state": token}
-        with online(ink, model="scrawl", **opening, origin=[0, 50]) as session:
+        opening = {"seed": 3, "origin": [0, 50]} if token is None else {"state": token}
+        with online(ink, model="scrawl", text=_TEXT, **opening) as session:
             if isinstance(said, int):
                 at += [x for x, *_ in session.ask(write=said)["points"]]
             else:
@@ -107,6 +107,19 @@ def test_a_token_knows_how_far_right_of_its_pen_the_ink_goes(ink: InkService) ->
             token = session.ask(state=True)["state"]
         reach = ink.model.codec.decode(token).edge.reach
         assert reach * _PX_PER_UNIT == pytest.approx(max(at) - at[-1], abs=0.1)
+
+
+def test_a_state_knows_the_place_of_its_pen(ink: InkService) -> None:
+    with online(ink, model="scrawl", text=_TEXT, seed=3) as session:
+        unplaced = session.ask(state=True)["state"]
+        session.ask(point=[30, 50, 0])
+        placed = session.ask(state=True)["state"]
+    with ink.client.websocket_connect("/v1/online") as socket:
+        answer = Session(socket).ask(model="scrawl", text=_TEXT, state=placed, origin=[0, 50])
+    assert "state knows its place" in answer["error"]["message"]
+    assert answer["error"]["param"] == "origin"
+    with online(ink, model="scrawl", text=_TEXT, state=unplaced, origin=[0, 50]) as session:
+        assert session.ask(write=1)["points"]
 
 
 def test_a_hand_taken_from_a_session_is_on_no_page_yet(ink: InkService) -> None:

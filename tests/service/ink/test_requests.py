@@ -162,6 +162,14 @@ def test_a_message_holds_the_value_and_the_rule(
         assert part in message
 
 
+def test_a_text_has_its_length_as_it_is_written(ink: InkService) -> None:
+    """Each of these is written as three letters."""
+    answer = ink.post(text="ﬃ" * 667)
+    assert answer.status_code == 400
+    told = "text has 2,001 characters with its ligatures written out; at most 2,000 are taken"
+    assert answer.json()["error"]["message"] == told
+
+
 def test_a_missing_text_is_named(ink: InkService) -> None:
     error = _error(ink.client.post(_URL, json={}))
     assert (error["param"], error["message"]) == ("text", "text is missing")
@@ -363,6 +371,6 @@ def test_unknown_characters_are_named_all_at_once(ink: InkService) -> None:
     assert "text has '\u20ac', '\u0436';" in response.json()["error"]["message"]
 
 
-@pytest.mark.parametrize("space", ["\x0b", "\x0c", "\x1c", "\r"])
+@pytest.mark.parametrize("space", ["\x1c", "\x1d", "\x1f"])
 def test_a_space_that_nobody_types_is_refused(ink: InkService, space: str) -> None:
     assert ink.post(text=f"a{space}b").status_code == 400

@@ -107,6 +107,13 @@ def test_a_document_without_ink_is_told_to_have_none(traces: str) -> None:
         from_inkml(f"<ink>{traces}</ink>")
 
 
+def test_a_sign_parts_two_numbers() -> None:
+    trace = "1-2,-.5-3.25, 4. -5,6e-1-7"
+    assert from_inkml(f"<ink><trace>{trace}</trace></ink>") == [
+        [[1, -2], [-0.5, -3.25], [4, -5], [0.6, -7]]
+    ]
+
+
 @pytest.mark.parametrize("number", ["nan", "-inf", "1e999"])
 def test_a_coordinate_that_is_no_finite_number_is_told_with_its_point(number: str) -> None:
     with pytest.raises(InvalidRequest, match=f"inkml has a point '{number} 2'"):

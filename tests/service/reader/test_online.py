@@ -1,6 +1,7 @@
 """Ink read while it is being written, over `/v1/online`."""
 
 import asyncio
+from typing import Any
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from service.reader.online import OnlineReader, _portions
 from service.reader.schemas import ReaderOpening, ReaderSaid
 from tests.service.reader.lines import MODEL, ReaderService, line, points
 from tests.service.serving import eventually
-from tests.service.writing import online
+from tests.service.writing import Session, online
 
 _INK = line()
 _PLACE = {"line_height": 64, "origin": [40, 90]}
@@ -233,3 +234,15 @@ def test_points_are_parted_where_strokes_end(length: int) -> None:
     assert all(part[-1][2] for part in parts[:-1])
     # One stroke more than there may be without it is a part of its own.
     assert all(len(part) < 256 + length and sum(p[2] for p in part) <= 16 for part in parts)
+
+
+@pytest.mark.parametrize("place", [{"origin": [5, 5]}, {"line_height": 40}, _PLACE])
+def test_a_state_knows_its_line(reader: ReaderService, place: dict[str, Any]) -> None:
+    with online(reader, model=MODEL, **_PLACE) as session:
+        session.ask(points=[[40, 80, 0], [60, 80, 1]])
+        token = session.ask(state=True)["state"]
+    with reader.client.websocket_connect("/v1/online") as socket:
+        answer = Session(socket).ask(model=MODEL, state=token, **place)
+    assert "state knows its line" in answer["error"]["message"]
+    with online(reader, model=MODEL, state=token, origin=None) as session:
+        assert session.ask(points=[[80, 80, 0], [99, 80, 1]])["step"]
