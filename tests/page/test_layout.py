@@ -80,7 +80,36 @@ def test_lab_fits(site: str, opened: Open, window: dict[str, int], look: Look) -
         look(visit, "lab")
 
 
-@pytest.mark.parametrize("width", [840, 1024, 1100])
+# Of each picture of a hand, by how many px its ink reaches over the edge of its tile.
+_CUT_OFF = """async (images) => Promise.all(images.map(async (image) => {
+    await image.decode();
+    const canvas = new OffscreenCanvas(image.naturalWidth, image.naturalHeight);
+    const brush = canvas.getContext("2d");
+    brush.fillStyle = "white";
+    brush.fillRect(0, 0, canvas.width, canvas.height);
+    brush.drawImage(image, 0, 0);
+    const dark = (x) => brush.getImageData(x, 0, 1, canvas.height).data
+        .some((value, n) => n % 4 === 0 && value < 128);
+    const columns = [...Array(canvas.width).keys()].filter(dark);
+    const shown = image.getBoundingClientRect(), tile = image.parentElement.getBoundingClientRect();
+    const scale = shown.width / canvas.width;
+    if (Math.abs(shown.height - canvas.height * scale) > 1) return Infinity;  // cut to its box
+    const left = shown.left + columns.at(0) * scale, right = shown.left + columns.at(-1) * scale;
+    return Math.max(tile.left - left, right - tile.right);
+}))"""
+
+
+@pytest.mark.parametrize("width", [320, 600, 1280])
+def test_all_that_a_hand_wrote_is_on_its_tile(handwriting: str, opened: Open, width: int) -> None:
+    with opened(handwriting, "write", viewport={"width": width, "height": 860}) as visit:
+        visit.wait("#write-hands .picture img >> nth=7")
+        pictures = visit["#write-hands .picture img"]
+        for picture in pictures.all():
+            picture.scroll_into_view_if_needed()
+        assert max(pictures.evaluate_all(_CUT_OFF)) < 0
+
+
+@pytest.mark.parametrize("width", [320, 840, 1024, 1100])
 def test_tables_of_the_lab_stay_in_their_columns(site: str, opened: Open, width: int) -> None:
     with opened(site, "lab", viewport={"width": width, "height": 860}) as visit:
         visit.wait(".trio table")
