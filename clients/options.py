@@ -99,7 +99,7 @@ BestOf = Annotated[
     int | None, typer.Option(help="draws of each line, the most legible is kept; 1 to 16")
 ]
 BestBy = Annotated[
-    str | None, typer.Option(help="with --best-of: whether each line is chosen, or each word")
+    str | None, typer.Option(help="with --best-of, what is chosen: each `line`, or each `word`")
 ]
 Thinning = Annotated[
     float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
