@@ -187,3 +187,12 @@ def test_a_key_is_made_and_told_once(run: _Run, tmp_path: Path) -> None:
     status, _, told = run(*new)
     assert status == 2
     assert "has a key me already" in told
+
+
+def test_keys_are_kept_where_the_help_says_unless_told(
+    run: _Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, _ = run("keys", "new", "me")
+    assert status == 0
+    assert read_keys(tmp_path / "keys.toml").keys() == {"me"}
