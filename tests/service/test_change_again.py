@@ -1,5 +1,6 @@
 """What was unloaded, or whose engine has ended, is served again and looked after as before."""
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,7 @@ def serving(artifacts: Path, tmp_path: Path) -> Iterator[Changing]:
 def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path: Path) -> None:
     serving.tell("unload")
     assert serving.tell("load").status_code == 200
+    assert (serving.reloads("ok"), serving.reloads("failed")) == (1, 0)
     (tmp_path / "letters" / "step.onnx").write_bytes(b"")
     serving.look()
     assert "step.onnx" in serving.standing()["failed"]
@@ -33,3 +35,14 @@ def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing) -> N
     assert serving.tell("load").json()["ready"] is True
     assert serving.models["letters"].engine is not engine
     assert serving.text() == before
+
+
+def test_the_engine_of_a_folder_that_has_gone_ends(
+    serving: Changing, artifacts: Path, tmp_path: Path
+) -> None:
+    copy_of(artifacts / "noise", tmp_path)  # without any, what serves is kept
+    assert serving.tell("load", "noise").status_code == 200
+    engine = serving.models["letters"].engine
+    shutil.rmtree(tmp_path / "letters")
+    serving.look()
+    assert eventually(lambda: not engine.ready)
