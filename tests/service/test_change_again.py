@@ -1,10 +1,13 @@
 """What was unloaded, or whose engine has ended, is served again and looked after as before."""
 
+import json
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.sync.client import connect
 
 from tests.service.altered import copy_of
 from tests.service.changing import Changing, changing
@@ -46,3 +49,14 @@ def test_the_engine_of_a_folder_that_has_gone_ends(
     shutil.rmtree(tmp_path / "letters")
     serving.look()
     assert eventually(lambda: not engine.ready)
+
+
+def test_a_session_goes_on_with_the_model_that_was_replaced(serving: Changing) -> None:
+    """As long as the drain lasts."""
+    with connect(str(serving.client.base_url.join("/v1/online").copy_with(scheme="ws"))) as socket:
+        socket.send(json.dumps({"model": "letters"}))
+        assert json.loads(socket.recv())["model"] == "letters"
+        assert serving.tell("reload").status_code == 200
+        time.sleep(0.2)
+        socket.send(json.dumps({"write": 3}))
+        assert len(json.loads(socket.recv())["bytes"]) == 3

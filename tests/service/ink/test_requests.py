@@ -366,3 +366,10 @@ def test_unknown_characters_are_named_all_at_once(ink: InkService) -> None:
 @pytest.mark.parametrize("space", ["\x0b", "\x0c", "\x1c", "\r"])
 def test_a_space_that_nobody_types_is_refused(ink: InkService, space: str) -> None:
     assert ink.post(text=f"a{space}b").status_code == 400
+
+
+def test_the_largest_page_may_be_asked_for(ink: InkService) -> None:
+    """Of nine lines, with margins of half a line each."""
+    text = "a" + "\n" * 8 + "a"
+    page = ink.write(text=text, seed=1, width=4000, line_height=400)
+    assert page["width"] * page["height"] == 16_000_000
