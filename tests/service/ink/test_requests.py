@@ -239,6 +239,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"width": 160, "margin": 0},
         {"width": 4096, "line_height": 400},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
+        {"candidate": 15},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
         {"style": None, "state": None, "format": None, "model": None, "seed": None},
