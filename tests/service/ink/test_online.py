@@ -330,3 +330,13 @@ def test_a_session_is_in_one_hand(ink: InkService) -> None:
         error = session.ask(model="scrawl", style="hasty", state=ink.token())["error"]
         assert (error["type"], error["param"]) == ("invalid_request_error", "style")
         assert session.closed() == 1008
+
+
+def test_a_seed_that_is_made_up_is_a_number_of_every_client(ink: InkService) -> None:
+    """In JavaScript whole numbers end at 2 ** 53."""
+    seeds = []
+    for _ in range(8):
+        with online(ink) as session:
+            seeds.append(session.ask(model="scrawl", text="a")["seed"])
+    assert len({*seeds}) == 8
+    assert max(seeds) < 2**53
