@@ -14,7 +14,7 @@ from contract.manifest import MANIFEST, WEIGHTS, sha256
 from models.language import LanguageConfig, LanguageModel
 from training.start import begin_from
 
-_SIZES = {"units": 6, "embedding": 4}
+_SIZES: dict[str, Any] = {"units": 6, "embedding": 4}
 Write = Callable[..., LanguageModel]
 
 
