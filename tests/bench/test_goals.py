@@ -348,6 +348,41 @@ def test_a_full_section_has_a_file_and_a_quick_one_a_place_beside_the_others(
     assert file == tmp_path / "bench" / "step.json"
 
 
+@pytest.mark.parametrize(
+    ("arguments", "sections"),
+    [
+        ([], command.QUICK_SECTIONS),
+        (["--all"], tuple(command.SECTIONS)),
+        (["--all", "--sections", "memory,step"], ("step", "memory")),
+    ],
+    ids=str,
+)
+def test_sections_are_measured_in_the_order_of_the_list(
+    arguments: list[str], sections: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    measured: list[tuple[str, bool]] = []
+
+    def noted(section: str, *, full: bool) -> Any:
+        measured.append((section, full))
+        return {}, []
+
+    monkeypatch.setattr(command, "_measure", noted)
+    monkeypatch.setattr(command.plots, "PICTURES", {})
+    monkeypatch.setattr(command, "find_spec", lambda package: package)  # every peer is there
+    command.main([*arguments, "--out", str(tmp_path)])
+    assert measured == [(section, "--all" in arguments) for section in sections]
+
+
+def test_peers_are_wanted_where_all_is_measured_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command, "find_spec", lambda package: None)
+    monkeypatch.setattr(command, "SECTIONS", {"memory": starting})
+    command.main(["--sections", "memory", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit, match=r"bentoml, .* not installed"):
+        command.main(["--all", "--out", str(tmp_path)])
+
+
 def test_an_unknown_section_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         command.main(["--sections", "step,gpu"])

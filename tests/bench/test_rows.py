@@ -64,6 +64,15 @@ def test_rates_are_of_what_ended_in_the_window_and_spreads_of_what_was_meant_in_
     assert (row.latency_ms.p50, row.latency_ms.samples) == (2_000.0, 1)  # `late` began in it
 
 
+def test_bytes_are_of_what_ended_in_the_window_and_errors_of_what_was_meant_in_it() -> None:
+    """Which begins with its first moment and ends before its last."""
+    ended = [_outcome(intended_s, 10, 1_000) for intended_s in (9.5, 9.6, 12)]
+    failed = [_outcome(intended_s, 1, 1, "503") for intended_s in (9, 10, 10, 19, 20)]
+    row = _row(*ended, _outcome(19.5, 10, 2_000), *failed)
+    assert row.bytes_per_s == pytest.approx(60)
+    assert row.errors == {"503": 3}
+
+
 def test_gaps_of_all_streams_are_taken_together() -> None:
     """The spread of gaps is over events, not over requests."""
     row = _row(

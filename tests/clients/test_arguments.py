@@ -125,6 +125,7 @@ def test_what_does_not_fit_leaves_the_old_file_as_it_was(tmp_path: Path) -> None
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert file.read_bytes() == b"old"
+    assert len(list(tmp_path.iterdir())) == 2  # nothing of the new one is left
     save(tmp_path / "link", b"new")
     assert (file.read_bytes(), stat.S_IMODE(file.stat().st_mode)) == (b"new", 0o640)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "romeo.state"]

@@ -221,6 +221,7 @@ def test_a_model_that_does_not_agree_is_a_failure(service: Scripted) -> None:
         "failed",
         "ok",
     ]
+    assert "b                    failed: next is off\n" in result.stdout
 
 
 def test_latency_is_watched(url: str) -> None:

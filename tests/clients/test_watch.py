@@ -104,6 +104,14 @@ def test_percentiles_are_the_50th_and_the_99th() -> None:
     assert _percentiles(deque(), 1e3) == ("-", "-")
 
 
+def test_times_of_all_probes_are_told_in_ms_and_in_microseconds() -> None:
+    row = Row("letters", "language")
+    for number in (1, 2, 3):
+        row.first_s.append(number / 1e3)
+        row.each_s.append(number / 1e6)
+    assert row.cells()[1:5] == ["2.0", "3.0", "2.0", "3.0"]
+
+
 def test_metrics_that_are_none_tell_nothing(service: Scripted) -> None:
     service.script = [answered({"data": [{"id": "m", "kind": "language"}]}), None, answered(["no"])]
     result = evenkeel(service.url, "watch", "--count", "1")
@@ -119,7 +127,7 @@ evenkeel_requests_waiting{model="one"} 5
 """
 
         def models(self) -> list[dict[str, Any]]:
-            return [{"id": "one", "kind": "language"}]
+            return [{"id": "one", "kind": "language"}, {"id": "reads", "kind": "reader"}]
 
         def ask(self, *_: str) -> httpx.Response:
             if not self.told:
@@ -135,3 +143,4 @@ evenkeel_requests_waiting{model="one"} 5
         service.told = told
         watch._look()
         assert watch._rows["one"].cells()[-4:-2] == ["2", "5"]
+    assert watch._rows.keys() == {"one"}  # a reader writes nothing to take the time of

@@ -120,6 +120,27 @@ def test_an_interval_is_of_the_ratio_to_real_ink() -> None:
     assert all(1 < low <= high for low, high in found.values())
 
 
+@pytest.mark.parametrize(
+    ("real", "generated", "wrong", "met"),
+    [
+        (10, 11, 17, [True, True, True]),
+        (10, 13, 15, [True, False, False]),
+        (44, 44, 90, [True, True, True]),
+        (46, 46, 90, [False, True, True]),
+    ],
+)
+def test_how_much_may_be_misread_is_what_the_goals_say(
+    real: int, generated: int, wrong: int, met: list[bool]
+) -> None:
+    """In a hundred characters."""
+    reading = legibility.Reading(*([Errors(edits, 100)] for edits in (real, generated, wrong)))
+    assert [goal.met for goal in reading.goals()] == met
+
+
+def test_the_control_is_what_was_read_in_generated_ink() -> None:
+    assert all(e.edits == e.characters for e in judge(_TEXTS, _TEXTS, [""] * 5).wrong)
+
+
 def _met(real: list[str], generated: list[str]) -> list[bool]:
     return [goal.met for goal in judge(_TEXTS, real, generated).goals()]
 
@@ -252,6 +273,7 @@ def test_ink_of_more_than_twice_what_people_do_is_a_scribble() -> None:
     tidy = tidiness(texts, [_written(usual), _written(wide, ended=False), _written(tall)], people)
     assert (tidy.lines, tidy.ended, tidy.scribbled) == (3, 2, 2)
     assert [goal.met for goal in tidiness_goals(tidy)] == [False, False]
+    assert tidiness_goals(replace(tidy, scribbled=1))[1].met is False
 
 
 def test_texts_that_people_of_training_wrote_too_are_counted(
@@ -267,7 +289,7 @@ def test_texts_that_people_of_training_wrote_too_are_counted(
     monkeypatch.setattr(legibility, "_model", lambda _: {})
     lines = [_ink(text) for text in _TEXTS]
     training = [_ink(text, writer="other") for text in [*_TEXTS[:2], "of nobody else"]]
-    legibility.measure(Path("any"), lines, training, "5")
+    assert legibility.measure(Path("any"), lines, training, "5") == 1  # some goals are missed
     found = json.loads(Path("docs/results/legibility.json").read_text())
     assert found["texts_in_training"] == 2
     assert (found["invented"]["lines"], found["sentences"]["lines"]) == (5, 9)

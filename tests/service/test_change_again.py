@@ -1,9 +1,13 @@
 """What was unloaded, or whose engine has ended, is served again and looked after as before."""
 
+import json
+import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from websockets.sync.client import connect
 
 from tests.service.altered import copy_of
 from tests.service.changing import Changing, changing
@@ -20,6 +24,7 @@ def serving(artifacts: Path, tmp_path: Path) -> Iterator[Changing]:
 def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path: Path) -> None:
     serving.tell("unload")
     assert serving.tell("load").status_code == 200
+    assert (serving.reloads("ok"), serving.reloads("failed")) == (1, 0)
     (tmp_path / "letters" / "step.onnx").write_bytes(b"")
     serving.look()
     assert "step.onnx" in serving.standing()["failed"]
@@ -33,3 +38,25 @@ def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing) -> N
     assert serving.tell("load").json()["ready"] is True
     assert serving.models["letters"].engine is not engine
     assert serving.text() == before
+
+
+def test_the_engine_of_a_folder_that_has_gone_ends(
+    serving: Changing, artifacts: Path, tmp_path: Path
+) -> None:
+    copy_of(artifacts / "noise", tmp_path)  # without any, what serves is kept
+    assert serving.tell("load", "noise").status_code == 200
+    engine = serving.models["letters"].engine
+    shutil.rmtree(tmp_path / "letters")
+    serving.look()
+    assert eventually(lambda: not engine.ready)
+
+
+def test_a_session_goes_on_with_the_model_that_was_replaced(serving: Changing) -> None:
+    """As long as the drain lasts."""
+    with connect(str(serving.client.base_url.join("/v1/online").copy_with(scheme="ws"))) as socket:
+        socket.send(json.dumps({"model": "letters"}))
+        assert json.loads(socket.recv())["model"] == "letters"
+        assert serving.tell("reload").status_code == 200
+        time.sleep(0.2)
+        socket.send(json.dumps({"write": 3}))
+        assert len(json.loads(socket.recv())["bytes"]) == 3

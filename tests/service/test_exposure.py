@@ -204,3 +204,12 @@ def test_a_key_that_cannot_be_shown_is_not_kept(tmp_path: Path, out: str, why: s
     assert why in done.stderr
     assert done.stderr.count("\n") == 1
     assert file.read_text("utf-8") == before
+
+
+def test_keys_are_kept_where_the_help_says_unless_told(
+    run: _Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    status, _, _ = run("keys", "new", "me")
+    assert status == 0
+    assert read_keys(tmp_path / "keys.toml").keys() == {"me"}

@@ -58,9 +58,9 @@ def test_rows_that_are_gathered_are_in_the_order_they_were_parted_from(group: Gr
 
 
 def test_an_average_is_the_mean_of_both(group: Group) -> None:
-    tensor = torch.tensor([2.0, 4.0])
-    group.average([tensor])
-    assert tensor.tolist() == [7, 9]
+    tensors = [torch.tensor([2.0, 4.0]), torch.tensor([6.0])]
+    group.average(iter(tensors))
+    assert [tensor.tolist() for tensor in tensors] == [[7, 9], [11]]
 
 
 def test_what_the_first_says_is_done_by_all(group: Group, two: _Two) -> None:

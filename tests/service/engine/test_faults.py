@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 from contract.golden import Arrays
 from service.engine.engine import MOST_FAILURES, Engine
-from service.engine.given import GivenSteps, run_steps
+from service.engine.given import GivenSteps, Replay, run_steps
 from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
@@ -245,3 +246,12 @@ def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() ->
         assert attested == [runner, runner]
     finally:
         engine.stop()
+
+
+def test_who_waits_for_an_end_that_fails_is_not_told_the_state_on_the_way_there() -> None:
+    told: list[Any] = []
+    job: Any = SimpleNamespace(row={}, fail=lambda error, state=None: told.append((error, state)))
+    steps = {"forced": np.zeros((2, 1), np.int64)}
+    error = NotReady("gone")
+    Replay(job, {"h": np.zeros(3)}, steps).fail(error, {"h": np.ones(3)})
+    assert told == [(error, None)]

@@ -1,6 +1,8 @@
 """Who asks, by what a request says; and what a key has used up, by a clock that the test moves."""
 
+import asyncio
 import os
+import re
 import time
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -9,6 +11,8 @@ from threading import Thread
 from types import SimpleNamespace
 
 import pytest
+from starlette.responses import Response
+from starlette.types import Message, Receive, Scope, Send
 
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
@@ -180,3 +184,66 @@ def test_another_limit_begins_with_a_minutes_worth_whatever_was_used_before() ->
     account.renew(Key(sha256="0" * 64, bytes_per_minute=1000, concurrency=3))
     with pytest.raises(Exception, match="1000 bytes a minute"):
         account.check()
+
+
+class _Inside:
+    """What is behind the keys: it takes `costs` bytes of each who comes, and may fail."""
+
+    def __init__(self) -> None:
+        self.costs = 0
+        self.fails = False
+        self.admins: list[bool] = []
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.admins.append(scope["state"]["caller"].admin)
+        scope["state"]["account"].charge(self.costs)
+        if self.fails:
+            raise RuntimeError("broken")
+        await Response()(scope, receive, send)
+
+
+def _status(callers: Callers, key: str) -> int:
+    """Of the answer to whoever comes with a key."""
+    told: list[Message] = []
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    headers = [(b"authorization", f"Bearer {key}".encode())]
+    scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": headers}
+    asyncio.run(callers(scope, receive, send))
+    status: int = told[0]["status"]
+    return status
+
+
+def test_a_key_may_do_what_its_file_says_by_now(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    file, inside = tmp_path / "keys.toml", _Inside()
+    key = new_key(file, "it")
+    callers = Callers(inside, Keys(file), local=False)
+    for admin in ("true", "false"):
+        assert _status(callers, key) == 200
+        file.write_text(re.sub("admin = .*", f"admin = {admin}", file.read_text()))
+    assert _status(callers, key) == 200
+    assert inside.admins == [False, True, False]
+
+
+def test_what_failed_or_was_refused_is_not_under_way_any_more(
+    tmp_path: Path, clock: SimpleNamespace
+) -> None:
+    """Of a key that may have one request at once."""
+    inside = _Inside()
+    key = new_key(tmp_path / "keys.toml", "it", concurrency=1, bytes_per_minute=60)
+    callers = Callers(inside, Keys(tmp_path / "keys.toml"), local=False)
+    inside.fails = True
+    with pytest.raises(RuntimeError, match="broken"):
+        _status(callers, key)
+    inside.fails, inside.costs = False, 61
+    assert [_status(callers, key) for _ in range(3)] == [200, 429, 429]
+    clock.now_s = 2.5
+    assert _status(callers, key) == 200

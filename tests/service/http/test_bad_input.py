@@ -226,6 +226,11 @@ def test_a_compressed_body_is_told_that_none_is_read(scan: Service, content: byt
     assert message == "the request body is in content-encoding gzip; this service reads none"
 
 
+def test_a_coding_of_any_length_is_told_by_its_beginning(scan: Service) -> None:
+    coding = {"content-encoding": "x" * 5000}
+    assert len(_error(_raw(scan, b"like this", **coding), 400)["message"]) < 200
+
+
 def test_a_body_that_is_said_to_be_as_it_is_is_read(scan: Service) -> None:
     content = b'{"model": "letters", "max_tokens": 1}'
     assert _raw(scan, content, **{"content-encoding": "identity"}).status_code == 200

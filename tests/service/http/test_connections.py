@@ -111,6 +111,19 @@ def test_who_was_refused_and_stays_is_cut_off(url: str) -> None:
     wire.close()
 
 
+def test_a_refusal_says_that_nothing_more_comes(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long its sender's data is dropped."""
+    monkeypatch.setattr("service.http.connections._LINGER_S", 3 * LATE_S)
+    assert Wire(url).send(_GET + b"X: " + b"x" * 9000).status() == 431
+
+
+def test_a_connection_that_is_used_again_has_its_time_again(url: str) -> None:
+    with _wires(url, 1) as (wire,):
+        for _ in range(4):
+            wire.send(_GET + b"\r\n").until(b"ok")
+            time.sleep(_TIMEOUT_S / 2)
+
+
 def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
     head = _GET + b"Connection: close\r\nX: "
     filling = b"x" * (8192 - len(head) - 4)

@@ -148,6 +148,14 @@ def test_where_files_are_few_the_places_are_what_they_leave(
         assert Gate(Settings(max_connections=1000), lambda error: None)._places == places
 
 
+def test_a_place_that_is_the_only_one_can_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft = _RESERVE + _OTHER_FILES + 1
+    monkeypatch.setattr(gates, "resource", _Files(soft, soft))
+    gate = Gate(Settings(max_connections=1000), lambda error: None)
+    connections: list[Any] = [_Connection([]) for _ in range(2)]
+    assert [gate.enter(connection, "10.0.0.8") for connection in connections] == [True, False]
+
+
 def test_places_that_files_leave_out_are_told(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

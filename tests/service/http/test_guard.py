@@ -170,7 +170,7 @@ def test_the_address_a_connection_came_in_at_is_answered_and_no_other(artifacts:
             assert httpx.get(f"{url}/metrics", headers={"host": host}).status_code == status
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "127.0.0.9"])
+@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "LocalHost", "127.0.0.9"])
 def test_on_the_loopback_interface_only_its_names_are_answered(address: str) -> None:
     assert hosts_of(address, ()) == {"localhost", "127.0.0.1", "::1"}
 

@@ -297,6 +297,7 @@ def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("[a]\nsha256 = 'short'\n", "a.sha256: String should match"),
+        (f"[a]\nsha256 = '{'A' * 64}'\n", "a.sha256: String should match"),
         ("[a]\n", "a.sha256: Field required"),
         (f"[a]\nsha256 = '{'0' * 64}'\nadmn = true\n", "a.admn"),
         (
@@ -318,7 +319,8 @@ def test_a_bad_file_is_refused_at_start(
 
 
 def test_names_are_plain_and_used_once(tmp_path: Path) -> None:
-    new_key(tmp_path / "keys.toml", "a")
+    for name in ("a", "x" * 64):
+        new_key(tmp_path / "keys.toml", name)
     for name in ("a", "", "a b", "a]\nadmin = true", "x" * 65):
         with pytest.raises(BadKeys):
             new_key(tmp_path / "keys.toml", name)

@@ -202,6 +202,8 @@ def test_text_that_is_left_is_counted_as_an_abort(
     status = "200" if stream else "499"
     expected = {(_TEXT, status, "abort"): 1, ("letters", "abort"): 6}
     assert eventually(lambda: counted() == expected), counted()
+    rejected = app.state.metrics.rejected.collect()[0].samples
+    assert "499" not in {sample.labels["status"] for sample in rejected}  # nobody refused it
 
 
 def test_ink_that_is_left_is_counted_as_an_abort(server: tuple[str, FastAPI]) -> None:
@@ -277,7 +279,8 @@ def test_a_request_leaves_a_line_that_says_what_became_of_it(
     with _logged(caplog) as lines:
         body = {"model": "letters", "prompt": "secret", "n": 2, "max_tokens": 9, "seed": 1}
         scan.client.post(_TEXT, json=body, headers={"X-Request-Id": "mine"})
-        scan.client.get("/readyz")
+        for probed in ("/livez", "/readyz", "/health", "/metrics", "/", "/docs"):
+            scan.client.get(probed)
         scan.client.get("/static/service.js")
         scan.client.get("/docs/ui/swagger-ui.css")
         scan.client.get("/v1/models/nobody?token=secret")

@@ -36,6 +36,17 @@ def test_the_page_with_the_offer_is_not_sent_again_to_who_has_it(built: Service)
         assert (again.status_code, again.content) == (status, b"" if status == 304 else had.content)
 
 
+def test_the_page_with_the_offer_is_asked_for_again_when_it_may_have_changed(
+    built: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    had = built.client.get("/")
+    assert had.headers["cache-control"] == "no-cache"
+    (tmp_path / "index.html").write_text("another page")
+    monkeypatch.setattr("service.app._WEB", tmp_path)
+    again = built.client.get("/", headers={"If-None-Match": had.headers["etag"]})
+    assert (again.status_code, again.text) == (200, "another page")
+
+
 def test_no_device_is_offered_without_a_site(artifacts: Path, tmp_path: Path) -> None:
     with running(settings(artifacts, site=tmp_path / "none")) as service:
         assert _HIDDEN in service.client.get("/").text

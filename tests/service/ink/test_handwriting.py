@@ -123,7 +123,7 @@ def test_a_png_is_the_page(ink: InkService) -> None:
 
 
 def test_an_ink_file_has_the_points_of_the_json(ink: InkService) -> None:
-    body = {"text": "some ink\nin lines", "seed": 3}
+    body = {"text": "some  ink\nin\u00a0lines", "seed": 3}  # as it is written has plain spaces
     answer = ink.post(**body, format="inkml")
     assert answer.headers["content-type"].startswith("application/inkml+xml")
     root = ElementTree.fromstring(answer.content)

@@ -340,3 +340,28 @@ def test_a_hand_can_be_followed(ink: InkService) -> None:
         with online(ink, model="scrawl", text="a word", style=style) as session:
             answers.append(session.ask(point=[5, 5, 0])["mixture"])
     assert answers[0] != answers[1] != answers[2] != answers[0]
+
+
+def test_a_text_of_two_lines_is_written_as_one(pen: InkService) -> None:
+    answers = []
+    for text in ("keel\nover", "keel over"):
+        with online(pen, model="scrawl", text=text, seed=4) as session:
+            answers.append(session.ask(write=40))
+    assert answers[0] == answers[1]
+
+
+def test_a_session_is_in_one_hand(ink: InkService) -> None:
+    with online(ink) as session:
+        error = session.ask(model="scrawl", style="hasty", state=ink.token())["error"]
+        assert (error["type"], error["param"]) == ("invalid_request_error", "style")
+        assert session.closed() == 1008
+
+
+def test_a_seed_that_is_made_up_is_a_number_of_every_client(ink: InkService) -> None:
+    """In JavaScript whole numbers end at 2 ** 53."""
+    seeds = []
+    for _ in range(8):
+        with online(ink) as session:
+            seeds.append(session.ask(model="scrawl", text="a")["seed"])
+    assert len({*seeds}) == 8
+    assert max(seeds) < 2**53

@@ -1,5 +1,6 @@
 """What a page adds to the ink of its lines, and what it asks of them."""
 
+import time
 from typing import Any
 
 import numpy as np
@@ -72,3 +73,12 @@ def test_only_ink_that_somebody_sees_come_is_in_a_hurry(
     monkeypatch.setattr(page, "Exchange", noted)
     assert ink.post(text="a", seed=1, **body).status_code == 200
     assert told == [hurried]
+
+
+def test_a_page_tells_when_it_was_made_and_has_a_name_and_a_seed_of_its_own(
+    ink: InkService,
+) -> None:
+    pages = [ink.post(text="a", format="json").json() for _ in range(8)]
+    assert all(abs(page["created"] - time.time()) < 60 for page in pages)
+    assert len({page["id"] for page in pages}) == len({page["seed"] for page in pages}) == 8
+    assert max(page["seed"] for page in pages) < 2**53  # as JavaScript has whole numbers

@@ -247,6 +247,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"width": 160, "margin": 0},
         {"width": 4096, "line_height": 400},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
+        {"candidate": 15},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
         {"style": None, "state": None, "format": None, "model": None, "seed": None},
@@ -374,3 +375,10 @@ def test_unknown_characters_are_named_all_at_once(ink: InkService) -> None:
 @pytest.mark.parametrize("space", ["\x1c", "\x1d", "\x1f"])
 def test_a_space_that_nobody_types_is_refused(ink: InkService, space: str) -> None:
     assert ink.post(text=f"a{space}b").status_code == 400
+
+
+def test_the_largest_page_may_be_asked_for(ink: InkService) -> None:
+    """Of nine lines, with margins of half a line each."""
+    text = "a" + "\n" * 8 + "a"
+    page = ink.write(text=text, seed=1, width=4000, line_height=400)
+    assert page["width"] * page["height"] == 16_000_000

@@ -185,6 +185,8 @@ def test_a_token_of_another_model_is_a_conflict(ink: InkService) -> None:
         for field in ("style", "state"):
             error = _refusal(ink.post(text="a", **{field: token}), 409)
             assert error["code"] == "state_mismatch"
+            assert error["message"].startswith(f"{field} is of another model: ")
+            assert error["param"] == field
     state = ink.write(text="a", return_state=True)["state"]
     refused = ink.client.post("/v1/completions", json={"model": "letters", "state": state})
     assert _refusal(refused, 409)["code"] == "state_mismatch"
@@ -198,6 +200,22 @@ def test_a_page_without_a_style_takes_a_stored_hand_by_its_seed(ink: InkService)
     made_up = ink.write(text="in whose hand?", seed=1, style="made-up")
     assert made_up["style"] == "made-up"
     assert made_up["lines"] != page["lines"]
+
+
+def test_a_model_without_stored_hands_makes_one_up(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = ink.write(text="in whose hand?", seed=5, style="made-up")
+    monkeypatch.setattr(ink.model, "styles", {})
+    page = ink.write(text="in whose hand?", seed=5)
+    assert (page["style"], page["lines"]) == ("made-up", expected["lines"])
+
+
+def test_a_hand_is_the_same_whatever_has_been_written_in_it(ink: InkService) -> None:
+    texts = ("a", "all of this\nand of that")
+    tokens = [ink.write(text=t, seed=5, style="hasty", return_state=True)["state"] for t in texts]
+    inks = [ink.strokes(**_BODY, style=token) for token in tokens]
+    assert inks[0] == inks[1] == ink.strokes(**_BODY, style="hasty")
 
 
 @pytest.mark.parametrize("style", ["hasty", "strokes", "made-up"])

@@ -43,6 +43,9 @@ def _call(**body: Any) -> Call:
         ({"logprobs": 0, "prompt": ["ab", "cd"], "max_tokens": 70_000},
          {"logprobs": 0, "prompt": ["ab", "cd"], "max_tokens": 70_001}),
         ({"logit_bias": {"0": -100.0, "255": 100.0}}, {"logit_bias": {"0": -100.1}}),
+        ({"logit_bias": {str(i): 1.0 for i in range(256)}},
+         {"logit_bias": {str(i): 1.0 for i in range(257)}}),
+        ({"logprobs": 256, "max_tokens": 1}, {"logprobs": 257, "max_tokens": 1}),
         ({"temperature": 2.0}, {"temperature": 2.001}),
         ({"top_p": 1e-9}, {"top_p": 0.0}),
     ],
@@ -94,6 +97,13 @@ def test_choices_go_on_counting_from_that_of_a_token() -> None:
 
 def test_a_seed_of_nought_is_a_seed() -> None:
     assert _call(seed=0).seed == 0
+
+
+def test_a_seed_that_is_made_up_is_a_number_of_every_client() -> None:
+    """In JavaScript whole numbers end at 2 ** 53."""
+    seeds = [_call(seed=None).seed for _ in range(64)]
+    assert len({*seeds}) == 64
+    assert 0 <= min(seeds) <= max(seeds) < 2**53
 
 
 def test_what_is_past_all_sense_is_a_number_of_the_graph_still() -> None:

@@ -160,7 +160,7 @@ def test_a_chat_is_told_where_to_go(client: openai.OpenAI) -> None:
 
 
 def test_tokens_go_there_and_back(scan: Service) -> None:
-    for text in ("", "Zoë paid €5 🦉", "\x00"):
+    for text in ("", "Zoë paid €5 🦉", "\x00", "long " * 20_000):
         there = scan.client.post("/tokenize", json={"prompt": text}).json()
         assert there == {"count": len(text.encode()), "tokens": list(text.encode())}
         back = scan.client.post("/detokenize", json={"tokens": there["tokens"]}).json()

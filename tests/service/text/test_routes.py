@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -42,3 +43,12 @@ def test_what_to_change_to_go_on_is_all_that_the_request_had_for_its_beginning()
 
     beginning = {"prompt": "", "echo": False, "n": 1, "seed": None, "model": "letters"}
     assert asyncio.run(told()) == {"resume": beginning | {"state": "after 4", "max_tokens": 5}}
+
+
+def test_an_answer_tells_when_it_was_made_and_has_a_name_of_its_own() -> None:
+    async def heads() -> list[dict[str, Any]]:
+        return [_make_call(CompletionRequest(), _MODEL, _LIMITS).head() for _ in range(2)]
+
+    one, other = asyncio.run(heads())
+    assert abs(one["created"] - time.time()) < 60
+    assert one["id"] != other["id"]

@@ -1,0 +1,60 @@
+"""What a request is taken to say where it says nothing is what docs/api.md has."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from service.ink.online import InkOpening
+from service.ink.schemas import HandwritingRequest
+from service.reader.schemas import ReadRequest
+from service.text.online import TextOpening
+from service.text.schemas import CompletionRequest
+
+_API = Path(__file__).parents[3] / "docs" / "api.md"
+_WORDS = {"none": None, "true": True, "false": False}
+_KNOWN = re.compile(r'none|true|false|[\d.]+|""|`[^`]+`')
+
+
+def _defaults(part: str) -> dict[str, Any]:
+    """Of the fields in the tables of a part; those that the document has in words are left out."""
+    told: dict[str, Any] = {}
+    section = _API.read_text().split(f"\n## {part}\n")[1].split("\n## ")[0]
+    for fields, given in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|", section, re.M):
+        names = re.findall(r"\w+", fields)
+        values = given.split(", ") if "," in given else [given] * len(names)
+        if len(values) == len(names) and all(map(_KNOWN.fullmatch, values)):
+            told |= dict(zip(names, map(_value, values), strict=True))
+    return told
+
+
+def _value(given: str) -> Any:
+    if given in _WORDS:
+        return _WORDS[given]
+    quoted = given.strip("`")
+    return json.loads(quoted) if re.match(r'[\d"]', quoted) else quoted
+
+
+@pytest.mark.parametrize(
+    ("model", "part", "least"),
+    [
+        (CompletionRequest, "`POST /v1/completions`", 23),
+        (HandwritingRequest, "`POST /v1/handwriting`", 20),
+        (ReadRequest, "`POST /v1/read`", 4),
+        (TextOpening, "`/v1/online`", 2),
+        (InkOpening, "`/v1/online`", 5),
+    ],
+    ids=lambda value: getattr(value, "__name__", ""),
+)
+def test_what_is_left_out_is_what_the_document_says(
+    model: type[BaseModel], part: str, least: int
+) -> None:
+    fields = model.model_fields
+    told = {name: value for name, value in _defaults(part).items() if name in fields}
+    assert len(told) >= least
+    # SVG is what an answer in one piece is; a stream of points has no format.
+    told.pop("format", None)
+    assert {name: fields[name].default for name in told} == told
