@@ -119,11 +119,13 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     if "kind" not in facts:
         raise ValueError(f"{source} is a run of the laboratory; `python -m lab export` exports it")
     with checkpoint.understanding(source):
-        _require_facts(facts)
         kind = KINDS[facts["kind"]]
         model = kind.model(facts["model"])
     require_servable(kind, model, source)
-    if not math.isfinite(facts["progress"]["best_loss"]):
+    with checkpoint.understanding(source):
+        _require_facts(facts)
+        validated = math.isfinite(facts["progress"]["best_loss"])
+    if not validated:
         raise ValueError(f"{source} has not been validated yet; train it on")
     with checkpoint.understanding(source):
         model.load_state_dict(checkpoint.group(tensors, "best"))
