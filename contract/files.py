@@ -12,10 +12,23 @@ def printable(name: str) -> str:
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
+def require_writable(folder: Path) -> None:
+    """Raise `ValueError` where nothing can be made in a folder, or the folder itself: before the
+    work that it is of."""
+    place = folder.absolute()
+    there = next(path for path in (place, *place.parents) if path.exists())
+    if not there.is_dir():
+        raise ValueError(f"{folder}: {there} is no folder")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise ValueError(f"{folder}: nothing may be written in {there}")
+
+
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """A place beside a file to write to, which takes the file's when all went well: for those who
-    might read that, or whom a `mode` lets."""
+    might read that, or whom a `mode` lets. Of a symbolic link, the file's that it leads to."""
+    if path.is_symlink():
+        path = Path(os.path.realpath(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists():  # until it is whole, nobody reads it who might not read the old one

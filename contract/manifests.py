@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from contract.ink import InkManifest
 from contract.kinds import Kinds
-from contract.manifest import MANIFEST, AnyManifest, Manifest
+from contract.manifest import GOLDEN, MANIFEST, WEIGHTS, AnyManifest, Manifest
 from contract.reader import ReaderManifest
 from contract.text import TextManifest
 
@@ -39,6 +39,9 @@ def parse_manifest(content: bytes) -> Manifest:
     # Defaults are for who writes one: a manifest of another kind must not pass for this by them.
     if missing := manifest.model_dump(exclude_none=True).keys() - written.keys():
         raise ValueError(f"{', '.join(sorted(missing))}: missing from a manifest of kind {kind}")
+    for name in (WEIGHTS, GOLDEN, *manifest.graphs.files()):
+        if name not in manifest.files:  # nobody could tell whether it was altered
+            raise ValueError(f"files: {name} is not among them")
     return manifest
 
 

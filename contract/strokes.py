@@ -59,14 +59,21 @@ def measure(
     every = np.concatenate(wide)
     origin = every[:, 0].min(), _baseline(wide)
     wide = [stroke - origin for stroke in wide]
-    size = float(np.abs(every[:, 1] - np.median(every[:, 1])).mean())
-    width = float(np.ptp(every[:, 0]))
-    if size < _FLAT * width:
-        size = width
+    size, width = size_of(every), float(np.ptp(every[:, 0]))
     moving = [_without_pauses(stroke, _PAUSE * size) for stroke in wide]
     characters = len(text.replace(" ", ""))
     points = sum(map(len, moving)) / max(characters, 1)
     return Measured(tuple(moving), points, size, width / max(len(text), 1))
+
+
+def size_of(points: NDArray[np.floating]) -> float:
+    """The mean distance of a level line's points `(n, 2)` from its middle; of a flat one its
+    width."""
+    size = float(np.abs(points[:, 1] - np.median(points[:, 1])).mean())
+    width = float(np.ptp(points[:, 0]))
+    if size < _FLAT * width:
+        return width
+    return size
 
 
 def offsets(line: Measured, points_per_character: float, size: float) -> NDArray[np.float32]:

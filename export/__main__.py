@@ -5,12 +5,13 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from contract.files import require_writable
 from export.convert import convert, read_artifact, require_artifact, require_servable
 from export.folders import require_parent
 from export.kinds import KINDS
 from training.command import add_training_options, asked_recipe, is_first, train, train_by
 from training.command import run as run_command
-from training.run import data_folder
+from training.run import data_at, data_folder
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -65,9 +66,13 @@ def _verify(
 ) -> int:  # fmt: skip
     from export.parity.report import FULL, QUICK
     from export.verify import verify
-    from training.curves import plot_errors
+    from training.curves import plot_errors, require_picture
 
     require_parent(plot)
+    if plot is not None:
+        require_picture(plot)
+    if record:
+        require_writable(artifact)
     before = read_artifact(artifact)
     report = verify(artifact, data or data_folder(), FULL if full else QUICK)
     headlines = {"log-probability", "log-density", "sampling", "bits"}
@@ -101,13 +106,15 @@ def _build(options: argparse.Namespace) -> int:
     train_by(recipe, options)
     if not is_first():
         return 0
-    # What was trained on, wherever it is; what a recipe names is in the data folder.
-    own = Path(options.data) if options.data and Path(options.data).exists() else None
+    # What was trained on, wherever it is, unless it is a word.
+    own = Path(data_at(recipe.data.source, data_folder()))
     code = 0
 
     def compare(folder: Path) -> None:
         nonlocal code
-        code = _verify(folder, full=False, record=True, brief=True, data=own)
+        code = _verify(
+            folder, full=False, record=True, brief=True, data=own if own.exists() else None
+        )
         if code and artifact.exists():
             raise ValueError(
                 f"{artifact} is left as it was; `python -m export convert {options.out} FOLDER` "

@@ -37,8 +37,9 @@ from export.variant import GraphWriter
 from models.norms import fold as fold_weights
 from models.quantized import as_floats, integer_matrices, load_weights
 from training import checkpoint
+from training.config import BatchConfig
 from training.kinds import KINDS as TRAINED
-from training.loop import CHECKPOINT
+from training.loop import CHECKPOINT, Progress
 
 # What only some models have behind them: the artifact they were trained on from, and a rounding.
 _HISTORY = ("from", "rounded")
@@ -110,19 +111,33 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
         manifest = read_artifact(source)
         weights = {n: h for n, h in manifest.files.items() if n.endswith(".safetensors")}
         require_files(source, weights)
-        return load_model(source, manifest), _facts_again(manifest)
+        model = load_model(source, manifest)
+        return model, facts_of(source, manifest)
     if not (source / CHECKPOINT).exists():
         raise ValueError(f"{source} has neither {CHECKPOINT} nor {MANIFEST}; train it first")
     tensors, facts = checkpoint.load(source / CHECKPOINT)
     if "kind" not in facts:
         raise ValueError(f"{source} is a run of the laboratory; `python -m lab export` exports it")
-    kind = KINDS[facts["kind"]]
-    model = kind.model(facts["model"])
+    with checkpoint.understanding(source):
+        kind = KINDS[facts["kind"]]
+        model = kind.model(facts["model"])
     require_servable(kind, model, source)
-    if not math.isfinite(facts["progress"]["best_loss"]):
+    with checkpoint.understanding(source):
+        _require_facts(facts)
+        validated = math.isfinite(facts["progress"]["best_loss"])
+    if not validated:
         raise ValueError(f"{source} has not been validated yet; train it on")
-    model.load_state_dict(checkpoint.group(tensors, "best"))
+    with checkpoint.understanding(source):
+        model.load_state_dict(checkpoint.group(tensors, "best"))
     return model, facts
+
+
+def _require_facts(facts: dict[str, Any]) -> None:
+    """Raise what `checkpoint.understanding` tells unless the facts say how a model was trained."""
+    batch = facts["batch"]
+    BatchConfig(**batch)
+    Progress(**facts["progress"])
+    _ = batch["rows"], batch["steps"], facts["data"]["name"], facts["training"]
 
 
 def _in_eight_bits(model: nn.Module, facts: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
@@ -201,20 +216,22 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def _facts_again(manifest: Manifest) -> dict[str, Any]:
-    """The facts of a training as a checkpoint has them, from an artifact's provenance."""
+def facts_of(artifact: Path, manifest: Manifest) -> dict[str, Any]:
+    """The facts of a training as a checkpoint has them, from an artifact's provenance. Raises
+    `ValueError` where it is of another version."""
     trained = manifest.provenance
-    facts = {"kind": manifest.kind, "model": manifest.hyperparameters}
-    facts |= {name: trained[name] for name in ("data", "batch", "training", "versions")}
-    facts |= {name: trained[name] for name in _HISTORY if name in trained}
-    return facts | {
-        "progress": {
+    with checkpoint.understanding(artifact):
+        facts = {"kind": manifest.kind, "model": manifest.hyperparameters}
+        facts |= {name: trained[name] for name in ("data", "batch", "training", "versions")}
+        facts |= {name: trained[name] for name in _HISTORY if name in trained}
+        facts["progress"] = {
             "best_update": trained["updates"],
             "best_loss": trained["validation_loss"],
             "elapsed_s": trained["elapsed_s"],
             "temperature": trained.get("temperature"),
         }
-    }
+        _require_facts(facts)
+    return facts
 
 
 def _keep_extras(source: Path, folder: Path) -> None:
@@ -236,9 +253,11 @@ def require_files(artifact: Path, files: Mapping[str, str]) -> None:
 
 
 def load_model(artifact: Path, manifest: Manifest) -> Any:
-    """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0."""
-    model: nn.Module = fold_weights(KINDS[manifest.kind].model(manifest.hyperparameters))
-    model.load_state_dict(load_file(artifact / WEIGHTS))
+    """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0.
+    Raises `ValueError` where it is of another version."""
+    with checkpoint.understanding(artifact):
+        model: nn.Module = fold_weights(KINDS[manifest.kind].model(manifest.hyperparameters))
+        model.load_state_dict(load_file(artifact / WEIGHTS))
     return model
 
 

@@ -5,20 +5,29 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from contract.files import require_writable
+
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
-    """Raise `ValueError` where something is that is not `ours` to replace; an empty folder is."""
+    """Raise `ValueError` where something is that is not `ours` to replace, as an empty folder is,
+    or where no folder can be made."""
     if folder.is_symlink() and not folder.exists():
         raise ValueError(f"{folder} is a link to nothing; name the folder of a new one")
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
+    require_writable(folder.parent)
 
 
 def require_parent(file: Path | None) -> None:
-    """Raise `ValueError` where the folder of a file that is to be written, if one is, is missing:
-    before the work that it is of."""
-    if file is not None and not file.parent.is_dir():
+    """Raise `ValueError` where a file that is to be written, if one is, cannot be: before the work
+    that it is of."""
+    if file is None:
+        return
+    if not file.parent.is_dir():
         raise ValueError(f"{file}: there is no folder {file.parent}")
+    if file.is_dir():
+        raise ValueError(f"{file} is a folder; name a file")
+    require_writable(file.parent)
 
 
 @contextmanager

@@ -6,7 +6,7 @@ onnxruntime on the CPU at batch 1. Bounds stand beside each check; a broken one 
 
 from pathlib import Path
 
-from export.convert import load_model, read_artifact, require_files
+from export.convert import facts_of, load_model, read_artifact, require_files
 from export.kinds import KINDS
 from export.parity.replay import replay
 from export.parity.report import QUICK, Evidence, Extent, Report, Served
@@ -15,9 +15,10 @@ from export.variant import GraphWriter
 
 def verify(artifact: Path, data_folder: Path | None, extent: Extent = QUICK) -> Report:
     """Compare what training computes with what onnxruntime serves, for one artifact. Raises
-    `ValueError` for files that are not those its manifest describes."""
+    `ValueError` for files that are not those its manifest describes, or one of another version."""
     manifest = read_artifact(artifact)
     require_files(artifact, manifest.files)
+    facts_of(artifact, manifest)  # which a comparison looks into
     kind = KINDS[manifest.kind]
     writer = GraphWriter(kind, load_model(artifact, manifest), manifest.variant)
     served = Served(artifact, manifest)

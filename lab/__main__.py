@@ -15,7 +15,7 @@ from lab.reading import report as reading
 from service.artifact import ArtifactError
 from training.command import run as run_command
 from training.recipe import read_recipe
-from training.run import carry_out, data_folder
+from training.run import carry_out, data_folder, typed_data
 
 RESULTS = Path("docs", "results")
 # What has ink read; each that has goals exits with 1 if one is missed.
@@ -95,9 +95,10 @@ def _race(options: argparse.Namespace) -> None:
     from lab.race import NORMS, race
 
     data = [f"data.source={options.data}"] if options.data else []
+    there = [f"data.source={typed_data(options.data)}"] if options.data else []
     runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}
     for norm, run in runs.items():
-        recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *data])
+        recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *there])
         carry_out(recipe, run, "cpu", data_folder())
     race(runs, read_recipe("pen-contrast", data), options.out)
 

@@ -23,7 +23,8 @@ from lab.experiment import Experiment, Figures, LabTask, Metric, load
 from lab.plan import LADDER, Plan
 from training import checkpoint
 from training.config import Recipe
-from training.loop import CHECKPOINT, LOG, Trainer
+from training.log import LOG
+from training.loop import CHECKPOINT, Trainer
 from training.machine import (
     Terminated,
     keep_freed_memory,

@@ -13,7 +13,7 @@ from export.results import machine, write_json
 from models.norms import NormKind
 from training.config import Recipe
 from training.curves import plot_race
-from training.loop import LOG
+from training.log import LOG
 
 NORMS: tuple[NormKind, ...] = ("layer", "none")
 GOAL = 0.6  # of the baseline's updates

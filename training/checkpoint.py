@@ -1,7 +1,8 @@
 """Checkpoints as one safetensors file each: tensors, and JSON in its header. Nothing is pickled."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contract.files import replacing
+from training.machine import told_too_large
 
 _KEY = "evenkeel"
+_LONGEST_REASON = 200
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -37,6 +40,29 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file
         raise ValueError(f"{path} cannot be read: {error}") from error
+
+
+@contextmanager
+def understanding(path: Path) -> Iterator[None]:
+    """Raises `ValueError` that names a run or an artifact where what this version writes is missing
+    from it, or is otherwise."""
+    try:
+        yield
+    except (
+        ArithmeticError,
+        AttributeError,
+        LookupError,
+        RuntimeError,
+        TypeError,
+        ValueError,
+    ) as error:
+        if told_too_large(error):
+            raise
+        missing = " is missing" if isinstance(error, KeyError) else ""
+        reason = " ".join(str(error).split())[:_LONGEST_REASON]  # of weights it may be pages long
+        raise ValueError(
+            f"{path} is of another version or was altered: {reason}{missing}"
+        ) from error
 
 
 def group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -24,7 +24,7 @@ from training.machine import (
     use_fast_float32,
 )
 from training.recipe import read_recipe
-from training.run import carry_out, data_folder
+from training.run import carry_out, data_folder, typed_data
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
@@ -66,7 +66,7 @@ def positive(text: str) -> int:
 def add_training_options(command: argparse.ArgumentParser) -> None:
     """The options of `train`."""
     command.add_argument("recipe", help="name of a shipped recipe, or a TOML file")
-    command.add_argument("--data", help="text file or folder to train on instead")
+    command.add_argument("--data", help="file or folder to train on instead")
     command.add_argument("--out", type=Path, help="folder of the run (runs/RECIPE)")
     command.add_argument(
         "--from",
@@ -118,7 +118,7 @@ def asked_recipe(options: argparse.Namespace) -> Recipe:
     """The recipe that the options of `train` name, with what they change."""
     recipe = read_recipe(options.recipe, options.set)
     if options.data is not None:
-        recipe = replace(recipe, data=replace(recipe.data, source=options.data))
+        recipe = replace(recipe, data=replace(recipe.data, source=typed_data(options.data)))
     return recipe
 
 

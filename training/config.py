@@ -9,7 +9,7 @@ _MOST_EPOCHS = 1_000_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DataConfig:
-    """`source`: a file or folder, absolute or in the data folder; or data that needs no file,
+    """`source`: a file or folder, absolute, in the data folder or here; or data that needs no file,
     `pydoc` for text and `synthetic` for ink. `marked` and `figured`: of ink, how often an
     isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
     pen's rows, how much each is slanted, widened and heightened, as a standard deviation.

@@ -1,6 +1,5 @@
 """Plots: the loss of a run or of several, from JSONL logs, and the errors of a parity report."""
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -11,13 +10,25 @@ from numpy.typing import NDArray
 matplotlib.use("Agg")
 from matplotlib import pyplot as pyplot  # for other pictures too
 from matplotlib.axes import Axes
+from matplotlib.backend_bases import FigureCanvasBase
 
 from contract.files import printable
+from training.log import read_rows
+
+
+def require_picture(image: Path) -> None:
+    """Raise `ValueError` for the name of a picture of a kind that cannot be drawn."""
+    known = sorted(FigureCanvasBase.get_supported_filetypes())
+    if image.suffix and image.suffix[1:].lower() not in known:
+        raise ValueError(f"{image} ends with {image.suffix}; it may with {', '.join(known)}")
 
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
-    """Training and validation loss over epochs, in nats per `unit`: a byte or a point."""
-    rows = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    """Training and validation loss over epochs, in nats per `unit`: a byte or a point. Draws
+    nothing of a log without rows."""
+    rows = read_rows(log)
+    if not rows:
+        return
     epochs = [row["epoch"] for row in rows]
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     axes.plot(epochs, [r["train_loss"] for r in rows], label="training, dropout on", color="0.6")

@@ -19,16 +19,15 @@ import torch
 from torch import Tensor
 from tqdm import tqdm
 
-from contract.files import write_whole
 from training import checkpoint
 from training.capture import gradients_of
 from training.config import TrainConfig
 from training.group import Group
+from training.log import LOG, forget_rows_after
 from training.machine import held_back
 from training.task import Calibrates, Task
 
 CHECKPOINT = "checkpoint.safetensors"
-LOG = "log.jsonl"
 
 
 @dataclass(slots=True)
@@ -80,7 +79,9 @@ class Trainer:
         self._gradients = gradients_of(task, self.parameters.values(), self.group.size == 1)
         self._require_the_same_update()
         run.mkdir(parents=True, exist_ok=True)
-        self._forget_rows_after(self.progress.update - (self.progress.due is not None))
+        if (run / LOG).exists() and self.group.rank == 0:
+            # What is yet to be validated is logged then.
+            forget_rows_after(run / LOG, self.progress.update - (self.progress.due is not None))
 
     def run(self) -> dict[str, Tensor]:
         """Train; return the averaged weights of the best validation, or of the last."""
@@ -169,7 +170,8 @@ class Trainer:
     def _restore(self) -> None:
         path = self.run_dir / CHECKPOINT
         tensors, facts = checkpoint.load(path)
-        progress = facts.pop("progress")
+        with checkpoint.understanding(path):
+            progress = Progress(**facts.pop("progress"))
         if facts != self.facts:
             changed = sorted(
                 k for k in facts.keys() | self.facts.keys() if facts.get(k) != self.facts.get(k)
@@ -182,13 +184,21 @@ class Trainer:
         tensors = {name: t.to(device) for name, t in tensors.items()}
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         if average.keys() != self.parameters.keys():
+            with checkpoint.understanding(path):  # or a conversion would not either
+                self.task.model.load_state_dict(best)
             raise ValueError(
                 f"{path} is of a version that called its weights otherwise; convert it, train on "
                 f"from that, or remove it"
             )
-        self.progress = Progress(**progress)
+        self.progress = progress
+        with checkpoint.understanding(path):
+            self._take(tensors)
+
+    def _take(self, tensors: dict[str, Tensor]) -> None:
+        """The tensors of a checkpoint, in the order of the parameters, whatever that of the
+        file."""
+        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
-        # In the order of the parameters, whatever the order of the file.
         self.average = {name: average[name] for name in self.parameters}
         self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")
@@ -198,15 +208,6 @@ class Trainer:
             if moments:
                 moments["step"] = moments["step"].cpu()
                 self.optimizer.state[parameter] = moments
-
-    def _forget_rows_after(self, update: int) -> None:
-        """The log may be ahead of the checkpoint, or there is none yet; what will be done again is
-        not logged twice."""
-        log = self.run_dir / LOG
-        if log.exists() and self.group.rank == 0:
-            # A last line without its end was cut by a full disk or a lost machine.
-            rows = [r for r in log.read_text("utf-8").splitlines(keepends=True) if r.endswith("\n")]
-            write_whole(log, "".join(r for r in rows if json.loads(r)["update"] <= update))
 
     def _update(self) -> Tensor:
         update = self.progress.update

@@ -9,16 +9,30 @@ from pathlib import Path
 import torch
 from torch import distributed
 
+from contract.files import require_writable
 from training.config import Place, Recipe
 from training.files import MissingData
 from training.kinds import KINDS
-from training.loop import CHECKPOINT, LOG, Trainer
+from training.log import LOG
+from training.loop import CHECKPOINT, Trainer
 from training.start import begin_from
 
 
 def data_folder() -> Path:
     """Where corpora are looked up: `EVENKEEL_DATA`, or `data`."""
     return Path(os.environ.get("EVENKEEL_DATA", "data"))
+
+
+def data_at(source: str, folder: Path) -> str:
+    """Where a data source is that a recipe names: in the data folder, or else here, or a word."""
+    place = folder / source
+    return str(place) if place.exists() else source
+
+
+def typed_data(source: str) -> str:
+    """A data source as the words of a command name it: what is here is before what is in the data
+    folder."""
+    return str(Path(source).absolute()) if os.path.exists(source) else source
 
 
 def carry_out(
@@ -28,7 +42,8 @@ def carry_out(
 
     A relative data source is looked for in `folder` first. A new run begins with the weights of the
     artifact `start`, if there is one. Raises `ValueError` for data that is missing or too small, an
-    artifact of another model, and for a run of other settings.
+    artifact of another model, a folder that nothing may be written to, and for a run of other
+    settings.
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
@@ -37,11 +52,11 @@ def carry_out(
     if recipe.training.blend and start is None:
         raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
     torch.manual_seed(recipe.training.seed)
-    source = folder / recipe.data.source
-    name = str(source) if source.exists() else recipe.data.source
+    require_writable(run)  # a checkpoint is written minutes later
+    source = data_at(recipe.data.source, folder)
     kind = KINDS[recipe.kind]
     try:
-        task, data = kind.task(recipe, name, Place(device=device, rank=rank, world=world))
+        task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
     except MissingData as error:
         raise ValueError(f"{error}, here or in {folder}/ (EVENKEEL_DATA)") from error
     facts = {

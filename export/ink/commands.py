@@ -2,9 +2,12 @@
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from training.run import data_folder
+from training.run import data_at, data_folder, typed_data
+
+if TYPE_CHECKING:
+    from training.ink.line import Line
 
 
 def add_commands(commands: Any) -> None:
@@ -22,29 +25,44 @@ def add_commands(commands: Any) -> None:
 
 
 def _pens(options: argparse.Namespace) -> int:
-    from contract.files import printable
     from export.folders import require_parent
+    from training.curves import require_picture
     from training.ink.command import show
-    from training.ink.corpus import PenCorpus
-    from training.ink.line import Tally
-    from training.ink.prepare import prepare
+    from training.ink.sheet import plot_sheet
 
     if options.out is not None and options.out.suffix != ".npz":
         raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
     for place in options.plot, options.out:
         require_parent(place)
-    lines = show(options.folder, options.plot)
+    if options.plot is not None:
+        require_picture(options.plot)
+    lines = show(options.folder)
+    kept = bool(lines)
     if lines and options.out is not None:
-        tally = Tally()
-        corpus = PenCorpus(printable(options.folder.name), prepare(lines, tally))
-        print(tally.report())
-        if not corpus.inks:
-            return 1
-        corpus.save(options.out)
-    return 0 if lines else 1
+        kept = _keep(lines, options.folder, options.out)
+    if lines and options.plot is not None:
+        plot_sheet(lines, options.plot, title=f"{options.folder}: {len(lines):,} lines")
+        print(f"\nwrote {options.plot}")
+    return 0 if kept else 1
+
+
+def _keep(lines: "list[Line]", folder: Path, out: Path) -> bool:
+    """Prepare the lines and write them to a file, if anything is left of them."""
+    from contract.files import printable
+    from training.ink.corpus import PenCorpus
+    from training.ink.line import Tally
+    from training.ink.prepare import prepare
+
+    tally = Tally()
+    corpus = PenCorpus(printable(folder.resolve().name), prepare(lines, tally))
+    print(tally.report())
+    if corpus.inks:
+        corpus.save(out)
+    return bool(corpus.inks)
 
 
 def _styles(options: argparse.Namespace) -> None:
+    from contract.files import require_writable
     from export.convert import read_artifact
     from export.ink.styles import RECIPE, add_styles, read_styles
     from training.ink.corpus import read_pens
@@ -52,7 +70,7 @@ def _styles(options: argparse.Namespace) -> None:
 
     # Pen data takes minutes to read.
     read_artifact(options.artifact)
+    require_writable(options.artifact)
     hands = read_styles(options.hands or RECIPE)
-    source = data_folder() / options.data
-    corpus = read_pens(source if source.exists() else Path(options.data), Tally())
+    corpus = read_pens(Path(data_at(typed_data(options.data), data_folder())), Tally())
     add_styles(options.artifact, corpus, hands)

@@ -4,10 +4,11 @@ No point of anybody's ink is kept. Run: `python -m export styles ARTIFACT`.
 """
 
 import tomllib
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+from pydantic import Field, StrictInt, ValidationError
 from safetensors.numpy import save_file
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
@@ -15,6 +16,7 @@ from contract.ending import Ending
 from contract.files import replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
+from contract.manifest import Name, Strict
 from contract.noise import InkNoise
 from export.convert import read_artifact, require_files
 from export.parity.report import Served
@@ -32,23 +34,31 @@ _TIMES, _BIAS = 8, 1.0
 _MOST_STEPS = 40 * len(_MEASURED)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StyleChoice:
+class StyleChoice(Strict):
     """A hand by name: whose it is, and which of the writer's fitting lines is read."""
 
-    id: str
+    id: Name
     description: str
     writer: str
-    line: int = 0
+    line: StrictInt = 0
+
+
+class _Styles(Strict):
+    style: Annotated[tuple[StyleChoice, ...], Field(min_length=1)]
 
 
 def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
     """The hands of a recipe file, a table `[[style]]` each. Raises `ValueError` for any other."""
     try:
-        tables = tomllib.loads(recipe.read_text("utf-8"))["style"]
-        choices = [StyleChoice(**table) for table in tables]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{recipe} has no table [[style]] for each hand: {error}") from error
+        choices = list(_Styles(**tomllib.loads(recipe.read_text("utf-8"))).style)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise ValueError(
+            f"{recipe} has no table [[style]] for each hand: {place}: {first['msg']}"
+        ) from error
+    except ValueError as error:
+        raise ValueError(f"{recipe} is no TOML: {error}") from error
     names = [choice.id for choice in choices]
     if twice := {name for name in names if names.count(name) > 1}:
         raise ValueError(f"{recipe}: more than one hand is called {', '.join(sorted(twice))}")

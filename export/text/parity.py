@@ -3,6 +3,7 @@
 import copy
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -106,9 +107,10 @@ def validation_text(evidence: Evidence) -> tuple[Sample | None, list[str]]:
 
 def _find(data: dict[str, Any], folder: Path | None) -> Corpus | None:
     for source in (PYTHON_REFERENCE, *_candidates(data, folder)):
-        corpus = read_corpus(source)
-        if corpus.sha256 == data["sha256"]:
-            return corpus
+        with suppress(OSError):  # what may not be read is not what was trained on
+            corpus = read_corpus(source)
+            if corpus.sha256 == data["sha256"]:
+                return corpus
     return None
 
 
@@ -120,7 +122,7 @@ def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
         yield str(folder)
         return
     sizes: Counter[Path] = Counter()
-    for file in files_below(folder):
+    for file in files_below(folder, readable=True):
         for place in (file, *file.parents):
             sizes[place] += file.stat().st_size
             if place == folder:

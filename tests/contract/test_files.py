@@ -38,6 +38,17 @@ def test_what_takes_a_files_place_is_for_the_same_readers(tmp_path: Path, mode: 
     assert (path.read_text(), S_IMODE(path.stat().st_mode)) == ("new", mode)
 
 
+def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    file, link = tmp_path / "far" / "log.jsonl", tmp_path / "log.jsonl"
+    write_whole(file, "old")
+    link.symlink_to(Path("far", "log.jsonl"))
+    write_whole(link, "new")
+    assert file.read_text() == "new"
+    assert link.is_symlink()
+    assert [p.name for p in file.parent.iterdir()] == ["log.jsonl"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_what_root_writes_stays_its_owners(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"

@@ -155,8 +155,31 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
         ),
         ("[[style]]\nid = 'a'\nother = 1\n", "has no table"),
         ("[[hand]]\nid = 'a'\n", "has no table"),
+        ("style = []\n", "has no table"),
+        ("style\n", "is no TOML"),
+        *(
+            (f"[[style]]\ndescription = 'd'\nwriter = 'w'\n{line}\n", "has no table")
+            for line in (
+                "id = ''",
+                "id = 'a/../ b'",
+                'id = "a\\n"',
+                "id = 'a'\nline = '1'",
+                "id = 'a'\nline = 0.0",
+            )
+        ),
     ],
-    ids=["twice", "unknown", "none"],
+    ids=[
+        "twice",
+        "unknown",
+        "none",
+        "empty",
+        "words",
+        "unnamed",
+        "path",
+        "break",
+        "text",
+        "fraction",
+    ],
 )
 def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str, told: str) -> None:
     (tmp_path / "hands.toml").write_text(content)

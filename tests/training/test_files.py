@@ -2,9 +2,11 @@
 that ran out of time says so.
 """
 
+import errno
 import gzip
 import io
 import lzma
+import os
 import re
 import shutil
 import tarfile
@@ -95,6 +97,27 @@ def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) ->
     (near / "gone.txt").symlink_to(tmp_path / "nowhere")
     assert files_below(near, "*.txt") == [near / "b.txt", near / "link" / "deep" / "a.txt"]
     assert folders_below(near, "de*") == [near / "link" / "deep"]
+
+
+def test_no_folder_is_left_out_in_silence_because_it_may_not_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "open").mkdir()
+    (tmp_path / "open" / "a.txt").write_text("a")
+    scan = os.scandir
+
+    def scandir(path: str) -> object:  # root may read anything
+        if Path(path).name == "closed":
+            raise PermissionError(errno.EACCES, "Permission denied", path)
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    for below in (files_below, folders_below):
+        with pytest.raises(PermissionError, match="closed"):
+            below(tmp_path, "*.txt")
+    assert files_below(tmp_path, readable=True) == [tmp_path / "open" / "a.txt"]
+    assert files_below(tmp_path / "gone") == []
 
 
 def test_a_text_behind_a_link_is_read(tmp_path: Path) -> None:

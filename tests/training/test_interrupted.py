@@ -116,11 +116,14 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
 
 
 def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Standard error may be closed, as of what a clock starts; and a log may be left behind."""
+    """Standard error may be closed, as of what a clock starts; and a log may be left behind, or
+    be empty."""
     monkeypatch.setattr("sys.stderr", None)
     recipe, folder = tiny_recipe(write_corpus(tmp_path), epochs=1), tmp_path / "run"
     carry_out(recipe, folder, "cpu", Path())
     (folder / LOG).unlink()
+    carry_out(recipe, folder, "cpu", Path())
+    (folder / LOG).touch()
     carry_out(recipe, folder, "cpu", Path())
 
 

@@ -149,7 +149,23 @@ def test_a_run_whose_weights_had_other_names_is_not_resumed(
     named, facts = checkpoint.load(run / CHECKPOINT)
     before = {name.replace("readout.weight", "readout.whole"): w for name, w in named.items()}
     checkpoint.save(tmp_path / CHECKPOINT, before, facts)
-    with pytest.raises(ValueError, match="called its weights otherwise"):
+    with pytest.raises(ValueError, match=r"is of another version or was altered: Error"):
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
+
+
+@pytest.mark.parametrize(
+    ("progress", "lost"),
+    [({"mood": 1}, ""), (None, ""), ({}, "state.1"), ({}, "best.readout.bias")],
+)
+def test_a_checkpoint_of_another_version_is_told(
+    corpus: Path, run: Path, tmp_path: Path, progress: dict[str, int] | None, lost: str
+) -> None:
+    named, facts = checkpoint.load(run / CHECKPOINT)
+    named.pop(lost, None)
+    facts |= {"progress": facts["progress"] | progress if progress is not None else None}
+    checkpoint.save(tmp_path / CHECKPOINT, named, facts)
+    told = r"checkpoint\.safetensors is of another version or was altered"
+    with pytest.raises(ValueError, match=told):
         carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
 
 

@@ -183,8 +183,9 @@ def test_what_is_done_again_after_an_interruption_is_logged_once(
 ) -> None:
     _run_until(15, _trainer(tmp_path), monkeypatch)
     log = tmp_path / LOG
-    ahead = log.read_text() + json.dumps({"update": 20, "validation_loss": -1.0}) + "\n"
-    log.write_text(ahead)  # as if the run had gone on after its last checkpoint
+    first = log.read_text()
+    ahead = json.dumps(json.loads(first) | {"update": 20, "validation_loss": -1.0})
+    log.write_text(f"{first}{ahead}\n")  # as if the run had gone on after its last checkpoint
     _trainer(tmp_path).run()
     rows = [json.loads(line) for line in log.read_text().splitlines()]
     assert [row["update"] for row in rows] == [10, 20, 30, 40]
@@ -236,6 +237,13 @@ def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
     _trainer(tmp_path).run()
     rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
     assert [row["update"] for row in rows] == [10, 20, 30, 40]
+
+
+@pytest.mark.parametrize("row", ["{", "[1]", '{"update": 10}', '{"update": "10"}', "\xff"])
+def test_a_log_with_a_row_that_is_none_is_named(tmp_path: Path, row: str) -> None:
+    (tmp_path / LOG).write_bytes(f"{row}\n".encode("latin-1"))
+    with pytest.raises(ValueError, match=r"log\.jsonl is no log of a run"):
+        _trainer(tmp_path)
 
 
 def test_the_loss_that_is_logged_is_the_mean_since_the_validation_before(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What a folder of pen data holds: `python -m export pens DIR --plot sheet.png`."""
+"""What a folder of pen data holds: `python -m export pens DIR`."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -6,15 +6,14 @@ from pathlib import Path
 from statistics import median
 
 from training.ink.line import Line, Tally
-from training.ink.sheet import plot_sheet
 from training.ink.sources import read_lines
 
 _ROW = "{:<12}{:>9}{:>9}{:>12}{:>18}"
 _HEAD = _ROW.format("source", "lines", "writers", "characters", "points/character")
 
 
-def show(folder: Path, plot: Path | None) -> list[Line]:
-    """Print what was read, what was not and why, and draw some lines; all of them."""
+def show(folder: Path) -> list[Line]:
+    """Print what was read, what was not and why; all lines."""
     tally = Tally()
     lines = read_lines(folder, tally)
     tally.kept = len(lines)
@@ -28,9 +27,6 @@ def show(folder: Path, plot: Path | None) -> list[Line]:
         by_source[line.source].append(line)
     for source, group in sorted(by_source.items()):
         print(_row(source, group))
-    if plot is not None:
-        plot_sheet(lines, plot, title=f"{folder}: {len(lines):,} lines")
-        print(f"\nwrote {plot}")
     return lines
 
 

@@ -102,13 +102,14 @@ def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = F
         corpus = _load(source)
         tally.kept += len(corpus.inks)
         return corpus
-    return PenCorpus(printable(source.name), read_inks(source, tally, marks, figures))
+    return PenCorpus(printable(source.resolve().name), read_inks(source, tally, marks, figures))
 
 
 def _load(path: Path) -> PenCorpus:
     try:
         with unpacking(path), path.open("rb") as opened, np.load(opened) as file:
             content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
+        _check(content)
     except (KeyError, TypeError, ValueError) as error:  # TypeError of a file of one array
         raise ValueError(f"{path} is no corpus that was saved whole: {error}") from error
     ends = content["lengths"].cumsum()
@@ -116,6 +117,24 @@ def _load(path: Path) -> PenCorpus:
     columns = zip(*(content[name] for name in _SAVED), strict=True)
     inks = [Ink(str(t), o, float(a), str(w), str(s), bool(i)) for t, o, a, w, s, i in columns]
     return PenCorpus(str(content["name"]), inks)
+
+
+def _check(content: dict[str, NDArray[Any]]) -> None:
+    """Raise `ValueError` unless every text has its ink, and every number is one."""
+    kinds = {"lengths": "iu", "offsets": "f", "advances": "f", "isolated": "b"}
+    for name, array in content.items():
+        if array.dtype.kind not in kinds.get(name, "U"):
+            raise ValueError(f"{name} is of {array.dtype}")
+    lengths, offsets = content["lengths"], content["offsets"]
+    if offsets.dtype != np.float32 or offsets.shape != (lengths.sum(), POINT):
+        raise ValueError(f"offsets is of {offsets.dtype} and shape {offsets.shape}")
+    for name in {*_SAVED, "lengths"} - {"offsets"}:
+        if content[name].shape != (len(content["texts"]),):
+            raise ValueError(f"{name} has not one value for each text")
+    if not (lengths >= 1).all():
+        raise ValueError("a text has no points")
+    if not (np.isfinite(offsets).all() and np.isfinite(content["advances"]).all()):
+        raise ValueError("a number is not finite")
 
 
 def has_lines(inks: list[Ink]) -> bool:

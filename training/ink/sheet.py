@@ -6,6 +6,7 @@ from pathlib import Path
 
 import matplotlib
 
+from contract.files import printable
 from training.ink.line import Line
 
 matplotlib.use("Agg")
@@ -28,7 +29,7 @@ def plot_sheet(lines: Sequence[Line], image: Path, *, title: str) -> None:
         axes.set_axis_off()
     for axes, line in zip(table.flat, picked, strict=False):
         _draw(line, axes)
-    figure.suptitle(title, parse_math=False)
+    figure.suptitle(printable(title), parse_math=False)
     figure.savefig(image)
     pyplot.close(figure)
 

@@ -8,7 +8,7 @@ from training.ink.isolated import read_isolated
 from training.ink.line import Line, Tally, counted
 from training.ink.prepare import Ink, prepare
 from training.ink.synthetic import synthetic_lines
-from training.ink.unipen import UnipenFolder
+from training.ink.unipen import UnipenFolder, archives
 
 SYNTHETIC = Path("synthetic")
 _SYNTHETIC_LINES = 10_000
@@ -32,7 +32,7 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
         return list(counted(IamFolder(folder).lines(None, tally)))
     raise ValueError(
         f"{folder} holds no pen data: UNIPEN has the folders data and include or archives "
-        f"unipen*.tar*, IAM-OnDB has a folder lineStrokes"
+        f"unipen*.tar, .tar.gz, .tar.bz2 or .tar.xz, IAM-OnDB has a folder lineStrokes"
     )
 
 
@@ -51,7 +51,7 @@ def _lines(unipen: UnipenFolder, tally: Tally) -> list[Line]:
 
 def _is_unipen(folder: Path) -> bool:
     unpacked = (folder / "data").is_dir() and (folder / "include").is_dir()
-    return unpacked or any(folder.glob("unipen*.tar*"))
+    return unpacked or any(path.name.startswith("unipen") for path in archives(folder))
 
 
 def _is_iam(folder: Path) -> bool:

@@ -27,6 +27,9 @@ _TEXTS = ("WORD", "TEXT")
 _GLYPHS = ("CHARACTER",)
 _ESCAPED = re.compile(r"\\(.)")
 _BAD = "BAD"
+_PACKED = (".tar", ".tar.gz", ".tar.bz2", ".tar.xz")
+# A file of an archive, from the first of the folders that every distribution has.
+_INNER = re.compile(r"(?:^|/)((?:data|include)/.+)", re.DOTALL)
 
 
 class Malformed(ValueError):
@@ -51,18 +54,27 @@ class _Component:
     pen: _Pen
 
 
+def archives(folder: Path) -> list[Path]:
+    """The tar archives in a folder, without what is beside one, such as its checksum."""
+    return sorted(path for path in folder.glob("*.tar*") if path.name.endswith(_PACKED))
+
+
 class UnipenFolder:
-    """A UNIPEN distribution, unpacked or as the tar archives it came in."""
+    """A UNIPEN distribution, unpacked or as the tar archives it came in, which may have folders
+    above its own. Raises `ValueError` for archives without its `data`."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._members: dict[str, bytes] = {}
         if not (folder / "data").is_dir():
-            for archive in sorted(folder.glob("*.tar*")):
+            for archive in archives(folder):
                 with unpacking(archive), tarfile.open(archive) as tar:
                     for member in tar:
-                        if member.isfile() and (file := tar.extractfile(member)):
-                            self._members[member.name.removeprefix("./")] = file.read()
+                        place = _INNER.search(member.name)
+                        if place and member.isfile() and (file := tar.extractfile(member)):
+                            self._members[place[1]] = file.read()
+            if not any(name.startswith("data/") for name in self._members):
+                raise ValueError(f"{folder}: its archives have no folder data")
         self._components = lru_cache(maxsize=64)(self._read_include)
 
     def data_files(self, category: str) -> list[str]:

@@ -14,7 +14,7 @@ from torch import Tensor
 from contract.alphabets import encode
 from contract.pieces import PIECE, RESTS, Pieces, cut
 from contract.reader import BLANK
-from contract.strokes import UNITS_OF_SIZE, Points
+from contract.strokes import UNITS_OF_SIZE, Points, size_of
 from training.ink.prepare import Ink
 
 # By how much a hand is varied: standard deviations of its lean, of the logarithms of its width and
@@ -49,8 +49,7 @@ def pieces_of(
     """
     strokes = strokes_of(ink)
     points = np.concatenate(strokes)
-    size = np.abs(points[:, 1] - np.median(points[:, 1])).mean()
-    scale = UNITS_OF_SIZE / (size if size > 0 else np.ptp(points[:, 0]))
+    scale = UNITS_OF_SIZE / size_of(points)
     turn, height = np.eye(2) * scale, 0.0
     if generator is not None:
         size = scale * np.exp(generator.normal(0, _SIZE))

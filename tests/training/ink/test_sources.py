@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from export.__main__ import main
-from training.ink.command import show
 from training.ink.corpus import read_pens
 from training.ink.iam import IamFolder, _evenly
 from training.ink.line import Line, Tally
@@ -92,6 +91,24 @@ def test_archives_read_as_the_folders_they_hold(
         t: _points(line) for t, line in unipen[0].items()
     }
     assert tally.skipped == unipen[1].skipped
+
+
+def test_archives_may_have_a_folder_above_and_files_beside_them(tmp_path: Path) -> None:
+    with tarfile.open(tmp_path / "unipen_invented.tar.xz", "w:xz") as tar:
+        tar.add(_UNIPEN, "release/cdrom")
+    (tmp_path / "unipen_invented.tar.xz.sha256").write_text("abc")
+    (tmp_path / "unipen_more.tar.xz.part").write_bytes(b"half")
+    assert len(read_lines(tmp_path, Tally())) == 4
+
+
+def test_archives_without_data_are_told(tmp_path: Path) -> None:
+    (tmp_path / "unipen_a.tar.part").write_bytes(b"half")
+    with pytest.raises(ValueError, match="holds no pen data"):
+        read_lines(tmp_path, Tally())
+    with tarfile.open(tmp_path / "unipen_a.tar", "w") as tar:
+        tar.add(_UNIPEN / "include", "include")
+    with pytest.raises(ValueError, match="archives have no folder data"):
+        read_lines(tmp_path, Tally())
 
 
 @pytest.fixture(scope="module")
@@ -232,7 +249,7 @@ def test_show_prints_what_was_read_and_draws_it(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     sheet = tmp_path / "sheet.png"
-    assert len(show(_UNIPEN, sheet)) == 4
+    assert main(["pens", str(_UNIPEN), "--plot", str(sheet)]) == 0
     printed = capsys.readouterr().out
     assert "4 lines kept" in printed
     assert "1 marked BAD by its collector: data/7/inv/words.dat#4" in printed
@@ -273,6 +290,33 @@ def test_data_is_kept_and_drawn_by_one_command(tmp_path: Path) -> None:
     assert main(["pens", str(_UNIPEN), "--out", str(kept), "--plot", str(sheet)]) == 0
     assert len(read_pens(kept, Tally()).inks) == 3  # one is too wide for its text
     assert sheet.read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_was_read_is_kept_before_it_is_drawn_under_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd, kept = tmp_path / os.fsdecode(b"pens-\xff"), tmp_path / "kept.npz"
+    shutil.copytree(_UNIPEN, odd)
+    words = ["pens", str(odd), "--out", str(kept), "--plot", str(tmp_path / "sheet.png")]
+    assert main(words) == 0
+    kept.unlink()
+
+    def fails(*_: object, **__: object) -> None:
+        raise ValueError("nothing can be drawn")
+
+    monkeypatch.setattr("training.ink.sheet.plot_sheet", fails)
+    assert main(words) == 1
+    assert kept.exists()
+
+
+@pytest.mark.parametrize("path", [".", "data/.."])
+def test_pens_have_the_name_of_their_folder_however_it_is_written(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(_UNIPEN)
+    assert read_pens(Path(path), Tally()).name == "unipen"
+    assert main(["pens", path, "--out", str(tmp_path / "kept.npz")]) == 0
+    assert read_pens(tmp_path / "kept.npz", Tally()).name == "unipen"
 
 
 @pytest.mark.skipif(

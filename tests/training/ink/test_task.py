@@ -1,8 +1,10 @@
 """Ink as something to train on: rows, batches, splits, and the loss of a point."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -209,6 +211,35 @@ def test_a_file_that_is_no_saved_corpus_is_refused(
     path.write_bytes(content.get(how, altered + whole[middle + 64 :]))
     with pytest.raises(ValueError, match=r"pens\.npz is no corpus"):
         read_pens(path, Tally())
+
+
+@pytest.mark.parametrize(
+    ("name", "altered", "told"),
+    [
+        ("lengths", lambda a: a + np.eye(1, len(a), dtype=int)[0], "offsets is of"),
+        ("lengths", lambda a: a[:-1], "offsets is of"),
+        ("lengths", lambda a: np.r_[a[:1] + a[1:2], 0, a[2:]], "a text has no points"),
+        ("lengths", lambda a: a.astype(float), "lengths is of float64"),
+        ("offsets", lambda a: a[:, :2], "offsets is of"),
+        ("offsets", lambda a: a.astype(float), "offsets is of float64"),
+        ("offsets", lambda a: a * np.inf, "a number is not finite"),
+        ("advances", lambda a: a * np.nan, "a number is not finite"),
+        ("texts", lambda a: a[:-1], "has not one value for each text"),
+        ("texts", lambda a: a.astype(bytes), "texts is of"),
+        ("writers", lambda a: a[:-1], "writers has not one value"),
+        ("isolated", lambda a: a.astype(int), "isolated is of int64"),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_ink_that_does_not_belong_to_its_texts_is_refused(
+    pens: PenCorpus, tmp_path: Path, name: str, altered: Callable[[Any], Any], told: str
+) -> None:
+    pens.save(tmp_path / "pens.npz")
+    with np.load(tmp_path / "pens.npz") as file:
+        content = dict(file)
+    np.savez(tmp_path / "pens.npz", **content | {name: altered(content[name])})
+    with pytest.raises(ValueError, match=rf"pens\.npz is no corpus that was saved whole: .*{told}"):
+        read_pens(tmp_path / "pens.npz", Tally())
 
 
 def test_a_recipe_says_its_kind() -> None:

@@ -1,0 +1,192 @@
+"""What is wrong with data, places and artifacts is told in a line, and before the work."""
+
+import argparse
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from export.__main__ import main
+from export.convert import read_artifact
+from export.parity.report import Evidence, Extent, Served
+from export.text.parity import validation_text
+from tests.training.tiny import TEXT
+from training import checkpoint
+from training.command import add_training_options, asked_recipe
+from training.loop import CHECKPOINT
+from training.run import data_at
+
+SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
+
+
+def test_a_file_and_a_folder_that_may_not_be_read_are_not_the_corpus(
+    artifact: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for folder, text in ("a", TEXT[::-1]), ("b", TEXT), ("closed", TEXT):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / corpus.name).write_text(text)
+    scan, read = os.scandir, Path.read_bytes
+
+    def scandir(path: str) -> object:  # root may read anything
+        if Path(path).name == "closed":
+            raise PermissionError(path)
+        return scan(path)
+
+    def read_bytes(path: Path) -> bytes:
+        if path.parent.name == "a":
+            raise PermissionError(path)
+        return read(path)
+
+    monkeypatch.setattr(os, "scandir", scandir)
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    manifest = read_artifact(artifact)
+    evidence = Evidence(manifest, Served(artifact, manifest), SMALL, tmp_path)
+    assert validation_text(evidence)[0] is not None
+
+
+@pytest.fixture
+def folder(artifact: Path, tmp_path: Path) -> Path:
+    """The artifact once more, to be changed."""
+    return Path(shutil.copytree(artifact, tmp_path / "tiny"))
+
+
+def _change(folder: Path, **changes: object) -> None:
+    path = folder / "manifest.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
+    """The line that tells of an error."""
+    assert main(words) == 1
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert said.count("\n") == 1
+    return said
+
+
+@pytest.mark.parametrize("name", ["step.onnx", "model.safetensors", "golden.safetensors"])
+def test_what_the_manifest_does_not_list_is_neither_verified_nor_converted(
+    folder: Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _change(folder, files={n: h for n, h in read_artifact(folder).files.items() if n != name})
+    for words in ["verify", str(folder)], ["convert", str(folder), str(folder.parent / "again")]:
+        assert f"files: {name} is not among them" in _told(words, capsys)
+
+
+@pytest.mark.parametrize(
+    ("table", "changes", "why"),
+    [
+        ("hyperparameters", {"wings": 2}, "wings"),
+        ("hyperparameters", {"units": "24"}, "str"),
+        ("hyperparameters", {"units": 32}, "size mismatch"),
+        ("provenance", {"batch": None}, "NoneType"),
+        ("provenance", {"batch": {"rows": 0, "steps": 20}}, "batch.rows is 0"),
+        ("provenance", {"batch": {"rows": 8}}, "'steps' is missing"),
+    ],
+)
+def test_an_artifact_of_another_version_is_told_in_a_line(
+    folder: Path, table: str, changes: dict[str, object], why: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    before = getattr(read_artifact(folder), table)
+    _change(folder, **{table: before | changes})
+    for words in ["verify", str(folder)], ["convert", str(folder), str(folder.parent / "again")]:
+        said = _told(words, capsys)
+        assert f"{folder} is of another version or was altered: " in said
+        assert why in said
+
+
+@pytest.mark.parametrize("missing", ["batch", "versions", "updates"])
+def test_an_artifact_that_does_not_say_how_it_was_trained_is_told(
+    folder: Path, missing: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trained = read_artifact(folder).provenance
+    _change(folder, provenance={n: fact for n, fact in trained.items() if n != missing})
+    words = ["convert", str(folder), str(folder.parent / "again")]
+    assert f"altered: '{missing}' is missing" in _told(words, capsys)
+
+
+@pytest.mark.parametrize("changes", [{"kind": "music"}, {"progress": None}, {"model": {"a": 1}}])
+def test_a_run_of_another_version_is_told_in_a_line(
+    run: Path, tmp_path: Path, changes: dict[str, object], capsys: pytest.CaptureFixture[str]
+) -> None:
+    tensors, facts = checkpoint.load(run / CHECKPOINT)
+    checkpoint.save(tmp_path / CHECKPOINT, tensors, facts | changes)
+    said = _told(["convert", str(tmp_path), str(tmp_path / "made")], capsys)
+    assert f"{tmp_path} is of another version or was altered: " in said
+
+
+def test_a_picture_that_cannot_be_written_is_refused_before_the_work(
+    artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("export.verify.verify", None)
+    monkeypatch.setattr("training.ink.command.show", None)
+    (tmp_path / "dir.npz").mkdir()
+    for words in ["verify", str(artifact)], ["pens", "synthetic"]:
+        odd = [*words, "--plot", str(tmp_path / "x.abc")]
+        assert "x.abc ends with .abc; it may with " in _told(odd, capsys)
+    words = ["pens", "synthetic", "--out", str(tmp_path / "dir.npz")]
+    assert "dir.npz is a folder; name a file" in _told(words, capsys)
+
+
+def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
+    artifact: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    (tmp_path / "closed").mkdir()
+    (tmp_path / "file").touch()
+    monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "closed")
+    monkeypatch.setattr("training.run.KINDS", None)
+    monkeypatch.setattr("export.verify.verify", None)
+    monkeypatch.setattr("training.ink.command.show", None)
+    closed, data = tmp_path / "closed" / "a" / "b", ["--data", str(corpus)]
+    for words in (
+        ["train", "quickstart", *data, "--out", str(closed)],
+        ["train", "quickstart", *data, "--out", str(closed.parent.parent)],
+        ["build", "quickstart", *data, "--artifact", str(closed)],
+        ["convert", str(artifact), str(closed)],
+        ["verify", str(artifact), "--plot", str(tmp_path / "closed" / "x.png")],
+        ["pens", "synthetic", "--out", str(tmp_path / "closed" / "x.npz")],
+    ):
+        said = _told(words, capsys)
+        assert f"nothing may be written in {tmp_path / 'closed'}" in said
+    words = ["train", "quickstart", *data, "--out", str(tmp_path / "file" / "run")]
+    assert "file is no folder" in _told(words, capsys)
+
+
+def test_what_is_typed_is_here_and_what_a_recipe_names_in_the_data_folder(
+    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And a build compares with what it has trained on."""
+    seen: list[Path | None] = []
+    for place in "here", "data":
+        (tmp_path / place).mkdir()
+        (tmp_path / place / "mine").write_text(place)
+    (tmp_path / "data" / "theirs").write_text("data")
+    monkeypatch.chdir(tmp_path / "here")
+    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path / "data"))
+    monkeypatch.setattr("export.__main__.train_by", lambda *_: None)
+    monkeypatch.setattr("export.__main__._verify", lambda *_, data, **__: seen.append(data))
+    monkeypatch.setattr("export.__main__.convert", lambda _, made, approve: approve(made))
+    for words, source in (
+        (["--data", "mine"], tmp_path / "here" / "mine"),
+        (["--data", "./mine"], tmp_path / "here" / "mine"),
+        (["--data", "theirs"], tmp_path / "data" / "theirs"),
+        (["--set", "data.source=mine"], tmp_path / "data" / "mine"),
+        (["--set", f"data.source={corpus}"], corpus),
+        ([], None),
+    ):
+        recipe = asked_recipe(training_options("quickstart", *words))
+        trained = data_at(recipe.data.source, tmp_path / "data")
+        assert trained == str(source or "pydoc")
+        main(["build", "quickstart", *words])
+        assert seen.pop() == source
+
+
+def training_options(*words: str) -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    add_training_options(parser)
+    return parser.parse_args(words)
