@@ -157,7 +157,6 @@ class Settings(BaseSettings):
     shutdown_delay_s: float = Field(
         0.0,
         ge=0,
-        allow_inf_nan=False,
         description="seconds of accepting on after SIGTERM, not ready any more, until "
         "load balancers have noticed",
     )

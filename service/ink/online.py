@@ -68,8 +68,6 @@ async def _start(model: InkModel, opening: InkOpening) -> Moment[InkEdge]:
             "style and state are both the hand to write in; give one of them", "style"
         )
     moment: Moment[InkEdge] = model.codec.go_on(opening.state, opening.seed, opening.state_policy)
-    if opening.origin is not None and moment.edge.place is not None:
-        raise InvalidRequest("state knows its place: origin is for a session's first ink", "origin")
     return moment
 
 

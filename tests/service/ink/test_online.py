@@ -110,16 +110,14 @@ def test_a_token_knows_how_far_right_of_its_pen_the_ink_goes(ink: InkService) ->
 
 
 def test_a_state_knows_the_place_of_its_pen(ink: InkService) -> None:
-    with online(ink, model="scrawl", text=_TEXT, seed=3) as session:
-        unplaced = session.ask(state=True)["state"]
+    """Whoever goes on opens a session as before, and may give any `origin` beside a place."""
+    with online(ink, model="scrawl", text=_TEXT, seed=3, origin=[0, 50]) as session:
         session.ask(point=[30, 50, 0])
-        placed = session.ask(state=True)["state"]
-    with ink.client.websocket_connect("/v1/online") as socket:
-        answer = Session(socket).ask(model="scrawl", text=_TEXT, state=placed, origin=[0, 50])
-    assert "state knows its place" in answer["error"]["message"]
-    assert answer["error"]["param"] == "origin"
-    with online(ink, model="scrawl", text=_TEXT, state=unplaced, origin=[0, 50]) as session:
-        assert session.ask(write=1)["points"]
+        token = session.ask(state=True)["state"]
+        expected = session.ask(write=3)["points"]
+    for origin in ([0, 50], [500, 500], None):
+        with online(ink, model="scrawl", text=_TEXT, state=token, origin=origin) as session:
+            assert session.ask(write=3)["points"] == expected
 
 
 def test_a_hand_taken_from_a_session_is_on_no_page_yet(ink: InkService) -> None:
