@@ -71,9 +71,7 @@ def size_of(points: NDArray[np.floating]) -> float:
     width."""
     size = float(np.abs(points[:, 1] - np.median(points[:, 1])).mean())
     width = float(np.ptp(points[:, 0]))
-    if size < _FLAT * width:
-        return width
-    return size
+    return width if size < _FLAT * width else size
 
 
 def offsets(line: Measured, points_per_character: float, size: float) -> NDArray[np.float32]:

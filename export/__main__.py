@@ -69,8 +69,7 @@ def _verify(
     from training.curves import plot_errors, require_picture
 
     require_parent(plot)
-    if plot is not None:
-        require_picture(plot)
+    require_picture(plot)
     if record:
         require_writable(artifact)
     before = read_artifact(artifact)

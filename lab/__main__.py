@@ -94,6 +94,7 @@ def _norms(options: argparse.Namespace) -> None:
 def _race(options: argparse.Namespace) -> None:
     from lab.race import NORMS, race
 
+    # The result names the data as it was typed, whatever folder that was in.
     data = [f"data.source={options.data}"] if options.data else []
     there = [f"data.source={typed_data(options.data)}"] if options.data else []
     runs = {norm: Path("runs", f"pen-contrast-{norm}") for norm in NORMS}

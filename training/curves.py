@@ -16,8 +16,11 @@ from contract.files import printable
 from training.log import read_rows
 
 
-def require_picture(image: Path) -> None:
-    """Raise `ValueError` for the name of a picture of a kind that cannot be drawn."""
+def require_picture(image: Path | None) -> None:
+    """Raise `ValueError` where a picture that is to be drawn, if one is, is of a kind that cannot
+    be: before the work that it is of."""
+    if image is None:
+        return
     known = sorted(FigureCanvasBase.get_supported_filetypes())
     if image.suffix and image.suffix[1:].lower() not in known:
         raise ValueError(f"{image} ends with {image.suffix}; it may with {', '.join(known)}")

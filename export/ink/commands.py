@@ -34,8 +34,7 @@ def _pens(options: argparse.Namespace) -> int:
         raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
     for place in options.plot, options.out:
         require_parent(place)
-    if options.plot is not None:
-        require_picture(options.plot)
+    require_picture(options.plot)
     lines = show(options.folder)
     kept = bool(lines)
     if lines and options.out is not None:

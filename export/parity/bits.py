@@ -186,9 +186,13 @@ def forcing(graph: Graph, work: Work) -> Finding:
         another = np.roll(given, 1, axis=0)
         another[force] = given[force]
         after, outputs = graph.run(state, inputs, work.options)
-        again, told = graph.run(state, inputs | {"forced": another[None]}, work.options)
+        once = after | outputs
+        other_after, other_outputs = graph.run(
+            state, inputs | {"forced": another[None]}, work.options
+        )
+        again = other_after | other_outputs
         pairs = [(given[force], after[pending][force])]
-        pairs += [(value, (again | told)[name]) for name, value in (after | outputs).items()]
+        pairs += [(value, again[name]) for name, value in once.items()]
         # As numbers: a rest that is made of negative ones is a negative zero.
         differing += sum(int(np.count_nonzero(one != other)) for one, other in pairs)
         state = after

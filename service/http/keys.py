@@ -115,9 +115,8 @@ def new_key(
                 raise BadKeys(f"{path} has a key {name} already")
             after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
             _keys_in(after, path)
-            # A service that reads the file at this moment finds the old one or the new one; where
-            # the path is a link, it may know the file by another.
-            with replacing(path.resolve()) as file:
+            # A service that reads the file at this moment finds the old one or the new one.
+            with replacing(path) as file:
                 file.write_text(after, "utf-8")
                 show(key)
     except OSError as error:

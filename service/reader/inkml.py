@@ -148,8 +148,8 @@ def _told(trace: ElementTree.Element) -> str:
 
 def _points(trace: str, x: int, y: int, widths: range) -> list[list[float]]:
     points = []
-    for written in trace.split(","):
-        values = _SIGN.sub(" ", written).split()
+    for written in _SIGN.sub(" ", trace).split(","):
+        values = written.split()
         if len(values) not in widths:
             raise InvalidRequest(
                 f"inkml has a point of {len(values)} numbers in a format of {widths[0]}", "inkml"

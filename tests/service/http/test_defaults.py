@@ -10,7 +10,7 @@ from pydantic import BaseModel
 
 from service.ink.online import InkOpening
 from service.ink.schemas import HandwritingRequest
-from service.reader.schemas import ReadRequest
+from service.reader.schemas import ReaderOpening, ReadRequest
 from service.text.online import TextOpening
 from service.text.schemas import CompletionRequest
 
@@ -46,6 +46,7 @@ def _value(given: str) -> Any:
         (ReadRequest, "`POST /v1/read`", 4),
         (TextOpening, "`/v1/online`", 2),
         (InkOpening, "`/v1/online`", 5),
+        (ReaderOpening, "`/v1/online`", 3),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )
