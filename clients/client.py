@@ -34,7 +34,7 @@ class Client:
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
     answers, and `ValueError` at once for a key that no header can have, or an address has a user
-    in the place of, and for no addresses."""
+    in the place of, for no addresses, and for one that has no such port or a query."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,
@@ -42,7 +42,7 @@ class Client:
     ) -> None:  # fmt: skip
         if isinstance(urls, str) or not urls:
             raise ValueError("urls are those of the replicas, a list of one or more")
-        urls = [url.rstrip("/") for url in urls]
+        urls = [_address(url) for url in urls]
         self._replicas = Replicas(urls, patience_s)
         self._timeout_s = timeout_s
         key = _checked(api_key or "")
@@ -122,6 +122,16 @@ def _intact() -> Iterator[None]:
 
 def _is_model(listed: Any) -> bool:
     return isinstance(listed, dict) and {"id", "kind"} <= listed.keys()
+
+
+def _address(url: str) -> str:
+    """Without a slash at its end, as a path follows. A resolver cuts the port to 16 bits."""
+    port = httpx.URL(url).port
+    if port is not None and not 0 < port <= 65_535:
+        raise ValueError(f"{port} is no port of an address: 1 to 65535")
+    if {"?", "#"} & set(url):
+        raise ValueError("an address that has a ? or # leaves no place for a path")
+    return url.rstrip("/")
 
 
 def _checked(api_key: str) -> str:

@@ -7,6 +7,7 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import typer
 
@@ -109,6 +110,24 @@ def test_a_user_in_an_address_leaves_no_place_for_a_key(service: Scripted) -> No
     assert (told.exit_code, "no place for an API key" in told.stderr) == (2, True)
     assert not service.headers
     assert evenkeel(url, "models").exit_code == 0
+
+
+def test_an_address_asks_what_it_says(service: Scripted) -> None:
+    """A port is cut to 16 bits on its way, and a path behind a question mark is none."""
+    service.script = [answered({"data": []})] * 4
+    beyond = f"http://127.0.0.1:{httpx.URL(service.url).port + 65_536}"  # type: ignore[operator]
+    for url, why in (
+        (beyond, "is no port"),
+        (f"http://127.0.0.1:1,{beyond}", "is no port"),
+        ("http://127.0.0.1:0", "0 is no port"),
+        (f"{service.url}?a=b", "has a ? or #"),
+        (f"{service.url}/?", "has a ? or #"),
+        (f"{service.url}/#a", "has a ? or #"),
+    ):
+        told = evenkeel(url, "models")
+        assert (told.exit_code, why in told.stderr) == (2, True), told.stderr
+    assert not service.headers
+    assert evenkeel(f"{service.url}/", "models").exit_code == 0
 
 
 def test_what_does_not_fit_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
