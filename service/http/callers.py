@@ -23,7 +23,10 @@ _KEY_PROTOCOL = "bearer."
 # What needs no key: probes, the page, and the document's own page; /openapi.json is not of them.
 _OPEN_PATHS = {*PROBES, "/", "/docs"}
 _OPEN_FOLDERS = ("/static/", "/docs/")
-_FORWARDED = ("x-forwarded-for", "forwarded")
+# By any of these a proxy says that it is one; some say no more than the name they were asked by.
+_FORWARDED = {
+    "forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +151,7 @@ class Callers:
     def _by_address(self, scope: Scope) -> Caller:
         host = (scope.get("client") or ("",))[0]
         # Behind a proxy of this machine everybody would look local.
-        direct = not any(name in Headers(scope=scope) for name in _FORWARDED)
+        direct = _FORWARDED.isdisjoint(Headers(scope=scope).keys())
         admin = self._keys is None and self._local and is_loopback(host) and direct
         return Caller(f"address:{network(host)}", admin)
 

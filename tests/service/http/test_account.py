@@ -77,7 +77,9 @@ def test_the_same_seconds_fill_it_once(clock: SimpleNamespace) -> None:
 @pytest.mark.parametrize(
     ("headers", "admin"),
     [([], True), ([(b"x-forwarded-for", b"192.0.2.1")], False),
-     ([(b"forwarded", b"for=192.0.2.1")], False)],
+     ([(b"forwarded", b"for=192.0.2.1")], False), ([(b"via", b"1.1 proxy")], False),
+     ([(b"x-real-ip", b"192.0.2.1")], False), ([(b"x-forwarded-host", b"keel.example")], False),
+     ([(b"x-forwarded-proto", b"https")], False)],
     ids=str,
 )  # fmt: skip
 def test_who_comes_through_a_proxy_of_this_machine_is_not_of_it(
