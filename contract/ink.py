@@ -1,11 +1,11 @@
 """What the manifest of a handwriting model says beyond any other, and its stored hands."""
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, FiniteFloat
+from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET, END, WINDOW_SYMBOLS
-from contract.manifest import Manifest, Strict
+from contract.manifest import Manifest, Name, Strict, Words
 from contract.strokes import (
     POINTS_PER_CHARACTER,
     UNITS_OF_SIZE,
@@ -15,6 +15,7 @@ from contract.strokes import (
 
 STYLES = "styles.safetensors"
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
+_FARTHEST_UNITS = 1e6
 
 
 class CharacterAlphabet(Strict):
@@ -25,6 +26,13 @@ class CharacterAlphabet(Strict):
     characters: str = ALPHABET
     end: int = END
     longest_text: int = WINDOW_SYMBOLS - 1
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        # Whatever else a graph looks up has no place in its tables.
+        if (self.characters, self.end, self.longest_text) != (ALPHABET, END, WINDOW_SYMBOLS - 1):
+            raise ValueError("these are not the symbols of a pen")
+        return self
 
 
 class InkUnits(Strict):
@@ -41,10 +49,10 @@ class StyleEntry(Strict):
     how high over the baseline the pen was, and how wide a character is that the model writes in it,
     where that was measured; in units."""
 
-    id: str
-    description: str
-    context: str
-    height: FiniteFloat
+    id: Name
+    description: Words
+    context: Annotated[str, Field(pattern=r"^[ -~]$")]
+    height: Annotated[float, Field(ge=-_FARTHEST_UNITS, le=_FARTHEST_UNITS)]
     advance: _Positive | None = None
 
 

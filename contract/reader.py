@@ -5,11 +5,11 @@ Shapes: T steps, V symbols.
 """
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from pydantic import Field
+from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET
 from contract.manifest import Manifest, Strict
@@ -20,6 +20,7 @@ from contract.strokes import UNITS_OF_SIZE, UNITS_PER_LINE
 BLANK = 0
 SYMBOLS = len(ALPHABET) + 1
 
+_MOST_RESTS = 256  # each is a step of every answer
 _Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
@@ -30,6 +31,12 @@ class ReaderAlphabet(Strict):
     characters: str = ALPHABET
     blank: int = BLANK
 
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if (self.characters, self.blank) != (ALPHABET, BLANK):  # which `best_path` reads by
+            raise ValueError("these are not the symbols of a reader")
+        return self
+
 
 class PieceUnits(Strict):
     """How ink is cut for a reader, in units of ink: of the size of a line, the height of a ruled
@@ -39,7 +46,7 @@ class PieceUnits(Strict):
     units_of_size: _Positive = UNITS_OF_SIZE
     units_per_line: _Positive = UNITS_PER_LINE
     piece_units: _Positive = PIECE_UNITS
-    rests: Annotated[int, Field(ge=0)] = RESTS
+    rests: Annotated[int, Field(ge=0, le=_MOST_RESTS)] = RESTS
     reordered: bool = False
 
 

@@ -158,6 +158,10 @@ def _check_golden(golden: Golden, manifest: Manifest) -> None:
         given = {name: (str(a.dtype), a.shape[leading:]) for name, a in arrays.items()}
         if given != {p.name: (p.dtype, p.shape) for p in expected}:
             raise ValueError(f"{GOLDEN}: {what} are not those of the graphs")
+    if unknown := {p.name for p in ports.output} - {p.name for p in (*drawn, *computed)}:
+        raise ValueError(f"{GOLDEN} does not say what {', '.join(sorted(unknown))} must be")
+    if manifest.filters and not golden.filtered.any():
+        raise ValueError(f"{GOLDEN} has no row that asks for symbols to be left out")
     for name, bound in golden.bounds.items():
         if not bound <= _LOOSEST * (spread := golden.truth[name].std()):
             raise ValueError(

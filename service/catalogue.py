@@ -207,7 +207,8 @@ class Models:
             place = self._place(name, new)
             self._places[place.folder] = place
             place.unloaded = False
-            await self._swap(place, found.get(place.folder, frozenset()), again=again)
+            seen = found.get(place.folder, frozenset())
+            await self._swap(place, seen, again=again, asked=True)
             if place.model is None or place.refused:
                 raise NotLoaded(f"{name} cannot be served as it is now: {place.refused}")
             return place.model
@@ -241,11 +242,13 @@ class Models:
         except ArtifactError:
             return {}
 
-    async def _swap(self, place: Place, seen: Look, *, again: bool = False) -> None:
+    async def _swap(
+        self, place: Place, seen: Look, *, again: bool = False, asked: bool = False
+    ) -> None:
         """Let what is in a folder take the place of the model it gave before, if it can serve."""
         place.seen, place.rivalled = seen, None
         try:
-            model = await asyncio.to_thread(self._read, place, again=again)
+            model = await asyncio.to_thread(self._read, place, again=again, asked=asked)
             if model is not place.model:
                 await asyncio.to_thread(self._loader.prove, model)
         except Exception as error:
@@ -261,11 +264,11 @@ class Models:
             log.info("%s: serves %s", place.name, model.fingerprint)
             await self._compare()
 
-    def _read(self, place: Place, *, again: bool = False) -> ServedModel:
+    def _read(self, place: Place, *, again: bool = False, asked: bool = False) -> ServedModel:
         """The model of a folder: the one it gave before if that serves and nothing has changed."""
         artifact, old = load_artifact(place.folder), place.model
         if old is None:
-            return self._loader.make(self._unique(place, artifact))
+            return self._loader.make(self._unique(place, artifact, asked=asked))
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
             return old
@@ -276,9 +279,12 @@ class Models:
         names = {other.name for other in self.places if other is not place}
         return place.rivalled is not None and place.rivalled not in names
 
-    def _unique(self, place: Place, artifact: Artifact) -> Artifact:
-        others = (model for model in self if model is not place.model)
-        if any(model.name == artifact.name for model in others):
+    def _unique(self, place: Place, artifact: Artifact, *, asked: bool = True) -> Artifact:
+        others = [other for other in self.places if other is not place]
+        names = {other.name for other in others if other.model is not None}
+        if not asked:  # nor by a copy beside it does a model come back that was unloaded
+            names |= {other.name for other in others if other.unloaded and not other.rivalled}
+        if artifact.name in names:
             place.rivalled = artifact.name
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
         return artifact

@@ -198,7 +198,7 @@ class Trainer:
         """The tensors of a checkpoint, in the order of the parameters, whatever that of the
         file."""
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
-        self.task.model.load_state_dict(checkpoint.group(tensors, "model"), strict=False)
+        self.task.model.load_state_dict(checkpoint.group(tensors, "model"))
         self.average = {name: average[name] for name in self.parameters}
         self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")

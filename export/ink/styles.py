@@ -16,7 +16,7 @@ from contract.ending import Ending
 from contract.files import replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
-from contract.manifest import Name, Strict
+from contract.manifest import Name, Strict, Words
 from contract.noise import InkNoise
 from export.convert import read_artifact, require_files
 from export.parity.report import Served
@@ -38,7 +38,7 @@ class StyleChoice(Strict):
     """A hand by name: whose it is, and which of the writer's fitting lines is read."""
 
     id: Name
-    description: str
+    description: Words
     writer: str
     line: StrictInt = 0
 

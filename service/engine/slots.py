@@ -3,6 +3,7 @@ two chunks.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 
 from contract.golden import Arrays
 from service.engine import terms
@@ -86,10 +87,11 @@ class Slots:
         """End whoever runs or waits, with its state where that is known."""
         for slot, ticket in list(self.schedule.slots.items()):
             if states_known:
-                self.park(slot)
-            else:
-                ticket.job.fail(error)
-                ticket.job.publish()
+                with suppress(Exception):  # of a device that is lost nobody has them
+                    self.park(slot)
+                    continue
+            ticket.job.fail(error)
+            ticket.job.publish()
         for ticket in self.schedule.waiting:
             ticket.end(error)
         self.schedule.slots.clear()

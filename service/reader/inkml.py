@@ -44,8 +44,8 @@ def from_inkml(document: str) -> list[list[list[float]]]:
 def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
     """1 for a channel that grows to the right or downwards, -1 for one that grows the other way,
     of X and Y. Raises `InvalidRequest` for formats that differ in that or in where X and Y are:
-    which of them is that of a trace is not looked at."""
-    signs = set[tuple[int, int]]()
+    which of them is that of a trace is not looked at; and where X and Y are in two units."""
+    signs, units = set[tuple[int, int]](), set[str | None]()
     for element in root.iter():
         if _tag(element) == "traceFormat":
             channels = list(islice(element, _MOST_CHANNELS))
@@ -58,6 +58,9 @@ def _signs(root: ElementTree.Element, x: int, y: int) -> tuple[int, int]:
                 -1 if channels[place].get("orientation") == "-ve" else 1 for place in (x, y)
             )
             signs.add((right, down))
+            units |= {channels[place].get("units") for place in (x, y)}
+    if len(units - {None}) > 1:
+        raise InvalidRequest("inkml has X and Y in units that differ", "inkml")
     if len(signs) > 1:
         raise InvalidRequest("inkml has formats that differ in where X and Y grow", "inkml")
     return signs.pop() if signs else (1, 1)

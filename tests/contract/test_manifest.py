@@ -155,19 +155,56 @@ def test_units_of_handwriting_can_be_divided_by(unit: float | str) -> None:
 def test_a_reader_can_divide_by_its_units(unit: float | str) -> None:
     with pytest.raises(ValidationError, match="piece_units"):
         ReaderManifest(**_FACTS, pieces={"piece_units": unit})
-    with pytest.raises(ValidationError, match="rests"):
-        ReaderManifest(**_FACTS, pieces={"rests": -1})
+    for rests in (-1, 10**9):
+        with pytest.raises(ValidationError, match="rests"):
+            ReaderManifest(**_FACTS, pieces={"rests": rests})
 
 
 @pytest.mark.parametrize(
     ("key", "number"),
-    [("height", math.nan), ("height", math.inf), ("advance", 0), ("advance", -1.0)],
+    [
+        *[("height", height) for height in (math.nan, math.inf, 1e300, -1e300)],
+        *[("advance", advance) for advance in (0, -1.0)],
+    ],
 )
 def test_a_hand_is_of_numbers_that_ink_can_be_placed_with(key: str, number: float) -> None:
     hand = {"id": "a", "description": "b", "context": "c", "height": -0.5, "advance": 4.0}
     assert StyleEntry(**hand)
     with pytest.raises(ValidationError, match=key):
         StyleEntry(**hand | {key: number})
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        *[("id", text) for text in ("a/b", "a\nb", "", "x" * 101)],
+        *[("description", text) for text in ("a\nb", "x" * 201)],
+        *[("context", text) for text in ("€", "ab", "", "\n")],
+    ],
+)
+def test_a_hand_has_a_name_for_a_path_and_words_of_a_line(key: str, text: str) -> None:
+    hand = {"id": "a", "description": "b", "context": "c", "height": -0.5}
+    with pytest.raises(ValidationError, match=key):
+        StyleEntry(**hand | {key: text})
+
+
+@pytest.mark.parametrize(
+    "alphabet",
+    [
+        *[{"characters": characters} for characters in (ALPHABET[1:], f"{ALPHABET}€")],
+        *[{"longest_text": longest} for longest in (-5, 62, 10**9)],
+        {"end": 96},
+    ],
+)
+def test_a_pen_has_the_symbols_of_its_graph(alphabet: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="not the symbols of a pen"):
+        InkManifest(**_FACTS, alphabet=alphabet)
+
+
+@pytest.mark.parametrize("alphabet", [{"characters": ALPHABET[::-1]}, {"blank": 1}])
+def test_a_reader_has_the_symbols_that_are_read_by(alphabet: dict[str, object]) -> None:
+    with pytest.raises(ValidationError, match="not the symbols of a reader"):
+        ReaderManifest(**_FACTS, alphabet=alphabet)
 
 
 def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:

@@ -244,6 +244,22 @@ def test_golden_vectors_without_a_tensor_are_refused(copy: Path, name: str) -> N
     assert f"golden.safetensors says nothing of '{name.removeprefix('truth.')}'" in _refused(copy)
 
 
+def test_golden_vectors_that_say_nothing_of_an_output_are_refused(copy: Path) -> None:
+    edit_golden(copy, lambda tensors: tensors.pop("exact.next"))
+    assert "golden.safetensors does not say what next must be" in _refused(copy)
+
+
+def test_golden_vectors_that_leave_no_symbols_out_are_refused(copy: Path) -> None:
+    def edit(tensors: dict[str, Any]) -> None:
+        plain = ~tensors["filtered"]
+        for name, array in tensors.items():
+            by_row = name == "filtered" or name.startswith("rows.")
+            tensors[name] = (array[plain] if by_row else array[:, plain]).copy()
+
+    edit_golden(copy, edit)
+    assert "has no row that asks for symbols to be left out" in _refused(copy)
+
+
 def test_golden_vectors_without_inputs_are_refused(copy: Path) -> None:
     def edit(tensors: dict[str, Any]) -> None:
         for name in [name for name in tensors if name.startswith("steps.")]:

@@ -176,6 +176,10 @@ def test_the_second_is_served_when_the_name_is_free(
         service.tell("unload")
         service.look()  # the name is still that of the model unloaded
         assert "another folder has a model 'letters'" in service.standing("more")["failed"]
+        shutil.copytree(first, tmp_path / "late")
+        service.look()  # for a folder that is new as well
+        assert "another folder has a model 'letters'" in service.standing("late")["failed"]
+        shutil.rmtree(tmp_path / "late")
         shutil.rmtree(first)
         service.look()
         assert service.text() == before

@@ -155,7 +155,11 @@ def test_a_run_whose_weights_had_other_names_is_not_resumed(
 
 @pytest.mark.parametrize(
     ("progress", "lost"),
-    [({"mood": 1}, ""), (None, ""), ({}, "state.1"), ({}, "best.readout.bias")],
+    [
+        ({"mood": 1}, ""),
+        (None, ""),
+        *[({}, lost) for lost in ("state.1", "best.readout.bias", "model.readout.bias")],
+    ],
 )
 def test_a_checkpoint_of_another_version_is_told(
     corpus: Path, run: Path, tmp_path: Path, progress: dict[str, int] | None, lost: str

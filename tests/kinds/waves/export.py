@@ -20,6 +20,7 @@ from tests.kinds.waves.contract import noise
 from tests.kinds.waves.model import WaveModel, WaveStep
 
 _ROWS = 3
+_DRAWN_APART = 1e-3
 
 
 class WaveExport(ExportKind[WaveModel]):
@@ -44,8 +45,8 @@ class WaveExport(ExportKind[WaveModel]):
             steps=sample.read(),
             rows=sample.rows(),
             filtered=np.zeros(_ROWS, bool),
-            truth={"gaussian": float64.numpy()},
-            bounds={"gaussian": BOUND_FACTOR * error},
+            truth={"gaussian": float64.numpy(), "drawn": sample.symbols.double().numpy()},
+            bounds={"gaussian": BOUND_FACTOR * error, "drawn": _DRAWN_APART},
             exact={},
             training_error=error,
         )
@@ -62,7 +63,7 @@ class WaveExport(ExportKind[WaveModel]):
         return Report([
             numbers.structure(wide, structure, trained, "gaussian"),
             rounding,
-            Finding(name="sampling", value=apart, bound=1e-3, detail="max |difference|"),
+            Finding(name="sampling", value=apart, bound=_DRAWN_APART, detail="max |difference|"),
             *bits.findings(evidence.served, work, evidence.extent, SEED),
         ], curves)  # fmt: skip
 

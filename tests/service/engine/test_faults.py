@@ -130,6 +130,32 @@ def test_failures_in_a_row_make_it_not_ready_and_others_between_do_not() -> None
         engine.stop()
 
 
+class _Lost(ScriptedRunner):
+    """Has a device that is lost between two runs, once it has served somebody."""
+
+    def load(self, slot: int, state: Arrays) -> None:
+        if self.runs:
+            raise OSError("the device fell off the bus")
+
+    def read(self, slot: int) -> Arrays:
+        raise OSError("the device fell off the bus")
+
+
+def test_nobody_waits_for_a_device_that_is_lost_between_two_runs() -> None:
+    engine = _engine(_Lost(_SCRIPT))
+    try:
+        first = Call()
+        engine.submit([first.job])
+        assert first.result().finish_reason == "length"
+        calls = [Call() for _ in range(6)]
+        engine.submit([call.job for call in calls])
+        errors = [call.result().pieces[-1].error for call in calls]
+        assert [type(error) for error in errors] == [NotReady] * 6
+        assert not engine.ready
+    finally:
+        engine.stop()
+
+
 def test_a_run_that_hangs_shows_and_ends() -> None:
     hold, held = threading.Event(), threading.Event()
 

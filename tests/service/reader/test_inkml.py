@@ -180,6 +180,20 @@ def test_formats_that_grow_different_ways_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
+    ("x", "y", "fits"), [("cm", "cm", True), ("cm", "", True), ("cm", "mm", False)]
+)
+def test_ink_that_is_squeezed_by_its_units_is_refused(x: str, y: str, fits: bool) -> None:
+    told = [f' units="{unit}"' if unit else "" for unit in (x, y)]
+    channels = f'<channel name="X"{told[0]}/><channel name="Y"{told[1]}/>'
+    document = f"<ink><traceFormat>{channels}</traceFormat><trace>1 2</trace></ink>"
+    if fits:
+        assert from_inkml(document) == [[[1, 2]]]
+        return
+    with pytest.raises(InvalidRequest, match="units that differ"):
+        from_inkml(document)
+
+
+@pytest.mark.parametrize(
     "trace", ["1 1, 5 50<b/>, 99 9", "<annotation>a</annotation>1 1, 5 50", "1 1<b/>"]
 )
 def test_points_behind_an_element_are_not_lost_without_a_word(trace: str) -> None:

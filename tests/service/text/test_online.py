@@ -165,5 +165,9 @@ def test_a_stop_string_may_begin_with_what_a_session_has_drawn(
     assert (choice["text"], choice["finish_reason"]) == (expected[:end].decode(), "stop")
     assert choice["logprobs"]["tokens"] == list(choice["text"])
     assert answer["usage"]["completion_tokens"] == end + size
-    more = _completion(pen, [], state=choice["state"], max_tokens=30)["text"]
-    assert (choice["text"] + more).startswith(expected.decode())
+    more = _completion(pen, [], state=choice["state"], max_tokens=30 - end)["text"]
+    assert choice["text"] + more == expected.decode()
+    if not end:  # it is the moment of the session still
+        prompted = {"prompt": "A", "max_tokens": 9}
+        after = _whole(pen, state=choice["state"], **prompted)
+        assert after["choices"] == _whole(pen, state=token, **prompted)["choices"]
