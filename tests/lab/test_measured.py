@@ -30,3 +30,25 @@ def test_losses_of_twins_are_told_with_the_bytes_that_are_in_whole_segments() ->
     longer = content | {"validation_bytes": 1900, "twins": [], "perturbations": []}
     told = " ".join(proof.norms(longer).split())
     assert "whole segments: 1,600; 1,880 in batches of 4, 960 where" in told
+
+
+def test_clients_that_wait_are_told_with_the_share_of_requests_that_failed() -> None:
+    """Times are of the others alone, so that a service which refuses nearly all looks quick."""
+    quick = {"p50": 2.0, "p99": 3.0}
+    row = {
+        "target": "service", "clients": 128, "streamed": True, "lengths": "fixed",
+        "first_byte_ms": quick, "latency_ms": quick, "bytes_per_s": 100.0, "goodput_per_s": 1.0,
+    }  # fmt: skip
+    loads = [
+        row | {"requests": requests, "errors": errors}
+        for requests, errors in ((200, {"503": 100, "TimeoutError": 50}), (100, {}), (0, {}))
+    ]
+    others = [load | {"clients": 1} for load in loads[1:2]]
+    content = {"command": "c", "rows": {"load": loads[:1] + others, "in_process": []}}
+    lines = speed.http(content).splitlines()
+    (head,) = [line for line in lines if line.startswith("| server")]
+    cells = [line.split(" | ") for line in lines if line.startswith("| this service")]
+    failed = head.split(" | ").index("failed, %")
+    assert [row[failed] for row in cells] == ["75", "0"]
+    every = {"command": "c", "rows": {"load": loads, "in_process": []}}
+    assert "| 2, 3 | 0 | 100 | 1 |" in speed.http(every), "the median of repeats"
