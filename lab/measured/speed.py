@@ -132,7 +132,8 @@ _SPREADS = ("first byte p50, p99, ms", "all p50, p99, ms")
 
 
 def _failed_percent(row: Json) -> float:
-    return 100 * sum(row["errors"].values()) / max(1, row["requests"])
+    failed: int = sum(row["errors"].values())
+    return 100 * failed / max(1, row["requests"])
 
 
 def _spreads(repeats: Iterable[Json]) -> list[str]:
