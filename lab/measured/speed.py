@@ -132,8 +132,8 @@ _SPREADS = ("first byte p50, p99, ms", "all p50, p99, ms")
 
 
 def _failed_percent(row: Json) -> float:
-    failed: int = sum(row["errors"].values())
-    return 100 * failed / max(1, row["requests"])
+    failed, total = float(sum(row["errors"].values())), int(row["requests"])
+    return 100 * failed / max(1, total)
 
 
 def _spreads(repeats: Iterable[Json]) -> list[str]:

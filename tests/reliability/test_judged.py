@@ -11,8 +11,11 @@ from bench.goal import Goal
 from bench.rows import spread
 from bench.target import Target
 from tests.reliability import overload
+from tests.reliability.held import series
 from tests.reliability.overload import CallerRow, OfferRow
 from tests.reliability.reader import Reader
+from tests.reliability.soak import Sample, slope_mb_per_h
+from tests.reliability.work import TEXT, Reply
 
 
 def _row(share: float, good_per_s: float, late_s: float = 0.001, cores: float = 0.1) -> OfferRow:
@@ -73,6 +76,40 @@ def test_goals_of_loads_do_not_wait_for_the_part_of_the_callers(
     late = [goal.met for goal in goals if "driver" in goal.name]
     assert late == [False] * (2 * ("overload" in parts) + 4 * ("beside" in parts))
     assert not any("caller" in goal.name for goal in goals)
+
+
+def _reply(status: str, sent_s: float, first_s: float, ended_s: float, due_s: float = 1.0) -> Reply:
+    return Reply(status=status, intended_s=due_s, sent_s=sent_s, first_s=first_s, ended_s=ended_s)
+
+
+def test_times_count_from_when_a_request_was_meant_and_those_of_refusals_from_when_it_was() -> None:
+    replies = [
+        _reply("200", 1.01, 1.04, 1.5),
+        _reply("200", 1.01, 1.06, 1.5),  # the first byte after 50 ms, though 50 after it was sent
+        _reply("200", 1.01, 1.04, 3.5),  # the last one after 2 s
+        _reply("503", 1.01, 1.02, 1.02),
+        _reply("cut", 1.01, 1.02, 1.02),
+        _reply("200", 0.1, 0.2, 0.3, due_s=0.1),  # while it warmed up
+    ]
+    row = overload._row(TEXT, 1.0, 5.0, replies, (0.5, 2.5), 0.1)
+    assert (row.requests, row.good_per_s, row.answered_per_s) == (5, 0.5, 1.5)
+    assert (row.refused_share, row.failed) == (0.2, {"cut": 1})
+    assert row.first_ms is not None
+    assert row.refusal_ms is not None
+    assert (row.first_ms.p99, row.refusal_ms.p99) == pytest.approx((60.0, 10.0))
+
+
+def test_a_series_is_the_sum_of_those_with_the_label() -> None:
+    page = (
+        'evenkeel_a{model="x",reason="abort"} 2.0\nevenkeel_a{reason="stop"} 3.0\nevenkeel_ab 9\n'
+    )
+    assert (series(page, "a"), series(page, "a", 'reason="abort"')) == (5.0, 2.0)
+
+
+def test_a_slope_does_not_ask_for_the_samples_of_the_warm_up() -> None:
+    """Of four minutes one; a slope of all would have the three that begin there."""
+    held = [Sample(minute, mb, 1, 1) for minute, mb in enumerate((0, 500, 500, 500.1))]
+    assert slope_mb_per_h(held) < 7
 
 
 class _Refuses(BaseHTTPRequestHandler):
