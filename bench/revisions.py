@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import onnxruntime as ort
+import torch
 
 from bench import floor
 from bench.sides import CHUNK_STEPS, Side
@@ -55,7 +56,8 @@ def extract(artifact: str, revision: str, folder: Path) -> Path:
 
 
 def sides(places: Mapping[str, Path], threads: int) -> dict[str, Side]:
-    """The plain Scan of each, and the floor under the last."""
+    """The plain Scan of each, and the floor under the last, which PyTorch reads."""
+    torch.set_num_threads(threads)
     *earlier, last = places.items()
     found = {revision: _scan(place, threads) for revision, place in earlier}
     found["served"] = _scan(last[1], threads)

@@ -22,6 +22,8 @@ from service.engine.threads import usable_cores
 _SETTINGS = {"EVENKEEL_THREADS": str(usable_cores())}
 ALONE, MANY = 1, 32
 _LENGTHS: tuple[Lengths, ...] = ("fixed", "mixed")
+# The part of all that may have failed where a percentile of the others says something of all.
+_BEYOND = {"p50": 0.5, "p99": 0.01}
 Measured = tuple[str, LoadRow | InProcessRow]
 
 
@@ -111,26 +113,30 @@ def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
         "the best peer's, where that is furthest ahead", "at most", 1.0, mine, theirs, unit="ms",
     )  # fmt: skip
     streams = {
-        share: row.first_byte_ms
-        for share, rows in answered.items() for row in rows
-        if row.target == SERVICE and row.streamed
-    }  # fmt: skip
-    early = [spread for share, spread in streams.items() if share <= _WITH_ROOM]
+        share: [row for row in rows if row.target == SERVICE and row.streamed]
+        for share, rows in answered.items()
+    }
+    early = [
+        _of_all(row, "first_byte_ms", "p99")
+        for share, rows in streams.items() if share <= _WITH_ROOM for row in rows
+    ]  # fmt: skip
     yield judge(
         "streamed, first byte, p99 up to 80% of capacity", "the worst rate", "at most", 50.0,
-        None if None in early else max((s.p99 for s in early), default=None),
+        None if None in early else max((p99 for p99 in early if p99 is not None), default=None),
         unit="ms",
     )  # fmt: skip
-    late = streams.get(_BELOW_CAPACITY)
+    late = streams.get(_BELOW_CAPACITY, [])
+    p50, p99 = (_median(_percentile(late, "first_byte_ms", q)) for q in _BEYOND)
     yield judge(
         "streamed, first byte, p99 at 95% of capacity", "3 times the p50", "at most", 3.0,
-        late and late.p99, late and late.p50, unit="ms",
+        p99, p50, unit="ms",
     )  # fmt: skip
 
 
 def _p50(rows: Iterable[LoadRow]) -> float | None:
     """The least median latency of those that answered."""
-    return min((row.latency_ms.p50 for row in rows if row.latency_ms is not None), default=None)
+    found = (_of_all(row, "latency_ms", "p50") for row in rows)
+    return min((p50 for p50 in found if p50 is not None), default=None)
 
 
 def capacity(name: str, rows: Sequence[LoadRow], *, streamed: bool) -> float:
@@ -182,7 +188,7 @@ def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[G
             unit="bytes/s",
         )  # fmt: skip
     streamed = _closed(load, streamed=True)
-    p50, p99 = (_median(_percentile(streamed, "first_byte_ms", q)) for q in ("p50", "p99"))
+    p50, p99 = (_median(_percentile(streamed, "first_byte_ms", q)) for q in _BEYOND)
     yield judge(
         "32 clients, streamed, first byte, p99", "3 times the p50", "at most", 3.0, p99, p50,
         unit="ms",
@@ -198,9 +204,15 @@ def _closed(
 
 
 def _percentile(rows: Sequence[LoadRow], column: str, which: str) -> Iterator[float | None]:
-    for row in rows:
-        spread: Spread | None = getattr(row, column)
-        yield spread and getattr(spread, which)
+    return (_of_all(row, column, which) for row in rows)
+
+
+def _of_all(row: LoadRow, column: str, which: str) -> float | None:
+    """A percentile of those who were answered; None where more failed than lie beyond it."""
+    spread: Spread | None = getattr(row, column)
+    if spread is None or sum(row.errors.values()) > _BEYOND[which] * row.requests:
+        return None
+    return float(getattr(spread, which))
 
 
 def _median(values: Iterable[float | None]) -> float | None:

@@ -42,8 +42,7 @@ def launch(
     server, port = server or SERVERS[name], free_port()
     command = [sys.executable, "-m", *(part.format(port=port) for part in server.command)]
     with tempfile.TemporaryDirectory() as home:
-        # Settings of whoever measures would be those of a service that no result tells of.
-        environment = {n: v for n, v in os.environ.items() if not n.startswith("EVENKEEL_")} | {
+        environment = without_settings() | {
             "BENTOML_DO_NOT_TRACK": "true",
             "BENTOML_HOME": home,
             "EVENKEEL_ARTIFACTS": str(artifacts),
@@ -62,6 +61,12 @@ def launch(
             yield Target(name, port, process.pid, time.perf_counter() - began_s, server)
         finally:
             end(process)
+
+
+def without_settings() -> dict[str, str]:
+    """The environment of whoever measures, but for settings: they would be those of a service that
+    no result tells of."""
+    return {n: v for n, v in os.environ.items() if not n.startswith("EVENKEEL_")}
 
 
 def family(pid: int) -> list[psutil.Process]:

@@ -7,6 +7,7 @@ import numpy as np
 
 from contract.manifest import Manifest
 from lab.measured.table import Json, kept, section, source, table, told
+from lab.norms import LONGER, SMALL_BATCH
 
 
 def models(shipped: Iterable[Manifest]) -> str:
@@ -89,12 +90,18 @@ def norms(content: Json) -> str:
         for p in content["perturbations"]
     ]
     units, batch = content["recipe"]["model"]["units"], content["recipe"]["batch"]
+    total, rows, steps = content["validation_bytes"], batch["rows"], batch["steps"]
+    counted, small, longer = (
+        told(_in_whole_segments(total, *sizes))
+        for sizes in ((rows, steps), (SMALL_BATCH, steps), (rows, LONGER * steps))
+    )
     return section(
         "## Norms",
         source(content),
         f"Four LSTMs of {units} units, trained alike on Python's language reference, batches of "
-        f"{batch['rows']} rows of {batch['steps']} steps, from the same seed. Nats per byte on "
-        f"{told(content['validation_bytes'])} bytes, every segment from the zero state.",
+        f"{rows} rows of {steps} steps, from the same seed. Nats per byte, every segment from the "
+        f"zero state; of the {told(total)} bytes there are those in whole segments: {counted}; "
+        f"{small} in batches of {SMALL_BATCH}, {longer} where they are {LONGER} times as long.",
         table(
             (
                 "norm",
@@ -109,6 +116,10 @@ def norms(content: Json) -> str:
         "What a change of 1e-14 in every state of a float64 network has become in the output:",
         table(("network", "norm", "after 50 steps", "after 200"), moved),
     )
+
+
+def _in_whole_segments(total: int, rows: int, steps: int) -> int:
+    return total // rows // steps * steps * rows
 
 
 def race(content: Json) -> str:

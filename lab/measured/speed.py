@@ -90,6 +90,7 @@ def http(content: Json) -> str:
             "yes" if streamed else "no",
             "200 bytes" if lengths == "fixed" else lengths,
             *_spreads(repeats),
+            told(median(map(_failed_percent, repeats))),
             told(median(r["bytes_per_s"] for r in repeats)),
             told(median(r["goodput_per_s"] for r in repeats)),
         )
@@ -107,9 +108,19 @@ def http(content: Json) -> str:
         source(content),
         "Completions of `shakespeare` to clients on the same cores, each asking again when it has "
         "its answer; medians over repeats. Good is an answer whose first byte came within 50 ms; "
-        "without streaming the first byte is the whole answer.",
+        "without streaming the first byte is the whole answer. Times are of answers: a request "
+        "that failed, as one that was refused, has none.",
         table(
-            ("server", "clients", "streamed", "length", *_SPREADS, "bytes/s", "good a second"),
+            (
+                "server",
+                "clients",
+                "streamed",
+                "length",
+                *_SPREADS,
+                "failed, %",
+                "bytes/s",
+                "good a second",
+            ),
             rows,
         ),
         "The same without HTTP and engine, rows side by side:",
@@ -118,6 +129,11 @@ def http(content: Json) -> str:
 
 
 _SPREADS = ("first byte p50, p99, ms", "all p50, p99, ms")
+
+
+def _failed_percent(row: Json) -> float:
+    failed, total = float(sum(row["errors"].values())), int(row["requests"])
+    return 100 * failed / max(1, total)
 
 
 def _spreads(repeats: Iterable[Json]) -> list[str]:

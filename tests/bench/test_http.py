@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 
@@ -182,3 +183,20 @@ def test_clients_of_a_closed_loop_work_side_by_side() -> None:
             load(target, clients=n, seconds=0.4, warm_up_s=0.1, lengths="mixed") for n in (1, 4)
         )
     assert many.requests_per_s > 2 * one.requests_per_s
+
+
+def test_what_counts_are_the_arrivals_after_the_warm_up() -> None:
+    with _server(_after_a_step) as target:
+        row = load(target, rate_per_s=100, seconds=0.3, warm_up_s=0.3)
+    assert row.requests == sum(moment >= 0.3 for moment in schedule(100, 0.6, 1))
+    assert row.seconds == 0.3
+
+
+def test_the_driver_tells_its_processor_time_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
+    busy_s = iter([10.0, 10.3])
+    monkeypatch.setattr(http.time, "process_time", lambda: next(busy_s))
+    with _server(_after_a_step) as target:
+        began_s = time.perf_counter()
+        row = load(target, clients=1, seconds=0.5, warm_up_s=0.1)
+        took_s = time.perf_counter() - began_s
+    assert 0.3 / took_s - 0.001 <= row.client_cores <= 0.3 / 0.6

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 
 from bench.revisions import extract, main, sides
 
@@ -51,3 +52,15 @@ def test_the_command_has_a_line_for_each_and_the_floor(
     main(["model", "HEAD~1", "HEAD", "--rounds", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[3] for line in lines] == ["HEAD~1", "served", "floor"]
+
+
+def test_the_floor_is_read_with_as_many_threads_as_the_graphs_have(history: Path) -> None:
+    places = {"HEAD": history / "model"}
+    before = torch.get_num_threads()
+    try:
+        for threads in (2, 1):
+            found = sides(places, threads)
+            found["floor"].run()
+            assert torch.get_num_threads() == threads
+    finally:
+        torch.set_num_threads(before)

@@ -1,11 +1,14 @@
 """The training benchmark compares what it says: three sides that do the same work."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from itertools import count
+from pathlib import Path
 
 import pytest
 import torch
 
-from bench.training import Row, models, time_updates
+from bench import training
+from bench.training import WARM_UP_UPDATES, Row, models, time_updates
 
 
 @pytest.fixture(autouse=True)
@@ -52,3 +55,25 @@ def test_a_measurement_gives_a_row() -> None:
     assert min(row.ours_per_s, row.lstm_per_s, row.naive_per_s) > 0
     assert 0 < row.to_lstm_p10 <= row.to_lstm_median
     assert 0 < row.to_naive_p10 <= row.to_naive_median
+
+
+def test_rates_are_characters_a_second_and_ratios_how_many_times_as_fast_we_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The first two updates, which are slower, do not count."""
+    now_s = [0.0]
+    costs_s = {"ours": 0.5, "lstm": 0.25, "naive": 2.0}
+
+    def updates(model: object, batch: int, steps: int, run: Path) -> Callable[[], object]:
+        turns = count()
+
+        def update() -> None:
+            now_s[0] += costs_s[run.name] if next(turns) >= WARM_UP_UPDATES else 100.0
+
+        return update
+
+    monkeypatch.setattr(training, "_updates", updates)
+    monkeypatch.setattr(training.time, "perf_counter", lambda: now_s[0])
+    row = time_updates(8, 1, rounds=1, batch=4, steps=10)
+    assert (row.ours_per_s, row.lstm_per_s, row.naive_per_s) == (80.0, 160.0, 20.0)
+    assert (row.to_lstm_median, row.to_naive_median) == (0.5, 4.0)

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from service.settings import Settings
-from tests.scale import haproxy
+from tests.scale import fleets, haproxy
 from tests.scale.haproxy import CONFIG, HAProxy
 from tests.scale.waiting import wait_for
 
@@ -258,3 +258,19 @@ def test_the_proxy_may_as_little_as_the_service(services: dict[str, Any]) -> Non
     for rule in ("read_only", "cap_drop", "security_opt", "restart"):
         assert services["haproxy"][rule] == services["evenkeel"][rule]
     assert {"mem_limit", "pids_limit"} <= services["haproxy"].keys()
+
+
+def test_replicas_of_ray_have_no_settings_of_whoever_measures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """As those behind HAProxy have none, beside which they are measured."""
+    started: list[dict[str, str]] = []
+    monkeypatch.setenv("EVENKEEL_SLOTS", "1")
+    monkeypatch.setenv("NOT_OF_THE_SERVICE", "kept")
+    monkeypatch.setattr(
+        fleets.psutil, "Popen", lambda *_, env, **__: started.append(env), raising=True
+    )
+    fleets._ray(8000, 2, {"EVENKEEL_THREADS": "1"})
+    (had,) = started
+    assert "EVENKEEL_SLOTS" not in had
+    assert (had["EVENKEEL_THREADS"], had["NOT_OF_THE_SERVICE"]) == ("1", "kept")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from lab.measured import speed
+from lab.measured import proof, speed
 
 
 def _goal(name: str, met: bool | None) -> dict[str, Any]:
@@ -18,3 +18,37 @@ def test_a_goal_that_was_not_measured_is_neither_reached_nor_missed() -> None:
     )
     assert "**1 of 3** were missed" in " ".join(told.split())
     assert "| third | a and b | - | - |" in told
+
+
+def test_losses_of_twins_are_told_with_the_bytes_that_are_in_whole_segments() -> None:
+    """Of 1,000 bytes: 31 of each of 32 rows in segments of 10, 30 of them in whole ones."""
+    recipe = {"model": {"units": 8}, "batch": {"rows": 32, "steps": 10}}
+    content = {"command": "c", "recipe": recipe, "validation_bytes": 1000}
+    told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
+    assert "of the 1,000 bytes there are those in whole segments: 960;" in told
+    assert "1,000 in batches of 4, 960 where they are 3 times as long" in told
+    longer = content | {"validation_bytes": 1900, "twins": [], "perturbations": []}
+    told = " ".join(proof.norms(longer).split())
+    assert "whole segments: 1,600; 1,880 in batches of 4, 960 where" in told
+
+
+def test_clients_that_wait_are_told_with_the_share_of_requests_that_failed() -> None:
+    """Times are of the others alone, so that a service which refuses nearly all looks quick."""
+    quick = {"p50": 2.0, "p99": 3.0}
+    row = {
+        "target": "service", "clients": 128, "streamed": True, "lengths": "fixed",
+        "first_byte_ms": quick, "latency_ms": quick, "bytes_per_s": 100.0, "goodput_per_s": 1.0,
+    }  # fmt: skip
+    loads = [
+        row | {"requests": requests, "errors": errors}
+        for requests, errors in ((200, {"503": 100, "TimeoutError": 50}), (100, {}), (0, {}))
+    ]
+    others = [load | {"clients": 1} for load in loads[1:2]]
+    content = {"command": "c", "rows": {"load": loads[:1] + others, "in_process": []}}
+    lines = speed.http(content).splitlines()
+    (head,) = [line for line in lines if line.startswith("| server")]
+    cells = [line.split(" | ") for line in lines if line.startswith("| this service")]
+    failed = head.split(" | ").index("failed, %")
+    assert [row[failed] for row in cells] == ["75", "0"]
+    every = {"command": "c", "rows": {"load": loads, "in_process": []}}
+    assert "| 2, 3 | 0 | 100 | 1 |" in speed.http(every), "the median of repeats"

@@ -84,16 +84,21 @@ def _plant(clean: Path, defect: Defect, made: Path | None, whole: bool) -> Resul
         "file": defect.file,
         "what": defect.what,
         "listed": defect.listed,
-        "killed_by": noticed.get("test"),
+        "killed_by": _noticed_by(noticed),
         "seconds": round(time.monotonic() - began_s, 1),
         "planted": _digest(defect),
-    } | ({} if "test" in noticed or not noticed else {"broke": noticed})
+    } | ({} if _noticed_by(noticed) or not noticed else {"broke": noticed})
+
+
+def _noticed_by(failure: dict[str, str]) -> str | None:
+    """A test, or the limit of time, which no name of a test is in."""
+    return failure.get("test") or failure.get("limit")
 
 
 def _pytest(
     folder: Path, tests: Sequence[str], made: Path | None, limit_s: int, *options: str
 ) -> list[dict[str, str]]:
-    """What failed, in order: each `test` or `collection` by its name."""
+    """What failed, in order: each `test` or `collection` by its name; or pytest itself."""
     report = folder.parent / "report.jsonl"
     report.unlink(missing_ok=True)
     environment = os.environ | {
@@ -109,17 +114,20 @@ def _pytest(
                 command, cwd=folder, env=environment, timeout=limit_s, stdout=output, stderr=output
             )
         except subprocess.TimeoutExpired:
-            return [{"test": f"the limit of {limit_s} s, in {' '.join(tests)}"}]
+            return [{"limit": f"the limit of {limit_s} s"}]
     if report.exists():
         return [json.loads(line) for line in report.read_text().splitlines()]
     return [] if done.returncode == 0 else [{"pytest": f"ended with {done.returncode}"}]
 
 
 def _void(clean: Path, made: Path | None, results: Sequence[Result]) -> None:
-    """A test that fails without any defect has noticed none."""
+    """A test that fails without any defect has noticed none. Raises `SystemExit` where one could
+    not be run: none has been asked then."""
     tests = {r["killed_by"] for r in results if r["killed_by"] and "::" in r["killed_by"]}
     failed = _pytest(clean, sorted(tests), made, _SUITE_LIMIT_S) if tests else []
-    names = {name for failure in failed for name in failure.values()}
+    if unasked := [failure for failure in failed if "test" not in failure]:
+        raise SystemExit(f"what noticed a defect could not be run without it: {unasked}")
+    names = {failure["test"] for failure in failed}
     print(f"of {len(tests)} tests that noticed one, these fail without: {names or 'none'}")
     for result in results:
         if result["killed_by"] in names:

@@ -8,7 +8,6 @@ import httpx
 
 from bench.target import MODEL, PROMPT
 from clients.client import Client
-from clients.errors import Refused
 from tests.reliability.work import content_of
 
 _SILENCE_S = 3.0  # after which it asks another replica
@@ -56,17 +55,23 @@ class Reader:
 
     def _read(self) -> None:
         with self._client:
-            try:
-                self.expected = content_of(self._events())
-            finally:
-                self._knows.set()
+            self.expected = self._answer()
+            self._knows.set()
             self.requests = 0
-            while not self._ends.is_set():
-                try:
-                    self.wrong += content_of(self._events()) != self.expected
-                except (Refused, httpx.TransportError) as error:
-                    self.lost.append(f"{type(error).__name__}: {error}")
+            while self.expected and not self._ends.is_set():
+                answer = self._answer()
+                self.wrong += bool(answer) and answer != self.expected
                 self.streams += 1
+
+    def _answer(self) -> list[Any]:
+        """All of one; none where it is lost, whatever for: nobody hears of what ends a thread."""
+        try:
+            if answer := content_of(self._events()):
+                return answer
+            self.lost.append("an answer without text or ink")
+        except Exception as error:
+            self.lost.append(f"{type(error).__name__}: {error}")
+        return []
 
     def _count(self, _: httpx.Request) -> None:
         self.requests += 1

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import psutil
 
-from bench.peers.launch import end, family, free_port, launch, ready
+from bench.peers.launch import end, family, free_port, launch, ready, without_settings
 from bench.target import SERVERS, SERVICE, Target
 from tests.scale.haproxy import HAProxy, running
 from tests.scale.waiting import wait_for
@@ -170,7 +170,7 @@ def _front(name: str, port: int) -> Target:
 
 
 def _ray(port: int, size: int, settings: Mapping[str, str], *more: str) -> psutil.Popen:
-    environment = os.environ | settings | {
+    environment = without_settings() | dict(settings) | {
         "EVENKEEL_LOG_LEVEL": "error",
         "EVENKEEL_LOG_REQUESTS": "0",
         "EVENKEEL_PORT": str(port),

@@ -1,0 +1,58 @@
+"""Of what noticed a planted defect it is asked whether it holds without the defect, or nobody is
+believed."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.mutations.__main__ import _pytest, _void
+from tests.mutations.table import ROOT
+
+_TESTS = "def test_holds():\n    pass\n\n\ndef test_fails():\n    assert False\n"
+
+
+@pytest.fixture
+def clean(tmp_path: Path) -> Path:
+    """A project of two tests, one of which fails as it is."""
+    folder = tmp_path / "clean"
+    (folder / "tests" / "mutations").mkdir(parents=True)
+    for name in ("__init__.py", "mutations/__init__.py", "mutations/plugin.py"):
+        shutil.copyfile(ROOT / "tests" / name, folder / "tests" / name)
+    (folder / "tests" / "test_it.py").write_text(_TESTS)
+    return folder
+
+
+def _noticed(name: str) -> dict[str, Any]:
+    return {"id": name, "killed_by": name}
+
+
+def test_what_fails_without_a_defect_has_noticed_none(clean: Path) -> None:
+    results = [_noticed("tests/test_it.py::test_holds"), _noticed("tests/test_it.py::test_fails")]
+    _void(clean, None, results)
+    assert [result["killed_by"] for result in results] == ["tests/test_it.py::test_holds", None]
+
+
+def test_a_defect_that_had_no_end_does_not_keep_the_others_from_being_asked(clean: Path) -> None:
+    (clean / "tests" / "test_long.py").write_text(
+        "from time import sleep as test_it\ntest_it(60)\n"
+    )
+    (found,) = _pytest(clean, ["tests/test_long.py::test_it"], None, 2)
+    endless = _noticed(*found.values())
+    results = [endless, _noticed("tests/test_it.py::test_fails")]
+    _void(clean, None, results)
+    assert endless["killed_by"] == "the limit of 2 s"
+    assert results[1]["killed_by"] is None
+
+
+@pytest.mark.parametrize("gone", ["tests/test_it.py::test_gone", "tests/test_gone.py::test_it"])
+def test_a_test_that_is_gone_ends_the_command(clean: Path, gone: str) -> None:
+    with pytest.raises(SystemExit, match="could not be run"):
+        _void(clean, None, [_noticed("tests/test_it.py::test_fails"), _noticed(gone)])
+
+
+def test_a_file_that_cannot_be_imported_ends_the_command(clean: Path) -> None:
+    (clean / "tests" / "test_other.py").write_text("import nothing_of_that_name\n")
+    with pytest.raises(SystemExit, match="could not be run"):
+        _void(clean, None, [_noticed("tests/test_other.py::test_it")])
