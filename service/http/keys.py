@@ -34,6 +34,7 @@ log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_EVERY_S = 1.0
+_LARGEST_BYTES = 16 << 20  # some 100,000 keys
 
 
 class BadKeys(ValueError):
@@ -73,7 +74,11 @@ def read_keys(path: Path) -> dict[str, Key]:
 
 def _text_of(path: Path) -> str:
     try:
-        return path.read_text("utf-8")
+        with path.open("rb") as file:
+            said = file.read(_LARGEST_BYTES + 1)
+        if len(said) > _LARGEST_BYTES:
+            raise ValueError(f"more than {_LARGEST_BYTES:,} bytes")
+        return said.decode()
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     except ValueError as error:

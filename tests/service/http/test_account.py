@@ -249,3 +249,9 @@ def test_what_failed_or_was_refused_is_not_under_way_any_more(
     assert [_status(callers, key) for _ in range(3)] == [200, 429, 429]
     clock.now_s = 2.5
     assert _status(callers, key) == 200
+
+
+@pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full"])
+def test_what_has_no_end_is_no_file_of_keys(endless: str) -> None:
+    with pytest.raises(BadKeys, match=f"{endless}: more than 16,777,216 bytes"):
+        read_keys(Path(endless))
