@@ -138,9 +138,7 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         assert visit["#write-stale"].is_hidden()
 
 
-def test_a_link_to_the_sentence_of_the_page_writes_its_ink(
-    handwriting: str, opened: Open
-) -> None:
+def test_a_link_to_the_sentence_of_the_page_writes_its_ink(handwriting: str, opened: Open) -> None:
     """Which is the first draw; of any other sheet the page asks for the best of several."""
     circumstances: dict[str, Any] = {"reduced_motion": "reduce", "permissions": _CLIPBOARD}
     with opened(handwriting, "write", **circumstances) as visit:
