@@ -1,7 +1,7 @@
 // `/v1/handwriting` and `/v1/styles` as the service answers them, for what the page asks.
 import { breakText } from "./breaking.js";
 import { Layout } from "./layout.js";
-import { written } from "./letters.js";
+import { requireLine, requirePage, written } from "./letters.js";
 import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { Refusal, anySeed } from "./model.js";
@@ -54,6 +54,7 @@ async function ownHand(model, { strokes, text }) {
   const { characters } = model.manifest.alphabet;
   const said = written(text, `${characters}\n`, "style.text").split(/\s+/).filter(Boolean).join(" ");
   if (!said) throw new Refusal("style.text is empty", "style");
+  requireLine(said, "style.text");
   const ink = offsetsOf(strokes, said);
   const advance = ADVANCE + (ADVANCE_OF_INK * widthOf(ink)) / said.length;
   return { ...(await handThatWrote(model, said, ink)), advance };
@@ -74,6 +75,7 @@ async function laidOut(model, body) {
   const { alphabet, ink } = model.manifest;
   const text = written(body.text, `${alphabet.characters}\n`);
   if (!text.trim()) throw new Refusal("text has nothing but spaces", "text");
+  requirePage(text);
   for (const name of ["page", "margin", "paper"]) {
     if (name in body) throw new Refusal(`this page has no ${name}; the service does`, name);
   }

@@ -1,6 +1,6 @@
 // Where the pen is expected next, point by point, as service/ink/online.py has it.
 import { handIn } from "./ink.js";
-import { written } from "./letters.js";
+import { requireLine, written } from "./letters.js";
 import { SPACE_UNITS, rowOf, stepInputs } from "./line.js";
 import { anySeed } from "./model.js";
 import { InkNoise } from "./noise.js";
@@ -22,6 +22,7 @@ export class OnlineInk {
   static async of(model, { text = "", bias = 0, style, seed = anySeed(), line_height: height = 64, origin }) {
     const { alphabet } = model.manifest;
     const line = written(text, `${alphabet.characters}\n`).replaceAll("\n", " "); // of one line alone
+    requireLine(line);
     const { hand } = await handIn(model, style, seed);
     const row = rowOf(line, hand, alphabet, bias);
     return new OnlineInk(model, hand, row, height / model.manifest.ink.units_per_line, origin);

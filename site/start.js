@@ -18,7 +18,7 @@ const troubles = new Map(); // by model that could not be had, until it is
 
 function showFetched({ loaded, total }) {
   if (total === 0) return showTroubles();
-  fetching.hidden = false;
+  fetching.hidden = bar.hidden = false;
   bar.value = total && Math.min(1, loaded / total);
   const figures = [loaded, total].map((bytes) => (bytes / MB).toFixed(1));
   told.textContent = `Fetching the model, kept for the next visit: ${figures[0]} of ${figures[1]} MB`;
@@ -26,6 +26,7 @@ function showFetched({ loaded, total }) {
 
 function showTroubles() {
   fetching.hidden = troubles.size === 0;
+  bar.hidden = true;
   told.textContent = [...troubles.values()].join(" ");
 }
 

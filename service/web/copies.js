@@ -41,12 +41,13 @@ export function asPython(request) {
 // What a link says, and the fields of a request.
 const IN_LINK = {
   text: "text", hand: "style", seed: "seed", bias: "bias", model: "model",
-  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width",
+  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width", draws: "best_of",
 };
 
 /** An address of this page at which the same is written. What follows its # goes to no server. */
 export function asLink(request) {
-  const fields = Object.entries(IN_LINK).map(([name, field]) => [name, told(request)[field]]);
+  // One draw is said too: where a model reads, the page asks for several otherwise.
+  const fields = Object.entries(IN_LINK).map(([name, field]) => [name, told({ best_of: 1, ...request })[field]]);
   const said = new URLSearchParams(fields.filter(([, value]) => value !== undefined));
   return `${location.href.split("#")[0]}#write?${said}`;
 }

@@ -143,4 +143,7 @@ function mineDrawn() {
 
 at.hands.addEventListener("change", ({ target }) => chooseHand(target.value));
 onPress(at.forget, forgetMine);
-watchOwn(() => listed && listHands(listed));
+watchOwn((before) => {
+  if (before && wanted === before.token && own()) wanted = own().token; // drawn anew
+  if (listed) listHands(listed);
+});

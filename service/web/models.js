@@ -44,7 +44,10 @@ export function reader() {
 }
 
 /** What to ask for where a model can read: the most legible of four draws of each word. */
-export const bestOf = () => (serves(reader()) ? { best_of: 4, best_by: "word" } : {});
+export const bestOf = () => (serves(reader()) ? drawsOf(4) : {});
+
+/** What to ask for to have the most legible of so many draws of each word. */
+export const drawsOf = (count) => (count === 1 ? {} : { best_of: count, best_by: "word" });
 
 export const all = () => [...known.values()];
 

@@ -6,13 +6,25 @@ const KEPT_AS = "evenkeel-hand";
 
 let mine; // {token, strokes, model}; null if there is none
 
+const isPoint = (place) => place.length === 2 && place.every(Number.isFinite);
+const isStroke = (stroke) => stroke.length > 0 && stroke.every(isPoint);
+
+/** The hand that was kept as this text. */
+function read(kept) {
+  try {
+    const { token, strokes, model } = JSON.parse(kept);
+    return token && model && strokes.length && strokes.every(isStroke) ? { token, strokes, model } : null;
+  } catch {
+    return null; // not of this page's making
+  }
+}
+
 function load() {
   if (!remembers()) return null;
   try {
-    const kept = JSON.parse(localStorage.getItem(KEPT_AS));
-    return kept?.token && kept.strokes.flat().length ? kept : null;
+    return read(localStorage.getItem(KEPT_AS));
   } catch {
-    return null; // no storage here, or not of this page's making
+    return null; // no storage here
   }
 }
 
@@ -29,12 +41,12 @@ export function keepOwn(hand) {
   }
 }
 
-/** Hear that another page of this browser has kept a hand or forgotten it. */
+/** Hear that another page of this browser has kept a hand or forgotten it, and which there was before. */
 export function watchOwn(changed) {
-  addEventListener("storage", ({ key }) => {
+  addEventListener("storage", ({ key, oldValue }) => {
     if (!remembers() || ![KEPT_AS, null].includes(key)) return; // null: all that was kept is gone
     mine = undefined;
-    changed();
+    changed(read(oldValue));
   });
 }
 

@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, lookAgain, named, offer, offers, ready } from "./models.js";
+import { bestOf, drawsOf, lookAgain, named, offer, offers, reader, ready } from "./models.js";
 import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -33,12 +33,12 @@ export const start = () => model() && write(wantedSeed());
 
 const again = () => write(undefined);
 
-const write = (seed, width = roomIn(at.desk)) =>
+const write = (seed, width = roomIn(at.desk), draws = bestOf()) =>
   work.run(async () => {
     if (seed === undefined) at.seed.value = ""; // or it would name another than the one used
     const said = asked();
     const drawn = { ...said, seed, width };
-    let request = { ...drawn, ...bestOf() };
+    let request = { ...drawn, ...draws };
     const unjudged = async (error) => {
       if (error.param !== "best_of") throw error;
       await lookAgain(); // it has gone since the page was loaded
@@ -83,12 +83,13 @@ const open = () =>
 const brief = (name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name);
 
 /** Write what a link says, unless another model or hand would have to. */
-function follow({ model: name, style, width }) {
+function follow({ model: name, style, width, best_of: draws }) {
   const missing = [
     name && !offers(at.model, name) && `the model ${brief(name)}`,
     style && chosenHand() !== style && `the hand ${brief(style)}`,
+    draws > 1 && !reader() && "a model that reads",
   ].filter(Boolean);
-  if (!missing.length) return write(wantedSeed(), Number(width) || undefined);
+  if (!missing.length) return write(wantedSeed(), Number(width) || undefined, draws && drawsOf(Number(draws)));
   const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;
   return work.run(() => Promise.reject(new Error(why)), { asks: false });
 }

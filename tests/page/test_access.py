@@ -163,6 +163,33 @@ def test_what_the_keyboard_is_at_is_seen(site: str, opened: Open) -> None:
             assert visit.page.evaluate(style) == "solid"
 
 
+# What has the focus, if its middle is in the window and something of another place lies over it.
+_COVERED = """() => {
+  const at = document.activeElement;
+  const { left, top, width, height } = at.getBoundingClientRect();
+  const [x, y] = [left + width / 2, top + Math.min(height / 2, 20)];
+  const over = document.elementFromPoint(x, y)?.closest(".actions");
+  return over && !over.contains(at) ? at.id || at.value : null;
+}"""
+
+
+@pytest.mark.parametrize("size", [(320, 256), (320, 568), (1280, 720)])
+def test_what_the_keyboard_is_at_is_not_behind_the_buttons(
+    handwriting: str, opened: Open, size: tuple[int, int]
+) -> None:
+    """They stand over what is scrolled: at the foot of a narrow window, as at a zoom of 400 %."""
+    viewport = dict(zip(("width", "height"), size, strict=True))
+    with opened(handwriting, "write", viewport=viewport, reduced_motion="reduce") as visit:
+        visit.write("all hands")
+        visit["#write-panel summary"].click()
+        for tab in ("write", "draw", "text"):
+            visit[f"#{tab}-tab"].click()
+            for key in ("Tab", "Shift+Tab"):
+                for _ in range(30):
+                    visit.page.keyboard.press(key)
+                    assert visit.page.evaluate(_COVERED) is None, (tab, key)
+
+
 def test_fingers_draw_on_the_pad_and_zoom_into_no_field(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw", viewport=_PHONE) as visit:
         look = "(element) => [getComputedStyle(element)].map((s) => [s.touchAction, s.fontSize])[0]"

@@ -129,8 +129,14 @@ def test_what_cannot_be_written_is_named_while_typing(
         assert not [body for body in asked if "\u6f22" in json.dumps(body, ensure_ascii=False)]
         visit[field].fill("   ")
         assert "nothing but spaces" in visit.text(note)
+        visit[field].fill("\u200b")  # is left out when it is written
+        assert "nothing but spaces" in visit.text(note)
         visit[field].fill("a\u0007b")
         assert visit.text(note) == "The pen cannot write U+0007"  # which nobody would see
+        visit[field].fill(
+            "\u2764\ufe0f or \u3164"
+        )  # an emoji's second half, and a letter without ink
+        assert visit.text(note) == "The pen cannot write \u2764  U+FE0F  U+3164"
         visit[field].fill("caf\u00e9")
         assert visit[note].is_hidden()
         assert visit[field].get_attribute("aria-invalid") == "false"
@@ -151,6 +157,8 @@ def test_a_text_that_is_too_long_is_kept_and_told_of(
             visit.press(f"#{tab}-start")
         visit.page.wait_for_timeout(300)
         assert not [body for body in asked if "aaa" in json.dumps(body)]
+        visit[field].fill("\u2026" * 667)  # three characters each, written out
+        assert "These are 2,001 characters" in visit.text(note)
         visit[field].fill("a" * 2000)
         assert visit[note].is_hidden()
 

@@ -137,12 +137,34 @@ def test_another_page_of_the_browser_hears_of_it(drawn: Visit) -> None:
     assert other.errors == []
 
 
+def test_a_hand_that_another_page_draws_anew_is_the_one_that_is_chosen(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab") as visit:
+        _with_hand(visit, "write")
+        visit.wait(_MINE)
+        visit[f"{_MINE} input"].check()
+        other = visit.page.context.new_page()
+        other.goto(f"{handwriting}/docs")
+        anew = json.dumps(_KEPT | {"token": "anew"})
+        other.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", anew)
+        visit.wait(f"{_MINE} input[value=anew]", "attached")
+        assert visit["#write-hands input:checked"].get_attribute("value") == "anew"
+
+
 def test_what_is_not_of_this_page_is_no_hand(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw") as visit:
-        for other in ("{", "null", '{"token": 5}', '{"token": "t", "strokes": []}'):
+        for other in (
+            "{", "null", '{"token": 5}', '{"token": "t", "strokes": []}',
+            '{"token": "t", "strokes": [[[1, 2]]]}',
+            *(f'{{"token": "t", "model": "m", "strokes": {strokes}}}'
+              for strokes in ('"ink"', "[[1, 2]]", "[[[1, 2]], []]", '[[["1", 2]]]', "[[[1]]]")),
+        ):  # fmt: skip
             visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", other)
             visit.go("draw")
             assert visit["#draw-use"].get_attribute("aria-disabled") == "true"
+            visit.wait("#write-hands input >> nth=3", "attached")
+            assert visit.text("#write-hand") == "Another of these hands with each seed"
 
 
 def test_a_place_that_keeps_none_forgets_none(drawn: Visit) -> None:

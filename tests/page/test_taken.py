@@ -138,6 +138,20 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
         assert visit["#write-stale"].is_hidden()
 
 
+def test_a_link_to_the_sentence_of_the_page_writes_its_ink(handwriting: str, opened: Open) -> None:
+    """Which is the first draw; of any other sheet the page asks for the best of several."""
+    circumstances: dict[str, Any] = {"reduced_motion": "reduce", "permissions": _CLIPBOARD}
+    with opened(handwriting, "write", **circumstances) as visit:
+        link = _copied(visit, "link")
+        ink = visit.ink("#write-sheet")
+        visit.page.goto("about:blank")
+        visit.page.goto(link)
+        visit.wait("#write-link[aria-disabled=false]")
+        assert visit.ink("#write-sheet") == ink
+        visit.write("ho")
+        assert "&draws=4" in _copied(visit, "link")
+
+
 def test_a_link_to_what_is_not_here_is_not_written_by_another(
     handwriting: str, opened: Open
 ) -> None:

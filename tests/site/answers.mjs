@@ -103,6 +103,13 @@ async function fetched({ text, sha256, bytes, plain }) {
   return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
+/** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
+async function refused({ manifest, page, opening }) {
+  const model = { manifest, name: manifest.name };
+  const asked = page ? handwriting(model, page, never) : OnlineInk.of(model, opening);
+  return asked.then(() => null, ({ message, param = null }) => [message, param]);
+}
+
 async function opened(folder, web) {
   const ort = await import(join(web, "dist/ort.wasm.bundle.min.mjs"));
   ort.env.wasm.numThreads = 1;
@@ -146,6 +153,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
+  refused,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -168,6 +168,7 @@ def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: A
     visit.until(told)
     page.wait_for_timeout(1000)  # what else was on its way has arrived
     assert page.evaluate(told)
+    assert visit[".fetching progress"].is_hidden()  # nothing is on its way
     page.unroute("**/model.onnx.gz*")
     visit.write("no")
     visit.until("() => document.querySelector('.fetching').hidden")

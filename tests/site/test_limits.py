@@ -1,0 +1,74 @@
+"""A text that is too long when what stands for several characters is written out is refused on the
+site as by the service."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from contract.alphabets import LONGEST_TEXT
+from service.ink.schemas import MOST_CHARACTERS
+from tests.service.serving import Service
+from tests.site.conftest import Ask
+
+_ELLIPSIS = "\u2026"  # three characters, written out
+_INK = [[[0.0, 0.0], [9.0, 9.0]]]
+
+
+def _text(longest: int, more: int) -> str:
+    """A text of so many characters and more, most of which are seen as a third."""
+    return _ELLIPSIS * (longest // 3) + "." * (longest % 3 + more)
+
+
+@pytest.fixture
+def refused(ask: Ask, artifact: Callable[[str], Path]) -> Callable[..., list[Any]]:
+    """Why the site refuses some requests, and which field is wrong."""
+    manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
+
+    def asked(*cases: dict[str, Any]) -> list[Any]:
+        return ask("refused", [{"manifest": manifest} | case for case in cases])
+
+    return asked
+
+
+def _pages(more: int) -> list[dict[str, Any]]:
+    own = {"text": _text(LONGEST_TEXT, more), "strokes": _INK}
+    bodies: list[dict[str, Any]] = [
+        {"text": _text(MOST_CHARACTERS, more)},
+        {"text": "a", "style": own},
+    ]
+    return [body | {"format": "json"} for body in bodies]
+
+
+def test_pages_and_hands_are_as_long_as_in_the_service(
+    refused: Callable[..., list[Any]], service: Service
+) -> None:
+    expected = []
+    for body in _pages(1):
+        response = service.client.post("/v1/handwriting", json=body)
+        assert response.status_code == 400
+        expected.append([response.json()["error"][name] for name in ("message", "param")])
+    assert [message.split(" characters")[0] for message, _ in expected] == [
+        "text has 2,001", "style.text has 61",
+    ]  # fmt: skip
+    assert refused(*({"page": body} for body in _pages(1))) == expected
+    # One character less is refused for another reason, if for any.
+    for message, _ in refused(*({"page": body} for body in _pages(0))):
+        assert " characters" not in message
+
+
+def test_a_line_that_is_followed_is_as_long_as_in_the_service(
+    refused: Callable[..., list[Any]], service: Service
+) -> None:
+    opening = {"model": "handwriting", "text": _text(LONGEST_TEXT, 1)}
+    with service.client.websocket_connect("/v1/online") as socket:
+        socket.send_text(json.dumps(opening))
+        error = socket.receive_json()["error"]
+    expected = [error["message"], error["param"]]
+    assert expected[0].startswith("text has 61 characters")
+    shorter = opening | {"text": _text(LONGEST_TEXT, 0)}
+    long, short = refused({"opening": opening}, {"opening": shorter})
+    assert long == expected
+    assert " characters" not in short[0]
