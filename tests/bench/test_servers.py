@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -42,10 +43,7 @@ class Measured:
         loop = "closed" if clients else "open"
         asked = Load(target.name, loop, clients, rate_per_s, streamed, lengths)
         row = summarise(asked, [], Window(0.0, seconds), 0.0)
-        able = _ABLE.get((target.name, streamed), 0.0)
-        return LoadRow(
-            **{f: getattr(row, f) for f in row.__dataclass_fields__} | {"requests_per_s": able}
-        )
+        return replace(row, requests_per_s=_ABLE.get((target.name, streamed), 0.0))
 
     def measure(self, rows: int) -> InProcessRow:
         self.done.append(("session", rows))
@@ -89,11 +87,7 @@ def test_the_service_alone_has_the_loads_that_the_rounds_have_not(measured: Meas
     assert measured.done == [
         ("start", SERVICE),
         *((SERVICE, 1, mode, "mixed") for mode in modes),
-        *(
-            (SERVICE, 8, lengths, mode)[:2] + (mode, lengths)
-            for lengths in ("fixed", "mixed")
-            for mode in modes
-        ),
+        *((SERVICE, 8, mode, lengths) for lengths in ("fixed", "mixed") for mode in modes),
     ]
 
 

@@ -83,11 +83,13 @@ def test_where_a_session_stands_is_described_and_what_goes_on_from_there(
 
 
 def test_how_a_session_is_closed_is_described(artifacts: Path, document: dict[str, Any]) -> None:
-    with listening(settings(artifacts, idle_timeout_s=1)) as (url, _):
-        with connect(url.replace("http", "ws") + "/v1/online") as socket:
-            socket.send(json.dumps({"model": "letters"}))
-            socket.recv()
-            told = json.loads(socket.recv(timeout=20))
+    with (
+        listening(settings(artifacts, idle_timeout_s=1)) as (url, _),
+        connect(url.replace("http", "ws") + "/v1/online") as socket,
+    ):
+        socket.send(json.dumps({"model": "letters"}))
+        socket.recv()
+        told = json.loads(socket.recv(timeout=20))
     assert told.keys() == {"closing", "state"}
     assert _fits(document, "Closing", told)
 
