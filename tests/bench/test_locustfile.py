@@ -1,4 +1,4 @@
-"""What Locust's users ask of a service, and what they count, against one that keeps what it hears."""
+"""What Locust's users ask and what they count, against a service that keeps what it hears."""
 
 import json
 import subprocess
@@ -55,9 +55,9 @@ def _service(end: bytes) -> Iterator[tuple[str, list[tuple[str, dict[str, Any]]]
 
 def _run(url: str) -> tuple[int, dict[str, dict[str, Any]]]:
     """Four users for two seconds: the exit status, and statistics by name."""
-    options = "--headless --users 4 --spawn-rate 4 --run-time 2s --json --host".split()
-    command = [sys.executable, "-m", "locust", "--locustfile", str(_FILE), *options, url]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    users = ("--users", "4", "--spawn-rate", "4", "--run-time", "2s", "--host", url)
+    command = (sys.executable, "-m", "locust", "--locustfile", str(_FILE), "--headless", "--json")
+    done = subprocess.run([*command, *users], capture_output=True, text=True, timeout=60)
     return done.returncode, {row["name"]: row for row in json.loads(done.stdout)}
 
 
