@@ -10,7 +10,7 @@ import pytest
 
 import bench.__main__ as command
 from bench import memory, servers, step, training, websocket
-from bench.goal import Goal
+from bench.goal import Goal, judge
 from bench.in_process import InProcessRow
 from bench.memory import MemoryRow, StartRow
 from bench.rows import Load, LoadRow, Spread, Window, summarise
@@ -70,12 +70,12 @@ def everyone(service: float, *peers: float) -> list[LoadRow]:
 
 def completion(p50_ms: float) -> Iterator[Goal]:
     rows = [under_load(SERVICE, 1, latency_ms=spread(p50_ms))]
-    return servers.goals(rows, [inside(1, ms=20.0)])
+    return servers.goals(rows, [inside(1, ms=20.0), inside(32, ms=900.0)])
 
 
 def throughput(service: float) -> Iterator[Goal]:
     rows = [under_load(SERVICE, bytes_per_s=service), under_load("plain", bytes_per_s=1000.0)]
-    return servers.goals(rows, [inside(32, bytes_per_s=6250.0)])
+    return servers.goals(rows, [inside(32, bytes_per_s=6250.0), inside(1, bytes_per_s=1.0)])
 
 
 def first_byte(p99: float) -> Iterator[Goal]:
@@ -100,7 +100,9 @@ def arrivals(share: float, p50: float = 1.0, p99: float = 1.0) -> Iterator[Goal]
     rows.append(under_load(IN_EIGHT_BITS, latency_ms=spread(1.0)))  # no peer
     rows.append(under_load(PEERS[0], streamed=True, latency_ms=spread(1.0)))  # at another rate
     easy = [under_load(SERVICE, **mine), under_load(PEERS[0], latency_ms=spread(1000.0))]
-    return servers.open_goals({0.5: easy, share: rows, 1.2: rows})
+    late = {"latency_ms": spread(9000.0), "first_byte_ms": spread(9000.0, 9000.0)}
+    beyond = [under_load(SERVICE, streamed=streamed, **late) for streamed in (False, True)]
+    return servers.open_goals({0.5: easy, share: rows, 1.2: [*rows[2:], *beyond]})
 
 
 BEST = "32 clients, goodput against the best peer"
@@ -202,6 +204,14 @@ def test_a_goal_is_met_at_its_border_and_missed_beyond(
     assert missed.line().startswith("MISSED ")
 
 
+def test_a_goal_says_what_was_measured_and_what_it_is_held_against() -> None:
+    """And the ratio, unless that is what was measured."""
+    told = judge("speed", "twice", "at least", 2.0, 5000.0, 1250.0, unit="bytes/s").line()
+    assert told == "met    speed: 5,000 bytes/s, at least 2,500; ratio 4 (twice)"
+    told = judge("share", "its own", "at most", 0.5, 0.75).line()
+    assert told == "MISSED share: 0.75 times, at most 0.5 (its own)"
+
+
 def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     """And every goal of a section is told all the same, once."""
     silent = [*step.goals([]), *servers.goals([], []), *servers.open_goals({})]
@@ -286,6 +296,7 @@ def test_a_server_is_asked_at_the_rates_it_can_do_and_at_one_it_cannot() -> None
     assert offered(100.0, rates, shares) == rates
     assert offered(10.0, rates, shares) == [50.0]
     assert offered(50.0, rates, shares) == [50.0, 80.0]
+    assert offered(80.0, rates, shares) == rates
     assert offered(0.0, rates, shares) == [50.0]
 
 

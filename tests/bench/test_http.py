@@ -1,17 +1,20 @@
 """The load driver against fake servers that are slow, stall, refuse or break off."""
 
 import asyncio
+import json
 import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import pytest
 
 from bench import http
+from bench.client import ask, connect
 from bench.http import load, schedule
-from bench.target import Target
+from bench.target import BYTES, Server, Target
 
 _OK = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"text": "abc"}'
 _REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -22,8 +25,10 @@ Answers = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
 
 @contextmanager
-def _server(answer: Answers) -> Iterator[Target]:
-    """A server on a thread of its own that answers every request with `answer`."""
+def _server(answer: Answers, heard: list[bytes] | None = None) -> Iterator[Target]:
+    """A server on a thread of its own that answers every request with `answer`; what was asked is
+    `heard`."""
+    bodies = [] if heard is None else heard
     loop = asyncio.new_event_loop()
     tasks: set[asyncio.Task[None]] = set()
 
@@ -33,7 +38,7 @@ def _server(answer: Answers) -> Iterator[Target]:
             while True:
                 head = await reader.readuntil(b"\r\n\r\n")
                 length = next(w for w in head.split(b"\r\n") if w.startswith(b"Content-Length"))
-                await reader.readexactly(int(length.split(b":")[1]))
+                bodies.append(await reader.readexactly(int(length.split(b":")[1])))
                 await answer(writer)
         except (asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
             writer.close()
@@ -59,6 +64,10 @@ async def _stop(server: asyncio.Server, tasks: set["asyncio.Task[None]"]) -> Non
 
 async def _after_a_step(writer: asyncio.StreamWriter) -> None:
     await asyncio.sleep(_STEP_S)
+    writer.write(_OK)
+
+
+async def _at_once(writer: asyncio.StreamWriter) -> None:
     writer.write(_OK)
 
 
@@ -173,7 +182,7 @@ def test_an_answer_that_never_comes_is_a_timeout(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(http, "PATIENCE_S", 0.1)
     with _server(_one_at_a_time(60)) as target:
         row = load(target, rate_per_s=50, seconds=0.2, warm_up_s=0.0)
-    assert row.errors == {"TimeoutError": row.requests}
+    assert row.errors == {"TimeoutError": len(schedule(50, 0.2, 1))}
 
 
 def test_clients_of_a_closed_loop_work_side_by_side() -> None:
@@ -185,13 +194,6 @@ def test_clients_of_a_closed_loop_work_side_by_side() -> None:
     assert many.requests_per_s > 2 * one.requests_per_s
 
 
-def test_what_counts_are_the_arrivals_after_the_warm_up() -> None:
-    with _server(_after_a_step) as target:
-        row = load(target, rate_per_s=100, seconds=0.3, warm_up_s=0.3)
-    assert row.requests == sum(moment >= 0.3 for moment in schedule(100, 0.6, 1))
-    assert row.seconds == 0.3
-
-
 def test_the_driver_tells_its_processor_time_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
     busy_s = iter([10.0, 10.3])
     monkeypatch.setattr(http.time, "process_time", lambda: next(busy_s))
@@ -200,3 +202,116 @@ def test_the_driver_tells_its_processor_time_of_a_second(monkeypatch: pytest.Mon
         row = load(target, clients=1, seconds=0.5, warm_up_s=0.1)
         took_s = time.perf_counter() - began_s
     assert 0.3 / took_s - 0.001 <= row.client_cores <= 0.3 / 0.6
+
+
+def test_who_is_hung_up_on_waits_a_little_before_the_next_try() -> None:
+    with _server(_hang_up) as target:
+        row = load(target, clients=2, seconds=0.1, warm_up_s=0.0)
+    assert 0 < row.requests <= 2 * 11  # 10 ms each
+
+
+def test_the_warm_up_is_before_the_seconds_that_count() -> None:
+    with _server(_at_once) as target:
+        row = load(target, rate_per_s=200, seconds=0.3, warm_up_s=0.2)
+    arrivals = schedule(200, 0.5, 1)
+    assert row.requests == sum(moment >= 0.2 for moment in arrivals) < len(arrivals)
+    assert (row.loop, row.clients, row.rate_per_s, row.seconds) == ("open", None, 200, 0.3)
+
+
+def test_a_driver_that_waits_takes_a_part_of_a_core() -> None:
+    with _server(_after_a_step) as target:
+        row = load(target, clients=1, seconds=0.3, warm_up_s=0.0)
+    assert (row.loop, row.clients, row.rate_per_s) == ("closed", 1, None)
+    assert 0 < row.client_cores < 0.9
+
+
+def test_what_is_asked_for_is_decided_by_the_seed() -> None:
+    """200 bytes, or evenly from 16 to 400; and each request has a seed of its own."""
+
+    def asked(seed: int, **lengths: Any) -> list[tuple[int, int]]:
+        heard: list[bytes] = []
+        with _server(_at_once, heard) as target:
+            load(target, clients=1, seconds=0.2, warm_up_s=0.0, seed=seed, **lengths)
+        bodies = [json.loads(body) for body in heard[:40]]
+        return [(body["max_tokens"], body["seed"]) for body in bodies]
+
+    fixed, mixed, again, other = asked(1), *(asked(seed, lengths="mixed") for seed in (1, 1, 2))
+    assert {size for size, _ in fixed} == {BYTES}
+    assert len({seed for _, seed in fixed}) == len(fixed) > 20
+    sizes = [size for size, _ in mixed]
+    assert 16 <= min(sizes) < 80
+    assert 320 < max(sizes) <= 400
+    few = min(len(mixed), len(again), len(other))
+    assert mixed[:few] == again[:few] != other[:few]
+
+
+def test_a_server_is_asked_for_what_it_can_do_alone() -> None:
+    whole = Target("fake", 0, server=Server(modes=(False,)))
+    with pytest.raises(ValueError, match="fake cannot be asked with streamed=True"):
+        load(whole, clients=1, seconds=0.1, streamed=True)
+
+
+def test_a_gap_is_over_the_bytes_that_came_after_it() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(_STREAM)
+        last = 'data: {"text": "éééé"}\n\ndata: [DONE]\n\n'.encode()
+        for data in (b'data: {"text": "a"}\n\n', last):
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+            await asyncio.sleep(_STEP_S)
+        writer.write(b"0\r\n\r\n")
+
+    with _server(answer) as target:
+        row = load(target, clients=1, seconds=0.03, streamed=True, warm_up_s=0.0)
+    assert row.latency_ms is not None
+    assert row.first_byte_ms is not None
+    assert row.gap_ms_per_byte is not None
+    assert row.gap_ms_per_byte.samples == row.latency_ms.samples == 1
+    gap_ms = row.latency_ms.p50 - row.first_byte_ms.p50
+    assert row.gap_ms_per_byte.p50 == pytest.approx(gap_ms / 8, abs=2e-3)
+
+
+@pytest.mark.parametrize("most", [1, 1000])
+def test_the_events_of_this_service_are_text_however_they_are_cut(most: int) -> None:
+    """In pieces of so many bytes; an event has come when all of it has."""
+    events = (
+        {"choices": [{"text": "a"}]},
+        {"text": "é"},
+        {"choices": [{"text": ""}]},
+        {"choices": [], "usage": {"completion_tokens": 3}},
+    )
+    told = "".join(f"id: 1\ndata: {json.dumps(e, ensure_ascii=False)}\n\n" for e in events)
+    whole = f"{told}data: [DONE]\n\n".encode()
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(_STREAM)
+        for begin in range(0, len(whole), most):
+            piece = whole[begin : begin + most]
+            writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            await asyncio.sleep(0)
+        writer.write(b"0\r\n\r\n")
+
+    async def asked(target: Target) -> tuple[str, float, list[float]]:
+        async with connect() as session:
+            answer = await ask(session, target, 3, 1, streamed=True)
+        return answer.text, answer.first_s, [moment_s for moment_s, _ in answer.events]
+
+    with _server(answer) as target:
+        text, first_s, moments_s = asyncio.run(asked(target))
+    assert text == "aé"
+    assert len(moments_s) == 2
+    assert first_s == moments_s[0]
+
+
+def test_the_first_byte_of_a_stream_is_there_with_all_of_its_event() -> None:
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        writer.write(_STREAM)
+        for data in (b'data: {"text"', b': "a"}\n\ndata: [DONE]\n\n'):
+            writer.write(b"%x\r\n%b\r\n" % (len(data), data))
+            await asyncio.sleep(_STEP_S)
+        writer.write(b"0\r\n\r\n")
+
+    with _server(answer) as target:
+        row = load(target, clients=1, seconds=0.03, streamed=True, warm_up_s=0.0)
+    assert (row.errors, row.first_byte_ms) == ({}, row.latency_ms)
+    assert row.first_byte_ms is not None
+    assert row.first_byte_ms.p50 > 0.8 * _STEP_S * 1e3

@@ -88,3 +88,7 @@ def test_where_nothing_was_measured_nothing_is_said() -> None:
     row = _row()
     assert row.latency_ms is row.first_byte_ms is row.gap_ms_per_byte is None
     assert "0 requests" in row.line()
+
+
+def test_the_driver_counts_for_what_it_took() -> None:
+    assert _row().client_cores == 0.25

@@ -102,6 +102,7 @@ def test_percentiles_are_the_50th_and_the_99th() -> None:
     assert _percentiles(deque(n / 1000 for n in range(101)), 1e3) == ("50.0", "99.0")
     assert _percentiles(deque([0.004]), 1e3) == ("4.0", "4.0")
     assert _percentiles(deque(), 1e3) == ("-", "-")
+    assert _percentiles(deque([0.001, 0.003]), 1e3) == ("2.0", "3.0")
 
 
 def test_times_of_all_probes_are_told_in_ms_and_in_microseconds() -> None:
@@ -127,7 +128,8 @@ evenkeel_requests_waiting{model="one"} 5
 """
 
         def models(self) -> list[dict[str, Any]]:
-            return [{"id": "one", "kind": "language"}, {"id": "reads", "kind": "reader"}]
+            others = [{"id": kind, "kind": kind} for kind in ("reader", "waves")]
+            return [{"id": "one", "kind": "language"}, *others]
 
         def ask(self, *_: str) -> httpx.Response:
             if not self.told:
@@ -143,4 +145,43 @@ evenkeel_requests_waiting{model="one"} 5
         service.told = told
         watch._look()
         assert watch._rows["one"].cells()[-4:-2] == ["2", "5"]
+    names = [str(column.header) for column in watch._table().columns]
+    assert names[-4:] == ["running", "waiting", "probes", "failed"]
     assert watch._rows.keys() == {"one"}  # a reader writes nothing to take the time of
+
+
+def test_a_probe_asks_for_enough_to_take_the_time_of_each_byte_and_of_each_point() -> None:
+    asked: list[dict[str, Any]] = []
+
+    class Writes:
+        def complete(self, **body: Any) -> Iterator[dict[str, Any]]:
+            asked.append(body)
+            yield from (_part("a"), _part("b"))
+
+        def write(self, **body: Any) -> Iterator[dict[str, Any]]:
+            asked.append(body)
+            yield from ({"points": [[0, 0, 0]]}, {"points": [[1, 1, 1]]})
+
+    rows = [Row("letters", "language"), Row("scrawl", "handwriting")]
+    for row in rows * 600:
+        row.probe(Writes())  # type: ignore[arg-type]
+    text = {"prompt": "The ", "max_tokens": 48, "temperature": 1}
+    assert asked[:2] == [{"model": "letters"} | text, {"model": "scrawl", "text": "keel"}]
+    assert [(len(row.first_s), len(row.each_s)) for row in rows] == [(600, 600)] * 2
+
+
+def test_all_is_well_where_no_model_fails(capsys: pytest.CaptureFixture[str]) -> None:
+    class Serves:
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": name, "kind": "language"} for name in ("fine", "fails")]
+
+        def ask(self, *_: str) -> httpx.Response:
+            return httpx.Response(200, text="")
+
+        def complete(self, *, model: str, **_: object) -> Iterator[dict[str, Any]]:
+            if model == "fails":
+                raise Refused("not now")
+            yield _part("a")
+
+    assert not Watch(Serves()).run(1, every_s=0)  # type: ignore[arg-type]
+    assert capsys.readouterr().err == "fails: not now\n"

@@ -1,12 +1,15 @@
 """Statuses, content types and headers that a made-up request never meets are in `/openapi.json` as
 they are answered."""
 
+import math
 from pathlib import Path
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 from starlette.testclient import TestClient
 
+from contract.golden import Verdict
 from service.app import create_app
 from service.errors import EngineFault, ServiceError
 from service.http.described import Answer, fails
@@ -46,6 +49,11 @@ def _check(document: dict[str, Any], method: str, path: str, answer: Any) -> Non
     assert answer.headers["content-type"].partition(";")[0] in told["content"]
     for name, header in told.get("headers", {}).items():
         assert name in answer.headers or not header.get("required")
+    if method != "head" and answer.headers["content-type"] == "application/json":
+        schema = told["content"]["application/json"].get("schema", {})
+        Draft202012Validator(schema | {"components": document["components"]}).validate(
+            answer.json()
+        )
     ours = ("x-evenkeel", "x-request-id", "retry-")
     extra = {name for name in answer.headers if name.startswith(ours)}
     assert extra <= {name.lower() for name in told.get("headers", {})}
@@ -130,6 +138,18 @@ def test_a_model_that_is_not_ready_is_told_of_every_route_that_needs_one(
         if document["paths"][path][m]["responses"]["503"] != full
     }
     assert unready == told - {"/livez"}  # which is about a model that is stuck
+
+
+def test_a_verdict_without_numbers_is_told_of_every_route_that_has_it(
+    inks: Path, document: dict[str, Any]
+) -> None:
+    app = create_app(settings(inks))
+    for model in app.state.models:
+        model.verdict = Verdict(False, math.nan, math.inf, math.nan, 0, "not a number")
+    for path in ("/v1/models", "/v1/models/{name}", "/health"):
+        answer = _ask(TestClient(app), "get", path)
+        assert '"max_error":null,"bound":null,"training_error":null' in answer.text
+        _check(document, "get", path, answer)
 
 
 def test_connections_beyond_the_limit_are_told_of_every_route(document: dict[str, Any]) -> None:

@@ -139,6 +139,8 @@ def test_the_example_of_an_error_is_its_body(document: dict[str, Any]) -> None:
 
 def test_a_key_may_be_wanted_anywhere_but_at_the_probes(document: dict[str, Any]) -> None:
     assert document["security"] == [{"key": []}, {}]
+    schemes = document["components"]["securitySchemes"]
+    assert schemes == {"key": {"type": "http", "scheme": "bearer"}}
     for route, _, _ in _responses(document):
         method, path = route.split(" ")
         operation = document["paths"][path][method]

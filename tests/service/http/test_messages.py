@@ -1,13 +1,17 @@
 """`/asyncapi.json` describes every message of `/v1/online`, said or answered."""
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 from jsonschema import Draft7Validator
+from websockets.sync.client import connect
 
 from service.http.messages import describe_messages
 from service.kinds import KINDS
 from tests.kinds.waves.service import WAVES
+from tests.service.serving import listening, settings
 from tests.service.writing import InkService, online
 
 _SESSIONS: list[tuple[str, list[tuple[str, dict[str, Any]]], list[str]]] = [
@@ -57,6 +61,65 @@ def test_a_session_is_made_of_described_messages(
         wrong = {"surprise": 1}
         assert not _fits(document, name, wrong)
         assert _fits(document, "Failed", session.ask(**wrong))
+
+
+def test_where_a_session_stands_is_described_and_what_goes_on_from_there(
+    ink: InkService, document: dict[str, Any]
+) -> None:
+    """At another runtime too, and with bytes that a completion held back."""
+    half = {"logit_bias": {"226": 100}, "max_tokens": 1, "seed": 4, "return_state": True}
+    begun = ink.client.post("/v1/completions", json={"model": "letters", "prompt": "a"} | half)
+    moved = ink.moved("letters", str(begun.json()["choices"][0]["state"]))
+    with online(ink) as session:
+        opened = session.ask(model="letters", state=moved, state_policy="close")
+        stands = session.ask(state=True)
+        failed = session.ask(state=False)
+    assert {"undecided", "state_runtime"} <= opened.keys()
+    for name, told in (("Opened", opened), ("Standing", stands), ("Failed", failed)):
+        assert _fits(document, name, told), (name, told)
+    assert "state" in failed
+    assert _fits(document, "StateAsked", {"state": True})
+    assert not _fits(document, "StateAsked", {"state": False})
+
+
+def test_how_a_session_is_closed_is_described(artifacts: Path, document: dict[str, Any]) -> None:
+    with (
+        listening(settings(artifacts, idle_timeout_s=1)) as (url, _),
+        connect(url.replace("http", "ws") + "/v1/online") as socket,
+    ):
+        socket.send(json.dumps({"model": "letters"}))
+        socket.recv()
+        told = json.loads(socket.recv(timeout=20))
+    assert told.keys() == {"closing", "state"}
+    assert _fits(document, "Closing", told)
+
+
+def test_every_message_is_said_or_answered(document: dict[str, Any]) -> None:
+    """What callers say the service receives, what it answers it sends."""
+    channel, operations = document["channels"]["online"], document["operations"]
+    assert channel["address"] == "/v1/online"
+    hears, tells = (
+        {reference["$ref"].rpartition("/")[2] for reference in operations[name]["messages"]}
+        for name in ("hear", "answer")
+    )
+    assert [operations[name]["action"] for name in ("hear", "answer")] == ["receive", "send"]
+    assert hears == {"StateAsked", "TextSaidFrame", "InkSaidFrame"} | {
+        kind + part for kind in ("Text", "Ink", "Reader") for part in ("Opening", "Said")
+    }
+    assert tells == {
+        *("Opened", "Standing", "Closing", "Failed", "Distribution", "BytesWritten", "Mixture"),
+        *("PointsWritten", "ReadSoFar", "Numbers"),
+    }
+    assert channel["messages"].keys() == hears | tells
+
+
+def test_a_binary_message_is_told_with_its_field_and_its_numbers(document: dict[str, Any]) -> None:
+    messages = document["components"]["messages"]
+    for name, field, numbers in (
+        ("InkSaidFrame", "point", "float32"), ("TextSaidFrame", "bytes", "uint8"),
+    ):  # fmt: skip
+        assert f"`{field}` alone, as {numbers}" in messages[name]["summary"]
+        assert messages[name]["contentType"] == "application/octet-stream"
 
 
 @pytest.mark.parametrize(

@@ -275,6 +275,13 @@ def test_an_ink_file_gives_the_coordinates_back() -> None:
     root = ElementTree.fromstring(to_inkml(ink, "text").encode())
     channels = [channel.attrib["name"] for channel in root.iter(f"{_INKML}channel")]
     assert channels == ["X", "Y"]
+    assert {channel.attrib["type"] for channel in root.iter(f"{_INKML}channel")} == {"decimal"}
+    assert [(a.attrib["type"], a.text) for a in root.iter(f"{_INKML}annotation")] == [
+        ("truth", "text")
+    ]
+    (context,) = root.iter(f"{_INKML}context")
+    (name,) = (value for key, value in context.attrib.items() if key.endswith("namespace}id"))
+    assert {t.attrib["contextRef"] for t in root.iter(f"{_INKML}trace")} == {f"#{name}"}
     traces = [str(trace.text) for trace in root.findall(f"{_INKML}trace")]
     for stroke, trace in zip(ink, traces, strict=True):
         points = np.array([point.split() for point in trace.split(",")], float)

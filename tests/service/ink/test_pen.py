@@ -108,3 +108,11 @@ def test_a_line_is_where_most_of_the_last_nine_arcs_stand(low: int, high: int, s
     points = LinePen(layout, 0).move(offsets)
     away = (layout.origin_px(0)[1] - points[:, 1]) / layout.px_per_unit - heights
     assert away[-2:] == pytest.approx([0.0, step], abs=1e-6)
+
+
+def test_the_next_lift_makes_good_a_part_of_what_is_then_left() -> None:
+    """What was written before the pen came back counts as if it had been written after it."""
+    offsets = np.array([[0, 1, 1], *[[0, 0, 1]] * 6], np.float32)
+    points = LinePen(sheet(), 0).move(offsets)
+    heights = (sheet().origin_px(0)[1] - points[:, 1]) / sheet().px_per_unit
+    assert heights == pytest.approx([1.0] * 5 + [0.6, 0.36], abs=1e-6)

@@ -116,3 +116,9 @@ def test_a_stroke_is_on_the_paper_in_all_of_its_width(margin_px: float, edge_px:
     far = Squeeze(layout, "l").place(np.array([1e9]), np.zeros(1, int))
     assert far.tolist() == pytest.approx([edge_px])
     assert (np.diff(placed) >= 0).all()
+
+
+def test_what_is_left_is_as_wide_as_ever_once_there_is_room_again() -> None:
+    """A pen that was wide with the first character, and has then written nine where it stood."""
+    x, characters = np.array([38.0, 38.0, 48.0]), np.array([0, 1, 10])
+    assert Squeeze(sheet(), _AVERAGE_TEXT).place(x, characters).tolist() == x.tolist()

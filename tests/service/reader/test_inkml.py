@@ -70,6 +70,8 @@ def test_as_much_may_be_told_now_and_then_as_any_of_the_formats_says() -> None:
     rare = "<intermittentChannels>{}</intermittentChannels>".format
     formats = rare("<channel name='F'/><channel name='B'/>") + rare("<channel name='F'/>")
     assert from_inkml(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
+    with pytest.raises(InvalidRequest, match="a point of 5 numbers in a format of 2"):
+        from_inkml(f"<ink>{formats}<trace>1 2 0.5 T 1</trace></ink>")
 
 
 @pytest.mark.parametrize("last", ["0 0", "0 0,", "0 0, "], ids=ascii)
@@ -120,11 +122,12 @@ def test_a_coordinate_that_is_no_finite_number_is_told_with_its_point(number: st
         from_inkml(f"<ink><trace>{number} 2</trace></ink>")
 
 
-def test_formats_that_have_x_and_y_in_other_places_are_refused() -> None:
+@pytest.mark.parametrize("other", ["YX", "XTY", "TXY"])
+def test_formats_that_have_x_and_y_in_other_places_are_refused(other: str) -> None:
     """Which of them is that of a trace is not looked at, and its ink would be turned over."""
     formats = "".join(
         f"<traceFormat>{''.join(f'<channel name={name!r}/>' for name in names)}</traceFormat>"
-        for names in ("XY", "YX")
+        for names in ("XY", other)
     )
     with pytest.raises(InvalidRequest, match="formats"):
         from_inkml(f"<ink>{formats}<trace>1 2</trace></ink>")

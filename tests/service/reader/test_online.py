@@ -1,6 +1,7 @@
 """Ink read while it is being written, over `/v1/online`."""
 
 import asyncio
+import threading
 from typing import Any
 
 import numpy as np
@@ -224,6 +225,24 @@ def test_strokes_of_a_message_leave_the_event_loop_to_others_in_between(
     assert turns > len(dots) / 20
     one_by_one = OnlineReader(model, model.on_line(64.0, [0.0, 64.0]))
     assert (pieces == np.concatenate([one_by_one._follow([dot]) for dot in dots])).all()
+
+
+@pytest.mark.parametrize(("points", "aside"), [(512, False), (513, True)])
+def test_a_long_stroke_is_cut_in_a_thread_and_a_short_one_is_not(
+    reader: ReaderService, points: int, aside: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads: list[threading.Thread] = []
+    follow = OnlineReader._follow
+
+    def noted(line: OnlineReader, some: Any) -> Pieces:
+        threads.append(threading.current_thread())
+        return follow(line, some)
+
+    monkeypatch.setattr(OnlineReader, "_follow", noted)
+    model = reader.app.state.models[MODEL]
+    line = OnlineReader(model, model.on_line(64.0, [0.0, 64.0]))
+    asyncio.run(line.trace([[i, i % 7, 0] for i in range(points)]))
+    assert [thread is not threading.current_thread() for thread in threads] == [aside]
 
 
 @pytest.mark.parametrize("length", [1, 15, 16, 17, 255, 256, 257, 1000])

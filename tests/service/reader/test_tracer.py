@@ -45,6 +45,9 @@ def test_a_pen_that_stands_still_is_not_remembered_point_by_point() -> None:
     tracer = Tracer()
     tracer.follow([(0.0, 0.0), *[(0.001 * (i % 3), 0.0) for i in range(1000)]], lifted=False)
     assert len(tracer.path) == 1
+    for i in range(100):
+        tracer.follow([(0.001 * (i % 3), 0.0)], lifted=False)
+    assert len(tracer.path) == 1
 
 
 def test_a_stroke_ends_at_its_last_point_however_little_that_moved() -> None:
