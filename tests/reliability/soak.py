@@ -148,6 +148,7 @@ def goals(row: SoakRow) -> Iterator[Goal]:
     )  # fmt: skip
     yield judge("more threads", "none", "at most", 0, row.threads_grown)
     yield judge("more files and sockets", "none", "at most", 0, row.files_grown)
+    yield judge("answers", "one", "at least", 1, row.answers)
     yield judge("wrong answers", "none", "at most", 0, row.wrong)
     yield judge("answers that failed", "none", "at most", 0, sum(row.failed.values()))
     yield judge("reloads that failed", "none", "at most", 0, row.reloads_failed)

@@ -10,11 +10,11 @@ import pytest
 from bench.goal import Goal
 from bench.rows import spread
 from bench.target import Target
-from tests.reliability import overload
+from tests.reliability import overload, soak
 from tests.reliability.held import series
 from tests.reliability.overload import CallerRow, OfferRow
 from tests.reliability.reader import Reader
-from tests.reliability.soak import Sample, slope_mb_per_h
+from tests.reliability.soak import Sample, SoakRow, slope_mb_per_h
 from tests.reliability.work import TEXT, Reply
 
 
@@ -159,3 +159,12 @@ def test_a_reader_whose_first_answer_is_none_has_lost_it(url: str) -> None:
         reader.learn()
     assert reader.lost
     assert reader.streams == 0
+
+
+@pytest.mark.parametrize("answers", [0, 1])
+def test_a_soak_without_answers_shows_nothing(answers: int) -> None:
+    row = SoakRow(
+        minutes=30, requests_per_s=1.0, answers=answers, wrong=0, left=0, refused=1800, failed={},
+        reloads=0, reloads_failed=0, resident_mb_per_h=0.0, threads_grown=0, files_grown=0,
+    )  # fmt: skip
+    assert all(goal.met for goal in soak.goals(row)) == (answers > 0)
