@@ -7,6 +7,8 @@ import subprocess
 import sys
 import sysconfig
 import tomllib
+from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import distributions, packages_distributions, requires
 from pathlib import Path
 
@@ -50,6 +52,12 @@ def _all_that_comes(role: str) -> set[str]:
     return {name for name, _ in come}
 
 
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    """By what is imported of them."""
+    return packages_distributions()
+
+
 def _imported(folder: str) -> dict[str, set[str]]:
     """The packages, of others, that may be meant by what the files of a folder import."""
     names = set()
@@ -59,7 +67,7 @@ def _imported(folder: str) -> dict[str, set[str]]:
                 names |= {alias.name.partition(".")[0] for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 names.add((node.module or "").partition(".")[0])
-    of = packages_distributions()
+    of = _packages()
     others = {n for n in names - sys.stdlib_module_names if not (_ROOT / n).is_dir()}
     return {name: set(map(canonicalize_name, of.get(name, ()))) for name in others}
 
