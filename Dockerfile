@@ -43,8 +43,10 @@ ENV ORT_DISABLE_TELEMETRY=1 \
     EVENKEEL_PORT=8000
 USER 10001:10001
 EXPOSE 8000
-# The proxies of the container's environment are none of this request's business.
+# By the address it listens on: `::` is of IPv6 alone. The proxies of the container's environment are
+# none of this request's business.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=120s CMD ["python", "-c", \
     "import os, urllib.request as r; \
-    r.build_opener(r.ProxyHandler({})).open(f'http://127.0.0.1:{os.environ[\"EVENKEEL_PORT\"]}/readyz', timeout=4)"]
+    own = '[::1]' if ':' in os.environ['EVENKEEL_HOST'] else '127.0.0.1'; \
+    r.build_opener(r.ProxyHandler({})).open(f'http://{own}:{os.environ[\"EVENKEEL_PORT\"]}/readyz', timeout=4)"]
 CMD ["python", "-m", "service"]

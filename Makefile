@@ -87,10 +87,12 @@ report: $(VENV) ## write docs/measured.md from docs/results
 legibility: $(VENV) ## read real and generated handwriting with Tesseract; wants EVENKEEL_DATA
 	$(RUN) lab legibility $(if $(PENS),--pens $(PENS))
 
+# By a name of its own: `make -n` runs every line that has make's in it.
+PROBES = $(MAKE) --no-print-directory docker-probe docker-drain
 docker-check: export COMPOSE_PROJECT_NAME = evenkeel-check
 docker-check: ## build and start the container, ask it for a completion, stop it while it answers, take it down
 	@trap 'docker compose down' EXIT; trap 'exit 130' INT TERM; \
-	{ docker compose up --build --wait && $(MAKE) --no-print-directory docker-probe docker-drain; } \
+	{ docker compose up --build --wait && $(PROBES); } \
 		|| { docker compose logs --tail 50; exit 1; }
 
 docker-probe: ## ask a running service for a completion and a line of ink; with EVENKEEL_CPUS, for no more threads

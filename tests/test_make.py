@@ -1,5 +1,6 @@
 """What `make` does by itself: of a copy of the Makefile, with something in the place of Python."""
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -26,3 +27,16 @@ def test_what_a_build_before_left_behind_does_not_stop_the_next(tmp_path: Path) 
     made = ["make", "artifacts/quickstart/manifest.json"]
     subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
     assert [path.name for path in folder.iterdir()] == ["manifest.json"]
+
+
+def test_a_look_at_what_would_be_done_starts_no_container(tmp_path: Path) -> None:
+    """`make -n` runs a line that says how to call make, with all that stands beside it."""
+    shutil.copy(_ROOT / "Makefile", tmp_path)
+    docker = tmp_path / "docker"
+    docker.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
+    docker.chmod(0o755)
+    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    look = ["make", "-n", "docker-check"]
+    told = subprocess.run(look, cwd=tmp_path, env=path, check=True, capture_output=True, text=True)
+    assert "docker compose up --build --wait" in told.stdout
+    assert not (tmp_path / "started").exists()

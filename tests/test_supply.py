@@ -1,12 +1,15 @@
 """What images install is pinned by hash, by the same versions as everything else, and listed."""
 
+import ast
 import json
 import re
 import subprocess
 import sys
 import sysconfig
 import tomllib
-from importlib.metadata import distributions
+from collections.abc import Mapping
+from functools import cache
+from importlib.metadata import distributions, packages_distributions, requires
 from pathlib import Path
 
 import pytest
@@ -33,6 +36,60 @@ def _role(name: str) -> set[str]:
         else:
             asked.add(canonicalize_name(requirement.name))
     return asked
+
+
+def _all_that_comes(role: str) -> set[str]:
+    """The packages that a role brings, with what those want themselves."""
+    todo, come = [(name, "") for name in _role(role)], set[tuple[str, str]]()
+    while todo:
+        name, extra = todo.pop()
+        if (name, extra) in come:
+            continue
+        come.add((name, extra))
+        for wanted in map(Requirement, requires(name) or ()):
+            if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
+                todo += [(canonicalize_name(wanted.name), e) for e in ("", *wanted.extras)]
+    return {name for name, _ in come}
+
+
+@cache
+def _packages() -> Mapping[str, list[str]]:
+    """By what is imported of them."""
+    return packages_distributions()
+
+
+def _imported(folder: str) -> dict[str, set[str]]:
+    """The packages, of others, that may be meant by what the files of a folder import."""
+    names = set()
+    for path in (_ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Import):
+                names |= {alias.name.partition(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom):
+                names.add((node.module or "").partition(".")[0])
+    of = _packages()
+    others = {n for n in names - sys.stdlib_module_names if not (_ROOT / n).is_dir()}
+    return {name: set(map(canonicalize_name, of.get(name, ()))) for name in others}
+
+
+@pytest.mark.parametrize(
+    ("roles", "folders"),
+    [
+        ("service traces", "contract service"),
+        ("train", "contract models training"),
+        ("train service", "export"),
+        ("train service bench", "lab"),
+        ("client", "clients"),
+    ],
+)
+def test_a_role_brings_all_that_is_imported_there(roles: str, folders: str) -> None:
+    come = {package for role in roles.split() for package in _all_that_comes(role)}
+    # Which of its two packages it is, cpu and gpu say.
+    come |= {"onnxruntime", "onnxruntime-gpu"}
+    for folder in folders.split():
+        imported = _imported(folder)
+        assert len(imported) > 0
+        assert {n for n, packages in imported.items() if not packages & come} == set(), folder
 
 
 def test_every_image_has_a_lock() -> None:

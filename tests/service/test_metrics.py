@@ -14,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from service.app import create_app
 from service.metrics import VLLM_NAMES, Metrics, Work
 from tests.service.serving import Service, settings
+from tests.service.writing import online
 
 _ROOT = Path(__file__).parents[2]
 _OBSERVE = _ROOT / "deploy" / "observe"
@@ -153,6 +154,33 @@ def test_the_dashboard_asks_for_series_that_there_are(
         for label, value in re.findall(r'(\w+)=~?"([^$"]+)"', matchers):
             values = {s.labels.get(label) for s in of_name} if label != "job" else {"evenkeel"}
             assert any(re.fullmatch(value, v or "") for v in values), (name, label)
+
+
+def _rate_of(told: str, expression: str) -> float:
+    """What an expression adds up, of the panels that add up one counter."""
+    ((name, matchers),) = re.findall(r"rate\((\w+)\{(.*?)\}", expression)
+    wanted = [m for m in re.findall(r'(\w+)=~?"(.*?)"', matchers) if m[1] != "$model"]
+    samples = [s for f in text_string_to_metric_families(told) for s in f.samples]
+    return sum(
+        s.value
+        for s in samples
+        if s.name == name and all(re.fullmatch(v, s.labels.get(n, "")) for n, v in wanted)
+    )
+
+
+@pytest.mark.in_process
+def test_a_session_which_is_no_job_of_the_engine_does_not_look_like_one_that_failed(
+    scan: Service,
+) -> None:
+    asked, finished, *_ = [query for panel, query in _expressions() if panel == "Goodput"]
+    before = scan.client.get("/metrics").text
+    with online(scan, model="letters") as session:
+        session.ask(bytes=[65])
+    after = scan.client.get("/metrics").text
+    of_sessions = 'path="/v1/online",status='
+    assert after.count(of_sessions) > 0
+    assert _rate_of(after, finished) == _rate_of(before, finished)
+    assert _rate_of(after, asked) == _rate_of(before, asked)
 
 
 def test_the_profile_finds_what_it_is_made_of() -> None:
