@@ -73,6 +73,9 @@ class Ports(Strict):
         names = [*after, *(p.name for _, ports in self for p in ports)]
         if len(set(names)) < len(names):
             raise ValueError("two ports have one name")
+        # Each slot of a service has a place for every one of them.
+        if (numbers := sum(math.prod(p.shape) for _, ports in self for p in ports)) > _LARGEST_PORT:
+            raise ValueError(f"ports have {numbers} numbers a row, more than {_LARGEST_PORT}")
         return self
 
 

@@ -154,5 +154,13 @@ def _value(data: memoryview) -> Value:
     tensor = read_message(value["type"] or _EMPTY, _TYPE)["tensor"]
     described = read_message(tensor or _EMPTY, _TENSOR_TYPE)
     sizes = read_message(described["shape"] or _EMPTY, _SHAPE)["sizes"]
-    shape = tuple(read_message(size, _SIZE)["number"] for size in sizes)
+    shape = tuple(map(_size, sizes))
     return Value(value["name"] or "", described["element"] or 0, shape)
+
+
+def _size(data: memoryview) -> int | None:
+    size = read_message(data, _SIZE)
+    number: int | None = size["number"]
+    if number is not None and size["symbol"] is not None:  # other readers take the last
+        raise WireError(f"a size is both {number} and {size['symbol']!r}")
+    return number

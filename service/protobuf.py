@@ -47,19 +47,22 @@ def read_message(data: memoryview, schema: Schema) -> Message:
         values = _values(field, wire_type, value)
         if field.many:
             message[field.name] += values
-        elif message[field.name] is not None or len(values) != 1:
+        elif message[field.name] is not None:
             raise WireError(f"{field.name} stands more than once")
         else:
-            message[field.name] = values[0]
+            (message[field.name],) = values
     return message
 
 
 def _values(field: Field, wire_type: int, value: int | memoryview) -> list[Any]:
-    """The value of a field, or several numbers that are packed into one."""
+    """The value of a field, or several numbers that are packed into one.
+
+    Other readers pass over a number that is packed alone, as over a field they do not know.
+    """
     if field.kind == "number":
         if wire_type == _VARINT:
             return [value]
-        if wire_type == _BYTES and isinstance(value, memoryview):
+        if field.many and wire_type == _BYTES and isinstance(value, memoryview):
             return list(_varints(value))
     elif wire_type == _BYTES and isinstance(value, memoryview):
         return [value if field.kind == "message" else _text(value)]

@@ -2,6 +2,9 @@
 
 import logging
 import platform
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -19,6 +22,11 @@ Provider = Literal["cpu", "cuda"]
 # Of equal numbers ArgMax of the CUDA provider takes the first since this version. Before it took
 # any, and the sampler's cumulative sums are full of equal numbers.
 _FIRST_OF_EQUALS = (1, 31)
+# What a session may take for what it computes. Exported graphs take some MB; one whose values grow
+# from node to node would take all there is.
+_MOST_BYTES = 1 << 30
+_FIRST_OF_MANY_ARENAS = (1, 23)  # that a process may have, one after the other
+_REGISTERING = threading.Lock()
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +69,36 @@ class Runtime:
             # TensorFloat-32 rounds weights to 10 bits; it is on unless told otherwise.
             cuda = {"use_tf32": "0", "enable_cuda_graph": "1"}
             providers = [("CUDAExecutionProvider", cuda)]
+        limited = self.provider == "cpu" and _version() >= _FIRST_OF_MANY_ARENAS
         try:
-            return ort.InferenceSession(graph, options, providers=providers)
+            with _in_an_arena(options, _MOST_BYTES) if limited else nullcontext():
+                return ort.InferenceSession(graph, options, providers=providers)
         except Exception as error:  # onnxruntime raises a type of its own for each failure
             raise ArtifactError(f"onnxruntime refuses {artifact.folder / name}: {error}") from error
+
+
+@contextmanager
+def _in_an_arena(options: ort.SessionOptions, most_bytes: int) -> Iterator[None]:
+    """The session made meanwhile has an arena of its own on the CPU, with a limit: a run that wants
+    more ends with an error.
+
+    Only one that the process offers to all can have a limit; a session keeps what is offered when
+    it is made.
+    """
+    options.add_session_config_entry("session.use_env_allocators", "1")
+    with _REGISTERING:
+        _offer(most_bytes)
+        try:
+            yield
+        finally:
+            _offer(0)  # one that holds nothing: the other goes with its session
+
+
+def _offer(most_bytes: int) -> None:
+    where = ort.OrtMemoryInfo(
+        "Cpu", ort.OrtAllocatorType.ORT_ARENA_ALLOCATOR, 0, ort.OrtMemType.DEFAULT
+    )
+    ort.create_and_register_allocator(where, ort.OrtArenaCfg({"max_mem": most_bytes}))
 
 
 def choose_runtime(settings: Settings) -> Runtime:

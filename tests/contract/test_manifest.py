@@ -274,6 +274,20 @@ def test_a_port_is_no_larger_than_a_model_needs() -> None:
         Port(name="h", dtype="float32", shape=(1 << 10, 1 << 10, 2), initial=0.0)
 
 
+def test_neither_are_all_ports_together() -> None:
+    """A service has as many of each as it has slots."""
+
+    def ports(size: int) -> Ports:
+        one, other = (
+            Port(name=name, dtype="float32", shape=(size,), initial=0.0) for name in ("h", "c")
+        )
+        return Ports(state=(one,), step=(), row=(other,), output=())
+
+    assert ports(1 << 19)
+    with pytest.raises(ValidationError, match="ports have 1048578 numbers a row, more than"):
+        ports((1 << 19) + 1)
+
+
 @pytest.mark.parametrize(
     ("dtype", "initial", "fits"),
     [

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, helper, numpy_helper
 
 from export.graph import INTEGER, ROW_INDEPENDENT
 from service import harmless
 from service.artifact import ArtifactError, load_artifact
-from service.graph import read_graph
+from service.graph import _size, read_graph
 from service.harmless import OPERATORS
 from service.protobuf import Field, WireError, read_message
 from tests.service.altered import copy_of, edit_manifest, rehash
@@ -288,6 +288,28 @@ def test_a_text_stands_once_and_is_one(content: bytes, why: str) -> None:
     """Other readers take the last of several, or put messages together."""
     with pytest.raises(WireError, match=why):
         read_message(memoryview(content), {1: Field("it", "text")})
+
+
+def test_a_number_that_stands_once_is_not_packed() -> None:
+    """Others pass over it, as over any field of another type: a size of 48 is none to them."""
+    packed, plain = memoryview(b"\x0a\x01\x30"), memoryview(b"\x08\x30")
+    schema = {1: Field("it", "number")}
+    assert read_message(plain, schema) == {"it": 48}
+    assert not TensorShapeProto.Dimension.FromString(bytes(packed)).HasField("dim_value")
+    with pytest.raises(WireError, match="it is not a number"):
+        read_message(packed, schema)
+    many = {1: Field("it", "number", many=True)}
+    assert read_message(packed, many) == read_message(plain, many) == {"it": [48]}
+
+
+def test_a_size_is_a_number_or_a_symbol() -> None:
+    """Of both, others take the last."""
+    assert _size(memoryview(b"\x08\x30")) == 48
+    assert _size(memoryview(b"\x12\x01B")) is None
+    both = b"\x08\x30\x12\x01B"
+    assert not TensorShapeProto.Dimension.FromString(both).HasField("dim_value")
+    with pytest.raises(WireError, match="both 48 and 'B'"):
+        _size(memoryview(both))
 
 
 @pytest.mark.parametrize(
