@@ -24,13 +24,19 @@ class Dropout(NamedTuple):
 
 
 _MOST_DROPPED = 0.99
+_LARGEST = (
+    2**20
+)  # more than anybody trains; products of some far beyond it are no numbers of PyTorch
 
 
 def require_from(least: int, **sizes: int) -> None:
-    """Raise `ValueError` for a size of a model's configuration, by its name, below `least`."""
+    """Raise `ValueError` for a size of a model's configuration, by its name, below `least`
+    or beyond all reason."""
     for name, size in sizes.items():
         if size < least:
             raise ValueError(f"model.{name} is {size}; it must be {least} or more")
+        if size > _LARGEST:
+            raise ValueError(f"model.{name} is {size}; it must be at most {_LARGEST}")
 
 
 def require_rates(**rates: float) -> None:
