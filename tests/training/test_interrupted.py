@@ -138,6 +138,25 @@ def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
     assert told == "interrupted; a training goes on where it stopped with the same command"
 
 
+def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would replace the checkpoint of the other, and both say that theirs is there."""
+    whole, corpus, folder = Trainer.run, write_corpus(tmp_path), tmp_path / "run"
+
+    def beside_another(trainer: Trainer) -> dict[str, Tensor]:
+        monkeypatch.setattr(Trainer, "run", whole)
+        with pytest.raises(ValueError, match=r"run: another training is at work there"):
+            carry_out(tiny_recipe(corpus, seed=2), folder, "cpu", Path())
+        assert not any(folder.iterdir())
+        return whole(trainer)
+
+    monkeypatch.setattr(Trainer, "run", beside_another)
+    for _ in range(2):  # whoever goes on with it is alone again
+        carry_out(tiny_recipe(corpus, seed=1), folder, "cpu", Path())
+    assert checkpoint.load(folder / CHECKPOINT)[1]["training"]["seed"] == 1
+
+
 def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Standard error may be closed, as of what a clock starts; and a log may be left behind, or
     be empty."""
