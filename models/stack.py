@@ -24,13 +24,18 @@ class Dropout(NamedTuple):
 
 
 _MOST_DROPPED = 0.99
+# More than anybody trains; products of sizes far beyond it are no numbers of PyTorch.
+_LARGEST = 2**20
 
 
 def require_from(least: int, **sizes: int) -> None:
-    """Raise `ValueError` for a size of a model's configuration, by its name, below `least`."""
+    """Raise `ValueError` for a size of a model's configuration, by its name, below `least`
+    or beyond what anybody trains."""
     for name, size in sizes.items():
         if size < least:
             raise ValueError(f"model.{name} is {size}; it must be {least} or more")
+        if size > _LARGEST:
+            raise ValueError(f"model.{name} is {size}; it must be at most {_LARGEST}")
 
 
 def require_rates(**rates: float) -> None:

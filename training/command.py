@@ -18,6 +18,7 @@ from torch import distributed
 from training.config import Recipe
 from training.machine import (
     Terminated,
+    interruption_behind,
     keep_freed_memory,
     terminated_as_interrupted,
     told_too_large,
@@ -42,17 +43,23 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except (RuntimeError, MemoryError) as error:
-        if (told := told_too_large(error)) is None:
-            raise
-        print(f"error: there is not enough memory: {told}", file=sys.stderr)
-        return 1
     except KeyboardInterrupt as error:
-        print(
-            "\ninterrupted; a training goes on where it stopped with the same command",
-            file=sys.stderr,
-        )
-        return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+        return _interrupted(error)
+    except Exception as error:
+        if (told := told_too_large(error)) is not None:
+            print(f"error: there is not enough memory: {told}", file=sys.stderr)
+            return 1
+        if (interruption := interruption_behind(error)) is not None:
+            return _interrupted(interruption)
+        raise
+
+
+def _interrupted(error: KeyboardInterrupt) -> int:
+    print(
+        "\ninterrupted; a training goes on where it stopped with the same command",
+        file=sys.stderr,
+    )
+    return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
 
 
 def positive(text: str) -> int:

@@ -38,7 +38,8 @@ def unpacking(path: Path) -> Iterator[None]:
     try:
         yield
     except (BadGzipFile, BadZipFile, EOFError, LZMAError, TarError, zlib.error) as error:
-        raise ValueError(f"{path} cannot be unpacked: {error}") from error
+        reason = " ".join(str(error).split())  # tarfile tries every way, in a line each
+        raise ValueError(f"{path} cannot be unpacked: {reason}") from error
 
 
 def _walk(folder: Path, *, readable: bool = False) -> Iterator[tuple[Path, list[str], list[str]]]:

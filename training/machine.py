@@ -59,6 +59,17 @@ def terminated_as_interrupted() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
+    """What an error came of, if that was an interruption: a library may take one in the midst of
+    its imports for a failure of its own."""
+    behind: BaseException | None = error
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            return behind
+        behind = behind.__cause__ or behind.__context__
+    return None
+
+
 @contextmanager
 def held_back(*numbers: signal.Signals) -> Iterator[None]:
     """Have signals wait: half an update would be done again by whoever goes on from it."""

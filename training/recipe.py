@@ -26,7 +26,7 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
         raise ValueError(f"recipe is {name!r}; it must be a file or one of: {known}")
     try:
         tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is no recipe: {error}") from error
     for setting in settings:
         place, equals, value = setting.partition("=")

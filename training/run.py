@@ -1,7 +1,10 @@
 """A run: a recipe carried out in a folder, with a checkpoint, a log and a plot to show for it."""
 
+import fcntl
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -42,8 +45,8 @@ def carry_out(
 
     A relative data source is looked for in `folder` first. A new run begins with the weights of the
     artifact `start`, if there is one. Raises `ValueError` for data that is missing or too small, an
-    artifact of another model, a folder that nothing may be written to, and for a run of other
-    settings.
+    artifact of another model, a folder that nothing may be written to or another training works in,
+    and for a run of other settings.
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
@@ -67,15 +70,11 @@ def carry_out(
     }
     if start is not None:
         facts["from"] = begin_from(start, task.model, recipe.kind)
-    trainer = Trainer(task, recipe.training, run, facts)
-    if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
-        print(
-            f"only {trainer.total_updates} updates, all of them of the warm-up: a network that has "
-            "hardly learnt amplifies rounding, so its parity report may be red; take more data, or "
-            "--set training.epochs=N",
-            file=sys.stderr,
-        )
-    trainer.run()
+    with _alone(run) if rank == 0 else nullcontext():
+        trainer = Trainer(task, recipe.training, run, facts)
+        if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
+            _warn_of_warm_up(trainer.total_updates)
+        trainer.run()
     if rank == 0:
         _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss
@@ -84,6 +83,34 @@ def carry_out(
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
         if task.steps_per_sequence is not None:
             print(f"that is {loss * task.steps_per_sequence:.1f} nats/sequence")
+
+
+def _warn_of_warm_up(updates: int) -> None:
+    print(
+        f"only {updates} updates, all of them of the warm-up: a network that has hardly learnt "
+        "amplifies rounding, so its parity report may be red; take more data, or "
+        "--set training.epochs=N",
+        file=sys.stderr,
+    )
+
+
+@contextmanager
+def _alone(run: Path) -> Iterator[None]:
+    """Raises `ValueError` where another training is at work in the folder: each would replace what
+    the other keeps. The system lets the folder go with the process, however that ends."""
+    run.mkdir(parents=True, exist_ok=True)
+    held = os.open(run, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # of a file system that holds nothing
+            try:
+                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as error:
+                raise ValueError(
+                    f"{run}: another training is at work there; choose another --out or wait for it"
+                ) from error
+        yield
+    finally:
+        os.close(held)
 
 
 def _plot(run: Path, title: str, unit: str) -> None:

@@ -129,6 +129,13 @@ def test_a_language_model_without_numbers_or_steps_is_refused_by_their_name(name
         LanguageConfig(**sizes)
 
 
+@pytest.mark.parametrize("name", ["embedding", "longest_step"])
+def test_a_size_that_no_tensor_can_have_is_refused_by_its_name(name: str) -> None:
+    sizes = {name: 2**62}
+    with pytest.raises(ValueError, match=rf"^model\.{name} is {2**62}; it must be at most \d+$"):
+        LanguageConfig(**sizes)
+
+
 @pytest.mark.parametrize("kind", list(CELLS))
 def test_a_cell_keeps_statistics_of_as_many_steps_as_it_is_told(kind: CellKind) -> None:
     stack = Stack(E, H, 2, kind, "batch", Dropout(), longest_step=LONGEST)

@@ -85,6 +85,13 @@ def test_a_packed_file_that_was_altered_is_named(tmp_path: Path, way: ModuleType
         way.open(path).read()
 
 
+def test_an_archive_that_is_none_is_told_in_a_line(tmp_path: Path) -> None:
+    (tmp_path / "unipen.tar").write_bytes(b"")
+    with pytest.raises(ValueError, match=r"unipen\.tar cannot be unpacked: ") as told:
+        read_lines(tmp_path, Tally())
+    assert "\n" not in str(told.value)
+
+
 def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) -> None:
     far = tmp_path / "far" / "deep"
     far.mkdir(parents=True)

@@ -20,6 +20,7 @@ from tests.training.tiny import tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
+from training.machine import Terminated
 from training.run import carry_out
 
 _PATIENCE_S = 60.0
@@ -113,6 +114,47 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
     parser.set_defaults(command=lambda options: torch.ones(2) @ torch.ones(3))
     with pytest.raises(RuntimeError, match="size"):
         run(parser, [])
+
+
+@pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
+    kind: type[KeyboardInterrupt], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As torch.onnx does while it imports what it traces with."""
+
+    def trace(options: argparse.Namespace) -> None:
+        try:
+            try:
+                raise kind
+            except KeyboardInterrupt:
+                raise AttributeError("no attribute")  # noqa: B904
+        except AttributeError as error:
+            raise Exception("failed to export") from error
+
+    parser = argparse.ArgumentParser()
+    parser.set_defaults(command=trace)
+    assert run(parser, []) == status
+    told = capsys.readouterr().err.strip()
+    assert told == "interrupted; a training goes on where it stopped with the same command"
+
+
+def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each would replace the checkpoint of the other, and both say that theirs is there."""
+    whole, corpus, folder = Trainer.run, write_corpus(tmp_path), tmp_path / "run"
+
+    def beside_another(trainer: Trainer) -> dict[str, Tensor]:
+        monkeypatch.setattr(Trainer, "run", whole)
+        with pytest.raises(ValueError, match=r"run: another training is at work there"):
+            carry_out(tiny_recipe(corpus, seed=2), folder, "cpu", Path())
+        assert not any(folder.iterdir())
+        return whole(trainer)
+
+    monkeypatch.setattr(Trainer, "run", beside_another)
+    for _ in range(2):  # whoever goes on with it is alone again
+        carry_out(tiny_recipe(corpus, seed=1), folder, "cpu", Path())
+    assert checkpoint.load(folder / CHECKPOINT)[1]["training"]["seed"] == 1
 
 
 def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

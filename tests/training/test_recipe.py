@@ -32,6 +32,13 @@ def test_a_value_where_a_table_belongs_is_refused(tmp_path: Path) -> None:
         read_recipe(str(recipe))
 
 
+def test_a_recipe_nested_without_an_end_is_none(tmp_path: Path) -> None:
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text(f"x = {'[' * 20_000}")
+    with pytest.raises(ValueError, match=r"mine\.toml is no recipe"):
+        read_recipe(str(recipe))
+
+
 def test_true_is_no_whole_number() -> None:
     with pytest.raises(ValueError, match=r"batch\.rows is True; it must be a int"):
         read_recipe("quickstart", ["batch.rows=true"])

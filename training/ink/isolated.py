@@ -6,6 +6,7 @@ capitals, and nothing of its height over a line, which is much the same in every
 here.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable
 from statistics import median
@@ -54,7 +55,7 @@ def read_isolated(folder: UnipenFolder, tally: Tally, figures: bool = False) -> 
     found = []
     for category in ("1d", "1a", "1b", "1c") if figures else ("1d",):
         for line in folder.glyphs(category, _SOURCES, tally):
-            if reason := _unfit(line, heights):
+            if reason := _unfit(line, heights, paces):
                 tally.skip(reason, _name(line))
             else:
                 found.append((line, _extent(line) / heights[line.writer]))
@@ -86,16 +87,17 @@ def _ink(line: Line, scale: float, points_per_character: float, uneven: float) -
     return Ink(line.text, moves, advance, line.writer, line.source, isolated=True)
 
 
-def _unfit(line: Line, heights: dict[str, float]) -> str | None:
+def _unfit(line: Line, heights: dict[str, float], paces: dict[str, float]) -> str | None:
     if line.text not in _MIDDLES and (not line.text or line.text not in _ON_THE_LINE):
         return "a character that lines have enough of"
-    if line.writer not in heights:
+    # Figures may be dots, of which nobody can say how large or how fast they are.
+    if not (0 < heights.get(line.writer, 0.0) < math.inf and paces[line.source] > 0):
         return "a mark of a writer without figures"
     if line.text == ")" and len(line.strokes) > 1:
         return "a bracket and what is not of it"
     if line.text == "|" and len(line.strokes) > 1:
         return "a bar that is broken"  # as keyboards of the time showed it
-    return None if _extent(line) else "no ink"
+    return None if measure(line.strokes, line.text) else "no ink"
 
 
 def _extent(line: Line) -> float:

@@ -135,6 +135,31 @@ def test_figures_and_rare_letters_stand_on_the_line_where_they_are_wanted(
         assert ink.writer == "syn/ann"
 
 
+_DOT = [(5, 100)]
+_SPECK = [(5.0, 1e-8 * i) for i in range(11)]
+_JUMP = [(5.0, 1e39), (5.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("figures", "marks", "kept"),
+    [
+        ([_DOT], [_bar(40)], 0),
+        ([_SPECK], [_bar(40)], 0),
+        ([_JUMP], [_bar(40)], 0),
+        ([_bar(40), _DOT, _DOT], [_bar(40)], 0),
+        ([_bar(40)], [_bar(40), _SPECK], 1),
+    ],
+)
+@pytest.mark.filterwarnings("ignore:overflow")
+def test_a_writer_of_dots_for_figures_and_a_speck_for_a_mark_are_left_out(
+    tmp_path: Path, figures: list, marks: list, kept: int
+) -> None:
+    _write(tmp_path, "1a", "syn", "ann", [_box("1", stroke) for stroke in figures])
+    _write(tmp_path, "1d", "syn", "ann", [_box("!", stroke) for stroke in marks])
+    inks = read_isolated(UnipenFolder(tmp_path), Tally())
+    assert [ink.text for ink in inks] == ["!"] * kept
+
+
 def _mark(text: str, writer: str = "anybody") -> Ink:
     return Ink(
         text, np.array([[0.5, 2, 0], [0, 1, 1]], np.float32), 0.5, writer, "boxes", isolated=True
