@@ -62,13 +62,12 @@ def _keep(lines: "list[Line]", folder: Path, out: Path) -> bool:
 
 def _styles(options: argparse.Namespace) -> None:
     from contract.files import require_writable
-    from export.convert import read_artifact
-    from export.ink.styles import RECIPE, add_styles, read_styles
+    from export.ink.styles import RECIPE, add_styles, read_styles, require_pen
     from training.ink.corpus import read_pens
     from training.ink.line import Tally
 
     # Pen data takes minutes to read.
-    read_artifact(options.artifact)
+    require_pen(options.artifact)
     require_writable(options.artifact)
     hands = read_styles(options.hands or RECIPE)
     corpus = read_pens(Path(data_at(typed_data(options.data), data_folder())), Tally())

@@ -57,7 +57,7 @@ def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
         raise ValueError(
             f"{recipe} has no table [[style]] for each hand: {place}: {first['msg']}"
         ) from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{recipe} is no TOML: {error}") from error
     names = [choice.id for choice in choices]
     if twice := {name for name in names if names.count(name) > 1}:
@@ -65,16 +65,22 @@ def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
     return choices
 
 
-def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) -> None:
-    """Write `styles.safetensors` and list its hands in the manifest.
-
-    Raises `ValueError` for a writer who wrote no fitting line, and for an artifact without ink.
-    """
+def require_pen(artifact: Path) -> InkManifest:
+    """The manifest of a pen. Raises `ValueError` for another artifact, and for one altered."""
     manifest = read_artifact(artifact)
     if not isinstance(manifest, InkManifest):
         raise ValueError(f"{artifact} is of kind {manifest.kind}; only a pen has hands")
     # Hands that were written halfway are written anew.
     require_files(artifact, {n: digest for n, digest in manifest.files.items() if n != STYLES})
+    return manifest
+
+
+def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) -> None:
+    """Write `styles.safetensors` and list its hands in the manifest.
+
+    Raises `ValueError` for a writer who wrote no fitting line, and as `require_pen` does.
+    """
+    manifest = require_pen(artifact)
     graph = Served(artifact, manifest).scan
     tensors: Arrays = {}
     entries: list[StyleEntry] = []

@@ -10,7 +10,9 @@ import pytest
 
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest
+from contract.manifest import WEIGHTS
 from contract.noise import InkNoise
+from export.__main__ import main
 from export.convert import read_artifact, require_files
 from export.ink.styles import (
     _MEASURED,
@@ -134,6 +136,17 @@ def test_no_hand_is_read_by_a_pen_that_is_not_the_one_of_its_manifest(
         add_styles(scrawl, corpus, [choice])
 
 
+def test_what_can_have_no_hands_is_told_before_pen_data_is_read(
+    made_once: Callable[[str], Path], artifact: Path, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    pen = shutil.copytree(made_once("scrawl"), tmp_path / "pen")
+    (pen / WEIGHTS).write_bytes(b"")
+    for place, told in (artifact, "only a pen has hands"), (pen, WEIGHTS):
+        assert main(["styles", str(place), "--data", str(tmp_path / "none")]) == 1
+        assert told in capsys.readouterr().err
+
+
 def test_hands_that_were_cut_in_writing_are_written_anew(
     made_once: Callable[[str], Path], tmp_path: Path
 ) -> None:
@@ -157,6 +170,7 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
         ("[[hand]]\nid = 'a'\n", "has no table"),
         ("style = []\n", "has no table"),
         ("style\n", "is no TOML"),
+        (f"style = {'[' * 20_000}", "is no TOML"),
         *(
             (f"[[style]]\ndescription = 'd'\nwriter = 'w'\n{line}\n", "has no table")
             for line in (
@@ -174,6 +188,7 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
         "none",
         "empty",
         "words",
+        "nested",
         "unnamed",
         "path",
         "break",
