@@ -1,10 +1,15 @@
-"""Files written whole: whoever reads one, or finds it after a full disk, has the old or the new."""
+"""Files written whole: whoever reads one, or finds it after a full disk, has the old or the new.
+And who may write them at a time, and what TOML says.
+"""
 
+import fcntl
 import os
+import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_IMODE
+from typing import Any
 
 
 def printable(name: str) -> str:
@@ -21,6 +26,26 @@ def require_writable(folder: Path) -> None:
         raise ValueError(f"{folder}: {there} is no folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(f"{folder}: nothing may be written in {there}")
+
+
+@contextmanager
+def alone_in(folder: Path, *, waits: bool = True) -> Iterator[None]:
+    """Whoever else asks for a folder in this way waits, or has `BlockingIOError`. The system lets
+    it go with the process, however that ends."""
+    held = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(held, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield
+    finally:
+        os.close(held)
+
+
+def from_toml(text: str) -> dict[str, Any]:
+    """What a text in TOML says. Raises `ValueError`, also for one that is nested without an end."""
+    try:
+        return tomllib.loads(text)
+    except RecursionError as error:
+        raise ValueError("it is nested too deep") from error
 
 
 @contextmanager

@@ -1,11 +1,11 @@
 """A recipe: everything that decides a training run, as a TOML file: its kind and four tables."""
 
-import tomllib
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from contract.files import from_toml
 from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
 from training.kinds import KINDS
 
@@ -25,8 +25,8 @@ def read_recipe(name: str, settings: Iterable[str] = ()) -> Recipe:
         known = ", ".join(sorted(p.stem for p in FOLDER.glob("*.toml")))
         raise ValueError(f"recipe is {name!r}; it must be a file or one of: {known}")
     try:
-        tables: dict[str, Any] = tomllib.loads(path.read_text("utf-8"))
-    except (ValueError, RecursionError) as error:
+        tables = from_toml(path.read_text("utf-8"))
+    except ValueError as error:
         raise ValueError(f"{path} is no recipe: {error}") from error
     for setting in settings:
         place, equals, value = setting.partition("=")
@@ -66,8 +66,8 @@ def recipe_of(tables: dict[str, Any], kind: str, model: type, name: str) -> Reci
 
 def _value(text: str) -> Any:
     try:
-        return tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+        return from_toml(f"value = {text}")["value"]
+    except ValueError:
         return text  # a bare word is a string
 
 

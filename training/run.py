@@ -1,10 +1,9 @@
 """A run: a recipe carried out in a folder, with a checkpoint, a log and a plot to show for it."""
 
-import fcntl
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
@@ -12,7 +11,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from contract.files import require_writable
+from contract.files import alone_in, require_writable
 from training.config import Place, Recipe
 from training.files import MissingData
 from training.kinds import KINDS
@@ -97,20 +96,18 @@ def _warn_of_warm_up(updates: int) -> None:
 @contextmanager
 def _alone(run: Path) -> Iterator[None]:
     """Raises `ValueError` where another training is at work in the folder: each would replace what
-    the other keeps. The system lets the folder go with the process, however that ends."""
+    the other keeps."""
     run.mkdir(parents=True, exist_ok=True)
-    held = os.open(run, os.O_RDONLY)
-    try:
-        with suppress(OSError):  # of a file system that holds nothing
-            try:
-                fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as error:
-                raise ValueError(
-                    f"{run}: another training is at work there; choose another --out or wait for it"
-                ) from error
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone_in(run, waits=False))
+        except BlockingIOError as error:
+            raise ValueError(
+                f"{run}: another training is at work there; choose another --out or wait for it"
+            ) from error
+        except OSError:
+            pass  # of a file system that keeps nobody out
         yield
-    finally:
-        os.close(held)
 
 
 def _plot(run: Path, title: str, unit: str) -> None:

@@ -3,7 +3,6 @@
 No point of anybody's ink is kept. Run: `python -m export styles ARTIFACT`.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +12,7 @@ from safetensors.numpy import save_file
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.ending import Ending
-from contract.files import replacing
+from contract.files import from_toml, replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
 from contract.manifest import Name, Strict, Words
@@ -50,14 +49,14 @@ class _Styles(Strict):
 def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
     """The hands of a recipe file, a table `[[style]]` each. Raises `ValueError` for any other."""
     try:
-        choices = list(_Styles(**tomllib.loads(recipe.read_text("utf-8"))).style)
+        choices = list(_Styles(**from_toml(recipe.read_text("utf-8"))).style)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         raise ValueError(
             f"{recipe} has no table [[style]] for each hand: {place}: {first['msg']}"
         ) from error
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise ValueError(f"{recipe} is no TOML: {error}") from error
     names = [choice.id for choice in choices]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -10,16 +10,12 @@
 `python -m service keys new NAME` makes one.
 """
 
-import fcntl
 import hmac
 import logging
-import os
 import re
 import secrets
 import time
-import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
@@ -28,7 +24,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from contract.files import replacing
+from contract.files import alone_in, from_toml, replacing
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +84,7 @@ def _text_of(path: Path) -> str:
 def _keys_in(text: str, path: Path) -> dict[str, Key]:
     """Those of a file that says, or will say, this."""
     try:
-        return _FILE.validate_python(tomllib.loads(text))
+        return _FILE.validate_python(from_toml(text))
     except ValidationError as error:
         first = error.errors()[0]
         raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
@@ -114,7 +110,8 @@ def new_key(
     limits = {"concurrency": concurrency, "bytes_per_minute": bytes_per_minute}
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
     try:
-        with _alone_in(path.resolve().parent):
+        # Of two who had read the same file, one would lose their key.
+        with alone_in(path.resolve().parent):
             before = _text_of(path) if path.exists() else ""
             if name in _keys_in(before, path):
                 raise BadKeys(f"{path} has a key {name} already")
@@ -127,17 +124,6 @@ def new_key(
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     return key
-
-
-@contextmanager
-def _alone_in(folder: Path) -> Iterator[None]:
-    """Others who make a key wait: of two who had read the same file, one would lose theirs."""
-    held = os.open(folder, os.O_RDONLY)
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(held)
 
 
 def _hash(key: str) -> str:

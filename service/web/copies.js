@@ -47,7 +47,8 @@ const IN_LINK = {
 /** An address of this page at which the same is written. What follows its # goes to no server. */
 export function asLink(request) {
   // One draw is said too: where a model reads, the page asks for several otherwise.
-  const fields = Object.entries(IN_LINK).map(([name, field]) => [name, told({ best_of: 1, ...request })[field]]);
+  const asked = told({ best_of: 1, ...request });
+  const fields = Object.entries(IN_LINK).map(([name, field]) => [name, asked[field]]);
   const said = new URLSearchParams(fields.filter(([, value]) => value !== undefined));
   return `${location.href.split("#")[0]}#write?${said}`;
 }

@@ -37,6 +37,8 @@ def test_a_recipe_nested_without_an_end_is_none(tmp_path: Path) -> None:
     recipe.write_text(f"x = {'[' * 20_000}")
     with pytest.raises(ValueError, match=r"mine\.toml is no recipe"):
         read_recipe(str(recipe))
+    with pytest.raises(ValueError, match=r"training\.seed is '\[\["):
+        read_recipe("quickstart", [f"training.seed={'[' * 20_000}"])
 
 
 def test_true_is_no_whole_number() -> None:

@@ -251,6 +251,13 @@ def test_what_failed_or_was_refused_is_not_under_way_any_more(
     assert _status(callers, key) == 200
 
 
+def test_a_file_of_keys_that_is_nested_without_end_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "keys.toml"
+    path.write_text("a = " + "[" * 100_000)
+    with pytest.raises(BadKeys, match="nested too deep"):
+        read_keys(path)
+
+
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full"])
 def test_what_has_no_end_is_no_file_of_keys(endless: str) -> None:
     with pytest.raises(BadKeys, match=f"{endless}: more than 16,777,216 bytes"):
