@@ -6,7 +6,8 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
+from http.client import HTTPConnection
 from pathlib import Path
 from socket import SHUT_RDWR, SO_LINGER, SOL_SOCKET
 from typing import Any
@@ -253,11 +254,13 @@ def test_what_runs_before_an_answer_ends_with_its_client(
         service = Service(app, client=None)
         with _slow(service, model, run_s=0.05):
             before = service.metric("steps_total", model=model)
-            with pytest.raises(httpx.ReadTimeout):
-                httpx.post(url + path, json=body, timeout=httpx.Timeout(20, read=0.3))
+            with closing(HTTPConnection(url.removeprefix("http://"))) as client:
+                client.request("POST", path, json.dumps(body), {"content-type": "application/json"})
+                # However slow the machine is, it leaves when something has been done for it.
+                assert eventually(lambda: service.metric("steps_total", model=model) > before)
             assert eventually(lambda: service.metric("requests_running", model=model) == 0)
             rows = 8 if path.endswith("attest") else 1  # side by side, at most
-            assert 0 < service.metric("steps_total", model=model) - before < 20 * rows
+            assert service.metric("steps_total", model=model) - before < 20 * rows
 
 
 def test_the_time_of_a_session_begins_with_its_first_message(inks: Path) -> None:
