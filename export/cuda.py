@@ -13,14 +13,15 @@ from typing import Any
 import onnx
 from onnx import defs, shape_inference
 
-from export.integers import MULTIPLE
+from export.integers import LEAST_ROWS, MULTIPLE
 
 _TABLE = Path(__file__).with_name("cuda.toml")
 _HOST = "host"
 _PRODUCT = "MatMulInteger"
-# What no table of kernels says.
+# What no table of kernels says. Fewer rows will do for at most 16 inputs, or a multiple of 32.
 _SIZE = (
-    f"cuBLAS multiplies by a matrix of bytes where its columns are a multiple of {MULTIPLE} alone"
+    f"cuBLAS multiplies by a matrix of bytes where its columns are a multiple of {MULTIPLE} alone, "
+    f"and its rows {LEAST_ROWS} at least"
 )
 
 
@@ -30,16 +31,20 @@ def without_kernel(path: Path) -> list[str]:
     opset = model.opset_import[0].version
     graph = model.graph
     tensors = {t.name: t.data_type for t in graph.initializer}
-    columns = {t.name: t.dims[-1] for t in graph.initializer if t.dims}
+    sizes = {t.name: t.dims for t in graph.initializer if len(t.dims) == 2}
     values = (*graph.input, *graph.output, *graph.value_info)
     types = {v.name: v.type.tensor_type.elem_type for v in values} | tensors
     found = [(node, _problem(node, opset, types, tensors.keys())) for node in graph.node]
     found += [
         (n, _SIZE)
         for n in graph.node
-        if n.op_type == _PRODUCT and columns.get(n.input[1], 0) % MULTIPLE
+        if n.op_type == _PRODUCT and _refused(*sizes.get(n.input[1], (LEAST_ROWS, 0)))
     ]
     return [f"{node.op_type} of {node.output[0]}: {why}" for node, why in found if why]
+
+
+def _refused(rows: int, columns: int) -> bool:
+    return rows < LEAST_ROWS or columns % MULTIPLE > 0
 
 
 def _problem(node: onnx.NodeProto, opset: int, types: dict[str, int], constants: Any) -> str | None:

@@ -23,8 +23,10 @@ _MIDDLE = {False: np.array(128, np.uint8), True: np.array(0, np.int8)}
 # What a digit may be either way, and the part of it that the next one has to cover.
 _DIGIT, _REST = 127, 254
 # cuBLAS multiplies by a matrix of bytes only where its columns are a multiple of so many; another
-# stands there with columns of zeros, under a name that ends so.
-MULTIPLE, _ALIGNED = 4, "_aligned"
+# stands there with columns of zeros. One of fewer rows than these it refuses for most numbers of
+# inputs; it stands there in floats, whose sums of so few products of bytes have no rounding.
+MULTIPLE, LEAST_ROWS = 4, 128
+_ALIGNED, _IN_FLOATS = "_aligned", "_in_floats"  # how the names of the copies end
 # Digits of a hidden unit and of any other input, so that what they leave out is below 2**-23; a
 # graph in float64, which only a parity report makes, takes more.
 _DIGITS, _MORE_DIGITS = {True: 3, False: 4}, 4
@@ -36,9 +38,9 @@ def integer_products(
     graph: ir.Model, model: nn.Module, *, signed: bool = False
 ) -> dict[str, list[str]]:
     """Replace every Gemm whose matrix the model has as integers; returns what stands for which
-    matrix, which are of the model or `aligned`. The digits are unsigned bytes, or `signed`."""
-    wide = aligned(model) if signed else {}
-    tensors = model.state_dict() | wide
+    matrix, of the model or `cuda_copies`. The digits are unsigned bytes, or `signed`."""
+    copies = cuda_copies(model) if signed else {}
+    tensors = model.state_dict() | copies
     where = integer_matrices(model)
     replaced: dict[str, list[str]] = {}
     for node in [n for n in graph.graph.all_nodes() if n.op_type == "Gemm"]:
@@ -47,8 +49,7 @@ def integer_products(
         if name not in where:
             continue
         names = [f"{where[name]}{part}" for part in "01"]
-        if names[0] + _ALIGNED in wide:
-            names[0] += _ALIGNED
+        names[0] += next((end for end in (_ALIGNED, _IN_FLOATS) if names[0] + end in copies), "")
         whole, unit = (_constant(graph, n, tensors[n].numpy()) for n in names)
         hidden = name in model.hidden_inputs()  # type: ignore[operator]
         _replace(node, _product(graph, node, whole, unit, hidden=hidden, signed=signed))
@@ -57,15 +58,18 @@ def integer_products(
     return replaced
 
 
-def aligned(model: nn.Module) -> dict[str, Tensor]:
-    """Copies of the model's integers `(K, N)` with columns of zeros after their own, of those that
-    signed products want them for."""
-    tensors = {name: model.get_parameter(f"{name}0") for name in integer_matrices(model).values()}
-    return {
-        f"{name}0{_ALIGNED}": functional.pad(whole.detach(), (0, -whole.shape[1] % MULTIPLE))
-        for name, whole in tensors.items()
-        if whole.shape[1] % MULTIPLE
-    }
+def cuda_copies(model: nn.Module) -> dict[str, Tensor]:
+    """Of the model's integers `(K, N)` those by which cuBLAS does not multiply as they are: with
+    columns of zeros after their own, or in float32."""
+    copies = {}
+    for name in integer_matrices(model).values():
+        whole = model.get_parameter(f"{name}0").detach()
+        rows, columns = whole.shape
+        if rows < LEAST_ROWS:
+            copies[f"{name}0{_IN_FLOATS}"] = whole.float()
+        elif columns % MULTIPLE:
+            copies[f"{name}0{_ALIGNED}"] = functional.pad(whole, (0, -columns % MULTIPLE))
+    return copies
 
 
 def worths(largest: float, digits: int) -> list[float]:
@@ -119,10 +123,13 @@ def _product(
     rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
     assert unit.const_value is not None
     outputs = unit.const_value.size
-    sums = add("MatMulInteger", rows, whole, *(() if signed else (middle,)))
-    if whole.shape is not None and whole.shape[1] != outputs:
-        sums = add("Slice", sums, *(number([n], np.int64) for n in (0, outputs, 1)))
-    sums = cast(sums, unit.dtype or ir.DataType.FLOAT)
+    if whole.dtype == ir.DataType.FLOAT:
+        sums = add("MatMul", cast(rows, ir.DataType.FLOAT), whole)
+    else:
+        sums = add("MatMulInteger", rows, whole, *(() if signed else (middle,)))
+        if whole.shape is not None and whole.shape[1] != outputs:
+            sums = add("Slice", sums, *(number([n], np.int64) for n in (0, outputs, 1)))
+        sums = cast(sums, unit.dtype or ir.DataType.FLOAT)
     # One product puts the digits together: with rows side by side a Split and an operator for each
     # digit take as long as the product of the integers.
     digitwise = add("Reshape", sums, number([digits, -1], np.int64))  # (P, B * N)

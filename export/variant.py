@@ -2,8 +2,8 @@
 
 The exact artifact differs in nothing from the network as trained, its matrices of float32 or of
 eight bits. Whatever a variant adds is derived from the weights and has a parity report of its own;
-which variants there are is for the kind to say. What is derived, the wider matrices that CUDA wants
-of eight bits too, lies in `derived.safetensors` beside the weights.
+which variants there are is for the kind to say. What is derived, the copies of matrices that CUDA
+wants for eight bits too, lies in `derived.safetensors` beside the weights.
 """
 
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from torch import Tensor
 
 from contract.manifest import DERIVED, EXACT, WEIGHTS, Port, Ports, Variant
 from export.graph import graph_of, trace
-from export.integers import aligned, integer_products
+from export.integers import cuda_copies, integer_products
 from export.kind import ExportKind
 from models import generation
 from models.generation import Step
@@ -81,7 +81,7 @@ class GraphWriter:
         return self._written[folder]
 
     def _derived(self) -> dict[str, Tensor]:
-        derived = aligned(self.model)
+        derived = cuda_copies(self.model)
         if not self.variant.exact:
             derived |= self.kind.derived(as_floats(self.model), self.variant)
         return derived

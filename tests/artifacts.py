@@ -7,7 +7,7 @@ are stored with it. `squint` is a reader of random weights, which makes somethin
 """
 
 import math
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,11 +74,13 @@ def write_noise(folder: Path) -> Path:
     return _write(folder, "noise", model)
 
 
-def write_scrawl(folder: Path, name: str = "scrawl", *, pace: float = 0.2) -> Path:
+def write_scrawl(
+    folder: Path, name: str = "scrawl", *, pace: float = 0.2, units: int = SCRAWL.units
+) -> Path:
     """The artifact `scrawl` in `folder`, whose window moves on by about `pace` of a character a
     step. Its weights are the same under another name."""
     torch.manual_seed(3)
-    model = HandwritingModel(SCRAWL)
+    model = HandwritingModel(replace(SCRAWL, units=units))
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)

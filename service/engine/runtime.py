@@ -22,8 +22,8 @@ Provider = Literal["cpu", "cuda"]
 # Of equal numbers ArgMax of the CUDA provider takes the first since this version. Before it took
 # any, and the sampler's cumulative sums are full of equal numbers.
 _FIRST_OF_EQUALS = (1, 31)
-# What a session may take for what it computes. Exported graphs take some MB; one whose values grow
-# from node to node would take all there is.
+# What a session may take for what it computes, on CUDA beside its weights. Exported graphs take
+# some MB; one whose values grow from node to node would take all there is.
 _MOST_BYTES = 1 << 30
 _FIRST_OF_MANY_ARENAS = (1, 23)  # that a process may have, one after the other
 _REGISTERING = threading.Lock()
@@ -68,6 +68,9 @@ class Runtime:
         if self.provider == "cuda":
             # TensorFloat-32 rounds weights to 10 bits; it is on unless told otherwise.
             cuda = {"use_tf32": "0", "enable_cuda_graph": "1"}
+            # Weights are copied to the device, and room for them may be twice as large.
+            held = 2 * sum(len(content) for content in weights.values())
+            cuda["gpu_mem_limit"] = str(_MOST_BYTES + held)
             providers = [("CUDAExecutionProvider", cuda)]
         limited = self.provider == "cpu" and _version() >= _FIRST_OF_MANY_ARENAS
         try:
@@ -113,7 +116,9 @@ def choose_runtime(settings: Settings) -> Runtime:
         raise ArtifactError("EVENKEEL_RUNNER is scan, which CUDA graphs cannot run; use slots")
     if runner == "auto":
         runner = "slots" if provider == "cuda" else "scan"
-    runtime = Runtime(provider, runner, settings.threads, settings.slots)
+    # What a GPU computes is not divided among threads of the host.
+    threads = settings.threads or (1 if provider == "cuda" else 0)
+    runtime = Runtime(provider, runner, threads, settings.slots)
     log.info("runtime: %s, runner %s, %d slots", runtime.fingerprint, runner, settings.slots)
     return runtime
 

@@ -99,12 +99,15 @@ def test_axes_that_are_computed_would_have_to_be_copied(tmp_path: Path) -> None:
     assert without_kernel(path) == ["ReduceMax of out: it reads on the host what is computed"]
 
 
-@pytest.mark.parametrize(("columns", "fits"), [(30, False), (121, False), (32, True)])
-def test_cublas_wants_the_columns_of_bytes_to_be_a_multiple_of_four(
-    tmp_path: Path, columns: int, fits: bool
+@pytest.mark.parametrize(
+    ("rows", "columns", "fits"),
+    [(128, 30, False), (400, 121, False), (128, 32, True), (127, 32, False), (68, 1600, False)],
+)
+def test_cublas_wants_the_columns_of_bytes_to_be_a_multiple_of_four_and_enough_rows(
+    tmp_path: Path, rows: int, columns: int, fits: bool
 ) -> None:
-    matrix = onnx.numpy_helper.from_array(np.ones((3, columns), np.int8), "matrix")
-    given = helper.make_tensor_value_info("in", TensorProto.INT8, [2, 3])
+    matrix = onnx.numpy_helper.from_array(np.ones((rows, columns), np.int8), "matrix")
+    given = helper.make_tensor_value_info("in", TensorProto.INT8, [2, rows])
     made = helper.make_tensor_value_info("out", TensorProto.INT32, None)
     node = helper.make_node("MatMulInteger", ["in", "matrix"], ["out"])
     graph = helper.make_graph([node], "one", [given], [made], [matrix])

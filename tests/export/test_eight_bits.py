@@ -21,7 +21,7 @@ from contract.manifest import DERIVED, WEIGHTS
 from export.__main__ import main
 from export.convert import convert, load_model, read_artifact
 from export.cuda import without_kernel
-from export.integers import integer_products, worths
+from export.integers import LEAST_ROWS, integer_products, worths
 from export.kinds import KINDS
 from export.parity.replay import replay
 from export.parity.report import Extent, Report, Served
@@ -32,7 +32,7 @@ from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runners import ScanRunner, SlotRunner
 from service.engine.runtime import Runtime
-from tests.artifacts import SCRAWL
+from tests.artifacts import SCRAWL, eight_bits_of, write_scrawl
 from tests.training.pens import pen_recipe
 from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
 from training.config import Recipe
@@ -43,6 +43,7 @@ from training.recipe import FOLDER, read_recipe
 from training.run import carry_out
 
 SMALL = Extent(sampled_steps=240, structure_steps=60, bit_steps=6, timed=False)
+_PRODUCT = "MatMulInteger"
 LEAST = replace(SMALL, sampled_steps=40, structure_steps=5)
 
 
@@ -119,7 +120,7 @@ def test_the_manifest_says_what_it_was_begun_from(made: tuple[Path, Path, Path])
     assert small.variant.exact
 
 
-def test_matrices_are_a_quarter_and_no_graph_has_them_as_floats(
+def test_matrices_are_a_quarter_and_no_graph_for_a_cpu_has_them_as_floats(
     made: tuple[Path, Path, Path],
 ) -> None:
     weights = load_file(made[2] / "model.safetensors")
@@ -131,7 +132,8 @@ def test_matrices_are_a_quarter_and_no_graph_has_them_as_floats(
         nodes = [*graph.node, *(n for s in graph.node for a in s.attribute for n in a.g.node)]
         found = [n.op_type for n in nodes]
         assert "Gemm" not in found
-        assert found.count("MatMulInteger") == sum(w.dtype == np.int8 for w in weights.values())
+        if "cuda" not in file:  # there a matrix of few rows is in floats
+            assert found.count(_PRODUCT) == sum(w.dtype == np.int8 for w in weights.values())
 
 
 def test_digits_of_a_state_are_made_once_a_step(made: tuple[Path, Path, Path]) -> None:
@@ -152,34 +154,71 @@ def test_digits_of_a_state_are_made_once_a_step(made: tuple[Path, Path, Path]) -
 def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
     made: tuple[Path, Path, Path],
 ) -> None:
-    manifest = read_artifact(made[2])
+    plain = read_artifact(made[2]).graphs.step.plain
+    assert any("uint8 as T1" in problem for problem in without_kernel(made[2] / plain))
+    require_the_same_on_cuda(made[2])
+
+
+def require_the_same_on_cuda(artifact: Path) -> None:
+    """Its graphs for CUDA have kernels there, and draw the same as the others, here."""
+    manifest = read_artifact(artifact)
     assert manifest.graphs.cuda is not None
     for file in manifest.graphs.cuda.files().values():
-        assert without_kernel(made[2] / file) == []
-    plain = manifest.graphs.step.plain
-    assert any("uint8 as T1" in problem for problem in without_kernel(made[2] / plain))
+        assert without_kernel(artifact / file) == []
     signed = manifest.model_copy(
         update={"graphs": manifest.graphs.model_copy(update={"step": manifest.graphs.cuda})}
     )
-    drawn = KINDS[manifest.kind].sample(load_model(made[2], manifest), 20, 2, 0)
-    outputs = [read(Served(made[2], m).step, drawn) for m in (manifest, signed)]
+    drawn = KINDS[manifest.kind].sample(load_model(artifact, manifest), 20, 2, 0)
+    outputs = [read(Served(artifact, m).step, drawn) for m in (manifest, signed)]
     assert differing_bytes(*outputs) == 0
 
 
-def test_a_matrix_for_cuda_is_as_wide_as_cublas_wants_it_by_columns_of_zeros(
-    made: tuple[Path, Path, Path],
+@pytest.fixture(scope="module")
+def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A pen of eight bits with matrices of fewer rows than cuBLAS multiplies by, and of more."""
+    folder = tmp_path_factory.mktemp("larger")
+    return eight_bits_of(write_scrawl(folder, units=LEAST_ROWS))
+
+
+def test_a_matrix_for_cuda_has_columns_of_zeros_as_cublas_wants_or_is_of_floats(
+    larger: Path,
 ) -> None:
-    weights, file = load_file(made[2] / WEIGHTS), made[2] / DERIVED
-    integers = {n: w for n, w in weights.items() if w.dtype == np.int8 and w.shape[1] % 4}
-    found = load_file(file) if file.exists() else {}
-    assert found.keys() == {f"{name}_aligned" for name in integers}
-    assert (read_artifact(made[2]).kind == "handwriting") == (len(found) > 0)
-    for name, whole in integers.items():
+    weights, found = load_file(larger / WEIGHTS), load_file(larger / DERIVED)
+    integers = {n: w for n, w in weights.items() if w.dtype == np.int8}
+    few = [name for name, whole in integers.items() if len(whole) < LEAST_ROWS]
+    odd = [n for n, whole in integers.items() if n not in few and whole.shape[1] % 4]
+    ends = {"_aligned": odd, "_in_floats": few}
+    assert found.keys() == {name + end for end, names in ends.items() for name in names}
+    assert (len(odd), len(few)) == (2, 1)
+    for name in few:
+        copy = found[f"{name}_in_floats"]
+        assert copy.dtype == np.float32
+        assert np.array_equal(copy, integers[name])
+    for name in odd:
+        whole = integers[name]
         wide, columns = found[f"{name}_aligned"], whole.shape[1]
         assert wide.shape[1] % 4 == 0
         assert wide.shape[1] - columns < 4
         assert np.array_equal(wide[:, :columns], whole)
         assert not wide[:, columns:].any()
+
+
+def test_by_few_rows_cuda_multiplies_in_floats(larger: Path) -> None:
+    manifest = read_artifact(larger)
+    assert manifest.graphs.cuda is not None
+    rows = {n: w.shape[0] for n, w in load_file(larger / WEIGHTS).items() if w.dtype == np.int8}
+    by = {
+        runner: {n.input[1].removesuffix("_aligned") for n in graph.node if n.op_type == _PRODUCT}
+        for runner, file in (
+            ("cpu", manifest.graphs.step.plain),
+            ("cuda", manifest.graphs.cuda.plain),
+        )
+        for graph in [onnx.load(larger / file, load_external_data=False).graph]
+    }
+    assert by["cpu"] == rows.keys()
+    assert by["cuda"] == {name for name in rows if rows[name] >= LEAST_ROWS}
+    assert min(rows.values()) < LEAST_ROWS
+    require_the_same_on_cuda(larger)
 
 
 def test_what_is_for_cuda_alone_is_replayed_as_well(

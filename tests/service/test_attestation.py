@@ -171,7 +171,7 @@ def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runn
     def in_queue() -> Verdict:
         loaded = load_artifact(copy)
         engine = made_engine(
-            make_runner(loaded, choose_runtime(settings(copy.parent, runner=runner))),
+            make_runner(loaded, choose_runtime(settings(copy.parent, runner=runner, slots=8))),
             limits=limits(chunk_steps=7, queue_size=9),
         )
         engine.start()
@@ -181,7 +181,7 @@ def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runn
         finally:
             engine.stop()
 
-    assert in_queue() == attested(copy, runner)
+    assert in_queue() == attested(copy, runner, slots=8)
     perturb_graph(copy, _FILTERED[runner], _WEIGHT, (0, 0))
     verdict = in_queue()
     assert not verdict.ok

@@ -47,6 +47,7 @@ def test_parts_begin_with_words_and_are_not_too_short(text: str, parts: list[str
 
 
 # A last part of one or two letters is often over in the chunk in which the part before it is.
+@on_cpu
 @pytest.mark.parametrize("text", [_TEXT, "ship in a", "what all of", "keels I"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_word_is_the_best_of_what_may_follow_the_best_before(

@@ -188,6 +188,7 @@ class _Hand:
         return np.stack(drawn), self._runner.read(0)
 
 
+@on_cpu
 @pytest.mark.parametrize(
     ("texts", "bias"),
     [(["keel"], 0.0), (["Why, 12 of them?", "No:", "11, and (a) half"], 1.5)],

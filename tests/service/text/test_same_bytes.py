@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from service.settings import Settings
 from tests.service.serving import KEY, Service, on_cpu, running, settings
 
 _SIZE = 60  # ends in the third chunk: the first has 8 steps, the others 32
@@ -217,13 +218,17 @@ def test_a_state_continues_after_a_restart_and_on_the_other_runner(
 
 def test_a_state_is_worth_nothing_under_another_key(scan: Service, artifacts: Path) -> None:
     state = scan.choice(max_tokens=5, return_state=True)["state"]
-    with running(settings(artifacts, state_key="a key of somebody else")) as stranger:
+
+    def here(key: str | None) -> Settings:
+        return settings(artifacts, runner="scan", state_key=key)
+
+    with running(here("a key of somebody else")) as stranger:
         refused = stranger.post(state=state)
         assert refused.status_code == 400
         assert refused.json()["error"]["param"] == "state"
-    with running(settings(artifacts, state_key=None)) as keyless:
+    with running(here(None)) as keyless:
         assert keyless.post(state=state).status_code == 400
-    with running(settings(artifacts, state_key=KEY)) as restarted:
+    with running(here(KEY)) as restarted:
         assert restarted.post(state=state).status_code == 200
 
 
