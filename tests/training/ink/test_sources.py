@@ -11,7 +11,7 @@ import pytest
 
 from export.__main__ import main
 from training.ink.corpus import read_pens
-from training.ink.iam import IamFolder, _evenly
+from training.ink.iam import _evenly
 from training.ink.line import Line, Tally
 from training.ink.sources import SYNTHETIC, read_lines
 from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
@@ -153,20 +153,6 @@ def test_whiteboard_lines_that_cannot_be_read_are_counted_and_named(
         "malformed points": ["z01-000a-05.xml"],
         "no text for the line": ["z01-000a-06.xml", "z01-000b-01.xml"],
     }
-
-
-def test_a_split_selects_its_forms() -> None:
-    folder = IamFolder(_IAM)
-    assert folder.split("trainset") == folder.split("trainset.txt") == {"z01-000a"}
-    assert len(list(folder.lines(folder.split("trainset"), Tally()))) == 2
-    tally = Tally()
-    assert list(folder.lines(folder.split("testset_v"), tally)) == []
-    assert tally.examples == {
-        "no text for the line": ["z01-000b-01.xml"],
-        "form of the split without strokes": ["z09-999q"],
-    }
-    with pytest.raises(ValueError, match="no split testset_f"):
-        folder.split("testset_f")
 
 
 def test_the_inner_folders_of_an_archive_may_be_missing(tmp_path: Path) -> None:
