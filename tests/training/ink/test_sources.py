@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.alphabets import ALPHABET
 from export.__main__ import main
 from training.ink.corpus import read_pens
 from training.ink.iam import _evenly
 from training.ink.line import Line, Tally
 from training.ink.sources import SYNTHETIC, read_lines
-from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
+from training.ink.synthetic import random_style, random_text, synthetic_lines, write
 from training.ink.unipen import UnipenFolder
 
 _FIXTURES = Path(__file__).parent / "fixtures"
@@ -194,7 +195,7 @@ def test_the_synthetic_pen_is_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
     generator = np.random.default_rng(0)
     texts = [random_text(generator) for _ in range(400)]
-    assert set("".join(texts)) == set(CHARACTERS)
+    assert set("".join(texts)) == set(ALPHABET)
     assert all(1 <= len(text.split(" ")) <= 8 for text in texts)
 
 
@@ -202,7 +203,7 @@ def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
 def test_every_character_but_space_leaves_ink(font: str) -> None:
     generator = np.random.default_rng(0)
     style = replace(random_style(generator), font=font)
-    for character in CHARACTERS.strip():
+    for character in ALPHABET.strip():
         line = write(character, style, generator)
         assert line.strokes
         assert all(np.isfinite(s).all() and len(s) >= 3 for s in line.strokes)
