@@ -27,7 +27,7 @@ def require_picture(image: Path | None) -> None:
 
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
-    """Training and validation loss over epochs, in nats per `unit`: a byte or a point. Draws
+    """Training and validation loss over epochs, in nats per `unit`, as a byte is one. Draws
     nothing of a log without rows."""
     rows = read_rows(log)
     if not rows:
@@ -56,7 +56,7 @@ def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
 
 
 def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str) -> None:
-    """The largest distance of any logit to float64 truth at each time step, one line per curve."""
+    """The largest distance of any output to float64 truth at each time step, a line per curve."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     for i, (name, curve) in enumerate(curves.items()):
         # Curves may coincide: the lower ones are wider, so that they can be seen.
@@ -72,7 +72,7 @@ def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str)
 def plot_race(
     curves: Mapping[str, Sequence[tuple[int, float]]], best: float, image: Path, title: str
 ) -> None:
-    """Validation loss over updates, a line per run, and the level the baseline reached."""
+    """Validation loss of pens over updates, a line per norm, and the level the baseline reached."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     for norm, curve in curves.items():
         updates, losses = zip(*curve, strict=True)

@@ -50,7 +50,7 @@ class Rows:
         self._sizes = np.array([len(ink.text) for ink in self._inks])
 
     def draw(self, characters: int, generator: np.random.Generator) -> Ink:
-        """A row of `characters` or a few more, unless its writer wrote nothing that fits."""
+        """A row of about `characters`, unless its writer wrote nothing that fits."""
         if self._own and generator.random() < self._own:
             return self._own_line(characters, generator)
         row = last = self._inks[self._pick(characters, generator)]
