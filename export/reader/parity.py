@@ -3,8 +3,6 @@
 Shapes: T steps, B rows, V symbols.
 """
 
-import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -33,7 +31,7 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
     outputs, _ = follow(served.step, read)
     findings, curves = compare(model, read, outputs["logits"])
     work = make_work(sample(model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED + 1), SEED)
-    wide = replace(writer, model=copy.deepcopy(writer.model).double())
+    wide = writer.wide()
     lines = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return Report([
         numbers.structure(wide, lines, training_logits, "logits"),
