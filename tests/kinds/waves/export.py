@@ -36,7 +36,7 @@ class WaveExport(ExportKind[WaveModel]):
         scale = torch.linspace(0.5, 1.0, batch)
         return draw(WaveStep(model), {"scale": scale}, {"normal": np.stack(rows, axis=1)})
 
-    def golden(self, model: WaveModel, facts: dict[str, Any], variant: Variant) -> Golden:
+    def golden(self, model: WaveModel, facts: dict[str, Any]) -> Golden:
         sample = self.sample(model, facts["batch"]["steps"], _ROWS, SEED)
         float32, float64 = trained(model, sample), trained(copy.deepcopy(model).double(), sample)
         error = (float32.double() - float64).abs().max().item()
