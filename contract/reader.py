@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET
+from contract.logits import log_probabilities
 from contract.manifest import Manifest, Strict
 from contract.pieces import PIECE_UNITS, RESTS
 from contract.strokes import UNITS_OF_SIZE, UNITS_PER_LINE
@@ -66,13 +67,6 @@ class Read:
     character: str
     step: int
     confidence: float
-
-
-def log_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """`(..., V)` logits as log-probabilities."""
-    wide = logits.astype(np.float64)
-    wide -= wide.max(-1, keepdims=True)
-    return np.asarray(wide - np.log(np.exp(wide).sum(-1, keepdims=True)))
 
 
 def best_path(logits: NDArray[np.floating], before: int = BLANK) -> list[Read]:

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.logits import log_probabilities
 from contract.manifest import Finding
-from contract.reader import log_probabilities
 from export.golden import Sample
 from export.parity import bits, numbers, operators
 from export.parity.report import SEED, Evidence, Report
