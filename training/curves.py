@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as pyplot  # for other pictures too
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.figure import Figure
 
 from contract.files import printable
 from training.log import read_rows
@@ -46,13 +47,9 @@ def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
         ha="center",
     )
     axes.set(xlabel="epochs", ylabel=f"nats per {unit}")
-    _entitle(axes, title)
     # The first epochs would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(best["validation_loss"] - 0.15, best["validation_loss"] + 0.85)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(image)
-    pyplot.close(figure)
+    _write(figure, axes, image, title)
 
 
 def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str) -> None:
@@ -62,11 +59,7 @@ def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str)
         # Curves may coincide: the lower ones are wider, so that they can be seen.
         axes.plot(curve, label=name, linewidth=2 * (len(curves) - i) - 1, alpha=0.8)
     axes.set(xlabel="time step", ylabel="largest |output - float64|", yscale="log")
-    _entitle(axes, title)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(image)
-    pyplot.close(figure)
+    _write(figure, axes, image, title)
 
 
 def plot_race(
@@ -79,15 +72,15 @@ def plot_race(
         axes.plot(updates, losses, label=f"norm: {norm}", marker=".")
     axes.axhline(best, color="0.6", linewidth=0.8)
     axes.set(xlabel="updates", ylabel="nats per point")
-    _entitle(axes, title)
     # The first updates would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(min(loss for c in curves.values() for _, loss in c) - 0.1, best + 2.0)
+    _write(figure, axes, image, title)
+
+
+def _write(figure: Figure, axes: Axes, image: Path, title: str) -> None:
+    """With a title as it stands: a name of a file may have a `$`, or what is not UTF-8."""
+    axes.set_title(printable(title), parse_math=False)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(image)
     pyplot.close(figure)
-
-
-def _entitle(axes: Axes, title: str) -> None:
-    """A title as it stands: a name of a file may have a `$`, or what is not UTF-8."""
-    axes.set_title(printable(title), parse_math=False)
