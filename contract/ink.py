@@ -38,10 +38,18 @@ class CharacterAlphabet(Strict):
 class InkUnits(Strict):
     """How large handwriting is in the units of the model, on average."""
 
-    points_per_character: _Positive = POINTS_PER_CHARACTER
+    points_per_character: float = POINTS_PER_CHARACTER
     units_per_character: _Positive = UNITS_PER_CHARACTER
     units_per_line: _Positive = UNITS_PER_LINE
-    units_of_size: _Positive = UNITS_OF_SIZE
+    units_of_size: float = UNITS_OF_SIZE
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        # By which a caller's strokes are prepared, whatever is said here.
+        own = POINTS_PER_CHARACTER, UNITS_OF_SIZE
+        if (self.points_per_character, self.units_of_size) != own:
+            raise ValueError("ink is prepared in other units for a pen")
+        return self
 
 
 class StyleEntry(Strict):

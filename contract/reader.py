@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET
+from contract.logits import log_probabilities
 from contract.manifest import Manifest, Strict
 from contract.pieces import PIECE_UNITS, RESTS
 from contract.strokes import UNITS_OF_SIZE, UNITS_PER_LINE
@@ -43,11 +44,18 @@ class PieceUnits(Strict):
     one, and the length of a piece; how many rests it has after the ink; and whether, where all the
     ink is known, delayed strokes are `reordered`."""
 
-    units_of_size: _Positive = UNITS_OF_SIZE
+    units_of_size: float = UNITS_OF_SIZE
     units_per_line: _Positive = UNITS_PER_LINE
-    piece_units: _Positive = PIECE_UNITS
+    piece_units: float = PIECE_UNITS
     rests: Annotated[int, Field(ge=0, le=_MOST_RESTS)] = RESTS
     reordered: bool = False
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        # By which ink is cut, whatever is said here.
+        if (self.units_of_size, self.piece_units) != (UNITS_OF_SIZE, PIECE_UNITS):
+            raise ValueError("ink is cut in other units for a reader")
+        return self
 
 
 class ReaderManifest(Manifest):
@@ -66,13 +74,6 @@ class Read:
     character: str
     step: int
     confidence: float
-
-
-def log_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """`(..., V)` logits as log-probabilities."""
-    wide = logits.astype(np.float64)
-    wide -= wide.max(-1, keepdims=True)
-    return np.asarray(wide - np.log(np.exp(wide).sum(-1, keepdims=True)))
 
 
 def best_path(logits: NDArray[np.floating], before: int = BLANK) -> list[Read]:

@@ -15,7 +15,7 @@ from training.run import data_at, data_folder
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one command; the exit code is 0, 1 for a broken bound or bad input, 130 for Ctrl-C."""
+    """Run one command, with the exit codes of `training.command.run`."""
     return run_command(_parser(), arguments)
 
 

@@ -173,7 +173,7 @@ def write_artifact(
                 filtered=options == "filtered",
                 signed=runner == "cuda",
             )
-    kind.golden(model, facts, variant).save(folder / GOLDEN)
+    kind.golden(model, facts).save(folder / GOLDEN)
     unfolded = {"layer_normalizations_unfolded": layer_normalizations(model)}
     MANIFESTS[kind.name](
         name=name,

@@ -56,20 +56,13 @@ class ConversionError(ValueError):
     """The exported graph breaks a promise of the artifact."""
 
 
-def export_graph(
-    step: Step,
-    *files: Path,
-    scan: bool,
-    rewrite: Rewrite | None = None,
-    whole: nn.Module | None = None,
-) -> ir.Model:
+def export_graph(step: Step, *files: Path, scan: bool, whole: nn.Module | None = None) -> ir.Model:
     """The step as one ONNX graph, over time as a Scan or alone; its weights point into `files`.
 
-    `rewrite` may put other tensors of the files in the place of weights, and says which. `whole` is
-    the model the files are of, where the step's own is a part of it; such a graph is not served.
-    Raises `ConversionError` when the graph breaks a promise.
+    `whole` is the model the files are of, where the step's own is a part of it; such a graph is not
+    served. Raises `ConversionError` when the graph breaks a promise.
     """
-    return graph_of(trace(step, whole), step, *files, scan=scan, rewrite=rewrite, whole=whole)
+    return graph_of(trace(step, whole), step, *files, scan=scan, whole=whole)
 
 
 def trace(step: Step, whole: nn.Module | None = None) -> ir.Model:
@@ -90,7 +83,8 @@ def graph_of(
     rewrite: Rewrite | None = None,
     whole: nn.Module | None = None,
 ) -> ir.Model:
-    """A graph of a traced step, which stays as it is; arguments and errors of `export_graph`."""
+    """A graph of a traced step, which stays as it is; arguments and errors of `export_graph`.
+    `rewrite` may put other tensors of the files in the place of weights, and says which."""
     model = traced.clone()
     if scan:
         over_time(model, len(step.state_ports), len(step.step_ports))

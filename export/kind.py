@@ -63,8 +63,8 @@ class ExportKind(ABC, Generic[M]):
         """What the model draws from itself, with row options that suit a parity report."""
 
     @abstractmethod
-    def golden(self, model: M, facts: dict[str, Any], variant: Variant) -> Golden:
-        """Golden vectors of `steps` of the training batch, of rows with every option."""
+    def golden(self, model: M, facts: dict[str, Any]) -> Golden:
+        """Golden vectors of a training with such `facts`, in rows of every option."""
 
     def compare(self, model: M, sample: Sample, outputs: Arrays, emitted: Any) -> list[Finding]:
         """The comparisons with training of what any runner put out for a sample and emitted, both

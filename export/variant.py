@@ -6,7 +6,8 @@ which variants there are is for the kind to say. What is derived, the copies of 
 wants for eight bits too, lies in `derived.safetensors` beside the weights.
 """
 
-from dataclasses import dataclass, field
+import copy
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,10 @@ class GraphWriter:
     def __post_init__(self) -> None:
         if not self.variant.exact and not self.kind.variants:
             raise ValueError(f"a {self.kind.name} model cannot be folded")
+
+    def wide(self) -> "GraphWriter":
+        """The same of the model in float64."""
+        return replace(self, model=copy.deepcopy(self.model).double())
 
     def step(self, *, filtered: bool) -> Step:
         """What is exported; `filtered` adds the options that leave symbols out, if any."""

@@ -23,7 +23,7 @@ class Epochs(ABC):
 
     rows: int
     seed: int
-    steps_per_sequence: ClassVar[None] = None
+    units_per_sequence: ClassVar[None] = None
 
     def __post_init__(self) -> None:
         self.figures: Figures = {}

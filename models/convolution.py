@@ -75,7 +75,7 @@ class NormalizedConvolution(NormalizedLinear):
         self.odd = side % _STRIDE == 1
 
     def forward(self, x: Tensor) -> Tensor:
-        """`(B, 2S, 2S, C_in) -> (B, S, S, C)`."""
+        """`(B, 2S, 2S, C_in)`, or one pixel less a side, `-> (B, S, S, C)`."""
         rows = self.neighbourhoods(x).flatten(0, 2)  # (B * S * S, K * K * C_in)
         return super().forward(rows).view(-1, self.side, self.side, len(self.weight))
 

@@ -160,7 +160,7 @@ def make_layer_norm(kind: NormKind, features: int) -> nn.Module:
 
 
 def fold(model: Model) -> Model:
-    """A copy to serve: under weight norm its matrices are plain parameters `weight_x`, `weight_h`;
+    """A copy to serve: under weight norm its matrices are plain parameters under their own names;
     matrices of eight bits are integers.
 
     The former are computed in float64 and rounded once, so no machine's float32 norms are in them.

@@ -159,7 +159,7 @@ class ReaderStep(Step):
 
 
 def _parts(weight: Tensor) -> list[Tensor]:
-    """A matrix `(V, inputs)` as some of `(inputs, V)`."""
+    """A matrix `(V, inputs)` as parts of its transpose, of so many rows each or fewer."""
     return [part.clone() for part in weight.detach().T.contiguous().split(_LONGEST_SUM)]
 
 

@@ -41,7 +41,7 @@ log = logging.getLogger("service")
 
 
 def main() -> int:
-    """Serve until told to stop; 2 for a bad setting or an artifact that cannot be served."""
+    """Serve until told to stop; 2 where a setting is bad, nothing can be served, or not there."""
     arguments = _parser().parse_args()
     if arguments.verb == "keys":
         return _new_key(arguments)

@@ -42,7 +42,8 @@ Route = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(settings: Settings) -> FastAPI:
-    """The service, its models loaded. Raises `ArtifactError` for one that cannot be served."""
+    """The service, its models loaded. Raises `ArtifactError` where none can be served, or not one
+    that is required, and `BadKeys` for a file of keys that cannot be used."""
     metrics = Metrics()
     # Creating a session holds the interpreter, so it is done before anything is served.
     models = Models(settings, metrics, KINDS)
@@ -86,7 +87,8 @@ def create_app(settings: Settings) -> FastAPI:
 
 
 def create_alone(settings: Settings) -> FastAPI:
-    """The service where nothing else runs in its process: what holds for all of that is set too."""
+    """The service where nothing else runs in its process: what holds for all of that is set too.
+    Raises as `create_app` does."""
     sys.setswitchinterval(_SWITCH_S)
     keep_large_apart()
     app = create_app(settings)

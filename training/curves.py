@@ -11,6 +11,7 @@ matplotlib.use("Agg")
 from matplotlib import pyplot as pyplot  # for other pictures too
 from matplotlib.axes import Axes
 from matplotlib.backend_bases import FigureCanvasBase
+from matplotlib.figure import Figure
 
 from contract.files import printable
 from training.log import read_rows
@@ -27,7 +28,7 @@ def require_picture(image: Path | None) -> None:
 
 
 def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
-    """Training and validation loss over epochs, in nats per `unit`: a byte or a point. Draws
+    """Training and validation loss over epochs, in nats per `unit`, as a byte is one. Draws
     nothing of a log without rows."""
     rows = read_rows(log)
     if not rows:
@@ -46,48 +47,40 @@ def plot_losses(log: Path, image: Path, title: str, unit: str) -> None:
         ha="center",
     )
     axes.set(xlabel="epochs", ylabel=f"nats per {unit}")
-    _entitle(axes, title)
     # The first epochs would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(best["validation_loss"] - 0.15, best["validation_loss"] + 0.85)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(image)
-    pyplot.close(figure)
+    _write(figure, axes, image, title)
 
 
 def plot_errors(curves: dict[str, NDArray[np.float64]], image: Path, title: str) -> None:
-    """The largest distance of any logit to float64 truth at each time step, one line per curve."""
+    """The largest distance of any output to float64 truth at each time step, a line per curve."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     for i, (name, curve) in enumerate(curves.items()):
         # Curves may coincide: the lower ones are wider, so that they can be seen.
         axes.plot(curve, label=name, linewidth=2 * (len(curves) - i) - 1, alpha=0.8)
     axes.set(xlabel="time step", ylabel="largest |output - float64|", yscale="log")
-    _entitle(axes, title)
-    axes.legend(frameon=False)
-    axes.spines[["top", "right"]].set_visible(False)
-    figure.savefig(image)
-    pyplot.close(figure)
+    _write(figure, axes, image, title)
 
 
 def plot_race(
     curves: Mapping[str, Sequence[tuple[int, float]]], best: float, image: Path, title: str
 ) -> None:
-    """Validation loss over updates, a line per run, and the level the baseline reached."""
+    """Validation loss of pens over updates, a line per norm, and the level the baseline reached."""
     figure, axes = pyplot.subplots(figsize=(7, 4), dpi=120, layout="constrained")
     for norm, curve in curves.items():
         updates, losses = zip(*curve, strict=True)
         axes.plot(updates, losses, label=f"norm: {norm}", marker=".")
     axes.axhline(best, color="0.6", linewidth=0.8)
     axes.set(xlabel="updates", ylabel="nats per point")
-    _entitle(axes, title)
     # The first updates would squeeze everything of interest into the lowest tenth.
     axes.set_ylim(min(loss for c in curves.values() for _, loss in c) - 0.1, best + 2.0)
+    _write(figure, axes, image, title)
+
+
+def _write(figure: Figure, axes: Axes, image: Path, title: str) -> None:
+    """With a title as it stands: a name of a file may have a `$`, or what is not UTF-8."""
+    axes.set_title(printable(title), parse_math=False)
     axes.legend(frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
     figure.savefig(image)
     pyplot.close(figure)
-
-
-def _entitle(axes: Axes, title: str) -> None:
-    """A title as it stands: a name of a file may have a `$`, or what is not UTF-8."""
-    axes.set_title(printable(title), parse_math=False)

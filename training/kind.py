@@ -18,7 +18,7 @@ class TrainingKind(Protocol):
 
     @property
     def unit(self) -> str:
-        """What one step is: the loss is in nats per unit."""
+        """What the loss is a mean over: it is in nats per unit."""
         ...
 
     @property

@@ -80,8 +80,8 @@ def carry_out(
         if trainer.progress.temperature is not None:
             print(f"logits divided by {trainer.progress.temperature:.4f}")
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
-        if task.steps_per_sequence is not None:
-            print(f"that is {loss * task.steps_per_sequence:.1f} nats/sequence")
+        if task.units_per_sequence is not None:
+            print(f"that is {loss * task.units_per_sequence:.1f} nats/sequence")
 
 
 def _warn_of_warm_up(updates: int) -> None:

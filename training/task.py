@@ -19,8 +19,8 @@ class Task(Protocol):
     updates_per_epoch: int
 
     @property
-    def steps_per_sequence(self) -> float | None:
-        """From nats per step to nats per sequence, where data comes in sequences; None if not."""
+    def units_per_sequence(self) -> float | None:
+        """From nats per unit to nats per sequence, where data comes in sequences; None if not."""
         ...
 
     @property
@@ -37,11 +37,11 @@ class Task(Protocol):
         ...
 
     def loss(self, batch: Batch, state: State) -> tuple[Tensor, State]:
-        """Mean loss in nats per step, and the state to carry on."""
+        """Mean loss in nats per unit, as `TrainingKind.unit` has it, and the state to carry on."""
         ...
 
     def validate(self) -> float:
-        """Nats per step over the validation data, dropout off."""
+        """Nats per unit over the validation data, dropout off."""
         ...
 
 

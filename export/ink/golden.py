@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.golden import Arrays, Golden
-from contract.noise import InkNoise
+from contract.noise import LEAST_UNIFORM, InkNoise
 from export.golden import BOUND_FACTOR, MARGIN, Sample, draw, read
 from models import mixture
 from models.generation import HandwritingStep
@@ -83,7 +83,7 @@ def drawn_from(raw: Tensor, of: Sample, nudge: float = 0.0) -> Tensor:
     """The points `(T, B, 3)` that mixtures `(T, B, R)` give with a sample's noise, its uniforms
     moved by `nudge`."""
     real, bias = raw.dtype, of.row["bias"].to(raw.dtype)
-    uniforms = (of.noise["uniform"] + nudge).clamp(2**-24, 1 - 2**-24).to(real)
+    uniforms = (of.noise["uniform"] + nudge).clamp(LEAST_UNIFORM, 1 - LEAST_UNIFORM).to(real)
     rows = zip(raw, uniforms, of.noise["normal"].to(real), strict=True)
     return torch.stack([mixture.sample(r, u, n, bias) for r, u, n in rows])
 

@@ -34,7 +34,7 @@ class InkExport(ExportKind[HandwritingModel]):
     def sample(self, model: HandwritingModel, steps: int, batch: int, seed: int) -> Sample:
         return golden.sample(model, steps, batch, seed)
 
-    def golden(self, model: HandwritingModel, facts: dict[str, Any], variant: Variant) -> Golden:
+    def golden(self, model: HandwritingModel, facts: dict[str, Any]) -> Golden:
         return golden.golden(model, facts)
 
     def compare(

@@ -3,8 +3,6 @@
 Shapes: T points, B rows, R raw mixture outputs.
 """
 
-import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -135,7 +133,7 @@ def make_work(drawn: Sample, seed: int) -> bits.Work:
 
 
 def _structure(writer: GraphWriter, evidence: Evidence) -> Finding:
-    wide = replace(writer, model=copy.deepcopy(writer.model).double())
+    wide = writer.wide()
     drawn = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return numbers.structure(wide, drawn, training_mixtures, "mixture")
 

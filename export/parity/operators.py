@@ -40,9 +40,9 @@ class OperatorBits:
     rows: int
 
 
-def compare_operator(operator: str, seed: int = 0, *, prepacking: bool = True) -> OperatorBits:
+def compare_operator(operator: str, *, prepacking: bool = True) -> OperatorBits:
     """Run one operator at every width and batch, and each row of it alone."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     differing = total = 0
     for width in WIDTHS:
         run = _session(operator, width, random, prepacking)

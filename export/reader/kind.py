@@ -31,7 +31,7 @@ class ReaderExport(ExportKind[ReaderModel]):
     def sample(self, model: ReaderModel, steps: int, batch: int, seed: int) -> Sample:
         return golden.sample(model, steps, batch, seed)
 
-    def golden(self, model: ReaderModel, facts: dict[str, Any], variant: Variant) -> Golden:
+    def golden(self, model: ReaderModel, facts: dict[str, Any]) -> Golden:
         return golden.golden(model, facts)
 
     def compare(

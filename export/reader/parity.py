@@ -3,15 +3,13 @@
 Shapes: T steps, B rows, V symbols.
 """
 
-import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.logits import log_probabilities
 from contract.manifest import Finding
-from contract.reader import log_probabilities
 from export.golden import Sample
 from export.parity import bits, numbers, operators
 from export.parity.report import SEED, Evidence, Report
@@ -33,7 +31,7 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
     outputs, _ = follow(served.step, read)
     findings, curves = compare(model, read, outputs["logits"])
     work = make_work(sample(model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED + 1), SEED)
-    wide = replace(writer, model=copy.deepcopy(writer.model).double())
+    wide = writer.wide()
     lines = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return Report([
         numbers.structure(wide, lines, training_logits, "logits"),

@@ -46,7 +46,7 @@ class TextExport(ExportKind[LanguageModel]):
     def sample(self, model: LanguageModel, steps: int, batch: int, seed: int) -> Sample:
         return golden.sample(model, steps, batch, seed)
 
-    def golden(self, model: LanguageModel, facts: dict[str, Any], variant: Variant) -> Golden:
+    def golden(self, model: LanguageModel, facts: dict[str, Any]) -> Golden:
         return golden.golden(model, facts)
 
     def compare(

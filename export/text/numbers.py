@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from contract.logits import log_probabilities
 from contract.manifest import Finding
 from export.golden import Sample
 
@@ -17,17 +18,9 @@ MAX_BITS_PER_BYTE_ERROR = 1e-6
 TIE = 1e-5
 
 
-def log_softmax(logits: NDArray[Any]) -> NDArray[np.float64]:
-    """Natural-log probabilities along the last axis, in float64 whatever comes in."""
-    wide = logits.astype(np.float64)
-    wide -= wide.max(-1, keepdims=True)
-    normalised: NDArray[np.float64] = wide - np.log(np.exp(wide).sum(-1, keepdims=True))
-    return normalised
-
-
 def bits_per_byte(logits: NDArray[Any], tokens: NDArray[np.int64]) -> float:
     """Mean of -log2 p over `tokens (T, B)`, given `logits (T, B, V)`."""
-    chosen = np.take_along_axis(log_softmax(logits), tokens[..., None], -1)
+    chosen = np.take_along_axis(log_probabilities(logits), tokens[..., None], -1)
     return float(-chosen.mean() / np.log(2))
 
 
@@ -36,7 +29,7 @@ def log_probability(trained: NDArray[Any], served: NDArray[Any]) -> Finding:
     steps, batch, _ = trained.shape
     return Finding(
         name="log-probability",
-        value=float(np.abs(log_softmax(trained) - log_softmax(served)).max()),
+        value=float(np.abs(log_probabilities(trained) - log_probabilities(served)).max()),
         bound=MAX_LOG_PROBABILITY_ERROR,
         detail=f"max |difference|, {steps * batch:,} bytes, training at batch {batch}, served at 1",
     )
@@ -63,7 +56,7 @@ def sampling(sample: Sample, logits: NDArray[np.float32], draws: NDArray[np.int6
     """
     trained = sample.symbols.numpy()
     different = draws != trained
-    cumulative = np.exp(log_softmax(logits[different])).cumsum(-1)  # (D, V)
+    cumulative = np.exp(log_probabilities(logits[different])).cumsum(-1)  # (D, V)
     uniforms = sample.noise["uniform"].numpy()[different].astype(np.float64)[:, None]
     first, last = ((cumulative < uniforms + by).sum(-1) for by in (-TIE, TIE))
     tied = [(first <= drawn[different]) & (drawn[different] <= last) for drawn in (draws, trained)]

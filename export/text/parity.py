@@ -1,10 +1,8 @@
 """The parity report of a language model. Shapes: T steps, B rows, R rows of mixed work."""
 
-import copy
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +129,7 @@ def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
 
 
 def _structure(writer: GraphWriter, evidence: Evidence) -> Finding:
-    wide = replace(writer, model=copy.deepcopy(writer.model).double())
+    wide = writer.wide()
     drawn = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return numbers.structure(wide, drawn, training_logits, "logits")
 

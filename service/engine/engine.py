@@ -114,8 +114,8 @@ class Engine:
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def submit(self, jobs: Sequence[Job], *, going_on: bool = False) -> None:
-        """Queue all jobs or none: `NotReady` before the model is, `Overloaded` without room or
-        where the first would wait for longer than it may. What is `going_on` was let in before."""
+        """Queue all jobs or none. Raises `NotReady` before the model is and, unless they are
+        `going_on` from before, what `Schedule.overload` gives or, too late, `DeadlineExceeded`."""
         with self._wake:
             if not self.ready or self._stopping:
                 leaving = self._patient_until_s < math.inf

@@ -15,6 +15,7 @@ import numpy as np
 from contract.golden import Arrays
 from service.artifact import Artifact
 from service.engine.bundle import Bundle
+from service.engine.jobs import length
 from service.engine.runtime import Runtime
 from service.engine.stretch import State, Stretch
 
@@ -178,7 +179,7 @@ class SlotRunner:
             return self._run(slots, steps, row, filtered)
 
     def _run(self, slots: Sequence[int], steps: Arrays, row: Arrays, filtered: bool) -> Arrays:
-        chosen, total = np.asarray(slots), len(next(iter(steps.values())))
+        chosen, total = np.asarray(slots), length(steps)
         outputs: list[Arrays] = []
         begin = 0
         while begin < total:

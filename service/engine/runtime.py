@@ -105,7 +105,8 @@ def _offer(most_bytes: int) -> None:
 
 
 def choose_runtime(settings: Settings) -> Runtime:
-    """The provider and runner the settings ask for, or the best this machine has."""
+    """The provider and runner the settings ask for, or the best this machine has. Raises
+    `ArtifactError` for one that is not here, or a runner that its provider cannot have."""
     provider: Provider = "cpu"
     if settings.provider != "cpu" and _cuda_works():
         provider = "cuda"

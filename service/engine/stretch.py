@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from contract.golden import Arrays
 from contract.manifest import Ports
 from service.engine.bundle import Bundle
+from service.engine.jobs import length
 
 # A step goes from one set of the state's buffers to the other, and the next one back.
 State = tuple[Bundle, Bundle]
@@ -70,7 +71,7 @@ class Stretch:
     ) -> Arrays:
         """Steps `(T, B, ...)` of some slots, T at most `most`, from the state on a side of the two;
         it is on the other one after an odd number. Their outputs, `(T, B, ...)`."""
-        total = len(next(iter(steps.values())))
+        total = length(steps)
         these = slice(side, side + total)
         for name, array in steps.items():
             self._inputs.host[name][these, slots] = array

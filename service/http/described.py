@@ -39,8 +39,8 @@ class Answer(BaseModel):
 
 
 class AnswerHead(Answer):
-    """What the answer to any request for a model's work begins with; `state_runtime` is that of
-    the token it goes on from, if it is another and that was allowed."""
+    """What the answer to any request that a model writes for begins with; `state_runtime` is that
+    of the token it goes on from, if it is another and that was allowed."""
 
     id: str
     object: str

@@ -77,7 +77,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
     else:
         told = broken_rule(errors, "the request body")
-    return await _service_error(request, told)
+    return answer_to(told)
 
 
 def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidRequest:
@@ -178,7 +178,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     if why := _why_unreadable(error.__cause__):
         wrapped = _unreadable(request, why)
     wrapped.status = error.status_code
-    answer = await _service_error(request, wrapped)
+    answer = answer_to(wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         answer.headers["Allow"] = ", ".join(_allowed(request, error))
     return answer

@@ -108,7 +108,7 @@ Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]
 
 
 class WorkRequest(RequestBody):
-    """What every request has that a model is to work on."""
+    """What every request has that a model is to write for."""
 
     seed: Seed | None = None
     state: str | None = None

@@ -21,10 +21,11 @@ from service.catalogue import Models
 from service.engine.jobs import FinishReason
 from service.errors import EngineFault, InvalidRequest, NotReady
 from service.http.answers import Exchange
+from service.ink.curve import DECIMALS
 from service.ink.layout import Layout
 from service.ink.letters import bases
 from service.ink.line import Begun, InkEdge, InkPiece
-from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.pen import LinePen, strokes
 from service.ink.squeeze import Squeeze
 from service.models import ServedModel
 from service.state import Moment

@@ -8,7 +8,7 @@ from itertools import compress
 import numpy as np
 from numpy.typing import NDArray
 
-DECIMALS = 2  # of a px: finer than any screen shows
+DECIMALS = 2  # of a px, as points are shown and drawn: finer than any screen
 
 
 def beziers(stroke: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -111,9 +111,9 @@ class LineMarks:
 def compose(
     text: str, points: Points, characters: NDArray[np.int64], slant_degrees: float, px: float
 ) -> Points:
-    """The marks `(m, 3)` of a text whose base letters are `points (n, 3)`, each of the character
-    it belongs to `(n,)`; `px` is the height of a small letter where the line has none. Letters that
-    a line was cut off before have no marks."""
+    """The marks `(m, 3)` of a text whose base letters are `points (n, 3)`, given the window's
+    character at each `(n,)`; `px` is the height of a small letter where the line has none. Letters
+    that a line was cut off before have no marks."""
     begun = text[: characters.max() + 1] if len(points) else ""
     marked = [(place, *apart(letter)) for place, letter in enumerate(begun) if apart(letter)[1]]
     if not marked:

@@ -14,11 +14,12 @@ import numpy as np
 
 from service.http.answers import Exchange
 from service.ink.best import Best, Judge, best_of, joined, parts_of
+from service.ink.curve import DECIMALS
 from service.ink.layout import Layout
 from service.ink.line import Begun, InkEdge, InkLine, InkPiece
 from service.ink.marks import LineMarks
 from service.ink.model import InkModel
-from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.pen import LinePen, strokes
 from service.ink.schemas import HandwritingRequest
 from service.ink.squeeze import Squeeze
 from service.ink.svg import to_svg

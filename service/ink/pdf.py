@@ -30,7 +30,7 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
     sheets = layout.sheets(len(lines))
     sheet_px = layout.sheet_px(len(lines))
     unit = math.ceil(max(layout.width_px, sheet_px) * PT_PER_PX / _LONGEST_SIDE)
-    scale = PT_PER_PX / max(unit, 1)
+    scale = PT_PER_PX / unit
     for page, rules in enumerate(paper.rules(layout, len(lines))):
         content = pydyf.Stream(compress=True)
         # Our px go downward from the top of the first sheet, points upward from the lower left.

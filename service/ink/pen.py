@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from service.ink.layout import Layout
 
-DECIMALS = 2  # of a px, as they are shown
 # A model that knows offsets alone cannot see the ruled line, and climbs or sinks along it. A writer
 # looks where the last letters stand, and comes back towards the line whenever the pen is lifted.
 _ARCS_SEEN = 9  # the lowest places of so many arcs; descenders are the fewer

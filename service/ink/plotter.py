@@ -71,7 +71,7 @@ def to_plotter_svg(lines: Sequence[Strokes], layout: Layout) -> str:
 def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
     """The strokes `(k, 2)` of each sheet that has any, in mm, y up."""
     sheets = layout.sheets(len(lines))
-    height_px = layout.height_px(len(lines)) / len(sheets)
+    height_px = layout.sheet_px(len(lines))
     size_mm = np.array([layout.width_px, height_px]) * MM_PER_PX
     for number, sheet in enumerate(sheets):
         top = 0, number * height_px

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.reader import BLANK, log_probabilities
+from contract.logits import log_probabilities
+from contract.reader import BLANK
 
 
 def log_likelihood(logits: NDArray[np.floating], symbols: Sequence[int]) -> NDArray[np.float64]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from contract.golden import Arrays
+from contract.logits import log_probabilities
 from contract.noise import LEAST_UNIFORM, UniformStream
 from service.engine.jobs import Generation, Piece
 from service.errors import ServiceError
@@ -284,9 +285,7 @@ def byte_logprobs(logits: np.ndarray, tokens: np.ndarray, top: int) -> list[Byte
     """What the model thought of each byte, before temperature: `logits (T, V)`, `tokens (T,)`."""
     if not len(tokens):
         return []
-    wide = logits.astype(np.float64)
-    wide -= wide.max(-1, keepdims=True)
-    wide -= np.log(np.exp(wide).sum(-1, keepdims=True))
+    wide = log_probabilities(logits)
     best = np.argsort(-wide, axis=-1, kind="stable")[:, :top]
     return [
         ByteLogprob(int(token), float(row[token]), [(int(b), float(row[b])) for b in ranks])

@@ -6,6 +6,7 @@ import numpy as np
 from pydantic import Field
 
 from contract.golden import Arrays
+from contract.logits import log_probabilities
 from contract.noise import UniformStream
 from service.errors import InvalidRequest
 from service.http.fields import WHOLE, RequestBody, Seed
@@ -63,10 +64,7 @@ class OnlineText(Online):
     async def read(self, sent: bytes) -> np.ndarray:
         """Natural-log probabilities `(256,)` of the bytes that may follow."""
         outputs = await self._read(np.frombuffer(sent, np.uint8).astype(np.int64))
-        logits = outputs["logits"][-1].astype(np.float64)
-        logits -= logits.max()
-        shown: np.ndarray = logits - np.log(np.exp(logits).sum())
-        return shown
+        return log_probabilities(outputs["logits"][-1])
 
     async def write(self, count: int) -> bytes:
         """Bytes of the model's own."""

@@ -153,11 +153,23 @@ def test_units_of_handwriting_can_be_divided_by(unit: float | str) -> None:
 
 @pytest.mark.parametrize("unit", [0, -1, "Infinity", "NaN"])
 def test_a_reader_can_divide_by_its_units(unit: float | str) -> None:
-    with pytest.raises(ValidationError, match="piece_units"):
-        ReaderManifest(**_FACTS, pieces={"piece_units": unit})
+    with pytest.raises(ValidationError, match="units_per_line"):
+        ReaderManifest(**_FACTS, pieces={"units_per_line": unit})
     for rests in (-1, 10**9):
         with pytest.raises(ValidationError, match="rests"):
             ReaderManifest(**_FACTS, pieces={"rests": rests})
+
+
+@pytest.mark.parametrize("unit", ["units_of_size", "piece_units"])
+def test_a_reader_of_other_pieces_is_refused(unit: str) -> None:
+    with pytest.raises(ValidationError, match="cut in other units"):
+        ReaderManifest(**_FACTS, pieces={unit: 2.0})
+
+
+@pytest.mark.parametrize("unit", ["units_of_size", "points_per_character"])
+def test_a_pen_of_strokes_that_are_prepared_otherwise_is_refused(unit: str) -> None:
+    with pytest.raises(ValidationError, match="prepared in other units"):
+        InkManifest(**_FACTS, ink={unit: 2.0})
 
 
 @pytest.mark.parametrize(

@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from contract.golden import Arrays, Golden
 from contract.ink import InkManifest
+from contract.logits import log_probabilities
 from contract.manifest import Finding
 from contract.text import NEUTRAL
 from export.convert import _keep_extras, read_artifact, read_source
@@ -25,7 +26,7 @@ from export.ink import parity as ink_parity
 from export.parity import bits, numbers, operators
 from export.parity.report import QUICK, Report, Served
 from export.text.golden import golden as text_golden
-from export.text.numbers import log_softmax, sampling, score
+from export.text.numbers import sampling, score
 from models.language import LanguageConfig, LanguageModel
 from tests.export.sampler import draw
 
@@ -265,7 +266,7 @@ def _sample(symbols: np.ndarray, uniforms: np.ndarray) -> Sample:
 
 
 def test_a_byte_drawn_differently_is_a_tie_at_a_border_alone() -> None:
-    probabilities = np.exp(log_softmax(_logits()))[5, 2]
+    probabilities = np.exp(log_probabilities(_logits()))[5, 2]
     byte = int(probabilities.argmax())
     symbols = np.full((9, 4), byte)
     draws = symbols.copy()
@@ -281,7 +282,7 @@ def test_a_byte_from_elsewhere_is_no_tie_however_near_a_border(
     uniform: float | None, wrong: int
 ) -> None:
     """Nor at the end of the last byte, where a sampler that finds none may take the first."""
-    probabilities = np.exp(log_softmax(_logits()))[5, 2]
+    probabilities = np.exp(log_probabilities(_logits()))[5, 2]
     if uniform is None:
         uniform = float(probabilities[:100].sum())
     byte = int(np.searchsorted(probabilities.cumsum(), uniform))

@@ -29,7 +29,7 @@ class Slope:
     the first of dropout's random numbers and the rate of every update."""
 
     updates_per_epoch = _UPDATES
-    steps_per_sequence = None
+    units_per_sequence = None
 
     def __init__(self, steepness: float = 1.0) -> None:
         self.model = nn.LayerNorm(3)  # a gain and a bias

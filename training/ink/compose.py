@@ -45,12 +45,12 @@ class Rows:
         self._marked = marked if self._marks else 0.0
         self._figured = figured if self._figures else 0.0
         self._sets_isolated = self._marked + self._figured > 0
-        weights = _rarity(self._inks)
-        self._cumulative = weights.cumsum() / weights.sum()
+        cumulative = _rarity(self._inks).cumsum()
+        self._cumulative = cumulative / cumulative[-1]  # not their sum, which is rounded otherwise
         self._sizes = np.array([len(ink.text) for ink in self._inks])
 
     def draw(self, characters: int, generator: np.random.Generator) -> Ink:
-        """A row of `characters` or a few more, unless its writer wrote nothing that fits."""
+        """A row of about `characters`, unless its writer wrote nothing that fits."""
         if self._own and generator.random() < self._own:
             return self._own_line(characters, generator)
         row = last = self._inks[self._pick(characters, generator)]

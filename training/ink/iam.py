@@ -32,7 +32,6 @@ class IamFolder:
     """The archives of IAM-OnDB, unpacked anywhere below one folder."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
         strokes = below(folder, "lineStrokes")
         if strokes is None:
             raise ValueError(f"{folder} has no folder lineStrokes, so it is not IAM-OnDB")
@@ -47,32 +46,17 @@ class IamFolder:
         self._texts = cache(self._read_texts)
         self._writer = cache(self._read_writer)
 
-    def split(self, name: str) -> frozenset[str]:
-        """The form ids of a split such as `trainset` or `testset_f`."""
-        name = name.removesuffix(".txt")
-        file = next(iter(files_below(self._folder, f"{name}.txt")), None)
-        if file is None:
-            raise ValueError(f"{self._folder} has no split {name}: there is no file {name}.txt")
-        return frozenset(file.read_text("utf-8", errors="replace").split())
-
-    def lines(self, forms: frozenset[str] | None, tally: Tally) -> Iterator[Line]:
-        """The lines of these forms, or of all; what cannot be read is counted in `tally`."""
-        found = set()
+    def lines(self, tally: Tally) -> Iterator[Line]:
+        """All its lines; what cannot be read is counted in `tally`."""
         for file in self._line_files:
-            form = file.stem.rpartition("-")[0]
-            found.add(form)
-            if forms is not None and form not in forms:
-                continue
             try:
-                yield self._line(file, form)
+                yield self._line(file)
             except (_Unusable, OSError) as error:
                 reason = str(error) if isinstance(error, _Unusable) else "unreadable file"
                 tally.skip(reason, file.name)
-        for form in sorted((forms or frozenset()) - found):
-            tally.skip("form of the split without strokes", form)
 
-    def _line(self, file: Path, form: str) -> Line:
-        number = file.stem.rpartition("-")[2]
+    def _line(self, file: Path) -> Line:
+        form, _, number = file.stem.rpartition("-")
         texts = self._texts(form)
         if not number.isdecimal() or not 1 <= int(number) <= len(texts):
             raise _Unusable("no text for the line")

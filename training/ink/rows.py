@@ -107,8 +107,8 @@ class RowTask(ABC, Generic[M]):
         """Nats `(..., B)` of all that counts in the rows, and the state after."""
 
     @property
-    def steps_per_sequence(self) -> float:
-        """From nats per step to nats per sequence, as the literature reports them."""
+    def units_per_sequence(self) -> float:
+        """From nats per unit to nats per sequence, as the literature reports them."""
         counts = [batch[-1] for batch in self._validation]
         return sum(c.sum().item() for c in counts) / sum(c.shape[-1] for c in counts)
 

@@ -29,7 +29,7 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
     if _is_unipen(folder):
         return _lines(UnipenFolder(folder), tally)
     if _is_iam(folder):
-        return list(counted(IamFolder(folder).lines(None, tally)))
+        return list(counted(IamFolder(folder).lines(tally)))
     raise ValueError(
         f"{folder} holds no pen data: UNIPEN has the folders data and include or archives "
         f"unipen*.tar, .tar.gz, .tar.bz2 or .tar.xz, IAM-OnDB has a folder lineStrokes"

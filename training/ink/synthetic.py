@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from contract.alphabets import LONGEST_TEXT
 from training.ink.line import Line, Stroke
 
-CHARACTERS = "".join(map(chr, range(ord(" "), ord("~") + 1)))
 _SOURCE = "synthetic"
 _POINTS_PER_SECOND = 100.0
 

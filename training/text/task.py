@@ -44,7 +44,7 @@ class LanguageTask:
     seed: int
     rank: int = 0
     world: int = 1
-    steps_per_sequence: ClassVar[None] = None  # a text is one long one
+    units_per_sequence: ClassVar[None] = None  # a text is one long one
 
     def __post_init__(self) -> None:
         require_segments(self.train_tokens, self.batch_size, self.steps, "training")

@@ -1,7 +1,6 @@
 """Waves as a kind that is exported."""
 
 import copy
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +36,7 @@ class WaveExport(ExportKind[WaveModel]):
         scale = torch.linspace(0.5, 1.0, batch)
         return draw(WaveStep(model), {"scale": scale}, {"normal": np.stack(rows, axis=1)})
 
-    def golden(self, model: WaveModel, facts: dict[str, Any], variant: Variant) -> Golden:
+    def golden(self, model: WaveModel, facts: dict[str, Any]) -> Golden:
         sample = self.sample(model, facts["batch"]["steps"], _ROWS, SEED)
         float32, float64 = trained(model, sample), trained(copy.deepcopy(model).double(), sample)
         error = (float32.double() - float64).abs().max().item()
@@ -55,7 +54,7 @@ class WaveExport(ExportKind[WaveModel]):
         sample = self.sample(writer.model, evidence.sampled_steps, evidence.rows, SEED)
         outputs, drawn = follow(evidence.served.step, sample)
         rounding, _, curves = numbers.rounding(writer.model, sample, outputs["gaussian"], trained)
-        wide = replace(writer, model=copy.deepcopy(writer.model).double())
+        wide = writer.wide()
         structure = self.sample(wide.model, evidence.extent.structure_steps, 2, SEED)
         mixed = self.sample(writer.model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED)
         work = bits.Work(mixed.drawn(), mixed.rows(), np.zeros(bits.LARGEST_BATCH, bool))

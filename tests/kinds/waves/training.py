@@ -33,7 +33,7 @@ class WaveTask:
     steps: int
     seed: int
     updates_per_epoch: int = 50
-    steps_per_sequence: ClassVar[None] = None
+    units_per_sequence: ClassVar[None] = None
 
     def batch(self, update: int) -> tuple[Batch, bool]:
         return (sines(self.seed * 10_000 + update, self.rows, self.steps),), True

@@ -52,7 +52,7 @@ class LineTask:
     """Four updates an epoch; `fail_at` raises at an update, as a machine that goes down does."""
 
     updates_per_epoch = 4
-    steps_per_sequence: ClassVar[None] = None
+    units_per_sequence: ClassVar[None] = None
     fail_at: ClassVar[int | None] = None
     updates_done: ClassVar[int] = 0
 

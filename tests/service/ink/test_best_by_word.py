@@ -16,9 +16,10 @@ from service.engine.jobs import FinishReason
 from service.engine.runners import ScanRunner, stack_rows
 from service.engine.runtime import Runtime
 from service.ink.best import LEAST_LEGIBLE, Judgement, best_of, parts_of
+from service.ink.curve import DECIMALS
 from service.ink.line import InkLine, InkPiece, in_sight, on_its_line, row_of
 from service.ink.model import stored_hands
-from service.ink.pen import DECIMALS, LinePen, strokes
+from service.ink.pen import LinePen, strokes
 from service.ink.schemas import HandwritingRequest
 from tests.artifacts import HANDS
 from tests.service.ink.conftest import Judge

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from contract.reader import BLANK, log_probabilities
+from contract.logits import log_probabilities
+from contract.reader import BLANK
 from service.reader import likelihood
 
 _SYMBOLS = 3  # and the blank

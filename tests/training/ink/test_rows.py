@@ -131,7 +131,7 @@ def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
         nats, _ = made.losses(batch, made.model.initial_state(batch[-1].shape[-1]))
         total, count = total + nats.double().sum().item(), count + batch[-1].sum().item()
     assert made.validate() == pytest.approx(total / count)
-    assert made.steps_per_sequence * 256 == pytest.approx(count)
+    assert made.units_per_sequence * 256 == pytest.approx(count)
     assert made.model.training
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.alphabets import ALPHABET
 from export.__main__ import main
 from training.ink.corpus import read_pens
-from training.ink.iam import IamFolder, _evenly
+from training.ink.iam import _evenly
 from training.ink.line import Line, Tally
 from training.ink.sources import SYNTHETIC, read_lines
-from training.ink.synthetic import CHARACTERS, random_style, random_text, synthetic_lines, write
+from training.ink.synthetic import random_style, random_text, synthetic_lines, write
 from training.ink.unipen import UnipenFolder
 
 _FIXTURES = Path(__file__).parent / "fixtures"
@@ -155,20 +156,6 @@ def test_whiteboard_lines_that_cannot_be_read_are_counted_and_named(
     }
 
 
-def test_a_split_selects_its_forms() -> None:
-    folder = IamFolder(_IAM)
-    assert folder.split("trainset") == folder.split("trainset.txt") == {"z01-000a"}
-    assert len(list(folder.lines(folder.split("trainset"), Tally()))) == 2
-    tally = Tally()
-    assert list(folder.lines(folder.split("testset_v"), tally)) == []
-    assert tally.examples == {
-        "no text for the line": ["z01-000b-01.xml"],
-        "form of the split without strokes": ["z09-999q"],
-    }
-    with pytest.raises(ValueError, match="no split testset_f"):
-        folder.split("testset_f")
-
-
 def test_the_inner_folders_of_an_archive_may_be_missing(tmp_path: Path) -> None:
     for name in ("lineStrokes", "ascii"):
         shutil.copytree(_IAM / f"{name}-all" / name, tmp_path / f"{name}-all")
@@ -208,7 +195,7 @@ def test_the_synthetic_pen_is_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
     generator = np.random.default_rng(0)
     texts = [random_text(generator) for _ in range(400)]
-    assert set("".join(texts)) == set(CHARACTERS)
+    assert set("".join(texts)) == set(ALPHABET)
     assert all(1 <= len(text.split(" ")) <= 8 for text in texts)
 
 
@@ -216,7 +203,7 @@ def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
 def test_every_character_but_space_leaves_ink(font: str) -> None:
     generator = np.random.default_rng(0)
     style = replace(random_style(generator), font=font)
-    for character in CHARACTERS.strip():
+    for character in ALPHABET.strip():
         line = write(character, style, generator)
         assert line.strokes
         assert all(np.isfinite(s).all() and len(s) >= 3 for s in line.strokes)

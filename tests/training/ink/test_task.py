@@ -21,6 +21,22 @@ from training.ink.task import PenTask, point_losses, vary
 from training.recipe import read_recipe
 
 
+class AlmostOne:
+    """A generator of the largest number below 1, and of the first of anything."""
+
+    def random(self) -> float:
+        return float(np.nextafter(1.0, 0.0))
+
+    def integers(self, high: int) -> int:
+        return 0
+
+
+def test_the_largest_number_that_is_drawn_draws_the_last_line() -> None:
+    inks = [Ink(str(i), np.zeros((1, 3), np.float32), 1.0, "one", "tablet") for i in range(200)]
+    generator: Any = AlmostOne()
+    assert Rows(inks).draw(1, generator).text == "199"
+
+
 def ink(text: str, offsets: list[list[float]], writer: str = "w") -> Ink:
     made = np.array(offsets, np.float32)
     return Ink(text, made, float(made[:, 0].cumsum().max()), writer, "invented")
