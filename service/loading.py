@@ -12,7 +12,7 @@ from service.engine.crowd import Crowd, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import measure_pace
-from service.engine.runners import Runner
+from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime, choose_runtime
 from service.engine.threads import fastest_runners, usable_cores
 from service.kind import ServiceKind
@@ -59,7 +59,8 @@ class Loader:
 
         def attested(runner: Runner) -> bool:
             model = held()
-            return model is not None and model.attest(runner)
+            with given_up(runner, self._settings.stall_timeout_s):
+                return model is not None and model.attest(runner)
 
         def problem() -> str | None:
             model = held()
@@ -98,9 +99,8 @@ class Loader:
             engine.tell_to_stop()
             engine.attested.set()
 
-    @staticmethod
-    def _made(artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:
+    def _made(self, artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:
         """Runners that choosing the number of threads has made, by those, and the runtime."""
         if runtime.provider == "cpu" and runtime.threads == 0:
-            return fastest_runners(artifact, runtime)
+            return fastest_runners(artifact, runtime, limit_s=self._settings.stall_timeout_s)
         return {}, runtime
