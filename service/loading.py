@@ -12,7 +12,7 @@ from service.engine.crowd import Crowd, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import measure_pace
-from service.engine.runners import Runner
+from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime, choose_runtime
 from service.engine.threads import fastest_runners, usable_cores
 from service.kind import ServiceKind
@@ -22,6 +22,10 @@ from service.settings import Settings
 from service.state import StateCodec
 
 log = logging.getLogger(__name__)
+
+# Times as long as one run may take: a proof is of several, when a service starts beside those of
+# all its other models, on however few cores.
+_PROOF = 10
 
 
 class Loader:
@@ -40,6 +44,7 @@ class Loader:
         self._runtime = choose_runtime(settings)
         self._crowd = Crowd(usable_cores())
         self._proving: Engine | None = None
+        self._proof_s = _PROOF * settings.stall_timeout_s
 
     def make(self, artifact: Artifact, like: Runtime | None = None) -> ServedModel:
         """A model that has not started yet, which creates its sessions. `like` is the runtime of
@@ -59,7 +64,8 @@ class Loader:
 
         def attested(runner: Runner) -> bool:
             model = held()
-            return model is not None and model.attest(runner)
+            with given_up(runner, self._proof_s):
+                return model is not None and model.attest(runner)
 
         def problem() -> str | None:
             model = held()
@@ -98,9 +104,8 @@ class Loader:
             engine.tell_to_stop()
             engine.attested.set()
 
-    @staticmethod
-    def _made(artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:
+    def _made(self, artifact: Artifact, runtime: Runtime) -> tuple[Mapping[int, Runner], Runtime]:
         """Runners that choosing the number of threads has made, by those, and the runtime."""
         if runtime.provider == "cpu" and runtime.threads == 0:
-            return fastest_runners(artifact, runtime)
+            return fastest_runners(artifact, runtime, limit_s=self._proof_s)
         return {}, runtime

@@ -161,7 +161,10 @@ class Settings(BaseSettings):
         "load balancers have noticed",
     )
     stall_timeout_s: float = Field(
-        30.0, gt=0, description="seconds a run may take before /livez says that it is stuck"
+        30.0,
+        gt=0,
+        description="seconds a run may take before /livez says that it is stuck; a model that "
+        "proves itself when the service starts has ten times as long before it is given up",
     )
     allow_unproved: bool = Field(
         False, description="serve models whose parity report is missing or red all the same"

@@ -9,12 +9,14 @@ import binascii
 import hashlib
 import json
 import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Generic, Literal, TypeVar
+from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
 from itsdangerous import BadSignature, Signer
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from contract.golden import Arrays
 from service.artifact import Artifact
@@ -25,16 +27,39 @@ class Edge(BaseModel):
     """What lies between the last output returned and the state: if that is `ahead`, a last output
     that nobody has seen yet, and whatever else a kind has."""
 
-    model_config = ConfigDict(frozen=True, ser_json_bytes="base64", val_json_bytes="base64")
+    model_config = ConfigDict(
+        frozen=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
+    )
 
     ahead: bool = False
 
 
+class _Origin(BaseModel):
+    """Of what a token is: as much of its header as that of any model has."""
+
+    model_config = ConfigDict(frozen=True, strict=True)
+
+    model: str
+    runtime: str
+    name: str = "one"
+
+
+_SIZE_BYTES = 4  # of the number that says how long the header is
 _SHOWN = 12  # characters of a digest
 E = TypeVar("E", bound=Edge)
 # Whose tokens are good: those of the same files on the same runtime, which go on bit for bit, or
 # those of any runtime, which go on from the same state and round differently from there.
 StatePolicy = Literal["exact", "close"]
+_Number = Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class _Header(_Origin, Generic[E]):
+    """What stands before the state in a token of a model whose edges are `E`."""
+
+    seed: Annotated[int, Field(ge=-(2**63), lt=2**63)]
+    choice: _Number
+    drawn: _Number
+    edge: E
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +89,7 @@ class StateCodec(Generic[E]):
         self._name = artifact.name
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
         self._ports = artifact.manifest.ports.state
-        self._edge = edge
+        self._header = _Header[edge]  # type: ignore[valid-type]
 
     def encode(self, moment: Moment[E]) -> str:
         """An opaque URL-safe string, a few KB."""
@@ -93,22 +118,21 @@ class StateCodec(Generic[E]):
             raise InvalidRequest(
                 "state is not a token of this service, or it was cut short", "state"
             ) from error
-        (size,) = struct.unpack_from("<I", content)
-        header = json.loads(content[4 : 4 + size])
-        others = [what for what, mine in self._origin.items() if header[what] != mine]
+        size = int.from_bytes(content[:_SIZE_BYTES], "little")
+        packed, arrays = content[_SIZE_BYTES:][:size], content[_SIZE_BYTES + size :]
+        with _sense():
+            theirs = _Origin.model_validate_json(packed)
+        others = [what for what, mine in self._origin.items() if getattr(theirs, what) != mine]
         if others and (policy == "exact" or others != ["runtime"]):
-            theirs = header[others[0]]
+            told = theirs.runtime
             if others[0] == "model":
-                theirs = f"{header.get('name', 'one')} ({theirs[:_SHOWN]})"
-            raise StateMismatch(f"state is of another {others[0]}: {theirs}", "state")
-        return Moment(
-            self._unpack(content[4 + size :]),
-            header["seed"],
-            header["choice"],
-            header["drawn"],
-            self._edge.model_validate_json(json.dumps(header["edge"])),
-            header["runtime"] if others else None,
-        )
+                told = f"{theirs.name} ({theirs.model[:_SHOWN]})"
+            raise StateMismatch(f"state is of another {others[0]}: {told}", "state")
+        with _sense():
+            header = self._header.model_validate_json(packed)
+            state = self._unpack(arrays)
+        runtime = header.runtime if others else None
+        return Moment(state, header.seed, header.choice, header.drawn, header.edge, runtime)
 
     def go_on(self, token: str, seed: int | None, policy: StatePolicy = "exact") -> Moment[E]:
         """The moment in a token, with other randomness if a seed is given. Raises as `decode`."""
@@ -116,10 +140,24 @@ class StateCodec(Generic[E]):
         return moment if seed is None else replace(moment, seed=seed, choice=0, drawn=0)
 
     def _unpack(self, content: bytes) -> Arrays:
+        """Raises `ValueError` for what is no state of the model."""
         state, offset = {}, 0
         for port in self._ports:
             count = int(np.prod(port.shape))
             flat = np.frombuffer(content, port.dtype, count, offset)
+            if not np.isfinite(flat).all():
+                raise ValueError(f"{port.name} is not finite")
             state[port.name] = flat.reshape(port.shape).copy()
             offset += flat.nbytes
+        if offset < len(content):
+            raise ValueError(f"{len(content)} bytes of state; it must be {offset}")
         return state
+
+
+@contextmanager
+def _sense() -> Iterator[None]:
+    """What is signed may still be no token, if somebody else has the key."""
+    try:
+        yield
+    except ValueError as error:
+        raise InvalidRequest("state is signed, but it makes no sense", "state") from error

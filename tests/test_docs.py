@@ -27,7 +27,7 @@ from lab.__main__ import _parser as lab_parser
 from lab.measured import page
 from service.http.described import Answer
 from service.settings import Settings
-from service.state import Edge
+from service.state import Edge, _Origin
 
 _ROOT = Path(__file__).parents[1]
 _PAGES = sorted([_ROOT / "README.md", _ROOT / "CHANGELOG.md", *(_ROOT / "docs").glob("*.md")])
@@ -109,7 +109,7 @@ def _is_request(found: object) -> bool:
     """Of the pydantic classes of the service all but answers, settings and what tokens hold."""
     if not inspect.isclass(found) or not issubclass(found, BaseModel):
         return False
-    return bool(found.model_fields) and not issubclass(found, (Answer, Edge, Settings))
+    return bool(found.model_fields) and not issubclass(found, (Answer, Edge, Settings, _Origin))
 
 
 def _fields_told(part: str) -> set[str]:

@@ -79,6 +79,10 @@ class SharingRunner:
         runner = self._narrow if self._seat.crowded else self._wide
         return runner.run(slots, steps, row, filtered=filtered)
 
+    def give_up(self) -> None:
+        for part in self.parts:
+            part.give_up()
+
 
 def sharing(
     artifact: Artifact, runtime: Runtime, seat: Seat, made: Mapping[int, Runner] | None = None

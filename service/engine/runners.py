@@ -4,13 +4,15 @@ A slot holds the recurrent state of one row; `run` moves any of them on by T ste
 B rows that run, W slots.
 """
 
+import logging
 import threading
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import count
 from typing import Protocol
 
 import numpy as np
+import onnxruntime as ort
 
 from contract.golden import Arrays
 from service.artifact import Artifact
@@ -18,6 +20,8 @@ from service.engine.bundle import Bundle
 from service.engine.jobs import length
 from service.engine.runtime import Runtime
 from service.engine.stretch import State, Stretch
+
+log = logging.getLogger(__name__)
 
 # Who may ask a GPU for anything. The first runs of a session are captured as CUDA graphs, and a
 # capture fails if any thread of the process allocates or waits meanwhile: models take turns.
@@ -62,6 +66,27 @@ class Runner(Protocol):
         """
         ...
 
+    def give_up(self) -> None:
+        """Have the run under way end with an error, after an operator, and whatever comes after
+        it. For any thread to call."""
+
+
+@contextmanager
+def given_up(runner: Runner, after_s: float) -> Iterator[None]:
+    """What is done meanwhile on a runner that nobody waits for any longer than so many seconds."""
+
+    def give_up() -> None:
+        log.error("a run of a model is given up after %g s", after_s)
+        runner.give_up()
+
+    timer = threading.Timer(min(after_s, threading.TIMEOUT_MAX), give_up)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
 
 class ScanRunner:
     """A chunk is one call of the sequence graph, over just the rows that run."""
@@ -81,6 +106,7 @@ class ScanRunner:
         self._state = {
             p.name: np.full((self.width, *p.shape), p.initial, p.dtype) for p in ports.state
         }
+        self._options = ort.RunOptions()
 
     @property
     def parts(self) -> Sequence[Runner]:
@@ -105,10 +131,14 @@ class ScanRunner:
         first = slots[0]
         chosen = slice(first, first + 1) if len(slots) == 1 else np.asarray(slots)
         state = {name: array[chosen] for name, array in self._state.items()}
-        results = session.run(self._after + self._outputs, state | steps | row)
+        wanted = self._after + self._outputs
+        results = session.run(wanted, state | steps | row, self._options)
         for array, after in zip(self._state.values(), results, strict=False):
             array[chosen] = after
         return dict(zip(self._outputs, results[len(self._after) :], strict=True))
+
+    def give_up(self) -> None:
+        self._options.terminate = True
 
 
 class SlotRunner:
@@ -191,6 +221,10 @@ class SlotRunner:
             self._side = (self._side + end - begin) % 2
             begin = end
         return {name: np.concatenate([o[name] for o in outputs]) for name in outputs[0]}
+
+    def give_up(self) -> None:
+        for stretch in self._stretches:
+            stretch.give_up()
 
 
 def stack_rows(rows: Sequence[Arrays], axis: int) -> Arrays:

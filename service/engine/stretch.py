@@ -86,6 +86,11 @@ class Stretch:
         self._outputs.fetch()
         return {name: array[these, slots] for name, array in self._outputs.host.items()}
 
+    def give_up(self) -> None:
+        """Have the step under way end with an error, after an operator, and whatever comes next."""
+        for place in (place for _, places in self._runs.values() for place in places):
+            place.wait.terminate = place.go_on.terminate = True
+
 
 class _Place:
     """A place's binding, and how to run it: with or without waiting for the device."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from service.artifact import Artifact
 from service.engine.pace import median_step_s
-from service.engine.runners import Runner, make_runner
+from service.engine.runners import Runner, given_up, make_runner
 from service.engine.runtime import Runtime
 
 log = logging.getLogger(__name__)
@@ -64,23 +64,27 @@ def fastest_runners(
     runtime: Runtime,
     *,
     cores: int | None = None,
+    limit_s: float = math.inf,
     step_s: Callable[[Artifact, Runner], float] | None = None,
 ) -> tuple[Mapping[int, Runner], Runtime]:
     """Runners of one model with one thread, two, four and so on while more are faster, by their
     threads, and the runtime of the fastest.
 
     More than a small model can use are slower, and so are more than the neighbours leave free.
-    `step_s` measures a runner; None takes the `usable_cores`, and the time of one row's step.
+    `step_s` measures a runner; None takes the `usable_cores`, and the time of one row's step. No
+    runner has longer for that than `limit_s`.
     """
     cores = cores or usable_cores()
     step_s = step_s or partial(median_step_s, rows=1, runs=_RUNS)
     best = replace(runtime, threads=1)
     runners = {1: make_runner(artifact, best)}
-    taken_s = {1: step_s(artifact, runners[1])}
+    with given_up(runners[1], limit_s):
+        taken_s = {1: step_s(artifact, runners[1])}
     while best.threads < cores:
         more = replace(best, threads=min(2 * best.threads, cores))
         other = make_runner(artifact, more)
-        taken_s[more.threads] = step_s(artifact, other)
+        with given_up(other, limit_s):
+            taken_s[more.threads] = step_s(artifact, other)
         if taken_s[more.threads] > _GAIN * taken_s[best.threads]:
             break
         runners[more.threads], best = other, more

@@ -8,9 +8,11 @@ Shapes: n points; an offset is dx, dy in units of the model, y up, and 1 where t
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field, field_validator
 
 from contract import alphabets
 from contract.ending import Ending
@@ -64,12 +66,18 @@ class InkEdge(Edge):
     ink may reach in units, and if its text has `ended`. `advance` is the width of a character of
     the hand in units, where that is known."""
 
-    context: str = ""
+    context: Annotated[str, Field(max_length=1)] = ""
     height: float = 0.0
-    advance: float | None = None
+    advance: Annotated[float, Field(gt=0)] | None = None
     place: tuple[float, float] | None = None
-    reach: float = 0.0
+    reach: Annotated[float, Field(ge=0)] = 0.0
     ended: bool = False
+
+    @field_validator("context")
+    @classmethod
+    def _can_be_read(cls, context: str) -> str:
+        alphabets.encode(bases(context))
+        return context
 
     @property
     def known(self) -> bool:

@@ -2,9 +2,10 @@
 
 import asyncio
 import math
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from pydantic import Field
 
 from contract.alphabets import encode
 from contract.pieces import PIECE, cut
@@ -27,11 +28,11 @@ class ReaderEdge(Edge):
     yet; where the pen is on it in units and what of a stroke has not been read; and the likeliest
     symbol of the last step."""
 
-    px_per_unit: float = 1.0
+    px_per_unit: Annotated[float, Field(gt=0)] = 1.0
     origin: Point | None = None
     at: Point | None = None
     path: tuple[Point, ...] = ()
-    last: int = BLANK
+    last: Annotated[int, Field(ge=0)] = BLANK
 
 
 class ServedReader(Judge):

@@ -5,8 +5,10 @@ Everything about text lives here; nothing about batches does.
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
+from pydantic import model_validator
 
 from contract.golden import Arrays
 from contract.logits import log_probabilities
@@ -41,6 +43,12 @@ class TextEdge(Edge):
     `ahead`, the one byte that a session has drawn and not read."""
 
     undecided: bytes = b""
+
+    @model_validator(mode="after")
+    def _one_is_ahead(self) -> Self:
+        if self.ahead and len(self.undecided) != 1:
+            raise ValueError(f"{len(self.undecided)} bytes are ahead; it must be 1")
+        return self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -309,7 +309,7 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
-    with changing(folder, stall_timeout_s=0.5, drain_timeout_s=0) as service:
+    with changing(folder, stall_timeout_s=3, drain_timeout_s=0) as service:
         hold, runner = threading.Event(), service.models["letters"].engine._slots.runner
         run = runner.run
         runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)

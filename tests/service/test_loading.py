@@ -53,6 +53,21 @@ def test_threads_are_counted_on_a_cpu_alone(loader: Loader, artifacts: Path) -> 
         assert loader._made(artifact, runtime) == ({}, runtime)
 
 
+def test_counting_threads_has_ten_times_as_long_as_a_run(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[float] = []
+
+    def count(artifact: object, runtime: Runtime, *, limit_s: float) -> tuple[object, Runtime]:
+        asked.append(limit_s)
+        return {}, runtime
+
+    monkeypatch.setattr("service.loading.fastest_runners", count)
+    loader = Loader(settings(artifacts, stall_timeout_s=7), Metrics(), KINDS)
+    loader._made(load_artifact(artifacts / "letters"), Runtime("cpu", "scan", 0, 2))
+    assert asked == [70]
+
+
 def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
     chosen = settings(artifacts, slots=2, state_key=None)

@@ -1,16 +1,21 @@
 """State tokens: what goes in comes out, and nothing else comes in."""
 
 import base64
+import json
 import string
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from service.artifact import Artifact, load_artifact
 from service.errors import InvalidRequest, StateMismatch
-from service.state import Moment, StateCodec
+from service.ink.line import InkEdge
+from service.reader.model import ReaderEdge
+from service.state import Edge, Moment, StateCodec
 from service.text.completion import TextEdge
 
 _KEY = b"sixteen bytes ok"
@@ -108,6 +113,80 @@ def test_a_token_signed_with_another_key_is_refused(artifact: Artifact) -> None:
     token = StateCodec(b"another key, 16+", artifact, "here", TextEdge).encode(_moment(artifact))
     with pytest.raises(InvalidRequest):
         StateCodec(_KEY, artifact, "here", TextEdge).decode(token)
+
+
+def _content(codec: StateCodec[Any], moment: Moment[Any]) -> tuple[dict[str, Any], bytes]:
+    """The header of a token, and the state behind it."""
+    content = base64.urlsafe_b64decode(codec.encode(moment).rpartition(".")[0])
+    end = 4 + int.from_bytes(content[:4], "little")
+    return json.loads(content[4:end]), content[end:]
+
+
+def _signed(codec: StateCodec[Any], header: bytes, state: bytes) -> str:
+    """A token as whoever has the key can make it."""
+    content = len(header).to_bytes(4, "little") + header + state
+    return codec._signer.sign(base64.urlsafe_b64encode(content)).decode()
+
+
+def _makes_no_sense(codec: StateCodec[Any], token: str) -> bool:
+    with pytest.raises(InvalidRequest) as caught:
+        codec.decode(token)
+    return "makes no sense" in caught.value.message and caught.value.param == "state"
+
+
+@pytest.mark.parametrize(
+    ("edge", "change"),
+    [
+        *((TextEdge(), {"seed": seed}) for seed in (2**63, -(2**63) - 1, 1.5, "5", None)),
+        *((TextEdge(), {name: n}) for name in ("choice", "drawn") for n in (-1, 2**63, None, [])),
+        *((TextEdge(), {name: 5}) for name in ("model", "runtime", "name", "edge")),
+        (TextEdge(), {"edge": {"undecided": "!"}}),
+        (TextEdge(), {"edge": {"undecided": "YWI=", "ahead": True}}),
+        (TextEdge(), {"edge": {"ahead": True}}),
+        *((InkEdge(), {"edge": {"context": context}}) for context in ("€", "ab", "\ud800")),
+        *((InkEdge(), {"edge": {n: -1}}) for n in ("advance", "reach")),
+        *((InkEdge(), {"edge": {n: float("nan")}}) for n in ("height", "advance", "reach")),
+        (InkEdge(), {"edge": {"place": [0, float("inf")]}}),
+        *((ReaderEdge(), {"edge": {"px_per_unit": size}}) for size in (0, -1, float("nan"))),
+        (ReaderEdge(), {"edge": {"last": -1}}),
+        (ReaderEdge(), {"edge": {"path": [[0, 0], [1]]}}),
+    ],
+)
+def test_a_header_that_makes_no_sense_is_refused_whoever_signed_it(
+    artifact: Artifact, edge: Edge, change: dict[str, Any]
+) -> None:
+    codec = StateCodec(_KEY, artifact, "here", type(edge))
+    header, state = _content(codec, replace(_moment(artifact), edge=edge))
+    assert codec.decode(_signed(codec, json.dumps(header).encode(), state)).edge == edge
+    assert _makes_no_sense(codec, _signed(codec, json.dumps(header | change).encode(), state))
+
+
+@pytest.mark.parametrize("header", [b"", b"{", b"[1]", b"\xff", b"[" * 100_000, b'{"seed": 1}'])
+def test_a_header_that_is_none_is_refused(codec: StateCodec[TextEdge], header: bytes) -> None:
+    assert _makes_no_sense(codec, _signed(codec, header, b""))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda state: b"",
+        lambda state: state[:-1],
+        lambda state: state + b"\0",
+        lambda state: state[:-4] + np.float32(np.nan).tobytes(),
+        lambda state: state[:-4] + np.float32(np.inf).tobytes(),
+    ],
+)
+def test_a_state_that_is_none_of_the_model_is_refused(
+    codec: StateCodec[TextEdge], artifact: Artifact, change: Callable[[bytes], bytes]
+) -> None:
+    header, state = _content(codec, _moment(artifact))
+    assert artifact.manifest.ports.state[-1].dtype == "float32"
+    assert _makes_no_sense(codec, _signed(codec, json.dumps(header).encode(), change(state)))
+
+
+def test_a_signature_of_nothing_is_refused(codec: StateCodec[TextEdge]) -> None:
+    for content in (b"", b"AA==", base64.urlsafe_b64encode(b"\xff" * 4)):
+        assert _makes_no_sense(codec, codec._signer.sign(content).decode())
 
 
 def test_a_token_of_another_runtime_does_not_match(artifact: Artifact) -> None:

@@ -113,6 +113,16 @@ def test_what_was_made_already_is_not_made_again(artifacts: Path) -> None:
     assert list(shared.parts) == [made[2], made[1]]
 
 
+def test_both_are_given_up(artifacts: Path) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    shared = sharing(artifact, _TWO, Crowd(2).seat(2))
+    assert attest(artifact, shared).ok
+    shared.give_up()
+    for part in shared.parts:
+        with pytest.raises(Exception, match="terminate flag"):
+            attest(artifact, part)
+
+
 def test_an_engine_has_its_seat_while_it_has_work() -> None:
     crowd, runs = Crowd(cores=2), threading.Event()
     seat, other = crowd.seat(2), crowd.seat(2)

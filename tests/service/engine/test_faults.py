@@ -189,7 +189,7 @@ def test_who_is_told_to_stop_again_has_no_more_time_for_it() -> None:
 
 @pytest.fixture
 def hung(artifacts: Path) -> Iterator[Service]:
-    with running(settings(artifacts, stall_timeout_s=0.2)) as service:
+    with running(settings(artifacts, stall_timeout_s=3)) as service:
         yield service
 
 
@@ -205,8 +205,8 @@ def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
         assert eventually(lambda: hung.client.get("/livez").status_code == 503)
         told = hung.client.get("/livez")
         assert (told.text, told.headers["retry-after"]) == ("stuck: letters", "2")
-        assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 0.2
-        assert hung.metric("stalled_seconds") > 0.2
+        assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 3
+        assert hung.metric("stalled_seconds") > 3
     finally:
         hold.set()
     thread.join(20)

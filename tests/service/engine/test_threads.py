@@ -1,11 +1,13 @@
 """How many threads a model gets: as many as make it faster."""
 
 import os
+import time
 from pathlib import Path
 
 import pytest
 
 from service.artifact import Artifact, load_artifact
+from service.engine.pace import median_step_s
 from service.engine.runners import Runner
 from service.engine.runtime import Runtime
 from service.engine.threads import fastest_runners, usable_cores
@@ -46,6 +48,22 @@ def test_threads_are_added_while_they_make_it_faster(
     assert runners[threads] is watch.runners[-1 if threads == cores else -2]
     assert runners[1] is watch.runners[0]
     assert len(watch.runners) == len(seconds)
+
+
+@pytest.mark.parametrize("slow", [1, 2])
+def test_a_runner_that_takes_too_long_is_given_up(artifacts: Path, slow: int) -> None:
+    def measure(artifact: Artifact, runner: Runner) -> float:
+        runners.append(runner)
+        until_s = time.monotonic() + (10 if len(runners) == slow else 0)
+        while time.monotonic() < until_s:
+            median_step_s(artifact, runner, 1, runs=1)
+        return 1 / len(runners)
+
+    runners: list[Runner] = []
+    artifact = load_artifact(artifacts / "letters")
+    with pytest.raises(Exception, match="terminate flag"):
+        fastest_runners(artifact, _RUNTIME, cores=2, limit_s=0.2, step_s=measure)
+    assert len(runners) == slow
 
 
 def _v1(group: str, quota: int) -> dict[str, str]:
