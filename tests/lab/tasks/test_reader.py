@@ -21,6 +21,7 @@ from lab.tasks.reader.experiment import Reading
 from lab.tasks.reader.model import AttentiveReader, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
+from models.cells import Cell
 from training.curves import pyplot
 
 _TEXT = """1 Mary took the milk.
@@ -119,6 +120,9 @@ def test_batch_norm_everywhere_is_also_where_story_and_question_meet(
     model, inputs = _made(norm)
     buffers = [name for name, _ in model.answer.named_buffers() if name.endswith("running_mean")]
     assert len(buffers) == normalised
+    for lstm in (model.story, model.question):
+        cells = [module for module in lstm.modules() if isinstance(module, Cell)]
+        assert {(cell.norm, cell.longest_step) for cell in cells} == {("batch", 8)}
     before = model(inputs)[1]
     alone = model(inputs[1:2].repeat(2, 1))[0]
     assert (before - alone).abs().max() > 1e-3  # in training, a row is not by itself
