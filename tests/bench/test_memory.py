@@ -151,15 +151,17 @@ def test_a_queue_is_that_of_a_service_that_refuses_nobody(
 
 
 def test_memory_and_start_are_of_services_with_the_models_that_are_told(
-    monkeypatch: pytest.MonkeyPatch, inks: Path
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(session: Any, service: Target, *request: Any, streamed: bool) -> Answer:
         return Answer("200", 0.0, 0.0, [])
 
+    for model in ("letters", "squint"):
+        (tmp_path / model).mkdir()
     launched, queue = Launched(9.0, 9.0, 1.0, 5.0, 2.0), WaitingRow(200, 1.0, 1.0)
     monkeypatch.setattr(memory, "launch", launched)
     monkeypatch.setattr(memory, "ask", ask)
-    monkeypatch.setattr(memory, "ARTIFACTS", inks)
+    monkeypatch.setattr(memory, "ARTIFACTS", tmp_path)
     monkeypatch.setattr(memory, "MODELS", ("letters", "squint"))
     monkeypatch.setattr(memory, "resident_mb", lambda pid: 100.0 * pid)
     monkeypatch.setattr(memory, "_queue", lambda artifacts, waiting: queue)
