@@ -10,7 +10,6 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from bench import plots
-from bench.__main__ import SECTIONS
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
@@ -147,4 +146,6 @@ def test_fewer_threads_stand_above_more_and_are_lighter(figures: list[Figure]) -
 
 
 def test_every_picture_is_of_a_section() -> None:
+    from bench.__main__ import SECTIONS  # here, because it is slow to import
+
     assert plots.PICTURES.keys() <= SECTIONS.keys()
