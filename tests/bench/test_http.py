@@ -14,7 +14,7 @@ import pytest
 from bench import http
 from bench.client import ask, connect
 from bench.http import load, schedule
-from bench.target import BYTES, Server, Target
+from bench.target import BYTES, IN_EIGHT_BITS, PEERS, SERVERS, SERVICE, Server, Target
 
 _OK = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"text": "abc"}'
 _REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
@@ -249,6 +249,14 @@ def test_a_server_is_asked_for_what_it_can_do_alone() -> None:
     whole = Target("fake", 0, server=Server(modes=(False,)))
     with pytest.raises(ValueError, match="fake cannot be asked with streamed=True"):
         load(whole, clients=1, seconds=0.1, streamed=True)
+
+
+def test_a_service_is_asked_for_the_model_it_is_named_after() -> None:
+    """It has others beside it; a peer has one, and is not asked for any."""
+    asked = {n: Target(n, 0, server=SERVERS[n]).body(9, 7, stream=False) for n in SERVERS}
+    named = {name: json.loads(body).get("model") for name, body in asked.items()}
+    others = dict.fromkeys(PEERS)
+    assert named == others | {SERVICE: "shakespeare", IN_EIGHT_BITS: "shakespeare-int8"}
 
 
 def test_a_gap_is_over_the_bytes_that_came_after_it() -> None:

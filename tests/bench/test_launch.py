@@ -7,7 +7,8 @@ import pytest
 
 from bench import in_process
 from bench.peers.launch import launch
-from bench.target import Server
+from bench.target import BYTES, PROMPT, Server
+from contract.golden import Arrays
 from service.settings import Settings
 
 _FILES = Server(("http.server", "{port}", "--bind", "127.0.0.1"), health="/LICENSE")
@@ -28,3 +29,26 @@ def test_in_process_chunks_are_those_of_the_server(
     monkeypatch.setenv("EVENKEEL_CHUNK_STEPS", "5")
     usual = Settings.model_fields["chunk_steps"].default
     assert in_process.InProcess(artifacts, "letters").measure(1).chunk == usual
+
+
+def test_completions_in_process_are_timed_warm_and_whole(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three rows of 200 bytes in a quarter of a second, until there were 1.5 s of them; one row has
+    a short chunk first."""
+    monkeypatch.setattr(in_process, "_SETTLE_S", 0)
+    monkeypatch.setattr(in_process, "usable_cores", lambda: 3)
+    session, ran = in_process.InProcess(artifacts, "letters"), list[list[int]]()
+
+    def run(rows: int, chunks: list[Arrays], row: Arrays) -> float:
+        ran.append([len(chunk["force"]) for chunk in chunks])
+        return 0.25 if len(ran) > 1 else 9.0
+
+    monkeypatch.setattr(session, "_run", run)
+    first, chunk = (Settings.model_fields[n].default for n in ("first_chunk_steps", "chunk_steps"))
+    told = session.measure(3)
+    assert told == in_process.InProcessRow("letters", 3, 3, chunk, chunk, 6, 250.0, 2400.0)
+    assert sum(ran[0]) == len(PROMPT) + BYTES
+    assert set(ran[0][:-1]) == {chunk}
+    assert session.measure(1).first_chunk == ran[-1][0] == first
+    assert set(ran[-1][1:-1]) == {chunk}

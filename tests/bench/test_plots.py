@@ -1,10 +1,17 @@
 """Pictures of a run: a curve is of one server that answers in one way."""
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+import pytest
 from matplotlib import pyplot
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 
 from bench import plots
+
+_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def _row(target: str, rate_per_s: float, p50: float, *, streamed: bool) -> dict[str, Any]:
@@ -49,3 +56,96 @@ def test_each_curve_has_its_name() -> None:
     rows += [_row("litserve-stream", 1, 1.0, streamed=True)]
     names = [str(line.get_label()) for line in plots._load_legend(plots._looks(rows))]
     assert names[:3] == ["Evenkeel", "Evenkeel, streaming", "LitServe, streaming"]
+
+
+def test_a_median_is_drawn_through_and_who_failed_is_seen() -> None:
+    """At 20 a second some failed, at 30 all."""
+    rows = [_row("service", rate, 10.0, streamed=False) for rate in (10, 20)]
+    rows[1]["errors"] = {"503": 1}
+    rows += [
+        _row("service", 30, 0.0, streamed=False) | {"first_byte_ms": None, "errors": {"503": 9}}
+    ]
+    figure, axes = pyplot.subplots()
+    plots._curves(axes, rows, "first_byte_ms", "First byte")
+    median, late, failed = axes.lines
+    marks = axes.collections[0].get_facecolors()  # type: ignore[attr-defined]
+    pyplot.close(figure)
+    assert (list(median.get_ydata()), median.get_linestyle()) == ([10.0, 10.0], "-")
+    assert (list(late.get_ydata()), late.get_linestyle()) == ([20.0, 20.0], "--")
+    assert [tuple(mark[:3]) == (1, 1, 1) for mark in marks] == [False, True]
+    assert (list(failed.get_xdata()), failed.get_marker()) == ([30], "x")
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """What would be written."""
+    drawn: list[Figure] = []
+
+    def finish(figure: Figure, handles: Any, columns: int, image: Path) -> None:
+        drawn.append(figure)
+        pyplot.close(figure)
+
+    monkeypatch.setattr(plots, "_finish", finish)
+    return drawn
+
+
+def _widths(axes: Axes) -> list[float]:
+    return [bar.get_width() for bar in axes.patches]  # type: ignore[attr-defined]
+
+
+def test_each_panel_of_the_load_is_of_its_own_column_and_loop(figures: list[Figure]) -> None:
+    """Bars are of 32 clients with requests of one length, curves of the open loop."""
+    rows = []
+    for number, (loop, clients, lengths) in enumerate(
+        [("open", None, "fixed"), ("closed", 32, "fixed"), ("closed", 1, "fixed"),
+         ("closed", 32, "mixed")], 1,
+    ):  # fmt: skip
+        row = _row("service", 5, 10.0 * number, streamed=False)
+        row |= {"loop": loop, "clients": clients, "lengths": lengths}
+        row |= {"latency_ms": {"p50": 100.0 * number, "p99": 200.0}}
+        rows.append(row | {"bytes_per_s": 1000.0 * number, "goodput_per_s": 3.0 * number,
+                           "requests_per_s": 4.0})  # fmt: skip
+    plots.plot_load({"load": rows}, Path())
+    whole, first, throughput, goodput = figures[0].axes
+    assert list(whole.lines[0].get_ydata()) == [100.0]
+    assert list(first.lines[0].get_ydata()) == [10.0]
+    assert (_widths(throughput), _widths(goodput)) == ([2000.0], [6.0])
+
+
+def _step(side: str, us: float, ratio: float, *, threads: int = 1) -> dict[str, Any]:
+    told = {"model": "handwriting", "side": side, "threads": threads}
+    return told | {"us_median": us, "ratio_median": ratio}
+
+
+def _told(axes: Axes) -> Sequence[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Figure]) -> None:
+    rows = [_step("eager", 40.0, 4.0), _step("served", 10.0, 1.0), _step("loop", 20.0, 2.0)]
+    rows += [_step("floor", 5.0, 0.5), _step("folded", 9.0, 0.9)]
+    plots.plot_steps({"step": rows}, Path())
+    (axes,) = figures[0].axes
+    names = [tick.get_text() for tick in axes.get_yticklabels()]
+    titles = plots._TITLES
+    assert names == [
+        titles["floor"], titles["served"], "Evenkeel, folded", titles["loop"], titles["eager"]
+    ]  # fmt: skip
+    assert _widths(axes) == [40.0, 10.0, 20.0, 5.0, 9.0]
+    places = [bar.get_y() + bar.get_height() / 2 for bar in axes.patches]  # type: ignore[attr-defined]
+    assert places == pytest.approx([4, 1, 3, 0, 2])
+    assert _told(axes)[:3] == [f"40 µs  {_TIMES}4.00", "10 µs", f"20 µs  {_TIMES}2.00"]
+    assert axes.get_xlabel() == "µs per pen point"
+
+
+def test_fewer_threads_stand_above_more_and_are_lighter(figures: list[Figure]) -> None:
+    plots.plot_steps({"step": [_step("served", 9.0, 1.0, threads=n) for n in (2, 1)]}, Path())
+    two, one = figures[0].axes[0].patches
+    assert one.get_y() < 0 < two.get_y() + two.get_height()  # type: ignore[attr-defined]
+    assert sum(one.get_facecolor()) > sum(two.get_facecolor())  # type: ignore[arg-type]
+
+
+def test_every_picture_is_of_a_section() -> None:
+    from bench.__main__ import SECTIONS  # here, because it is slow to import
+
+    assert plots.PICTURES.keys() <= SECTIONS.keys()

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from bench import floor
 from bench.revisions import extract, main, sides
 
 _GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", "-c", "commit.gpgsign=false"]
@@ -54,13 +55,18 @@ def test_the_command_has_a_line_for_each_and_the_floor(
     assert [line.split()[3] for line in lines] == ["HEAD~1", "served", "floor"]
 
 
-def test_the_floor_is_read_with_as_many_threads_as_the_graphs_have(history: Path) -> None:
-    places = {"HEAD": history / "model"}
+def test_the_floor_is_read_with_as_many_threads_as_the_graphs_have(
+    history: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    places, read = {"HEAD": history / "model"}, []
+    monkeypatch.setattr(floor, "_READERS", {"counted": lambda buffer: read.append(buffer.nbytes)})
     before = torch.get_num_threads()
     try:
         for threads in (2, 1):
             found = sides(places, threads)
+            read.clear()
             found["floor"].run()
             assert torch.get_num_threads() == threads
+            assert len(read) == 6 * 32  # chunks of steps, as the graphs have them
     finally:
         torch.set_num_threads(before)

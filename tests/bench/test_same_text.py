@@ -2,7 +2,9 @@
 
 import pytest
 
-from bench.peers.same_text import PLAIN_PREFIX_CHARACTERS, compare
+from bench.peers import same_text
+from bench.peers.same_text import CASES, PLAIN_PREFIX_CHARACTERS, compare
+from bench.target import SERVERS, Target
 
 _TEXT = "".join(map(chr, range(32, 127)))
 
@@ -28,3 +30,16 @@ def test_pytorch_may_part_late_but_not_early() -> None:
     compare("plain", 1, _TEXT, _TEXT[:late] + "\n" + _TEXT[late + 1 :])
     with pytest.raises(AssertionError, match=f"after {early} characters"):
         compare("plain", 1, _TEXT, _TEXT[:early] + "\n" + _TEXT[early + 1 :])
+
+
+def test_a_peer_is_asked_three_times_in_each_of_its_modes(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    async def texts(target: Target, *, streamed: bool) -> dict[int, str]:
+        asked.append((target.name, streamed))
+        return dict.fromkeys(CASES, _TEXT)
+
+    monkeypatch.setattr(same_text, "_texts", texts)
+    service, peer = (Target(name, 1, server=SERVERS[name]) for name in ("service", "plain"))
+    assert same_text.same_text(service, peer) == 6 * len(CASES)
+    assert asked == [("service", False), *3 * [("plain", False), ("plain", True)]]

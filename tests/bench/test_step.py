@@ -4,6 +4,8 @@ import math
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ import torch
 from torch import nn
 from torch.profiler import profile
 
-from bench import eight_bits, floor, line, step
+from bench import eight_bits, floor, line, sides, step
 from bench.goal import Goal
 from bench.sides import BUILDERS, STEPS, Side, absent, task_of
 from bench.step import (
@@ -26,8 +28,10 @@ from bench.step import (
     random_artifact,
     verified,
 )
+from export.convert import load_model
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
+from service.engine.runtime import Runtime
 
 
 @pytest.fixture(scope="module")
@@ -213,6 +217,55 @@ def test_the_floor_reads_the_whole_buffer_at_every_step(monkeypatch: pytest.Monk
     read.clear()
     run()
     assert read == [1000] * 7
+
+
+def test_the_floor_of_a_task_reads_its_weights_as_often_as_it_has_steps(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read = []
+    monkeypatch.setattr(floor, "_READERS", {"counted": lambda buffer: read.append(buffer.nbytes)})
+    task = task_of(tiny, steps=70)
+    reading = BUILDERS["floor"](task, 1)
+    read.clear()
+    reading.run()
+    model = load_model(tiny.folder, tiny.manifest)
+    assert read == [floor.weight_bytes(model)] * 70
+    assert reading.check == "nothing"
+
+
+@pytest.mark.parametrize("name", ["served", "loop"])
+def test_a_session_has_as_many_threads_as_it_is_told_of(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    asked = []
+
+    def runtime(provider: Any, runner: Any, threads: int, slots: int) -> Runtime:
+        asked.append(threads)
+        return Runtime(provider, runner, threads, slots)
+
+    monkeypatch.setattr(sides, "Runtime", runtime)
+    BUILDERS[name](task_of(tiny, steps=2), 2)
+    assert asked == [2]
+
+
+def test_pytorch_has_as_many_threads_as_the_row_tells(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(torch, "set_num_threads", asked.append)
+    (row,) = compare_sides(tiny, 2, 1, ["served"], {})
+    assert asked[0] == row.threads == 2
+
+
+def test_a_line_takes_the_median_of_lines_each_from_the_beginning(
+    monkeypatch: pytest.MonkeyPatch, inks: Path
+) -> None:
+    monkeypatch.setattr(line, "ARTIFACT", inks / "scrawl")
+    moments = iter([0.0, 9.0, 10.0, 11.0, 20.0, 22.0, 30.0, 31.0])
+    monkeypatch.setattr(line, "time", SimpleNamespace(perf_counter=lambda: next(moments)))
+    told = line.measure(1, repeats=3)
+    assert (told.characters, told.threads, told.ms_median) == (30, 1, 2000.0)
+    assert line.measure(1, repeats=1).points == told.points
 
 
 def test_a_measurement_has_a_row_per_side_and_variant(tiny: Artifact) -> None:

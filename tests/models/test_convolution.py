@@ -5,7 +5,13 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from models.convolution import NormalizedConvolution, PictureNorm, picture_norm
+from models.convolution import (
+    ConvolutionalNetwork,
+    ConvolutionConfig,
+    NormalizedConvolution,
+    PictureNorm,
+    picture_norm,
+)
 from models.norms import EPSILON
 
 _C = 6
@@ -39,3 +45,11 @@ def test_under_weight_norm_the_length_of_a_filter_changes_nothing() -> None:
     assert gain.shape == (_C,)
     direction.data *= 7
     assert torch.allclose(layer(x), before, rtol=0, atol=1e-12)
+
+
+def test_each_of_three_layers_halves_the_picture_and_the_later_are_twice_as_wide() -> None:
+    network = ConvolutionalNetwork(ConvolutionConfig(side=9, channels=2, units=5, classes=3))
+    widths = [len(layer.weight) for layer in network.convolutions]
+    assert widths == [2, 4, 8]
+    assert network.hidden.weight.shape == (5, 2 * 2 * 8)
+    assert network(torch.zeros(4, 9, 9, 1)).shape == (4, 3)

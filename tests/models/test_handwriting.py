@@ -245,3 +245,9 @@ def test_a_text_is_over_where_the_window_is_past_it_and_the_pen_is_up(
 def model_state(step: HandwritingStep) -> list[Tensor]:
     """The state of one row before its first step."""
     return [torch.full((1, *p.shape), float(p.initial)) for p in step.state_ports]
+
+
+@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+def test_every_layer_has_the_norm_of_the_configuration(norm: Any) -> None:
+    model = HandwritingModel(HandwritingConfig(norm=norm, layers=3, units=4, mixtures=2))
+    assert [cell.norm for cell in (model.first, *model.above.cells)] == 3 * [norm]

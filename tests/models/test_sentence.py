@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from models.norms import NormKind
+from models.norms import BatchNorm, NormKind
 from models.sentence import PADDING, SentenceEncoder, padded
 
 _SENTENCES = [[3, 5, 4, 2, 6], [7], [2, 8, 3]]
@@ -44,3 +44,8 @@ def test_under_batch_norm_rows_that_have_ended_count_steps_on() -> None:
         before, state = state, encoder.step(word, state)
     assert state[-1].tolist() == [2, 2]
     assert torch.equal(state[0][1], before[0][1])
+
+
+def test_batch_norm_has_statistics_of_as_many_words_as_a_sentence_may_have() -> None:
+    norms = [module for module in _encoder("batch").modules() if isinstance(module, BatchNorm)]
+    assert {len(norm.running_mean) for norm in norms} == {6}

@@ -3,9 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from export.parity.operators import compare_operator
@@ -15,6 +18,7 @@ from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.sequences import lengths_of, similar
 from lab.steps import RowStep
+from lab.tasks.padding import picture
 from lab.tasks.padding.data import parse, read_sentences
 from lab.tasks.padding.experiment import EXPERIMENT, Padded
 from lab.tasks.padding.model import PaddingConfig, SentenceClassifier
@@ -68,6 +72,14 @@ def test_a_word_of_validation_or_test_alone_has_no_number_of_its_own(tmp_path: P
     assert found.train.inputs.tolist() == [[a, b, 0], [b, a, 0], [b, b, a]]
     assert found.validation.inputs.tolist() == [[a, 1, 1]]
     assert found.test.inputs.tolist() == [[a, 1, 1]]
+
+
+def test_a_word_that_is_learned_once_has_no_number_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "TREC.train.all").write_text("0 a a\n1 once a\n0 a a a\n1 a b\n")
+    (tmp_path / "TREC.test.all").write_text("0 once\n")
+    found = read_sentences(tmp_path, 0.25, 2)
+    assert (found.words, found.train.inputs[1].tolist()) == (3, [1, 2])
+    assert found.test.inputs.tolist() == [[1, 0]]
 
 
 def test_a_pool_puts_like_lengths_side_by_side_and_loses_nothing() -> None:
@@ -214,3 +226,25 @@ def test_a_norm_that_diverged_in_all_seeds_of_a_case_has_a_picture_too(tmp_path:
     (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
     draw(tmp_path)
     assert (tmp_path / "padding-share.png").stat().st_size > 5000
+
+
+def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def tested(**seeds: list[float]) -> dict[str, Any]:
+        return {"test": {n: {"median": both[0], "seeds": both} for n, both in seeds.items()}}
+
+    none = tested(**{"error": [20.0, 20.0], "padding": [1.0, 1.0], "moved in training": [0.0, 0.0]})
+    much = tested(
+        **{"error": [30.0, 32.0], "padding": [50.0, 50.0], "moved in training": [2.0] * 2}
+    )
+    cases = {"0%": {"norms": {"batch": none}}, "50%": {"norms": {"batch": much}}}
+    (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
+    drawn: list[Figure] = []
+    monkeypatch.setattr(picture, "save", lambda figure, image: drawn.append(figure))
+    draw(tmp_path)
+    accuracy, moved = (axes.lines[0] for axes in drawn[0].axes)
+    pyplot.close(drawn[0])
+    assert list(accuracy.get_xdata()) == list(moved.get_xdata()) == [1.0, 50.0]
+    assert list(accuracy.get_ydata()) == [80.0, 69.0]
+    assert list(moved.get_ydata()) == [1e-9, 2.0]

@@ -6,10 +6,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+from lab import experiment
 from lab.compare import Laboratory
 from lab.export import compare
 from lab.graphs import PartGraph
+from lab.plan import read_plans
 from lab.tasks.pen.data import halves, read
 from training.ink.corpus import PenBatch
 from training.ink.prepare import Ink
@@ -50,6 +53,15 @@ def test_nats_are_the_mean_over_the_points_of_all_rows(
     assert task.figures == {"nats": pytest.approx(total / points)}
     held_out = task.measure(task.rows_of(read(None, 0.04).test))  # type: ignore[attr-defined]
     assert task.test() == {"nats": held_out} != task.figures
+
+
+def test_rows_are_drawn_by_the_seed_of_the_run() -> None:
+    one = experiment.load("pen")
+    pens, plan = read(None, 0.04), read_plans(one, quick=True)[0]
+    tasks = [one.task(plan.full("layer", 1e-2, seed), pens) for seed in (0, 1, 1)]
+    first, other, again = (task.batch(0)[0][0] for task in tasks)
+    assert torch.equal(other, again)
+    assert not torch.equal(first, other)
 
 
 def test_training_that_sees_the_point_it_is_to_tell_turns_the_report_red(

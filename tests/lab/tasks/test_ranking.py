@@ -8,16 +8,19 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from matplotlib import pyplot
+from matplotlib.figure import Figure
 
 from lab import experiment
 from lab.export import compare, export
 from lab.graphs import PartGraph
 from lab.plan import read_plans
+from lab.tasks.ranking import sheet
 from lab.tasks.ranking.data import Entry, _divided, base_of, distinct, read_captioned
-from lab.tasks.ranking.model import SentenceStep, Unit
+from lab.tasks.ranking.model import RankingConfig, RankingModel, SentenceStep, Unit
 from lab.tasks.ranking.score import cosine_scores, order_scores, ranking_loss, ranks, retrieval
 from lab.tasks.ranking.task import Ranking
-from models.norms import fold
+from models.norms import BatchNorm, LayerNorm, fold
 from models.sentence import UNKNOWN
 
 _ONE = experiment.load("ranking")
@@ -101,6 +104,8 @@ def test_a_picture_that_two_emoji_share_is_one_with_the_names_of_both() -> None:
         ["france"], ["france"], ["it", "'s"], ["st", ".", "martin"], ["st", ".", "martin"],
         ["it", "'s"],
     ]  # fmt: skip
+    others = [row | {"name_de": "Fahne", "keywords_de": "Land"} for row in rows]
+    assert distinct(others, images, "de")[0][1].phrases == [["fahne"], ["land"]]
 
 
 def test_the_genders_hair_and_directions_of_an_emoji_have_one_base() -> None:
@@ -120,14 +125,17 @@ def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
 
 
 def test_only_words_that_are_learned_have_numbers_and_a_pair_has_all_its_phrases() -> None:
-    entries = [Entry(f"{n}", "Symbols", [[f"a{n}"] * 2, ["b", f"a{n}"]]) for n in range(20)]
+    entries = [
+        Entry(f"{n}", "Symbols", [[f"a{n}"] * 2, ["b", f"a{n}"], [f"c{n}"]]) for n in range(20)
+    ]
     data = _divided("twenty", entries, np.zeros((20, 1, 1, 3), np.uint8), 0.15)
     assert (len(data.validation), len(data.test), len(data.train)) == (3, 3, 14)
     assert data.vocabulary == 2 + 14 + 1
     for pair in (*data.validation, *data.test):
-        (first, _), (common, other) = pair.phrases
+        (first, _), (common, other), _ = pair.phrases
         assert first == other == UNKNOWN != common
     assert len({pair.phrases[0][0] for pair in data.train} - {UNKNOWN}) == 14
+    assert {pair.phrases[2][0] for pair in data.train} == {UNKNOWN}  # which is there once
 
 
 def test_points_are_of_unit_length_and_on_the_positive_side_where_there_is_an_order() -> None:
@@ -135,6 +143,50 @@ def test_points_are_of_unit_length_and_on_the_positive_side_where_there_is_an_or
     torch.testing.assert_close(Unit("order", 2)(x), torch.tensor([[0.6, 0.8]] * 2))
     expected = torch.tensor([[0.6, -0.8], [-0.6, 0.8]])
     torch.testing.assert_close(Unit("cosine", 2)(x), expected)
+    assert not Unit("order", 2)(torch.zeros(1, 2)).any()  # and is no NaN
+
+
+def test_a_score_that_there_is_none_of_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"model\.score is 'dot'; it must be 'order' or 'cosine'"):
+        RankingConfig(score="dot")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch"])
+def test_only_sentences_are_normalised(norm: Any) -> None:
+    model = RankingModel(RankingConfig(norm=norm, channels=2, picture_units=4, dimensions=4), 9)
+    kinds = LayerNorm, BatchNorm
+    assert not any(isinstance(module, kinds) for module in model.pictures.modules())
+    assert any(isinstance(module, kinds) for module in model.sentences.modules())
+
+
+def test_a_rank_is_better_the_lower_and_recall_the_higher() -> None:
+    better = {metric.name: metric.higher_is_better for metric in _ONE.metrics}
+    assert better == {name: "R@" in name for name in better}
+    assert {"rank", "pictures R@1"} <= better.keys()
+
+
+def test_a_sheet_is_of_the_best_to_the_worst_and_frames_what_was_asked_for(
+    task: Ranking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(sheet, "save", lambda figure, image: drawn.append(figure))
+    sheet.draw(task, tmp_path / "found.png")
+    (figure,) = drawn
+    pyplot.close(figure)
+    scores, pairs = task.score(task.data.test), task.data.test
+    rank = ranks(scores)
+    rows = [figure.axes[i : i + 7] for i in range(0, 56, 7)]
+    told = [int(row[0].get_ylabel().removeprefix("rank ")) for row in rows]
+    assert told == sorted(told)
+    assert (told[0], told[-1]) == (rank.min(), rank.max())
+    best = int(rank.argsort(stable=True)[0])
+    asked, *found = (torch.tensor(axes.images[0].get_array()) for axes in rows[0])
+    for shown, pair in zip(found, scores[best].argsort(descending=True)[:6].tolist(), strict=True):
+        assert torch.equal(shown, task.data.pictures[pairs[pair].picture])
+    assert torch.equal(asked, task.data.pictures[pairs[best].picture])
+    for place, row in zip(told, rows, strict=True):
+        framed = [n for n, axes in enumerate(row) if axes.spines["top"].get_visible()]
+        assert framed == ([place] if place <= 6 else [])
 
 
 def test_pictures_are_mirrored_at_random_and_moved_but_their_colours_stay(task: Ranking) -> None:

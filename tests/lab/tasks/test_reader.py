@@ -1,5 +1,8 @@
 """Reader: bAbI's files, the attention, the three graphs together, and a defect in one."""
 
+import io
+import tarfile
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -16,11 +19,12 @@ from lab.compare import Laboratory
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.tasks.reader import picture
-from lab.tasks.reader.data import Stories, parse, read_stories
+from lab.tasks.reader.data import ARCHIVE, Stories, parse, read_stories
 from lab.tasks.reader.experiment import Reading
 from lab.tasks.reader.model import AttentiveReader, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
+from models.cells import Cell
 from training.curves import pyplot
 
 _TEXT = """1 Mary took the milk.
@@ -64,6 +68,35 @@ def test_a_story_keeps_its_last_words_and_validation_has_stories_of_its_own(
     assert len(long.train.classes) + len(long.validation.classes) == 800
     with pytest.raises(ValueError, match="--quick needs no data"):
         read_stories(tmp_path, 0.1, 16)
+
+
+def _archive(folder: Path) -> None:
+    """Four stories of each task to learn and one to test, of which the answer says which it is."""
+    told = {f"en-10k/qa{task}_it_{part}.txt": f"{task}-{part}" for task in range(20, 0, -1)
+            for part in ("train", "test")}  # fmt: skip
+    del told["en-10k/qa3_it_train.txt"]
+    half = {"en/qa3_three-supporting-facts_train.txt": "3-first",
+            "en-valid-10k_qa3_valid.txt": "3-other"}  # fmt: skip
+    with tarfile.open(folder / ARCHIVE, "w:xz") as files:
+        for name, answer in (told | half).items():
+            stories = 1 if "test" in answer else 2 if name in half else 4
+            content = f"1 Mary left.\n2 Who left? \t{answer}\t1\n".encode() * stories
+            info = tarfile.TarInfo(name)
+            info.size = len(content)
+            files.addfile(info, io.BytesIO(content))
+
+
+def test_each_task_is_read_from_its_own_files(tmp_path: Path) -> None:
+    """The one that the archive lacks, from two others."""
+    _archive(tmp_path)
+    found = read_stories(tmp_path, 0.25, 8)
+    asked = [found.answers[number] for number in found.test.classes.tolist()]
+    assert asked == [f"{task}-test" for task in found.test_tasks.tolist()]
+    learned = Counter(found.answers[number] for number in found.train.classes.tolist())
+    judged = Counter(found.answers[number] for number in found.validation.classes.tolist())
+    others = {f"{task}-train" for task in range(1, 21) if task != 3}
+    assert learned == dict.fromkeys(others, 3) | {"3-first": 2, "3-other": 1}
+    assert judged == dict.fromkeys(others | {"3-other"}, 1)
 
 
 def test_test_questions_that_stand_in_training_are_counted_and_kept() -> None:
@@ -119,6 +152,9 @@ def test_batch_norm_everywhere_is_also_where_story_and_question_meet(
     model, inputs = _made(norm)
     buffers = [name for name, _ in model.answer.named_buffers() if name.endswith("running_mean")]
     assert len(buffers) == normalised
+    for lstm in (model.story, model.question):
+        cells = [module for module in lstm.modules() if isinstance(module, Cell)]
+        assert {(cell.norm, cell.longest_step) for cell in cells} == {("batch", 8)}
     before = model(inputs)[1]
     alone = model(inputs[1:2].repeat(2, 1))[0]
     assert (before - alone).abs().max() > 1e-3  # in training, a row is not by itself

@@ -16,9 +16,9 @@ from lab import experiment
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.thoughts import probes
+from lab.tasks.thoughts import data, probes
 from lab.tasks.thoughts import task as thoughts
-from lab.tasks.thoughts.data import _stories, read_stories, sentences_of
+from lab.tasks.thoughts.data import TEXTS, _stories, read_stories, sentences_of
 from lab.tasks.thoughts.model import ThoughtStep
 from lab.tasks.thoughts.probe_data import CLASSED, RELATED, Classed, Related, read_probes
 from lab.tasks.thoughts.probes import accuracy, bag_of_words, held_out, predicted, relatedness
@@ -60,6 +60,24 @@ def test_sentences_end_where_they_do() -> None:
         ["go", "!"],
         ["she", "went", ".", ".", "."],
     ]
+
+
+def test_what_stands_around_a_novel_and_who_speaks_in_a_play_is_no_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    novel, plays = (tmp_path / name for name in TEXTS)
+    for text in (novel, plays):
+        text.parent.mkdir()
+    begins, ends = "BOOK ONE: 1805\n\nCHAPTER I", "End of the Project Gutenberg EBook."
+    novel.write_text(f"It is free.\n\n{begins}\n\nHe left.\n\n{ends}\n\nNo warranty.\n", "utf-8")
+    plays.write_text("First Citizen:\nSpeak.\n\nAll:\nWe\nspeak.\n", "utf-8")
+    monkeypatch.setattr(data, "_stories", lambda name, texts, *_: texts)
+    assert read_stories(tmp_path, 100, 0.1) == [  # type: ignore[comparison-overlap]
+        [["he", "left", "."]], [["speak", "."], ["we", "speak", "."]]
+    ]  # fmt: skip
+    novel.write_text("He left.", "utf-8")
+    with pytest.raises(ValueError, match="has no first chapter"):
+        read_stories(tmp_path, 100, 0.1)
 
 
 def test_parts_share_no_sentence_and_neighbours_are_of_the_same_part() -> None:

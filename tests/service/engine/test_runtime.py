@@ -210,6 +210,8 @@ def test_a_device_is_used_unless_told_otherwise(
     monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: True)
     runtime = choose_runtime(settings(artifacts, provider=provider))
     assert (runtime.provider, runtime.runner) == chosen
+    counted = choose_runtime(settings(artifacts, provider=provider, threads=0))
+    assert counted.threads == (0 if counted.provider == "cpu" else 1)  # a GPU has no use for more
     if provider != "cpu":
         with pytest.raises(ArtifactError, match="EVENKEEL_RUNNER is scan"):
             choose_runtime(settings(artifacts, provider=provider, runner="scan"))
@@ -238,3 +240,5 @@ def test_later_ones_are_tried(
     (((provider, options),),) = tried
     assert provider == "CUDAExecutionProvider"
     assert options["use_tf32"] == "0"
+    weights = (artifacts / "letters" / "model.safetensors").stat().st_size
+    assert int(options["gpu_mem_limit"]) == 2 * weights + (1 << 30)

@@ -1,0 +1,62 @@
+"""Pictures of losses: what is drawn is what the log says, the best of it marked."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from matplotlib import pyplot
+from matplotlib.figure import Figure
+
+from training import curves
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Figure]]:
+    """What was closed, which is what was written."""
+    closed: list[Figure] = []
+    monkeypatch.setattr(curves.pyplot, "close", closed.append)
+    yield closed
+    monkeypatch.undo()
+    for figure in closed:
+        pyplot.close(figure)
+
+
+def test_the_losses_are_those_of_the_log_and_the_best_is_marked(
+    tmp_path: Path, figures: list[Figure]
+) -> None:
+    told = [(1.0, 3.0, 2.5), (2.0, 2.0, 2.25), (3.0, 1.0, 2.75)]
+    names = ("epoch", "train_loss", "validation_loss")
+    rows = [dict(zip(names, row, strict=True)) | {"update": 1} for row in told]
+    log = tmp_path / "log.jsonl"
+    log.write_text("".join(json.dumps(row) + "\n" for row in rows), "utf-8")
+    curves.plot_losses(log, tmp_path / "loss.png", "a run of $5", "byte")
+    (axes,) = figures[0].axes
+    drawn = [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
+    epochs, training, validation = (list(column) for column in zip(*told, strict=True))
+    assert drawn == [(epochs, training), (epochs, validation), ([2.0], [2.25])]
+    assert [text.get_text() for text in axes.texts] == ["2.2500"]
+    assert (axes.get_ylabel(), axes.get_title()) == ("nats per byte", "a run of $5")
+    least, most = axes.get_ylim()
+    assert least < 2.25 < 2.75 < most
+    assert (tmp_path / "loss.png").stat().st_size > 5000
+
+
+def test_nothing_is_drawn_of_a_log_without_rows(tmp_path: Path, figures: list[Figure]) -> None:
+    (tmp_path / "log.jsonl").write_text("", "utf-8")
+    curves.plot_losses(tmp_path / "log.jsonl", tmp_path / "loss.png", "none", "byte")
+    assert not figures
+    assert not (tmp_path / "loss.png").exists()
+
+
+def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
+    tmp_path: Path, figures: list[Figure]
+) -> None:
+    losses = {"none": [(10, 2.5), (20, 2.0)], "layer": [(10, 2.0), (20, 1.0)]}
+    curves.plot_race(losses, 2.0, tmp_path / "race.png", "a race")
+    (axes,) = figures[0].axes
+    none, layer, level = axes.lines
+    assert (list(none.get_ydata()), list(layer.get_ydata())) == ([2.5, 2.0], [2.0, 1.0])
+    assert list(level.get_ydata()) == [2.0, 2.0]
+    least, most = axes.get_ylim()
+    assert least < 1.0 < 2.5 < most
