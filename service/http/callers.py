@@ -4,8 +4,6 @@ import math
 import threading
 import time
 from dataclasses import dataclass
-from functools import lru_cache
-from ipaddress import IPv6Address, ip_address, ip_network
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -13,6 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from service.engine import terms
 from service.errors import TooManyRequests, Unauthorized
 from service.http import record
+from service.http.addresses import address_of
 from service.http.errors import refuse
 from service.http.guard import PROBES, is_loopback
 from service.http.keys import Key, Keys
@@ -153,21 +152,7 @@ class Callers:
         # Behind a proxy of this machine everybody would look local.
         direct = _FORWARDED.isdisjoint(Headers(scope=scope).keys())
         admin = self._keys is None and self._local and is_loopback(host) and direct
-        return Caller(f"address:{network(host)}", admin)
-
-
-@lru_cache(maxsize=4096)
-def network(host: str) -> str:
-    """Where somebody is at home: of IPv6, whose users have billions, the /64."""
-    try:
-        address = ip_address(host)
-    except ValueError:
-        return host
-    if not isinstance(address, IPv6Address):
-        return host
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(ip_network((address.packed, 64), strict=False))
+        return Caller(address_of(scope.get("client")), admin)
 
 
 def is_open(path: str) -> bool:

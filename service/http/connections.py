@@ -28,6 +28,7 @@ from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTime
 from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
 from service.http.guard import PROBES
+from service.http.record import REFUSED
 from service.http.upgrades import RequestParser
 
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
@@ -157,9 +158,12 @@ class HttpConnection(Watched, HttpToolsProtocol):
     def _refuse(self, error: ServiceError) -> None:
         """Answer in the application's place, and hear no more."""
         self._over = True
-        self.gate.refused(error)
         self.pipeline.clear()
         cycle = self._unanswered()
+        if cycle is None or self._in_head or cycle.response_started:
+            self.gate.refused(error, self.client)
+        else:  # what is wrong is its own body
+            cycle.scope["state"][REFUSED] = error
         if cycle is not None and cycle.response_started:
             self.transport.abort()
             return
@@ -230,7 +234,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _refuse(self, error: ServiceError) -> None:
-        self.gate.refused(error)
+        self.gate.refused(error, self.client)
         self.transport.write(_written(error))
         self.transport.close()
 
@@ -257,7 +261,7 @@ async def _only_probes(
         await app(scope, receive, send)
         return
     error = _full()
-    gate.refused(error)
+    gate.refused(error, scope["client"])
     await _last_answer(error)(scope, receive, send)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from service.errors import ServiceError
-from service.http.callers import network
+from service.http.addresses import Client, network
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -29,11 +29,11 @@ _LEAST_READ_BYTES = 32 * 1024
 class Gate:
     """Lets connections in and shows them out; one for a server.
 
-    `refused` hears the errors of what the application never gets to see. Raises `OSError` where
-    the limit of open files leaves no connection.
+    `refused` hears the errors of what the application never gets to see, and who made them. Raises
+    `OSError` where the limit of open files leaves no connection.
     """
 
-    def __init__(self, settings: Settings, refused: Callable[[ServiceError], None]) -> None:
+    def __init__(self, settings: Settings, refused: Callable[[ServiceError, Client], None]) -> None:
         self.max_header_bytes = settings.max_header_bytes
         self.timeout_s = settings.request_timeout_s
         self.refused = refused

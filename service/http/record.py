@@ -19,11 +19,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.engine.jobs import Generation, Piece
 from service.errors import ServiceError
+from service.http.addresses import Client, address_of
 from service.metrics import Metrics, Work
 
 log = logging.getLogger("evenkeel.request")
 
 ABORT = "abort"  # the client left
+REFUSED = "refused"  # of a request's state: the error its connection answered in its place
 CLIENT_CLOSED_REQUEST = 499  # nobody reads it; nginx's number for the log
 _ACCEPTED = 101  # the status of a WebSocket that is open
 _LOST = (1006, 1005)  # codes of a WebSocket that nobody closed
@@ -173,16 +175,19 @@ class Recorder:
             _current.reset(token)
             self._end(record, scope)
 
-    def refused(self, error: ServiceError) -> None:
+    def refused(self, error: ServiceError, client: Client) -> None:
         """Something that was answered before there was a request to speak of."""
-        record = Record(_new_id(), path=_NO_ROUTE, status=error.status)
+        record = Record(_new_id(), path=_NO_ROUTE, status=error.status, caller=address_of(client))
         record.fail(error)
         self._tell(record)
 
     def _end(self, record: Record, scope: Scope) -> None:
         if not record.complete:
             record.fail(ABORT)
-            record.status = record.status or CLIENT_CLOSED_REQUEST
+        record.status = record.status or CLIENT_CLOSED_REQUEST
+        if (error := scope["state"].get(REFUSED)) is not None:
+            record.error, record.status = None, error.status
+            record.fail(error)
         record.path, record.caller = record.path or _path(scope), _caller(scope)
         record.end()
         self._tell(record)
@@ -232,7 +237,8 @@ def _named(send: Send, record: Record) -> Send:
         if kind in ("response.start", "websocket.accept"):
             name = (_ID_HEADER, record.id.encode())
             message["headers"] = [*message.get("headers", ()), name]
-            record.status = message.get("status", _ACCEPTED)
+            if record.error != ABORT:  # or nobody hears of it
+                record.status = message.get("status", _ACCEPTED)
         elif kind == "response.body":
             record.complete = not message.get("more_body", False)
         elif kind == "websocket.close":
@@ -255,4 +261,4 @@ def _path(scope: Scope) -> str:
 
 def _caller(scope: Scope) -> str:
     caller = scope["state"].get("caller")
-    return "" if caller is None else str(caller.id)
+    return address_of(scope.get("client")) if caller is None else str(caller.id)

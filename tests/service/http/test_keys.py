@@ -18,7 +18,7 @@ from starlette.testclient import TestClient, WebSocketDenialResponse
 from websockets.sync.client import connect
 
 from service.app import create_app
-from service.http.callers import network
+from service.http.addresses import network
 from service.http.keys import BadKeys, Keys, new_key, read_keys
 from tests.service.serving import Service, eventually, listening, running, settings
 

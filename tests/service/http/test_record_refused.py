@@ -1,0 +1,84 @@
+"""The line of the log, and the count, of what the routes never saw whole: who sent it, and how it
+ended.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from service.http import record
+from service.http.keys import new_key
+from tests.service.http.wire import Wire
+from tests.service.serving import eventually, listening, settings
+
+_POST = b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
+
+Lines = Callable[[], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def url(artifacts: Path) -> Iterator[str]:
+    with listening(settings(artifacts)) as (url, _):
+        yield url
+
+
+def _listened(caplog: pytest.LogCaptureFixture) -> Lines:
+    """What gives the lines of requests from now on."""
+    caplog.set_level(logging.INFO, record.log.name)
+    caplog.clear()
+    return lambda: [json.loads(r.message) for r in caplog.records if r.name == record.log.name]
+
+
+def _endings(lines: Lines) -> list[tuple[str, int, str]]:
+    return [(line["path"], line["status"], line["error"]) for line in lines()]
+
+
+def test_who_is_refused_without_a_key_is_an_address(
+    artifacts: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = _listened(caplog)
+    new_key(tmp_path / "keys.toml", "plain")
+    chosen = settings(artifacts, keys=tmp_path / "keys.toml")
+    with listening(chosen) as (url, _):
+        httpx.get(url + "/v1/models")
+        httpx.get(url + "/v1/models", headers={"Authorization": "Bearer guessed"})
+        httpx.post(url + "/v1/models", headers={"Origin": "http://evil.example"})
+        Wire(url).send(b"FOO / HTTP/1.1\r\n\r\n").rest()
+        assert eventually(lambda: len(lines()) == 4)
+    assert [line["status"] for line in lines()] == [401, 401, 403, 400]
+    assert {line["caller"] for line in lines()} == {"address:127.0.0.1"}
+
+
+def test_a_client_that_leaves_before_its_body_is_whole_has_no_answer(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = _listened(caplog)
+    wire = Wire(url).send(_POST + b"Content-Length: 9\r\n\r\n{")
+    wire.close()
+    assert eventually(lambda: _endings(lines) == [("/v1/completions", 499, "abort")]), lines()
+
+
+@pytest.mark.parametrize(
+    "body", [b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}no", b"Transfer-Encoding: none\r\n\r\n{}"]
+)
+def test_a_request_whose_body_is_no_http_is_told_once(
+    url: str, caplog: pytest.LogCaptureFixture, body: bytes
+) -> None:
+    lines = _listened(caplog)
+    assert Wire(url).send(_POST + body).status() == 400
+    refused = ("/v1/completions", 400, "invalid_request_error")
+    assert eventually(lambda: _endings(lines) == [refused]), lines()
+
+
+def test_what_is_no_http_behind_a_request_is_a_line_of_its_own(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = _listened(caplog)
+    assert Wire(url).send(_POST + b"Content-Length: 2\r\n\r\n{}no HTTP\r\n\r\n").status() == 400
+    assert eventually(lambda: len(lines()) == 2), lines()
+    assert ("other", 400, "invalid_request_error") in _endings(lines)
