@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import shlex
 import sys
 from collections.abc import Sequence
 from importlib.metadata import version
@@ -32,9 +33,10 @@ def _indented(content: Any, margin: str = "") -> str:
 
 
 def command(module: str, arguments: Sequence[str] | None) -> str:
-    """What a module was run by, to stand beside its results; its arguments are those of the
-    process where it was given none."""
-    return " ".join(["python -m", module, *(sys.argv[1:] if arguments is None else arguments)])
+    """What a module was run by, to stand beside its results, as a shell takes it; its arguments are
+    those of the process where it was given none."""
+    typed = sys.argv[1:] if arguments is None else arguments
+    return shlex.join(["python", "-m", module, *typed])
 
 
 def machine() -> dict[str, str | int]:

@@ -6,6 +6,7 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
+from export.results import command
 from lab.command import add_verbs
 from lab.glyphs import report as glyphs
 from lab.legibility import chosen, pages
@@ -34,7 +35,9 @@ _READINGS: dict[str, tuple[ModuleType, str]] = {
 
 def main(arguments: list[str] | None = None) -> int:
     """Run one command; the exit code is 0, or 1 where a claim does not hold or input is bad."""
-    return run_command(_parser(), arguments)
+    parser = _parser()
+    parser.set_defaults(told=command("lab", arguments))  # to stand beside the results
+    return run_command(parser, arguments)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,7 +91,7 @@ def _norms(options: argparse.Namespace) -> None:
     runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
     for norm, run in runs.items():
         carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", data_folder())
-    contrast_twins(runs, read_recipe("contrast"), options.out)
+    contrast_twins(runs, read_recipe("contrast"), options.out, options.told)
 
 
 def _race(options: argparse.Namespace) -> None:
@@ -101,7 +104,7 @@ def _race(options: argparse.Namespace) -> None:
     for norm, run in runs.items():
         recipe = read_recipe("pen-contrast", [f"model.norm={norm}", *there])
         carry_out(recipe, run, "cpu", data_folder())
-    race(runs, read_recipe("pen-contrast", data), options.out)
+    race(runs, read_recipe("pen-contrast", data), options.out, options.told)
 
 
 def _report(options: argparse.Namespace) -> None:

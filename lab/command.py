@@ -1,6 +1,7 @@
 """The verbs of tasks: `python -m lab list | TASK | all | export TASK`."""
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from lab.paper import RESULTS
 from lab.plan import Plan, read_plans
 from service.engine.threads import usable_cores
 from training.command import positive
+from training.run import alone, data_folder
 
 _MOST_WORKERS = 2  # what budgets are told for
 QUICK = Path("runs", "lab-quick")  # runs and, unless told, results of `--quick`
@@ -66,50 +68,70 @@ def _list(options: argparse.Namespace) -> None:
 def _one(options: argparse.Namespace) -> None:
     # A norm named twice would be trained by two processes in one folder.
     norms = list(dict.fromkeys(options.norm.split(","))) if options.norm else None
-    run_task(options.task, norms, options.seeds, options.out, quick=options.quick)
+    run_task(options.task, norms, options.seeds, options.out, options.told, quick=options.quick)
 
 
 def _all(options: argparse.Namespace) -> None:
     for name in experiment.names():
-        run_task(name, None, options.seeds, options.out, quick=options.quick)
+        run_task(name, None, options.seeds, options.out, options.told, quick=options.quick)
 
 
 def run_task(
-    name: str, norms: list[str] | None, seeds: int | None, out: Path | None, *, quick: bool
+    name: str,
+    norms: list[str] | None,
+    seeds: int | None,
+    out: Path | None,
+    command: str,
+    *,
+    quick: bool,
 ) -> None:
-    """Train what is missing, then write results and pictures. Those of `--quick` show nothing and
-    stay with its runs, and so do those of a part, unless told."""
-    from lab.compare import RUNS, Laboratory, carry_out, forget
-    from lab.curves import plot
-    from lab.outcome import outcome
+    """Train what is missing, then write results and pictures, and by what `command` they came.
+    Those of `--quick` show nothing and stay with its runs, and so do those of a part, unless told.
+
+    Raises `ValueError` for a norm the task has not, data that are missing, and where the task is
+    being trained already."""
+    from lab.compare import RUNS, forget
 
     one = experiment.load(name)
     if unknown := sorted(set(norms or ()) - set(one.norms)):
         raise ValueError(f"--norm is {', '.join(unknown)}; {name} has {', '.join(one.norms)}")
-    runs, source = RUNS, None
     plans = read_plans(one, quick=quick)
-    if quick:
-        runs, out = QUICK, out or QUICK  # what `forget` removes is never where someone points
-        forget(one, runs)
-    else:
-        source = _source(plans[0])
-        out = out or (runs if norms or seeds else RESULTS)
+    source = None if quick else _source(plans[0])
+    runs = QUICK if quick else RUNS
+    out = out or (runs if quick or norms or seeds else RESULTS)
+    with alone(runs / name):
+        if quick:
+            forget(one, runs)  # never where someone points
+        _compare(one, plans, norms or one.norms, seeds, source, runs, out, command)
+    print(f"written to {out / name}.json and .png")
+
+
+def _compare(
+    one: experiment.Experiment[Any],
+    plans: Sequence[Plan],
+    norms: Sequence[str],
+    seeds: int | None,
+    source: Path | None,
+    runs: Path,
+    out: Path,
+    command: str,
+) -> None:
+    from lab.compare import Laboratory, carry_out
+    from lab.curves import plot
+    from lab.outcome import outcome
+
     torch.set_num_threads(1)  # more of them would wait for each other
-    workers = 1 if quick else min(_MOST_WORKERS, usable_cores())
-    found = carry_out(one, plans, norms or one.norms, seeds, source, runs, workers)
-    given = {"norm": ",".join(norms or ()), "seeds": seeds}
-    told = "".join(f" --{option} {value}" for option, value in given.items() if value)
-    command = f"python -m lab {name}{told}" + (" --quick" if quick else "")
+    workers = 1 if source is None else min(_MOST_WORKERS, usable_cores())
+    found = carry_out(one, plans, norms, seeds, source, runs, workers)
     content = outcome(one, command, found)
     out.mkdir(parents=True, exist_ok=True)
-    write_json(out / f"{name}.json", content)
-    plot(content, out / f"{name}.png")
+    write_json(out / f"{one.name}.json", content)
+    plot(content, out / f"{one.name}.png")
     if one.draws:
         plan, contenders = next(iter(found.values()))
         laboratory = Laboratory(one, plan, source, runs)
         one.picture(laboratory.trained(contenders[0].norm, 0), out)
     print_outcome(content)
-    print(f"written to {out / name}.json and .png")
 
 
 def print_outcome(content: dict[str, Any]) -> None:
@@ -125,12 +147,10 @@ def print_outcome(content: dict[str, Any]) -> None:
             )
             soon = found["updates_to_best_of_none"]
             ratio = "" if soon is None or soon["ratio"] is None else f"; ratio {soon['ratio']}"
-            print(f"  {norm:10}rate {found['rate']:g}: {figures}{ratio}")
+            print(f"  {norm:18}rate {found['rate']:g}: {figures}{ratio}")
 
 
 def _source(plan: Plan) -> Path:
-    from training.run import data_folder
-
     source = data_folder() / plan.recipe.data.source
     if not source.exists():
         raise ValueError(
@@ -156,7 +176,8 @@ def _export(options: argparse.Namespace) -> int:
         raise ValueError(f"--norm is {norm!r}; {one.name} has {', '.join(one.norms)}")
     run = laboratory.folder / laboratory.name(norm, options.seed)
     out = options.out or runs.with_name(f"{runs.name}-exported") / run.relative_to(runs)
-    report = export(one, laboratory.trained(norm, options.seed), plans[case].recipe, out)
+    which = norm, options.seed
+    report = export(one, laboratory.trained(*which), laboratory.recipe(*which), out)
     for finding in report:
         print(finding.line())
     print(f"written to {out}")

@@ -133,8 +133,8 @@ class Laboratory:
                 f"{folder} is of a run with another {other[0]}; remove it to run this one"
             )
 
-    def trained(self, norm: str, seed: int) -> LabTask:
-        """The task of a finished full run, its model with the best weights.
+    def recipe(self, norm: str, seed: int) -> Recipe:
+        """The recipe of a finished full run.
 
         Raises `ValueError` where there is none, or one of another recipe or of other data.
         """
@@ -147,8 +147,13 @@ class Laboratory:
         found = _read(folder / RESULT)
         recipe = self.plan.full(norm, found["recipe"]["training"]["learning_rate"], seed)
         self._require_same(recipe, folder, found)
-        task = self._task(recipe)
-        task.model.load_state_dict(checkpoint.load(folder / WEIGHTS)[0])
+        return recipe
+
+    def trained(self, norm: str, seed: int) -> LabTask:
+        """The task of a finished full run, its model with the best weights; raises as `recipe`."""
+        task = self._task(self.recipe(norm, seed))
+        weights = self.folder / self.name(norm, seed) / WEIGHTS
+        task.model.load_state_dict(checkpoint.load(weights)[0])
         return task
 
     def _task(self, recipe: Recipe) -> LabTask:
@@ -263,8 +268,10 @@ def _laboratory(task: str, plan: Plan, source: Path | None, runs: Path) -> Labor
 
 
 def forget(experiment: Experiment[Any], runs: Path) -> None:
-    """Remove all runs of a task, such as those of the last `--quick`."""
-    shutil.rmtree(runs / experiment.name, ignore_errors=True)
+    """Remove all runs of a task, such as those of the last `--quick`; not their folder, by which
+    others are kept out."""
+    for case in (runs / experiment.name).glob("*"):
+        shutil.rmtree(case, ignore_errors=True)
 
 
 def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:

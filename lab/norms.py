@@ -58,8 +58,9 @@ class Perturbation:
     after_200: float
 
 
-def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
-    """Measure trained twins, print two tables and write `contrast.json` into `out`."""
+def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path, command: str) -> None:
+    """Measure trained twins, print two tables and write `contrast.json` into `out`, with the
+    `command` that was asked for them."""
     corpus = read_corpus(recipe.data.source)
     text = corpus.split(recipe.data.validation_fraction)[1]
     models = {norm: load_twin(run) for norm, run in runs.items()}
@@ -81,7 +82,7 @@ def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> Non
         )
     out.mkdir(parents=True, exist_ok=True)
     content = {
-        "command": "python -m lab norms",
+        "command": command,
         "recipe": asdict(recipe),
         "validation_bytes": len(text),
         "twins": [asdict(t) for t in twins],

@@ -7,6 +7,7 @@ from typing import Any
 
 from contract.files import write_whole
 from lab.measured.table import Json, table, told
+from training.checkpoint import understanding
 
 PAGE = Path("docs", "paper.md")
 RESULTS = Path("docs", "results", "lab")
@@ -22,16 +23,22 @@ def write(root: Path = Path()) -> Path:
 
 
 def page(root: Path) -> str:
-    """The page as it should stand. Raises `ValueError` where its markers are gone."""
+    """The page as it should stand. Raises `ValueError` where its markers are gone, or for a file
+    of results that is none."""
     text = (root / PAGE).read_text("utf-8")
     before, begin, rest = text.partition(_BEGIN)
     _, end, after = rest.partition(_END)
     if not (begin and end):
         raise ValueError(f"{PAGE} has lost its markers, {_BEGIN} and {_END}")
-    found = [
-        json.loads(path.read_text("utf-8")) for path in sorted((root / RESULTS).glob("*.json"))
-    ]
+    found = [_read(path) for path in sorted((root / RESULTS).glob("*.json"))]
     return f"{before}{begin}\n{summary(found)}\n{end}{after}"
+
+
+def _read(path: Path) -> Json:
+    with understanding(path):
+        found: Json = json.loads(path.read_text("utf-8"))
+        summary([found])
+    return found
 
 
 def summary(results: list[Json]) -> str:

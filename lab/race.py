@@ -19,8 +19,9 @@ NORMS: tuple[NormKind, ...] = ("layer", "none")
 GOAL = 0.6  # of the baseline's updates
 
 
-def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
-    """Compare finished runs by their logs; print, and write `pen-contrast.json` and `.png`."""
+def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path, command: str) -> None:
+    """Compare finished runs by their logs; print, and write `pen-contrast.json` and `.png`, with
+    the `command` that was asked for it."""
     curves: dict[str, list[tuple[int, float]]] = {
         norm: read_curve(run / LOG) for norm, run in runs.items()
     }
@@ -34,7 +35,7 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path) -> None:
     print(f"ratio {told}: goal {GOAL} {'met' if met else 'MISSED'}")
     out.mkdir(parents=True, exist_ok=True)
     content = {
-        "command": f"python -m lab race --data {recipe.data.source}",
+        "command": command,
         "machine": machine(),
         "recipe": asdict(recipe),
         "baseline_best": best,

@@ -29,8 +29,8 @@ from training.run import carry_out, data_folder, typed_data
 
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
-    """Run the command of the options: 0, 1 for a broken bound or bad input, 130 for Ctrl-C, 143 for
-    SIGTERM."""
+    """Run the command of the options: 0, 1 for a broken bound, bad input or a reader of the output
+    that has enough, 130 for Ctrl-C, 143 for SIGTERM."""
     options = parser.parse_args(arguments)
     use_fast_float32()
     keep_freed_memory()
@@ -39,7 +39,12 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
             stream.reconfigure(errors="backslashreplace")
     try:
         with terminated_as_interrupted():
-            return int(options.command(options) or 0)
+            code = int(options.command(options) or 0)
+            if sys.stdout is not None:
+                sys.stdout.flush()
+            return code
+    except BrokenPipeError:
+        return _read_enough()
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -52,6 +57,15 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
         if (interruption := interruption_behind(error)) is not None:
             return _interrupted(interruption)
         raise
+
+
+def _read_enough() -> int:
+    """Whoever reads the output has enough: what is left of it is for nobody."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for stream in sys.stdout, sys.stderr:
+        if stream is not None:
+            os.dup2(nowhere, stream.fileno())
+    return 1
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:

@@ -69,7 +69,7 @@ def carry_out(
     }
     if start is not None:
         facts["from"] = begin_from(start, task.model, recipe.kind)
-    with _alone(run) if rank == 0 else nullcontext():
+    with alone(run) if rank == 0 else nullcontext():
         trainer = Trainer(task, recipe.training, run, facts)
         if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
             _warn_of_warm_up(trainer.total_updates)
@@ -94,7 +94,7 @@ def _warn_of_warm_up(updates: int) -> None:
 
 
 @contextmanager
-def _alone(run: Path) -> Iterator[None]:
+def alone(run: Path) -> Iterator[None]:
     """Raises `ValueError` where another training is at work in the folder: each would replace what
     the other keeps."""
     run.mkdir(parents=True, exist_ok=True)
@@ -103,7 +103,7 @@ def _alone(run: Path) -> Iterator[None]:
             stack.enter_context(alone_in(run, waits=False))
         except BlockingIOError as error:
             raise ValueError(
-                f"{run}: another training is at work there; choose another --out or wait for it"
+                f"{run}: another training is at work there; wait for it, or train elsewhere"
             ) from error
         except OSError:
             pass  # of a file system that keeps nobody out

@@ -73,7 +73,7 @@ def run(options: argparse.Namespace) -> int:
     print_found(found)
     print("\n".join(goal.line() for goal in goals))
     about = {
-        "command": "python -m lab glyphs",
+        "command": options.told,
         "machine": machine(),
         "tools": tools,
         "models": {"pen": named(options.artifact), "reader": named(options.reader)},

@@ -92,7 +92,7 @@ def run(options: argparse.Namespace) -> int:
     content, goals = judge(texts, drawn, streamed)
     print("\n".join(goal.line() for goal in goals))
     about = {
-        "command": "python -m lab chosen",
+        "command": options.told,
         "machine": machine(),
         "tesseract": reader,
         "models": {m["id"]: m["system_fingerprint"] for m in served if m["kind"] != "language"},

@@ -112,7 +112,8 @@ def run(options: argparse.Namespace) -> int:
         print(f"{name}: {rates}; last quarter / first {decay(lines):.2f}")
     print(ends, strays)
     print("\n".join(goal.line() for goal in goals))
-    write_json(RESULTS / "ink-pages.json", _content(reader, pen, found, strays, ends, goals))
+    content = _content(options.told, reader, pen, found, strays, ends, goals)
+    write_json(RESULTS / "ink-pages.json", content)
     plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], SHEET)
     print(f"written to {RESULTS / 'ink-pages.json'} and {SHEET}")
     return 0 if all(goal.met for goal in goals) else 1
@@ -198,6 +199,7 @@ def strokes_left(drawn: Offsets, end: int) -> bool:
 
 
 def _content(
+    command: str,
     reader: str,
     pen: Pen,
     found: dict[str, list[Lines]],
@@ -206,7 +208,7 @@ def _content(
     goals: Sequence[Goal],
 ) -> dict[str, Any]:
     return {
-        "command": "python -m lab pages",
+        "command": command,
         "machine": machine(),
         "tesseract": reader,
         "model": {

@@ -77,11 +77,15 @@ def run(options: argparse.Namespace) -> int:
     if options.choose:
         return _choose(validation)
     lines = held_out.chosen(validation, held_out.read_list())
-    return measure(options.artifact, lines, training, reader_version)
+    return measure(options.artifact, lines, training, reader_version, options.told)
 
 
 def measure(
-    artifact: Path, lines: Sequence[Ink], training: Sequence[Ink], reader_version: str
+    artifact: Path,
+    lines: Sequence[Ink],
+    training: Sequence[Ink],
+    reader_version: str,
+    command: str,
 ) -> int:
     """Write, read, print, save; 0 if every goal is met."""
     texts = [ink.text for ink in lines]
@@ -103,7 +107,7 @@ def measure(
     print(f"{in_training} of the {len(texts)} texts were written by training writers too;", end=" ")
     print(f"{len(unseen)} of the invented ones: CER {overall(unseen).rate:.3f}")
     content = {
-        "command": "make legibility",
+        "command": command,
         "machine": machine(),
         "reader": {
             "tesseract": reader_version,

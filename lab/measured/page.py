@@ -15,6 +15,7 @@ from contract.manifest import Finding, Manifest
 from contract.manifests import read_manifest
 from lab.measured import proof, speed
 from lab.measured.table import Json, section, table, told
+from training.checkpoint import understanding
 
 PAGE = Path("docs", "measured.md")
 RESULTS = Path("docs", "results")
@@ -30,7 +31,7 @@ def write(root: Path = Path()) -> Path:
 
 
 def page(root: Path) -> str:
-    """The page as it should stand."""
+    """The page as it should stand. Raises `ValueError` for results that lack what it tells."""
     results = root / RESULTS
     bench = {name: _read(results / "bench" / f"{name}.json") for name in _SECTIONS}
     shipped = {name: read_manifest(root / "artifacts" / name) for name in SHIPPED}
@@ -38,29 +39,34 @@ def page(root: Path) -> str:
     tasks = {
         name: _read(results / "lab" / f"{name}.json") for name in ("thoughts", "reader", "pen")
     }
-    parts = [
-        section(
-            "# Measured",
-            "Written by `make report` from [docs/results](results/) and the manifests in "
-            "`artifacts/`; do not edit. Each part names its command, hardware and versions. "
-            "`docs/results` keeps what a run measured; a figure is as good as the quiet of the "
-            "machine it was taken on, and ratios are better than times.",
-        ),
-        section("## In six rows", headlines(shipped, bench, tasks, legibility), _TERMS),
-        proof.models(shipped.values()),
-        proof.parity(shipped.values()),
-        proof.norms(_read(results / "contrast.json")),
-        proof.race(_read(results / "pen-contrast.json")),
-        proof.analysis(_read(results / "analysis" / "analysis.json")),
-        proof.legibility(legibility),
-        speed.step(bench["step"]),
-        speed.http(bench["http"]),
-        speed.arrivals(bench["open"]),
-        speed.websocket(bench["websocket"]),
-        speed.memory(bench["memory"]),
-        speed.training(bench["training"]),
-        speed.goals(list(bench.values()), list(_read(results / "bench.json").values())),
-    ]
+    contrast, race, analysis, goals = (
+        _read(results / f"{name}.json")
+        for name in ("contrast", "pen-contrast", "analysis/analysis", "bench")
+    )
+    with understanding(results):
+        parts = [
+            section(
+                "# Measured",
+                "Written by `make report` from [docs/results](results/) and the manifests in "
+                "`artifacts/`; do not edit. Each part names its command, hardware and versions. "
+                "`docs/results` keeps what a run measured; a figure is as good as the quiet of the "
+                "machine it was taken on, and ratios are better than times.",
+            ),
+            section("## In six rows", headlines(shipped, bench, tasks, legibility), _TERMS),
+            proof.models(shipped.values()),
+            proof.parity(shipped.values()),
+            proof.norms(contrast),
+            proof.race(race),
+            proof.analysis(analysis),
+            proof.legibility(legibility),
+            speed.step(bench["step"]),
+            speed.http(bench["http"]),
+            speed.arrivals(bench["open"]),
+            speed.websocket(bench["websocket"]),
+            speed.memory(bench["memory"]),
+            speed.training(bench["training"]),
+            speed.goals(list(bench.values()), list(goals.values())),
+        ]
     return "\n\n".join(parts) + "\n"
 
 
@@ -124,8 +130,10 @@ def headlines(
 
 def _sooner(task: Json) -> str:
     """Over how many of the updates, by the medians of the seeds."""
-    found = task["cases"][""]["norms"]["layer"]["updates_to_best_of_none"]["ratio"]
-    return "never there" if found is None else told(found, 2)
+    found = task["cases"][""]["norms"]["layer"]["updates_to_best_of_none"]
+    if found is None:  # where no normalisation diverged it got nowhere
+        return "-"
+    return "never there" if found["ratio"] is None else told(found["ratio"], 2)
 
 
 def _lstm(content: Json) -> tuple[int, dict[str, Json]]:
@@ -151,4 +159,5 @@ def _counts(finding: Finding) -> Sequence[str]:
 
 
 def _read(path: Path) -> Any:
-    return json.loads(path.read_text("utf-8"))
+    with understanding(path):
+        return json.loads(path.read_text("utf-8"))

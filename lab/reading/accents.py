@@ -101,7 +101,7 @@ def run(options: argparse.Namespace) -> int:
     found = {language: judge(language, some) for language, some in lines.items()}
     print_found(found)
     about = {
-        "command": "python -m lab accents",
+        "command": options.told,
         "machine": machine(),
         "tesseract": outside,
         "models": {"pen": named(options.artifact)},

@@ -53,7 +53,7 @@ def run(options: argparse.Namespace) -> int:
     goal = worst_hand(found)
     print(goal.line())
     about = {
-        "command": "python -m lab hands",
+        "command": options.told,
         "machine": machine(),
         "tesseract": outside,
         "models": {"pen": named(options.artifact), "reader": named(options.reader)},

@@ -54,7 +54,7 @@ def run(options: argparse.Namespace) -> int:
     words = words_of(validation)
     content = measure(options.reader, options.twin, lines, words, tesseract)
     tools = {"tesseract": reader_version, "jiwer": version("jiwer")}
-    head = {"command": "python -m lab reading", "machine": machine(), "tools": tools}
+    head = {"command": options.told, "machine": machine(), "tools": tools}
     write_json(options.out, head | {"rule": held_out.RULE} | content)
     print(f"written to {options.out}")
     return 0 if all(goal["met"] for goal in content["goals"]) else 1

@@ -1,8 +1,15 @@
 """The page of results: what its figures are told as where there are none."""
 
+import shutil
+from pathlib import Path
 from typing import Any
 
-from lab.measured import proof, speed
+import pytest
+
+from lab import paper
+from lab.measured import page, proof, speed
+
+_ROOT = Path(__file__).parents[2]
 
 
 def _goal(name: str, met: bool | None) -> dict[str, Any]:
@@ -52,3 +59,21 @@ def test_clients_that_wait_are_told_with_the_share_of_requests_that_failed() -> 
     assert [row[failed] for row in cells] == ["75", "0"]
     every = {"command": "c", "rows": {"load": loads, "in_process": []}}
     assert "| 2, 3 | 0 | 100 | 1 |" in speed.http(every), "the median of repeats"
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]"])
+def test_a_file_of_results_that_is_none_is_named(content: str, tmp_path: Path) -> None:
+    shutil.copytree(_ROOT / "docs", tmp_path / "docs")
+    (tmp_path / "artifacts").symlink_to(_ROOT / "artifacts")
+    assert page.page(tmp_path) == (_ROOT / page.PAGE).read_text(encoding="utf-8")
+    for file, write in (("lab/zebra.json", paper.page), ("contrast.json", page.page)):
+        path = tmp_path / "docs" / "results" / file
+        path.write_text(content)
+        told = path if not content or write is paper.page else path.parent
+        with pytest.raises(ValueError, match=f"^{told} is of another version or was altered"):
+            write(tmp_path)
+
+
+def test_where_no_normalisation_diverged_nothing_is_told_of_who_was_sooner() -> None:
+    norms = {"layer": {"updates_to_best_of_none": None}}
+    assert page._sooner({"cases": {"": {"norms": norms}}}) == "-"

@@ -46,7 +46,7 @@ def test_a_race_is_of_the_data_it_was_told(tmp_path: Path, monkeypatch: pytest.M
     found = json.loads(Path("out", "pen-contrast.json").read_text())
     assert trained == ["synthetic"] * 2
     assert found["recipe"]["data"]["source"] == "synthetic"
-    assert found["command"] == "python -m lab race --data synthetic"
+    assert found["command"] == "python -m lab race --data synthetic --out out"
 
 
 def test_the_first_update_as_good_counts_not_the_best() -> None:
@@ -62,7 +62,7 @@ def test_the_ratio_is_of_updates_to_the_baselines_best(
         "layer": _log(tmp_path / "layer", [3.0, 1.5, 1.2, 1.1]),
         "none": _log(tmp_path / "none", [4.0, 3.0, 2.0, 1.6, 1.7]),
     }
-    race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
+    race(runs, read_recipe("pen-contrast"), tmp_path / "out", "c")  # type: ignore[arg-type]
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert (found["baseline_best"], found["baseline_updates"]) == (1.6, 40)
     assert (found["layer_updates"], found["ratio"]) == (20, 0.5)
@@ -78,7 +78,7 @@ def test_a_race_that_is_not_won_has_no_ratio_and_misses_its_goal(
         "layer": _log(tmp_path / "layer", [3.0, 2.5]),
         "none": _log(tmp_path / "none", [2.0, 1.6]),
     }
-    race(runs, read_recipe("pen-contrast"), tmp_path / "out")  # type: ignore[arg-type]
+    race(runs, read_recipe("pen-contrast"), tmp_path / "out", "c")  # type: ignore[arg-type]
     found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
     assert found["ratio"] is None
     assert "it never gets to the other's best" in " ".join(proof.race(found).split())

@@ -116,6 +116,30 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
         run(parser, [])
 
 
+@pytest.mark.parametrize("buffered", [True, False])
+def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
+    buffered: bool,
+) -> None:
+    program = (
+        "import argparse, sys\n"
+        "from training.command import run\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.set_defaults(command=lambda options: print('more'))\n"
+        "sys.exit(run(parser, []))\n"
+    )
+    read, written = os.pipe()
+    os.close(read)
+    ended = subprocess.run(
+        [sys.executable, *([] if buffered else ["-u"]), "-c", program],
+        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
+        stdout=written,
+        stderr=subprocess.PIPE,
+        check=False,
+    )
+    os.close(written)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
 @pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
 def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
     kind: type[KeyboardInterrupt], status: int, capsys: pytest.CaptureFixture[str]

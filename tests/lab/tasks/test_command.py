@@ -30,8 +30,44 @@ def test_quick_runs_are_made_anew_each_time() -> None:
 def test_a_norm_named_twice_is_trained_once() -> None:
     assert main(["line", "--norm", "layer,layer", "--seeds", "1"]) == 0
     result = json.loads(Path("runs/lab/line.json").read_text(encoding="utf-8"))
-    assert result["command"] == "python -m lab line --norm layer --seeds 1"
+    assert result["command"] == "python -m lab line --norm layer,layer --seeds 1"
     assert list(result["cases"]["plain"]["norms"]) == ["layer"]
+
+
+def test_results_say_what_was_asked_for_with_every_option() -> None:
+    assert main(["line", "--quick", "--norm", "none", "--out", "my results"]) == 0
+    result = json.loads(Path("my results", "line.json").read_text(encoding="utf-8"))
+    assert result["command"] == "python -m lab line --quick --norm none --out 'my results'"
+    assert main(["all", "--quick"]) == 0
+    result = json.loads(Path("runs/lab-quick/line.json").read_text(encoding="utf-8"))
+    assert result["command"] == "python -m lab all --quick"
+
+
+@pytest.mark.parametrize("more", [[], ["--quick"]])
+def test_of_two_that_train_a_task_at_once_the_second_is_refused(
+    more: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each would log into the runs of the other, and a quick one remove them."""
+    whole = LineTask.validate
+
+    def beside_another(task: LineTask) -> float:
+        monkeypatch.setattr(LineTask, "validate", whole)
+        assert main(["line", *more]) == 1
+        return whole(task)
+
+    monkeypatch.setattr(LineTask, "validate", beside_another)
+    assert main(["line", *more]) == 0
+    assert main(["line", *more]) == 0, "the next is alone again"
+    folder = Path("runs", "lab-quick" if more else "lab", "line")
+    assert f"{folder}: another training is at work there" in capsys.readouterr().err
+
+
+def test_an_export_says_how_that_run_was_trained() -> None:
+    assert main(["line"]) == 0
+    assert main(["export", "line", "--norm", "none", "--seed", "1", "--out", "made"]) == 0
+    recipe = json.loads(Path("made", "manifest.json").read_text(encoding="utf-8"))["recipe"]
+    assert recipe["model"]["norm"] == "none"
+    assert (recipe["training"]["seed"], recipe["training"]["learning_rate"]) == (1, 1.0)
 
 
 def test_the_seed_that_is_exported_is_the_one_that_was_asked_for(
