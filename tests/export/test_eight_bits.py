@@ -17,22 +17,21 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from contract.integers import LARGEST_INPUT
-from contract.manifest import DERIVED, WEIGHTS
+from contract.manifest import WEIGHTS
 from export.__main__ import main
-from export.convert import convert, load_model, read_artifact
+from export.convert import convert, read_artifact
 from export.cuda import without_kernel
-from export.integers import LEAST_ROWS, integer_products, worths
-from export.kinds import KINDS
+from export.integers import integer_products, worths
 from export.parity.replay import replay
 from export.parity.report import Extent, Report, Served
-from export.parity.served import differing_bytes, read
 from export.verify import verify
 from models.quantized import EightBits, settle
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runners import ScanRunner, SlotRunner
 from service.engine.runtime import Runtime
-from tests.artifacts import SCRAWL, eight_bits_of, write_scrawl
+from tests.artifacts import SCRAWL
+from tests.export.signed import require_the_same_on_cuda
 from tests.training.pens import pen_recipe
 from tests.training.tiny import Interrupted, stop_after, tensors, tiny_recipe
 from training.config import Recipe
@@ -157,68 +156,6 @@ def test_cuda_has_a_kernel_for_every_node_and_its_bytes_mean_the_same(
     plain = read_artifact(made[2]).graphs.step.plain
     assert any("uint8 as T1" in problem for problem in without_kernel(made[2] / plain))
     require_the_same_on_cuda(made[2])
-
-
-def require_the_same_on_cuda(artifact: Path) -> None:
-    """Its graphs for CUDA have kernels there, and draw the same as the others, here."""
-    manifest = read_artifact(artifact)
-    assert manifest.graphs.cuda is not None
-    for file in manifest.graphs.cuda.files().values():
-        assert without_kernel(artifact / file) == []
-    signed = manifest.model_copy(
-        update={"graphs": manifest.graphs.model_copy(update={"step": manifest.graphs.cuda})}
-    )
-    drawn = KINDS[manifest.kind].sample(load_model(artifact, manifest), 20, 2, 0)
-    outputs = [read(Served(artifact, m).step, drawn) for m in (manifest, signed)]
-    assert differing_bytes(*outputs) == 0
-
-
-@pytest.fixture(scope="module")
-def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pen of eight bits with matrices of fewer rows than cuBLAS multiplies by, and of more."""
-    folder = tmp_path_factory.mktemp("larger")
-    return eight_bits_of(write_scrawl(folder, units=LEAST_ROWS))
-
-
-def test_a_matrix_for_cuda_has_columns_of_zeros_as_cublas_wants_or_is_of_floats(
-    larger: Path,
-) -> None:
-    weights, found = load_file(larger / WEIGHTS), load_file(larger / DERIVED)
-    integers = {n: w for n, w in weights.items() if w.dtype == np.int8}
-    few = [name for name, whole in integers.items() if len(whole) < LEAST_ROWS]
-    odd = [n for n, whole in integers.items() if n not in few and whole.shape[1] % 4]
-    ends = {"_aligned": odd, "_in_floats": few}
-    assert found.keys() == {name + end for end, names in ends.items() for name in names}
-    assert (len(odd), len(few)) == (2, 1)
-    for name in few:
-        copy = found[f"{name}_in_floats"]
-        assert copy.dtype == np.float32
-        assert np.array_equal(copy, integers[name])
-    for name in odd:
-        whole = integers[name]
-        wide, columns = found[f"{name}_aligned"], whole.shape[1]
-        assert wide.shape[1] % 4 == 0
-        assert wide.shape[1] - columns < 4
-        assert np.array_equal(wide[:, :columns], whole)
-        assert not wide[:, columns:].any()
-
-
-def test_by_few_rows_cuda_multiplies_in_floats(larger: Path) -> None:
-    manifest = read_artifact(larger)
-    assert manifest.graphs.cuda is not None
-    rows = {n: w.shape[0] for n, w in load_file(larger / WEIGHTS).items() if w.dtype == np.int8}
-    by = {
-        runner: {n.input[1].removesuffix("_aligned") for n in graph.node if n.op_type == _PRODUCT}
-        for runner, file in (
-            ("cpu", manifest.graphs.step.plain),
-            ("cuda", manifest.graphs.cuda.plain),
-        )
-        for graph in [onnx.load(larger / file, load_external_data=False).graph]
-    }
-    assert by["cpu"] == rows.keys()
-    assert by["cuda"] == {name for name in rows if rows[name] >= LEAST_ROWS}
-    assert min(rows.values()) < LEAST_ROWS
-    require_the_same_on_cuda(larger)
 
 
 def test_what_is_for_cuda_alone_is_replayed_as_well(
