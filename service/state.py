@@ -22,6 +22,9 @@ from contract.golden import Arrays
 from service.artifact import Artifact
 from service.errors import InvalidRequest, StateMismatch
 
+# No line is as long, and float32 has the square of any such number.
+Length = Annotated[float, Field(ge=-1e9, le=1e9)]
+
 
 class Edge(BaseModel):
     """What lies between the last output returned and the state: if that is `ahead`, a last output
@@ -44,6 +47,8 @@ class _Origin(BaseModel):
     name: str = "one"
 
 
+# Of what is signed, but was no moment of any request.
+NO_SENSE = "state is signed, but it makes no sense"
 _SIZE_BYTES = 4  # of the number that says how long the header is
 _SHOWN = 12  # characters of a digest
 E = TypeVar("E", bound=Edge)
@@ -160,4 +165,4 @@ def _sense() -> Iterator[None]:
     try:
         yield
     except ValueError as error:
-        raise InvalidRequest("state is signed, but it makes no sense", "state") from error
+        raise InvalidRequest(NO_SENSE, "state") from error

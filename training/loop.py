@@ -38,7 +38,7 @@ class Progress:
     elapsed_s: float = 0.0
     best_loss: float = math.inf
     best_update: int = 0
-    due: float | None = None  # the mean training loss before a validation that is yet to be done
+    due: bool = False  # whether a validation is yet to be done
     temperature: float | None = None  # which the logits of what is kept were divided by
 
 
@@ -63,6 +63,7 @@ class Trainer:
         self.task, self.config, self.run_dir, self.figures = task, config, run, figures
         self.facts = facts | {"training": asdict(config)}
         self.progress = Progress()
+        self._losses: list[Tensor] = []  # of the updates since the last validation
         self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
         self._every = max(1, round(config.validate_every_epochs * task.updates_per_epoch))
         self.state = task.initial_state()
@@ -81,7 +82,7 @@ class Trainer:
         run.mkdir(parents=True, exist_ok=True)
         if (run / LOG).exists() and self.group.rank == 0:
             # What is yet to be validated is logged then.
-            forget_rows_after(run / LOG, self.progress.update - (self.progress.due is not None))
+            forget_rows_after(run / LOG, self.progress.update - bool(self.progress.due))
 
     def run(self) -> dict[str, Tensor]:
         """Train; return the averaged weights of the best validation, or of the last."""
@@ -90,10 +91,9 @@ class Trainer:
         saved, save_now = time.monotonic(), False
         bar = self._bar()
         try:
-            if self.progress.due is not None:
-                self._validate(self.progress.due)
+            if self.progress.due:
+                self._validate()
             while not self._finished():
-                losses = []
                 # Up to the next validation, which a resumed run has at the same updates.
                 due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
@@ -102,26 +102,24 @@ class Trainer:
                         if save_now:  # together: who is interrupted alone is waited for for ever
                             self.save()
                             saved = time.monotonic()
-                        losses.append(self._update())
+                        self._losses.append(self._update())
                         now_s = time.monotonic()
                         # All save together, and see the same time pass.
                         save_now, self.progress.elapsed_s = self.group.first_says(
                             now_s - saved > self.config.save_every_s, now_s - began
                         )
                         if self.progress.update == due_at or self._out_of_time():
-                            self.progress.due = math.nan
+                            self.progress.due = True
                     bar.update()
                     if self._out_of_time():
                         break
-                self.progress.due = math.nan  # until it is known, for which a GPU is waited
-                self.progress.due = train_loss = torch.stack(losses).mean().item()
-                self._validate(train_loss)
+                train_loss = self._validate()
                 bar.set_postfix(train=f"{train_loss:.3f}", best=f"{self.progress.best_loss:.4f}")
             if self.config.calibrated and self.progress.temperature is None:
                 self._calibrate()
         finally:
+            self.save()  # first: whoever reads what the bar writes may have had enough
             bar.close()
-            self.save()
         if (
             self.group.rank == 0
             and self.progress.update < self.total_updates
@@ -164,6 +162,8 @@ class Trainer:
             **{f"state.{i}": s for i, s in enumerate(state)},
             **moments,
         }
+        if self._losses:
+            tensors["losses"] = torch.stack(self._losses)
         facts = self.facts | {"progress": asdict(self.progress)}
         checkpoint.save(self.run_dir / CHECKPOINT, tensors, facts)
 
@@ -203,6 +203,7 @@ class Trainer:
         self.best = {name: best[name] for name in self.parameters | self.buffers}
         states = checkpoint.group(tensors, "state")
         self.state = self.group.part([states[str(i)] for i in range(len(states))])
+        self._losses = list(tensors.get("losses", ()))
         for name, parameter in self.parameters.items():
             moments = checkpoint.group(tensors, f"moments.{name}")
             if moments:
@@ -237,7 +238,9 @@ class Trainer:
         )
         return loss
 
-    def _validate(self, train_loss: float) -> None:
+    def _validate(self) -> float:
+        """Validate and log; returns the mean training loss since the last time."""
+        train_loss = torch.stack(self._losses).mean().item() if self._losses else math.nan
         with self._wearing(self._blended()):
             loss = self.task.validate()
         progress = self.progress
@@ -256,7 +259,9 @@ class Trainer:
             } | self.figures()
             with (self.run_dir / LOG).open("a") as log:
                 log.write(json.dumps(row) + "\n")
-        progress.due = None
+        progress.due = False
+        self._losses.clear()
+        return train_loss
 
     def _calibrate(self) -> None:
         """Do so with what is kept."""

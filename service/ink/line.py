@@ -22,7 +22,7 @@ from contract.noise import InkNoise
 from service.engine.jobs import Generation, Piece
 from service.errors import InvalidRequest
 from service.ink.letters import bases
-from service.state import Edge, Moment
+from service.state import Edge, Length, Moment
 
 # A line that takes so many points has lost its way; most take a quarter.
 _MOST_POINTS_PER_CHARACTER = 40
@@ -67,10 +67,10 @@ class InkEdge(Edge):
     the hand in units, where that is known."""
 
     context: Annotated[str, Field(max_length=1)] = ""
-    height: float = 0.0
-    advance: Annotated[float, Field(gt=0)] | None = None
-    place: tuple[float, float] | None = None
-    reach: Annotated[float, Field(ge=0)] = 0.0
+    height: Length = 0.0
+    advance: Annotated[Length, Field(gt=0)] | None = None
+    place: tuple[Length, Length] | None = None
+    reach: Annotated[Length, Field(ge=0)] = 0.0
     ended: bool = False
 
     @field_validator("context")

@@ -15,12 +15,13 @@ from service.http import record
 from service.ink.best import Judge, Judgement, Strokes
 from service.online import MOST_STEPS
 from service.reader.likelihood import log_likelihood
-from service.reader.tracer import Point
-from service.state import Edge, Moment
+from service.state import Edge, Length, Moment
 
 # A reader is surer than it is right, as networks are (Guo et al. 2017, "On calibration"): one
 # hopeless mark outweighs a line. Its logits are divided by so much where draws are compared.
 _SOFTENED = 3.0
+
+_Place = tuple[Length, Length]
 
 
 class ReaderEdge(Edge):
@@ -28,10 +29,10 @@ class ReaderEdge(Edge):
     yet; where the pen is on it in units and what of a stroke has not been read; and the likeliest
     symbol of the last step."""
 
-    px_per_unit: Annotated[float, Field(gt=0)] = 1.0
-    origin: Point | None = None
-    at: Point | None = None
-    path: tuple[Point, ...] = ()
+    px_per_unit: Annotated[Length, Field(ge=1e-9)] = 1.0
+    origin: _Place | None = None
+    at: _Place | None = None
+    path: tuple[_Place, ...] = ()
     last: Annotated[int, Field(ge=0)] = BLANK
 
 

@@ -2,9 +2,12 @@
 
 import secrets
 
+from service.errors import InvalidRequest
 from service.models import ServedModel
-from service.state import Moment, StatePolicy
+from service.state import NO_SENSE, Moment, StatePolicy
 from service.text.completion import TextEdge
+
+_BYTES = 256
 
 
 class TextModel(ServedModel):
@@ -23,4 +26,7 @@ def start(
     if state is None:
         return model.beginning(secrets.randbits(53) if seed is None else seed)
     moment: Moment[TextEdge] = model.codec.go_on(state, seed, policy)
+    pending = model.artifact.manifest.ports.state[0].name
+    if not 0 <= moment.state[pending] < _BYTES:
+        raise InvalidRequest(NO_SENSE, "state")
     return moment

@@ -42,7 +42,8 @@ def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setenv("EVENKEEL_ALLOWED_ORIGINS", ", ".join(origins))
     assert Settings().allowed_origins == origins
     for odd in ("*", "null", "friend.example", "https://friend.example/", "https://*.example",
-                "https://Friend.example"):  # fmt: skip
+                "https://Friend.example", "https://friend.example:443",
+                "http://friend.example:80"):  # fmt: skip
         with pytest.raises(ValidationError, match="is no origin"):
             Settings(allowed_origins=(origins[0], odd))
 

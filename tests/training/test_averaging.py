@@ -37,14 +37,14 @@ class Watched:
             self.after.append(_copied(trainer))
             return loss
 
-        def watched_validate(trainer: Trainer, train_loss: float) -> None:
+        def watched_validate(trainer: Trainer) -> float:
             def judged() -> float:
                 self.validated[trainer.progress.update] = _copied(trainer)
                 return 1.0 + abs(trainer.progress.update - _BEST)
 
             with pytest.MonkeyPatch.context() as inner:
                 inner.setattr(trainer.task, "validate", judged)
-                validate(trainer, train_loss)
+                return validate(trainer)
 
         patch.setattr(Trainer, "_update", watched_update)
         patch.setattr(Trainer, "_validate", watched_validate)

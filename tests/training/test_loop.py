@@ -73,7 +73,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
         with pytest.raises(Interrupted):
             carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
-    assert _alike(run, tmp_path / "tiny", "validation_loss")
+    assert _alike(run, tmp_path / "tiny", "train_loss", "validation_loss")
 
 
 def _interrupt(recipe: Recipe, folder: Path, update: int) -> None:
@@ -106,7 +106,7 @@ def test_an_update_that_is_interrupted_is_done_once(
     validated = json.loads((run / LOG).read_text().splitlines()[0])["update"]
     _interrupt(tiny_recipe(corpus), tmp_path / "tiny", validated if first else 17)
     carry_out(tiny_recipe(corpus), tmp_path / "tiny", "cpu", Path())
-    assert _alike(run, tmp_path / "tiny", "update", "validation_loss")
+    assert _alike(run, tmp_path / "tiny", "update", "train_loss", "validation_loss")
 
 
 def test_what_is_interrupted_in_its_last_update_is_validated(corpus: Path, tmp_path: Path) -> None:

@@ -72,9 +72,9 @@ def stop_in_validation(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     def stop() -> float:
         raise Interrupted
 
-    def validate(self: Trainer, train_loss: float) -> None:
+    def validate(self: Trainer) -> float:
         if next(count) == number:
             monkeypatch.setattr(self.task, "validate", stop)
-        whole(self, train_loss)
+        return whole(self)
 
     monkeypatch.setattr(Trainer, "_validate", validate)
