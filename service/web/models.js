@@ -51,13 +51,18 @@ export const drawsOf = (count) => (count === 1 ? {} : { best_of: count, best_by:
 
 export const all = () => [...known.values()];
 
-/** Wait until a model answers requests. */
-export const ready = (name) =>
+const until = (is) =>
   new Promise((resolve) => {
-    const look = () => serves(named(name)) && resolve();
+    const look = () => is() && resolve();
     look();
     watch(look);
   });
+
+/** Wait until a model answers requests. */
+export const ready = (name) => until(() => serves(named(name)));
+
+/** Wait until the one model that can read does, or none will. */
+export const decided = () => until(() => !reader() || serves(reader()));
 
 function learn(model) {
   known.set(model.id, model);

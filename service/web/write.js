@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, drawsOf, lookAgain, named, offer, offers, reader, ready } from "./models.js";
+import { bestOf, decided, drawsOf, lookAgain, named, offer, offers, reader, ready } from "./models.js";
 import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -102,7 +102,7 @@ async function begun() {
   if (linked) fill(linked);
   const { value } = at.text;
   const hands = listHands(at.model.value);
-  await Promise.all([ready(at.model.value), linked && hands]);
+  await Promise.all([ready(at.model.value), linked && hands, linked?.best_of > 1 && decided()]);
   // Whoever has begun to type will say when it is to be written.
   if (work.running || shown() || at.text.value !== value) return;
   if (linked) follow(linked);

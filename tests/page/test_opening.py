@@ -104,6 +104,43 @@ def test_who_types_before_the_pen_is_ready_says_when_to_write(
         assert asked == []
 
 
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_link_waits_for_the_reader_that_chose_its_sheet(
+    handwriting: str, opened: Open, fails: bool
+) -> None:
+    """Or for what is known of it: without a reader the link is not followed."""
+
+    def without(model: dict[str, Any]) -> None:
+        if model["kind"] == "reader":
+            unready(model)
+
+    def told(route: Any) -> None:
+        model = route.fetch().json()
+        route.fulfill(json=model | {"ready": False, "failed": "this is a test"} if fails else model)
+
+    with opened(handwriting, "text") as visit:
+        asked = requests(visit)
+        held: list[Any] = []
+        visit.page.route("**/v1/models", listing(without))
+        visit.page.route("**/v1/models/*", lambda route: held.append(route))
+        visit.page.goto("about:blank")
+        visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&draws=4")
+        visit.until("() => document.querySelector('#write-text').value === 'Hello'")
+        visit.page.wait_for_timeout(500)
+        assert asked == []
+        assert held
+        visit.page.unroute("**/v1/models/*")
+        for route in held:
+            told(route)
+        if fails:
+            visit.wait("#write-error")
+            assert "a model that reads, not to be had here" in visit["#write-error"].inner_text()
+            assert asked == []
+        else:
+            visit.wait("#write-link[aria-disabled=false]")
+            assert [body["best_of"] for body in asked] == [4]
+
+
 @pytest.mark.parametrize(
     ("tab", "field", "note"),
     [
