@@ -21,7 +21,7 @@ _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among
 _JSON_LIST = re.compile(r"\s*\[\s*(\"|\]|$)")  # and not an address in brackets
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
 # Browsers leave out the port that a scheme has of itself.
-_LEFT_OUT = {"http:": ":80", "https": ":443"}
+_WITH_ITS_PORT = re.compile(r"http://.*:80|https://.*:443")
 
 # From the environment as names between commas, or as a JSON list.
 Names = Annotated[tuple[str, ...], NoDecode]
@@ -201,7 +201,7 @@ class Settings(BaseSettings):
     @classmethod
     def _as_browsers_say(cls, origins: Names) -> Names:
         for origin in origins:
-            if not _ORIGIN.fullmatch(origin) or origin.endswith(_LEFT_OUT.get(origin[:5], " ")):
+            if not _ORIGIN.fullmatch(origin) or _WITH_ITS_PORT.fullmatch(origin):
                 raise ValueError(
                     f"{origin!r} is no origin; one is named as browsers send it, "
                     "https://friend.example or http://localhost:3000"
