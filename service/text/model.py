@@ -26,7 +26,7 @@ def start(
     if state is None:
         return model.beginning(secrets.randbits(53) if seed is None else seed)
     moment: Moment[TextEdge] = model.codec.go_on(state, seed, policy)
-    pending = model.artifact.manifest.ports.state[0].name
-    if not 0 <= moment.state[pending] < _BYTES:
+    whole = [array for array in moment.state.values() if array.dtype.kind == "i"]
+    if not all(0 <= byte < _BYTES for byte in whole):  # what has yet to be read
         raise InvalidRequest(NO_SENSE, "state")
     return moment

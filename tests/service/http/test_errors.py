@@ -50,7 +50,7 @@ def test_an_error_has_the_headers_of_its_kind(error: Any, headers: dict[str, str
 @pytest.mark.parametrize("kind", [InvalidRequest, HeadTooLarge, Overloaded, DeadlineExceeded])
 def test_a_refusal_by_either_side_is_counted_by_its_status(kind: type[ServiceError]) -> None:
     metrics, app = Metrics(), FastAPI()
-    Recorder(app, metrics).refused(kind("no"))
+    Recorder(app, metrics).refused(kind("no"), ("127.0.0.1", 5))
     labels = {"status": str(kind.status)}
     assert metrics.registry.get_sample_value("evenkeel_requests_rejected_total", labels) == 1
 
