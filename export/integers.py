@@ -86,50 +86,54 @@ def _round_up(worth: float) -> float:
     return math.ldexp(math.ceil(math.ldexp(mantissa, _MANTISSA_BITS)), exponent - _MANTISSA_BITS)
 
 
+class _Nodes(list[ir.Node]):
+    """Nodes in the order they are added, of a graph that computes in `real` numbers."""
+
+    def __init__(self, graph: ir.Model, real: type[np.floating]) -> None:
+        super().__init__()
+        self._graph, self._real = graph, real
+
+    def add(self, operator: str, *inputs: ir.Value | None, **attributes: int) -> ir.Value:
+        """One more node; returns its output."""
+        self.append(ir.node(operator, inputs, attributes=attributes))
+        return self[-1].outputs[0]
+
+    def cast(self, value: ir.Value, to: ir.DataType) -> ir.Value:
+        """A value as another type."""
+        return self.add("Cast", value, to=int(to))
+
+    def number(
+        self,
+        value: float | list[int] | list[list[float]],
+        dtype: type[np.generic] | None = None,
+    ) -> ir.Value:
+        """A constant of the graph, real unless told otherwise."""
+        content = np.array(value, dtype or self._real)
+        return _constant(self._graph, f"{content.dtype}_{value}", content)
+
+
 def _product(
     graph: ir.Model, gemm: ir.Node, whole: ir.Value, unit: ir.Value, *, hidden: bool, signed: bool
 ) -> list[ir.Node]:
     """The nodes that compute what a Gemm does, in order; the last has the result."""
     wide = unit.dtype == ir.DataType.DOUBLE
-    real = np.float64 if wide else np.float32
     digits = _DIGITS[hidden] + _MORE_DIGITS * wide
     scales = worths(1.0 if hidden else LARGEST_INPUT, digits)
-    nodes: list[ir.Node] = []
-
-    def add(operator: str, *inputs: ir.Value | None, **attributes: int) -> ir.Value:
-        nodes.append(ir.node(operator, inputs, attributes=attributes))
-        return nodes[-1].outputs[0]
-
-    def number(
-        value: float | list[int] | list[list[float]], dtype: type[np.generic] = real
-    ) -> ir.Value:
-        content = np.array(value, dtype)
-        return _constant(graph, f"{content.dtype}_{value}", content)
-
-    def cast(value: ir.Value, to: ir.DataType) -> ir.Value:
-        return add("Cast", value, to=int(to))
-
-    middle = _constant(graph, "signed" if signed else "unsigned", _MIDDLE[signed])
-    rest, bytes_ = gemm.inputs[0], []
-    assert rest is not None
-    for place, worth in enumerate(scales):
-        scale = number(worth, np.float32)
-        small = cast(rest, ir.DataType.FLOAT) if wide else rest
-        bytes_.append(add("QuantizeLinear", small, scale, middle))
-        if place + 1 < digits:
-            digit = add("DequantizeLinear", bytes_[-1], scale, middle)
-            rest = add("Sub", rest, cast(digit, ir.DataType.DOUBLE) if wide else digit)
-    rows = add("Concat", *bytes_, axis=0)  # (P * B, K)
-    rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
+    nodes = _Nodes(graph, np.float64 if wide else np.float32)
+    add, number = nodes.add, nodes.number
+    assert gemm.inputs[0] is not None
     assert unit.const_value is not None
+    middle = _constant(graph, "signed" if signed else "unsigned", _MIDDLE[signed])
     outputs = unit.const_value.size
+    rows = _rows(nodes, gemm.inputs[0], scales, middle, wide=wide)
+    rows.type = ir.TensorType(ir.DataType.INT8 if signed else ir.DataType.UINT8)
     if whole.dtype == ir.DataType.FLOAT:
-        sums = add("MatMul", cast(rows, ir.DataType.FLOAT), whole)
+        sums = add("MatMul", nodes.cast(rows, ir.DataType.FLOAT), whole)
     else:
         sums = add("MatMulInteger", rows, whole, *(() if signed else (middle,)))
         if whole.shape is not None and whole.shape[1] != outputs:
             sums = add("Slice", sums, *(number([n], np.int64) for n in (0, outputs, 1)))
-        sums = cast(sums, unit.dtype or ir.DataType.FLOAT)
+        sums = nodes.cast(sums, unit.dtype or ir.DataType.FLOAT)
     # One product puts the digits together: with rows side by side a Split and an operator for each
     # digit take as long as the product of the integers.
     digitwise = add("Reshape", sums, number([digits, -1], np.int64))  # (P, B * N)
@@ -139,6 +143,22 @@ def _product(
     if len(gemm.inputs) > 2:
         add("Add", total, gemm.inputs[2])
     return nodes
+
+
+def _rows(
+    nodes: _Nodes, x: ir.Value, scales: list[float], middle: ir.Value, *, wide: bool
+) -> ir.Value:
+    """The digits of inputs `(B, K)`, each as bytes of its scale around the middle: `(P * B, K)`."""
+    rest, bytes_ = x, []
+    for place, worth in enumerate(scales, 1):
+        scale = nodes.number(worth, np.float32)
+        small = nodes.cast(rest, ir.DataType.FLOAT) if wide else rest
+        bytes_.append(nodes.add("QuantizeLinear", small, scale, middle))
+        if place < len(scales):
+            digit = nodes.add("DequantizeLinear", bytes_[-1], scale, middle)
+            digit = nodes.cast(digit, ir.DataType.DOUBLE) if wide else digit
+            rest = nodes.add("Sub", rest, digit)
+    return nodes.add("Concat", *bytes_, axis=0)
 
 
 def _replace(node: ir.Node, new: list[ir.Node]) -> None:

@@ -72,22 +72,25 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    reader_version = tesseract_version()
+    reader = {
+        "tesseract": tesseract_version(),
+        "jiwer": version("jiwer"),
+        "line_height_px": PAGE.line_height_px,
+        "stroke_width_px": PAGE.stroke_width_px,
+        "units_per_line": PAGE.units_per_line,
+    }
     training, validation = held_out.corpus(options.pens).split(held_out.VALIDATION_FRACTION)
     if options.choose:
         return _choose(validation)
     lines = held_out.chosen(validation, held_out.read_list())
-    return measure(options.artifact, lines, training, reader_version, options.told)
+    head = {"command": options.told, "machine": machine(), "reader": reader}
+    return measure(options.artifact, lines, training, head)
 
 
 def measure(
-    artifact: Path,
-    lines: Sequence[Ink],
-    training: Sequence[Ink],
-    reader_version: str,
-    command: str,
+    artifact: Path, lines: Sequence[Ink], training: Sequence[Ink], head: dict[str, Any]
 ) -> int:
-    """Write, read, print, save; 0 if every goal is met."""
+    """Write, read, print, save after the `head`; 0 if every goal is met."""
     texts = [ink.text for ink in lines]
     written = [w.offsets for w in write(artifact, texts, BIAS, _SEED)]
     inks = [ink.offsets for ink in lines]
@@ -107,15 +110,7 @@ def measure(
     print(f"{in_training} of the {len(texts)} texts were written by training writers too;", end=" ")
     print(f"{len(unseen)} of the invented ones: CER {overall(unseen).rate:.3f}")
     content = {
-        "command": command,
-        "machine": machine(),
-        "reader": {
-            "tesseract": reader_version,
-            "jiwer": version("jiwer"),
-            "line_height_px": PAGE.line_height_px,
-            "stroke_width_px": PAGE.stroke_width_px,
-            "units_per_line": PAGE.units_per_line,
-        },
+        **head,
         "model": _model(artifact),
         "bias": BIAS,
         "seed": _SEED,

@@ -2,12 +2,11 @@
 
 import secrets
 
+from contract.alphabets import VOCABULARY
 from service.errors import InvalidRequest
 from service.models import ServedModel
 from service.state import NO_SENSE, Moment, StatePolicy
 from service.text.completion import TextEdge
-
-_BYTES = 256
 
 
 class TextModel(ServedModel):
@@ -27,6 +26,6 @@ def start(
         return model.beginning(secrets.randbits(53) if seed is None else seed)
     moment: Moment[TextEdge] = model.codec.go_on(state, seed, policy)
     whole = [array for array in moment.state.values() if array.dtype.kind == "i"]
-    if not all(0 <= byte < _BYTES for byte in whole):  # what has yet to be read
+    if not all(0 <= byte < VOCABULARY for byte in whole):  # what has yet to be read
         raise InvalidRequest(NO_SENSE, "state")
     return moment

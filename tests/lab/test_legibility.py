@@ -289,8 +289,10 @@ def test_texts_that_people_of_training_wrote_too_are_counted(
     monkeypatch.setattr(legibility, "_model", lambda _: {})
     lines = [_ink(text) for text in _TEXTS]
     training = [_ink(text, writer="other") for text in [*_TEXTS[:2], "of nobody else"]]
-    assert legibility.measure(Path("any"), lines, training, "5", "c") == 1  # some goals are missed
+    head = {"command": "as it was typed"}
+    assert legibility.measure(Path("any"), lines, training, head) == 1  # some goals are missed
     found = json.loads(Path("docs/results/legibility.json").read_text())
+    assert found["command"] == head["command"]
     assert found["texts_in_training"] == 2
     assert (found["invented"]["lines"], found["sentences"]["lines"]) == (5, 9)
 
