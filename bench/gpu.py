@@ -1,20 +1,22 @@
 """The exactness of the slots runner on a GPU: `python -m bench.gpu` (`make gpu-check`).
 
 Attests every model on the provider, makes the parity report's comparisons with training there, asks
-whether a row's bits depend on its neighbours and whether of equal numbers the first counts. Writes
+whether a row's bits depend on its neighbours, whether of equal numbers the first counts and whether
+bytes are multiplied at every size that an exported graph has. Writes
 JSON to docs/results, or to `--out`. (Structure is the graph's own; `make parity` has it.)
 `--provider cpu` rehearses the same code where there is no GPU.
 """
 
 import argparse
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnxruntime as ort
 import torch
-from onnx import TensorProto, helper
+from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from contract.golden import Arrays
 from contract.manifest import Finding
@@ -22,6 +24,7 @@ from export.convert import load_model
 from export.cuda import without_kernel
 from export.golden import Sample
 from export.graph import OPSET
+from export.integers import LEAST_ROWS, MULTIPLE
 from export.kinds import KINDS
 from export.parity.served import differing_bytes, follow, read
 from export.results import command, machine, write_json
@@ -36,6 +39,11 @@ _SEED = 7
 # Numbers that ArgMax has to choose from: the cases of a mixture, places of a text, bytes.
 _TIED = (40, 64, 256)
 _ROWS = 1000  # of each
+# A matrix of bytes for CUDA has so many rows and columns or others like them; an input is three or
+# four rows of digits.
+_HEIGHTS = (LEAST_ROWS, 132, 256, 400, 468, 768, 800, 1024)
+_WIDTHS = (MULTIPLE, 28, 32, 124, 192, 256, 1600, 3072)
+_INPUTS = (1, 3, 4, 16, 17, 18, 24, 31, 32, 33, 48, 72, 96)
 
 
 class RunnerGraph:
@@ -104,13 +112,48 @@ def _argmax(provider: str, rows: np.ndarray) -> np.ndarray:
     given = helper.make_tensor_value_info("rows", TensorProto.FLOAT, ["B", "V"])
     found = helper.make_tensor_value_info("places", TensorProto.INT64, ["B"])
     node = helper.make_node("ArgMax", ["rows"], ["places"], axis=-1, keepdims=0)
+    (places,) = _session(provider, node, [given], found).run(None, {"rows": rows})
+    return np.asarray(places)
+
+
+def products(provider: str) -> Finding:
+    """Bytes times bytes of every size: whether one is refused, or is not the product."""
+    given = [
+        helper.make_tensor_value_info(name, TensorProto.INT8, sizes)
+        for name, sizes in (("rows", ["B", "K"]), ("matrix", ["K", "N"]))
+    ]
+    found = helper.make_tensor_value_info("sums", TensorProto.INT32, ["B", "N"])
+    node = helper.make_node("MatMulInteger", ["rows", "matrix"], ["sums"])
+    session = _session(provider, node, given, found)
+    random = np.random.default_rng(_SEED)
+    odd = []
+    for height, width in product(_HEIGHTS, _WIDTHS):
+        rows = random.integers(-127, 128, (max(_INPUTS), height), np.int8)
+        matrix = random.integers(-64, 65, (height, width), np.int8)
+        sums = rows.astype(np.float64) @ matrix  # below 2**53, so exact
+        for count in _INPUTS:
+            try:
+                (told,) = session.run(None, {"rows": rows[:count], "matrix": matrix})
+            except Exception:  # onnxruntime raises a type of its own for each failure
+                told = None
+            if told is None or not np.array_equal(told, sums[:count]):
+                odd.append(f"{count} x {height} x {width}")
+    total = len(_HEIGHTS) * len(_WIDTHS) * len(_INPUTS)
+    detail = f"of {total:,} products of bytes are refused or wrong" + "".join(
+        f", {size}" for size in odd[:3]
+    )
+    return Finding(name="products", value=len(odd), bound=0, detail=detail)
+
+
+def _session(
+    provider: str, node: NodeProto, given: list[ValueInfoProto], found: ValueInfoProto
+) -> ort.InferenceSession:
+    """Of a graph of one node."""
     opsets = [helper.make_opsetid("", OPSET)]
-    graph = helper.make_graph([node], "ties", [given], [found])
+    graph = helper.make_graph([node], "one", given, [found])
     model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
     providers = [f"{provider.upper()}ExecutionProvider"]
-    session = ort.InferenceSession(model.SerializeToString(), providers=providers)
-    (places,) = session.run(None, {"rows": rows})
-    return np.asarray(places)
+    return ort.InferenceSession(model.SerializeToString(), providers=providers)
 
 
 def judge(artifact: Artifact, runtime: Runtime) -> tuple[bool, dict[str, Any]]:
@@ -141,9 +184,9 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 1
     models: list[dict[str, Any]] = []
-    tied = ties(runtime.provider)
-    print(tied.line())
-    whole = tied.holds
+    operators = [ties(runtime.provider), products(runtime.provider)]
+    print(*(finding.line() for finding in operators), sep="\n")
+    whole = all(finding.holds for finding in operators)
     for artifact in map(load_artifact, artifact_folders(Settings().artifacts)):
         holds, described = judge(artifact, runtime)
         whole = whole and holds
@@ -152,7 +195,7 @@ def main(arguments: list[str] | None = None) -> int:
     device = torch.cuda.get_device_name() if cuda else "cpu"
     content: dict[str, Any] = {"command": command("bench.gpu", arguments)}
     content |= {"device": device, "runtime": runtime.fingerprint, "machine": machine()}
-    content |= {"ties": tied.describe()}
+    content |= {finding.name: finding.describe() for finding in operators}
     name = f"{'gpu' if cuda else 'rehearsal'}-{device.replace(' ', '-').lower()}.json"
     write_json(options.out / name, content | {"models": models})
     print(f"written to {options.out / name}")

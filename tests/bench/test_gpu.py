@@ -46,6 +46,33 @@ def test_ties_that_go_to_the_last_are_counted(monkeypatch: pytest.MonkeyPatch) -
     assert gpu.ties("cpu").value > 3000
 
 
+def test_products_of_bytes_hold_at_every_size() -> None:
+    found = gpu.products("cpu")
+    assert found.holds
+    assert "of 832 products" in found.detail
+
+
+def test_products_that_are_refused_or_wrong_are_counted_and_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Odd:
+        def run(self, outputs: None, given: Arrays) -> list[np.ndarray]:
+            rows, matrix = given["rows"], given["matrix"]
+            if (len(rows), *matrix.shape) == (17, 132, 28):
+                raise RuntimeError("CUBLAS failure 15")
+            sums = rows.astype(np.int32) @ matrix
+            if (len(rows), *matrix.shape) == (3, 128, 4):
+                sums[2, 3] += 1
+            return [sums]
+
+    monkeypatch.setattr(gpu, "_session", lambda *_: Odd())
+    monkeypatch.setattr(gpu, "_HEIGHTS", (128, 132))
+    monkeypatch.setattr(gpu, "_WIDTHS", (4, 28))
+    found = gpu.products("cpu")
+    assert (found.value, found.holds) == (2, False)
+    assert found.detail.endswith(", 3 x 128 x 4, 17 x 132 x 28")
+
+
 def test_a_model_that_a_library_cannot_compute_is_told(
     inks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -95,6 +122,7 @@ def test_the_report_says_what_was_found(
     assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == int(value)
     report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
     assert report["ties"]["holds"]
+    assert report["products"]["holds"]
     assert [model["model"] for model in report["models"]] == ["letters", "scrawl", "squint"]
     for model in report["models"]:
         assert model["attestation"]["ok"]

@@ -126,6 +126,7 @@ def test_a_link_waits_for_the_reader_that_chose_its_sheet(
         visit.page.goto("about:blank")
         visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&draws=4")
         visit.until("() => document.querySelector('#write-text').value === 'Hello'")
+        visit.wait("#write-hands input[value=ben]")  # whose list a link waits for too
         visit.page.wait_for_timeout(500)
         assert asked == []
         assert held
