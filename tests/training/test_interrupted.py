@@ -10,13 +10,14 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
-from tests.training.tiny import tiny_recipe, write_corpus
+from tests.training.tiny import stop_after, tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
@@ -46,6 +47,22 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
     progress = checkpoint.load(folder / CHECKPOINT)[1]["progress"]
     assert progress["best_update"] == first["update"] == copies[1] < copies[2]
     assert progress["best_loss"] == first["validation_loss"]
+
+
+def test_what_was_trained_is_kept_though_nobody_reads_how_far_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As of `train … 2>&1 | head`."""
+
+    def close() -> None:
+        raise BrokenPipeError
+
+    stop_after(monkeypatch, 3)
+    bar = SimpleNamespace(update=lambda: None, close=close)
+    monkeypatch.setattr(Trainer, "_bar", lambda trainer: bar)
+    with pytest.raises(BrokenPipeError):
+        carry_out(tiny_recipe(write_corpus(tmp_path)), tmp_path / "run", "cpu", Path())
+    assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
