@@ -11,7 +11,7 @@ from service.artifact import Artifact, ArtifactError
 from service.engine.crowd import Crowd, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
-from service.engine.pace import measure_pace
+from service.engine.pace import Pace, measure_pace
 from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime, choose_runtime
 from service.engine.threads import fastest_runners, usable_cores
@@ -67,6 +67,10 @@ class Loader:
             with given_up(runner, self._proof_s):
                 return model is not None and model.attest(runner)
 
+        def measured(runner: Runner) -> Pace:
+            with given_up(runner, self._proof_s):
+                return measure_pace(artifact, runner)
+
         def problem() -> str | None:
             model = held()
             return None if model is None else model.problem
@@ -76,7 +80,7 @@ class Loader:
             self._metrics.of_engine(artifact.name),
             limits=Limits.of(self._settings),
             attest=attested,
-            measure=partial(measure_pace, artifact),
+            measure=measured,
             problem=problem,
             name=artifact.name,
             another=another,

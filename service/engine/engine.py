@@ -92,11 +92,12 @@ class Engine:
             self._wake.notify()
 
     def stop(self) -> None:
-        """End every job with an error and wait for the thread, if it is not stuck in a run."""
+        """End every job with an error and wait for the thread; a run that is stuck is given up."""
         self.tell_to_stop()
         self._thread.join(max(0.0, self._patient_until_s - time.monotonic()))
         if self._thread.is_alive():
             self._end_all(NotReady("the model is stuck"), states_known=False)
+            self._slots.runner.give_up()
 
     def wake(self) -> None:
         """Have a look at what was cancelled, paused or is not any more."""
@@ -262,13 +263,12 @@ class Engine:
         self._failures += 1
         self._metrics.faults.inc()
         for slot in slots:
-            ticket = self._slots.schedule.slots.get(slot)
-            if ticket is not None:  # it may have ended before another of its run failed
+            if ticket := self._slots.schedule.slots.get(slot):  # an earlier run may have ended it
                 self._slots.retire(slot)
                 ticket.job.fail(_fault(error))
         if self._failures >= MOST_FAILURES:
             raise error
-        if self._another is None:
+        if self._another is None or self._stopping:
             return
         try:
             runner = self._another()

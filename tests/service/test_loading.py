@@ -2,14 +2,17 @@
 
 import math
 import threading
+import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
 import pytest
 
-from service.artifact import ArtifactError, load_artifact
+from service.artifact import Artifact, ArtifactError, load_artifact
 from service.catalogue import Models
+from service.engine.pace import Pace, median_step_s
+from service.engine.runners import Runner
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.kinds import KINDS
@@ -66,6 +69,22 @@ def test_counting_threads_has_ten_times_as_long_as_a_run(
     loader = Loader(settings(artifacts, stall_timeout_s=7), Metrics(), KINDS)
     loader._made(load_artifact(artifacts / "letters"), Runtime("cpu", "scan", 0, 2))
     assert asked == [70]
+
+
+def test_measuring_its_pace_is_given_up_as_a_proof_is(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(artifact: Artifact, runner: Runner) -> Pace:
+        until_s = time.monotonic() + 10
+        while time.monotonic() < until_s:
+            median_step_s(artifact, runner, 1, runs=1)
+        return Pace((1.0, 0.0), (1.0, 0.0))
+
+    monkeypatch.setattr("service.loading.measure_pace", measure)
+    loader = Loader(settings(artifacts, slots=2, threads=1, stall_timeout_s=0.02), Metrics(), KINDS)
+    engine = loader.make(load_artifact(artifacts / "letters")).engine
+    with pytest.raises(Exception, match="terminate flag"):
+        engine._measure(engine._slots.runner)
 
 
 def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:

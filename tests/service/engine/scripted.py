@@ -71,6 +71,9 @@ class ScriptedRunner:
         np.put_along_axis(logits, tokens[..., None], 1.0, axis=-1)
         return {"next": tokens, "logits": logits}
 
+    def give_up(self) -> None:
+        pass
+
 
 def limits(**changes: float) -> Limits:
     """Of an engine that is told by steps alone when to look up."""

@@ -178,6 +178,31 @@ def test_a_run_that_hangs_shows_and_ends() -> None:
         engine.stop()
 
 
+def test_a_run_that_never_ends_is_given_up_with_its_engine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
+    hold = threading.Event()
+
+    def wait(number: int) -> None:
+        assert not hold.wait(120), "terminated"
+
+    runner = ScriptedRunner(_SCRIPT, during=wait)
+    monkeypatch.setattr(runner, "give_up", hold.set)
+    made: list[Runner] = []
+    engine = _engine(runner, lambda: made.append(runner) or runner)
+    call = Call()
+    engine.submit([call.job])
+    assert eventually(lambda: engine.stalled_s > 0.01)
+    engine.stop()
+    assert isinstance(call.result().pieces[-1].error, NotReady)
+    try:
+        assert eventually(lambda: not engine._thread.is_alive())
+    finally:
+        hold.set()
+    assert not made  # there is nobody left that another would run for
+
+
 def test_who_is_told_to_stop_again_has_no_more_time_for_it() -> None:
     """Of several engines that are stuck each is told, and then waited for."""
     engine = made_engine(ScriptedRunner(_SCRIPT))
