@@ -38,6 +38,8 @@ def _assert_shows(visit: Visit, z: Tensor) -> None:
 def test_the_browser_finds_all_eighteen_invariances(site: str, opened: Open, width: int) -> None:
     with opened(site, "lab", viewport={"width": width, "height": 844}) as visit:
         assert visit["#lab-table"].is_hidden()
+        dot = visit["#lab-verdict"].evaluate("said => getComputedStyle(said, '::before').content")
+        assert dot == "none"  # that of a verdict there is not yet
         for first in (1, 6, 11):  # each time of other networks
             visit.press("#lab-compute")
             said = f"18 of 18 entries are the paper's; networks {first} to {first + 4}, "
