@@ -9,6 +9,7 @@ import math
 import multiprocessing
 import os
 import shutil
+import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
@@ -236,7 +237,8 @@ def carry_out(
         found = list(map(_compete, *zip(*jobs, strict=True)))
     else:
         # Not forked: PyTorch's threads do not survive that.
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
             try:
                 found = list(pool.map(_compete, *zip(*jobs, strict=True)))
             except Terminated:  # Ctrl-C reaches all of them, SIGTERM this one alone
@@ -245,6 +247,19 @@ def carry_out(
                 raise
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
+
+
+def _end_with_parent() -> None:
+    """Have this process end with the one that began it, which may be killed: then nobody holds the
+    folder it would go on to write in."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def follow() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
 
 
 def _compete(

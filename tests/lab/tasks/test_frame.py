@@ -254,11 +254,11 @@ def _left(group: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
     tmp_path: Path, number: signal.Signals
 ) -> None:
-    """Ctrl-C comes to all processes of a terminal, SIGTERM to the one that it was meant for."""
+    """Ctrl-C comes to all processes of a terminal, others to the one that they were meant for."""
     script = tmp_path / "jobs.py"
     script.write_text(_JOBS)
     log = tmp_path / "begun"
