@@ -11,15 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from contract.golden import Arrays
 from service.engine import terms
+from service.engine.chunk import Chunks
 from service.engine.crowd import Crowd, Seat
-from service.engine.given import GivenSteps, Replay
-from service.engine.jobs import Job, length
+from service.engine.given import GivenSteps
+from service.engine.jobs import Job
 from service.engine.limits import Limits
 from service.engine.pace import Pace
-from service.engine.runners import Runner, require_numbers, stack_rows
-from service.engine.schedule import Ticket
+from service.engine.runners import Runner
 from service.engine.slots import Slots
 from service.engine.terms import Terms
 from service.errors import EngineFault, NotReady, Overloaded, ServiceError
@@ -32,7 +31,6 @@ MOST_FAILURES = 3
 # With a run that was under way when it was told to stop: who waits for it has to be told within the
 # time the server has for last words.
 _PATIENCE_S = 2.0
-_LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its price as well
 _LOOK_S = 0.5  # between two looks at jobs that wait for whoever reads them
 # What whoever asks may run itself: nobody else on its thread, the event loop, waits for longer.
 _SHORT_S = 0.002
@@ -153,7 +151,7 @@ class Engine:
             now_s = time.monotonic()
             if not self._may_run_now(job, now_s):
                 return False
-            self._run_alone(job)
+            self._chunks.run_alone(job)
             self._failures = 0
             ended_s = time.monotonic()
             self._now_again_s = ended_s + (ended_s - now_s) / 2
@@ -186,6 +184,7 @@ class Engine:
             self._working_since_s = time.monotonic()
             agrees = self._attest(self._slots.runner)
             self._pace = self._measure(self._slots.runner)
+            self._chunks = Chunks(self._slots, self._pace, self._limits, self._metrics)
             self.ready = agrees
             self.attested.set()
             while self._admit():
@@ -233,11 +232,11 @@ class Engine:
         groups = self._slots.groups(self._pace)
         step_s = sum(self._pace.step_s(len(some), filtered=f) for some, f in groups)
         jobs = [ticket.job for ticket in self._slots.schedule.slots.values()]
-        steps = self._chunk_length(jobs, step_s)
+        steps = self._chunks.steps_for(jobs, step_s)
         began_s, run_s = time.perf_counter(), 0.0
         for some, with_filters in groups:
             try:
-                run_s += self._run(some, steps, filtered=with_filters)
+                run_s += self._chunks.run(some, steps, filtered=with_filters)
             except Exception as error:
                 self._recover(some, error)
                 return
@@ -248,22 +247,14 @@ class Engine:
             then(self._see_taken)
         self._pace.follow_chunk(self._waited_s + time.perf_counter() - began_s, run_s)
 
-    def _chunk_length(self, jobs: Sequence[Job], step_s: float) -> int:
-        """Short while someone waits for a first byte, and no longer than others want to wait."""
-        steps = self._limits.chunk_steps
-        for job in jobs:
-            if job.urgent and not job.started:
-                steps = min(steps, max(self._limits.first_chunk_steps, job.steps_to_first()))
-            steps = min(steps, job.steps_wanted())
-        return int(min(steps, max(_LEAST_STEPS, self._limits.chunk_s / step_s)))
-
     def _recover(self, slots: Sequence[int], error: Exception) -> None:
         """A run that fails ends its rows; all others go on, on a runner that is attested."""
         log.error("a run of %s failed", self._thread.name, exc_info=error)
         self._failures += 1
         self._metrics.faults.inc()
         for slot in slots:
-            if ticket := self._slots.schedule.slots.get(slot):  # an earlier run may have ended it
+            ticket = self._slots.schedule.slots.get(slot)
+            if ticket is not None:  # it may have ended before another of its run failed
                 self._slots.retire(slot)
                 ticket.job.fail(_fault(error))
         if self._failures >= MOST_FAILURES:
@@ -279,66 +270,6 @@ class Engine:
         self.ready = self._attest(runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error
-
-    def _run(self, slots: Sequence[int], steps: int, *, filtered: bool) -> float:
-        """Move these on and hand out what comes; the seconds that the runner took."""
-        placed, runner = self._slots.schedule.slots, self._slots.runner
-        tickets = [placed[slot] for slot in slots]
-        jobs = [ticket.job for ticket in tickets]
-        for slot, job in zip(slots, jobs, strict=True):
-            if job.overshoots and job.wants_state:
-                job.anchor(runner.read(slot))
-        row = self._slots.row(slots)
-        outputs, run_s = self._compute(slots, jobs, row, steps, filtered=filtered)
-        for column, (slot, ticket) in enumerate(zip(slots, tickets, strict=True)):
-            if placed.get(slot) is not ticket:
-                continue  # the run was stuck, and the service has ended it meanwhile
-            ticket.ran = ticket.served = True
-            self._hand_out(slot, ticket, {n: array[:, column] for n, array in outputs.items()})
-        return run_s
-
-    def _run_alone(self, job: GivenSteps) -> None:
-        """All of its steps in a slot that is free."""
-        runner = self._slots.runner
-        runner.load(0, job.state)
-        row, steps = stack_rows([job.row], axis=0), job.steps_wanted()
-        outputs, _ = self._compute([0], [job], row, steps, filtered=job.filtered)
-        job.accept({name: array[:, 0] for name, array in outputs.items()})
-        job.finish(runner.read(0) if job.wants_state else None)
-
-    def _compute(
-        self, slots: Sequence[int], jobs: Sequence[Job], row: Arrays, steps: int, *, filtered: bool
-    ) -> tuple[Arrays, float]:
-        """Their next steps: what comes out of them, and the seconds that the runner took."""
-        steps_in = stack_rows([job.inputs(steps) for job in jobs], axis=1)
-        began_s = time.perf_counter()
-        outputs = self._slots.runner.run(slots, steps_in, row, filtered=filtered)
-        run_s = time.perf_counter() - began_s
-        self._pace.follow(len(slots), run_s / steps, filtered=filtered)
-        require_numbers(outputs)
-        self._metrics.rows_per_run.observe(len(jobs))
-        self._metrics.steps.inc(steps * len(jobs))
-        return outputs, run_s
-
-    def _hand_out(self, slot: int, ticket: Ticket, outputs: Arrays) -> None:
-        job = ticket.job
-        if not job.accept(outputs):
-            if job.wants_checkpoint():
-                job.checkpoint(self._slots.runner.read(slot))
-            job.publish(self._limits.gap_s(self._slots.occupied))
-        elif not job.wants_state:
-            self._finish(slot, job, None)
-        elif (again := job.replay()) is None:
-            self._finish(slot, job, self._slots.runner.read(slot))
-        elif length(again[1]) == 0:
-            self._finish(slot, job, again[0])
-        else:
-            self._slots.put(slot, Replay(job, *again))
-
-    def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
-        self._slots.retire(slot)
-        job.finish(state)
-        job.publish()
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:
