@@ -90,7 +90,8 @@ def run_task(
 
     Raises `ValueError` for a norm the task has not, data that are missing, and where the task is
     being trained already."""
-    from lab.compare import RUNS, forget
+    from lab.compare import RUNS
+    from lab.jobs import forget
 
     one = experiment.load(name)
     if unknown := sorted(set(norms or ()) - set(one.norms)):
@@ -116,8 +117,9 @@ def _compare(
     out: Path,
     command: str,
 ) -> None:
-    from lab.compare import Laboratory, carry_out
+    from lab.compare import Laboratory
     from lab.curves import plot
+    from lab.jobs import carry_out
     from lab.outcome import outcome
 
     torch.set_num_threads(1)  # more of them would wait for each other

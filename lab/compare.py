@@ -6,32 +6,21 @@ finished has a `result.json` and is not repeated, one that was interrupted goes 
 
 import json
 import math
-import multiprocessing
-import os
-import shutil
-import threading
-from collections.abc import Iterable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from export.results import write_json
-from lab.experiment import Experiment, Figures, LabTask, Metric, load
+from lab.experiment import Experiment, Figures, LabTask, Metric
 from lab.plan import LADDER, Plan
 from training import checkpoint
 from training.config import Recipe
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
-from training.machine import (
-    Terminated,
-    keep_freed_memory,
-    terminated_as_interrupted,
-    use_fast_float32,
-)
 
 RUNS = Path("runs", "lab")
 RESULT, WEIGHTS = "result.json", "weights.safetensors"
@@ -211,82 +200,6 @@ def beyond(sweep: dict[float, Run], metric: Metric) -> list[float]:
         return []
     place = LADDER.index(best) + (1 if best == rates[-1] else -1)
     return [LADDER[place]] if 0 <= place < len(LADDER) else []
-
-
-def carry_out(
-    experiment: Experiment[Any],
-    plans: Iterable[Plan],
-    norms: Sequence[str],
-    seeds: int | None,
-    source: Path | None,
-    runs: Path = RUNS,
-    workers: int = 1,
-) -> dict[str, tuple[Plan, list[Contender]]]:
-    """Every case of a task with every norm; `seeds` of the recipe's budget where it is None.
-
-    `workers` processes share the norms, one core each: networks as small as these gain little from
-    a second one. What a run computes does not depend on them.
-    """
-    plans = list(plans)
-    jobs = [
-        (experiment.name, plan, norm, seeds or plan.budget.seeds, source, runs)
-        for plan in plans
-        for norm in norms
-    ]
-    if workers == 1:
-        found = list(map(_compete, *zip(*jobs, strict=True)))
-    else:
-        # Not forked: PyTorch's threads do not survive that.
-        context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
-            try:
-                found = list(pool.map(_compete, *zip(*jobs, strict=True)))
-            except Terminated:  # Ctrl-C reaches all of them, SIGTERM this one alone
-                for worker in multiprocessing.active_children():
-                    worker.terminate()
-                raise
-    each = iter(found)
-    return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
-
-
-def _end_with_parent() -> None:
-    """Have this process end with the one that began it, which may be killed: then nobody holds the
-    folder it would go on to write in."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
-
-
-def _compete(
-    task: str, plan: Plan, norm: str, seeds: int, source: Path | None, runs: Path
-) -> Contender:
-    torch.set_num_threads(1)
-    use_fast_float32()
-    keep_freed_memory()
-    try:
-        with terminated_as_interrupted():
-            return _laboratory(task, plan, source, runs).compete(norm, seeds)
-    except KeyboardInterrupt:
-        if multiprocessing.parent_process() is not None:
-            os._exit(130)  # a pool gives who is interrupted the next job in its queue
-        raise
-
-
-@lru_cache(maxsize=1)  # the jobs of a case follow each other, and reading data can take minutes
-def _laboratory(task: str, plan: Plan, source: Path | None, runs: Path) -> Laboratory:
-    return Laboratory(load(task), plan, source, runs)
-
-
-def forget(experiment: Experiment[Any], runs: Path) -> None:
-    """Remove all runs of a task, such as those of the last `--quick`; not their folder, by which
-    others are kept out."""
-    for case in (runs / experiment.name).glob("*"):
-        shutil.rmtree(case, ignore_errors=True)
 
 
 def budget_of(plan: Plan, contenders: Iterable[Contender]) -> dict[str, Any]:

@@ -9,7 +9,8 @@ from functools import cache
 import pytest
 
 from lab import experiment
-from lab.compare import Laboratory, carry_out
+from lab.compare import Laboratory
+from lab.jobs import carry_out
 from lab.plan import read_plans
 
 
@@ -28,7 +29,14 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
     return ready
 
 
-_ALWAYS = ("test_frame.py", "test_command.py", "test_outcome.py", "test_digits.py", "[digits]")
+_ALWAYS = (
+    "test_frame.py",
+    "test_jobs.py",
+    "test_command.py",
+    "test_outcome.py",
+    "test_digits.py",
+    "[digits]",
+)
 
 
 @pytest.hookimpl(tryfirst=True)  # before those that take long are skipped

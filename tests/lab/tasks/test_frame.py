@@ -2,12 +2,7 @@
 
 import json
 import math
-import os
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -16,41 +11,15 @@ import numpy as np
 import pytest
 import torch
 
-from lab import compare, experiment, export, paper
+from lab import experiment, export, paper
 from lab.__main__ import main
-from lab.compare import Laboratory, carry_out
+from lab.compare import Laboratory
 from lab.curves import plot
 from lab.experiment import Part
+from lab.jobs import carry_out, forget
 from lab.outcome import outcome
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask, stand_in
-from tests.service.serving import eventually
-
-_ROOT = Path(__file__).parents[3]
-# Six jobs for two workers, each of which notes in a file that it began.
-_JOBS = """
-import signal, sys, time
-from pathlib import Path
-from lab import compare, experiment
-from lab.plan import read_plans
-from tests.lab.tasks.toy import Line
-from training.machine import terminated_as_interrupted
-
-signal.signal(signal.SIGINT, signal.default_int_handler)  # who is in the background ignores it
-
-class Slow:
-    def compete(self, norm, seeds):
-        with Path(sys.argv[1], "begun").open("a") as log:
-            log.write("x")
-        time.sleep(60)
-
-compare._laboratory = lambda *_: Slow()
-if __name__ == "__main__":
-    experiment.TASKS = Path(sys.argv[1], "tasks")
-    first, _ = read_plans(Line())
-    with terminated_as_interrupted():
-        compare.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
-"""
 
 
 @pytest.fixture(autouse=True)
@@ -97,7 +66,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done == again
-    compare.forget(Line(), Path("runs", "lab"))
+    forget(Line(), Path("runs", "lab"))
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert not Path("docs").exists()  # which is of all norms and seeds
     whole = json.loads(Path("runs/lab/line.json").read_text())
@@ -243,44 +212,6 @@ def test_no_run_ends_by_the_clock() -> None:
     plan = replace(plan, recipe=replace(plan.recipe, training=training))
     for recipe in (plan.sweep("layer", 0.1), plan.full("layer", 0.1, 0)):
         assert recipe.training.time_limit_s is None
-
-
-def _left(group: int) -> bool:
-    """Whether any process of a group is there."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
-def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
-    tmp_path: Path, number: signal.Signals
-) -> None:
-    """Ctrl-C comes to all processes of a terminal, others to the one that they were meant for."""
-    script = tmp_path / "jobs.py"
-    script.write_text(_JOBS)
-    log = tmp_path / "begun"
-    log.touch()
-    jobs = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)],
-        cwd=_ROOT,
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        assert eventually(lambda: len(log.read_text()) == 2)
-        tell = os.killpg if number == signal.SIGINT else os.kill
-        tell(jobs.pid, number)
-        assert jobs.wait(30) != 0
-        assert eventually(lambda: not _left(jobs.pid))
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(jobs.pid, signal.SIGKILL)
-        jobs.wait()
-    assert len(log.read_text()) == 2, "of six"
 
 
 def test_what_is_not_a_number_is_a_broken_structure(monkeypatch: pytest.MonkeyPatch) -> None:

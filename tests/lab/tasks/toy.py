@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lab import command, compare, experiment
+from lab import command, experiment, jobs
 from lab.experiment import Experiment, Metric, Part
 from models.cells import State
 from training.config import Recipe
@@ -114,7 +114,7 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "tasks" / "line" / "recipe.toml").write_text(RECIPE)
     (folder / "data" / "points").mkdir(parents=True)
     line = Line()
-    for module in (compare, command.experiment):
+    for module in (jobs, command.experiment):
         monkeypatch.setattr(module, "load", lambda _: line)
     monkeypatch.setattr(experiment, "TASKS", folder / "tasks")
     monkeypatch.setattr(command, "_MOST_WORKERS", 1)

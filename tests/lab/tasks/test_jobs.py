@@ -1,0 +1,78 @@
+"""Jobs of a comparison, and how the processes that share them end."""
+
+import os
+import signal
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from tests.lab.tasks.toy import stand_in
+from tests.service.serving import eventually
+
+_ROOT = Path(__file__).parents[3]
+# Six jobs for two workers, each of which notes in a file that it began.
+_JOBS = """
+import signal, sys, time
+from pathlib import Path
+from lab import experiment, jobs
+from lab.plan import read_plans
+from tests.lab.tasks.toy import Line
+from training.machine import terminated_as_interrupted
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who is in the background ignores it
+
+class Slow:
+    def compete(self, norm, seeds):
+        with Path(sys.argv[1], "begun").open("a") as log:
+            log.write("x")
+        time.sleep(60)
+
+jobs._laboratory = lambda *_: Slow()
+if __name__ == "__main__":
+    experiment.TASKS = Path(sys.argv[1], "tasks")
+    first, _ = read_plans(Line())
+    with terminated_as_interrupted():
+        jobs.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
+"""
+
+
+def _left(group: int) -> bool:
+    """Whether any process of a group is there."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Ctrl-C comes to all processes of a terminal, others to the one that they were meant for."""
+    stand_in(tmp_path, monkeypatch)
+    script = tmp_path / "jobs.py"
+    script.write_text(_JOBS)
+    log = tmp_path / "begun"
+    log.touch()
+    jobs = subprocess.Popen(
+        [sys.executable, str(script), str(tmp_path)],
+        cwd=_ROOT,
+        env=os.environ | {"PYTHONPATH": str(_ROOT)},
+        start_new_session=True,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert eventually(lambda: len(log.read_text()) == 2)
+        tell = os.killpg if number == signal.SIGINT else os.kill
+        tell(jobs.pid, number)
+        assert jobs.wait(30) != 0
+        assert eventually(lambda: not _left(jobs.pid))
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(jobs.pid, signal.SIGKILL)
+        jobs.wait()
+    assert len(log.read_text()) == 2, "of six"
