@@ -31,11 +31,14 @@ def pairs(models: Sequence[S]) -> Iterator[tuple[S, S]]:
 
 
 def _exact_of(model: S, models: Iterable[S]) -> S | None:
-    """What its manifest says it was trained on from, if it is of eight bits and that is not."""
+    """What its manifest says it was trained on from, if it is of eight bits and that is not, or
+    else another that was trained on from the same, as a model that was rounded."""
     match model.artifact.manifest.provenance:
-        case {"from": {"name": str(name)}} if model.precision == "int8":
-            named = (other for other in models if other.name == name)
-            return next((other for other in named if other.precision == "float32"), None)
+        case {"from": {"name": str(name)} as origin} if model.precision == "int8":
+            exact = [other for other in models if other.precision == "float32"]
+            named = [other for other in exact if other.name == name]
+            alike = [o for o in exact if o.artifact.manifest.provenance.get("from") == origin]
+            return next(iter(named + alike), None)
     return None
 
 

@@ -26,4 +26,4 @@ class Limits:
         """Between two pieces of a job, at least, where such a part of the slots beside its own is
         occupied: the more share the chunks, the shorter those are as others begin and end, and each
         piece costs the event loop a tenth of a millisecond."""
-        return self.piece_s * occupied
+        return self.piece_s * occupied if occupied else 0.0  # of seconds without end too

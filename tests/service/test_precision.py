@@ -120,6 +120,26 @@ def test_what_was_trained_on_from_eight_bits_has_no_exact_one() -> None:
     assert choose(models, "exact") is None
 
 
+def _exact_stub(name: str, of: str) -> Any:
+    """One of float32 that was trained on from another."""
+    stub = _stub(name, of)
+    stub.precision = "float32"
+    return stub
+
+
+def test_a_model_and_its_rounding_are_one_where_both_were_trained_on_from_another() -> None:
+    models = [_exact_stub("mine", "a"), _stub("mine-int8", "a", 2.0, 2.0), _stub("a-int8", "b")]
+    assert [(exact.name, eight.name) for exact, eight in pairs(models)] == [("mine", "mine-int8")]
+    assert choose(models[:2], "exact").name == "mine"
+    assert choose(models[:2], "auto").name == "mine-int8"
+
+
+def test_the_one_it_was_trained_on_from_is_nearer_than_another_that_was() -> None:
+    models = [_exact_stub("mine", "a"), _stub("a"), _stub("a-int8", "a")]
+    assert [(exact.name, eight.name) for exact, eight in pairs(models)] == [("a", "a-int8")]
+    assert choose(models, "int8") is None
+
+
 @pytest.mark.parametrize("wanted", ["exact", "int8", "auto"])
 def test_a_model_that_is_named_is_never_exchanged(both: Path, wanted: str) -> None:
     with measured(both, precision=wanted) as service:

@@ -1,5 +1,6 @@
 """Where many share the chunks, what a stream has to say is gathered for a moment."""
 
+import math
 import threading
 from contextlib import AbstractContextManager
 
@@ -28,9 +29,10 @@ def test_a_stream_beside_others_tells_its_first_bytes_at_once_and_the_rest_toget
         assert [_lengths(call) for call in calls] == [[3, 96]] * 3
 
 
-def test_one_that_is_alone_tells_every_chunk() -> None:
+@pytest.mark.parametrize("piece_s", [_NEVER_S, math.inf])
+def test_one_that_is_alone_tells_every_chunk(piece_s: float) -> None:
     call = Call(max_tokens=30)
-    with _engine(ScriptedRunner(_SCRIPT)) as started:
+    with _engine(ScriptedRunner(_SCRIPT), piece_s=piece_s) as started:
         started.submit([call.job])
         assert _lengths(call) == [3, 8, 8, 8, 3]
 
