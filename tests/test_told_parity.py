@@ -1,5 +1,6 @@
-"""What docs/exactness.md tells of the shipped models is what their manifests have."""
+"""What docs/exactness.md and docs/gpu.md tell is what manifests and results have."""
 
+import json
 import re
 from pathlib import Path
 
@@ -23,9 +24,9 @@ _LINES = {
 }
 
 
-def _rows(heading: str) -> list[list[str]]:
+def _rows(heading: str, page: str = "exactness") -> list[list[str]]:
     """The cells of the tables of a part."""
-    text = (_ROOT / "docs" / "exactness.md").read_text()
+    text = (_ROOT / "docs" / f"{page}.md").read_text("utf-8")
     (part,) = re.findall(rf"^## {heading}\n(.*?)(?=^## |\Z)", text, re.S | re.M)
     lines = [line for line in part.splitlines() if line.startswith("|")]
     return [[c.strip() for c in re.split(r"(?<!\\)\|", line.strip("|"))] for line in lines]
@@ -54,3 +55,28 @@ def test_what_is_told_of_eight_bits_is_what_is_shipped(name: str) -> None:
         line: float(f"{max(report[name] for name in names if name in report):.3g}")
         for line, names in _LINES.items()
     }
+
+
+def test_requests_to_a_gpu_are_told_as_they_were_measured() -> None:
+    columns = {
+        "whole answer, ms at the median": (False, "latency_ms", "p50"),
+        "first byte of a stream, ms at the median": (True, "first_byte_ms", "p50"),
+        "first byte of a stream, ms at the 99th percentile": (True, "first_byte_ms", "p99"),
+        "bytes a second, whole answers": (False, "bytes_per_s", None),
+        "bytes a second, streamed": (True, "bytes_per_s", None),
+    }
+    measured = json.loads((_ROOT / "docs/results/gpu-http.json").read_text("utf-8"))["rows"]
+    _, _, *rows = _rows("Requests", "gpu")
+    assert len(rows) == 6
+    for what, clients, *told in rows:
+        streamed, column, percentile = columns[what]
+        for runtime, cell in zip(("cuda", "cpu"), told, strict=True):
+            (row,) = (
+                r
+                for r in measured
+                if (r["clients"], r["streamed"]) == (int(clients), streamed)
+                and r["runtime"].startswith(runtime)
+            )
+            value = row[column][percentile] if percentile else row[column]
+            digits = len(cell.partition(".")[2])
+            assert cell == f"{value:,.{digits}f}", (what, clients, runtime)

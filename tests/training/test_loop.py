@@ -254,6 +254,7 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
         (["train", "quickstart", "--data", "1984"], "the data is '1984': no such file or folder"),
         (["train", "quickstart", "--data", ""], "data.source is ''"),
         (["train", "handwriting", "--data", "/nowhere"], "(EVENKEEL_DATA)"),
+        (["train", "handwriting", "--data", "gone.npz"], "saved, here or in "),
         (["train", "README.md"], "README.md is no recipe: "),
         (["train", "quickstart", "--set", "data.varied=0.1"], "data.own are of ink"),
         (["train", "quickstart", "--set", "data.marked=0.1"], "data.own are of ink"),

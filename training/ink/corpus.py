@@ -18,7 +18,7 @@ from torch import Tensor
 from contract.alphabets import END, encode
 from contract.files import printable, replacing
 from models.handwriting import POINT
-from training.files import unpacking
+from training.files import MissingData, unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink, is_own
 
@@ -106,6 +106,8 @@ def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = F
 
 
 def _load(path: Path) -> PenCorpus:
+    if not path.is_file():
+        raise MissingData(f"{path} is no file; it must be a corpus that was saved")
     try:
         with unpacking(path), path.open("rb") as opened, np.load(opened) as file:
             content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
