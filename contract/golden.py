@@ -165,6 +165,18 @@ class Golden:
         )
 
 
+def halves(steps: Arrays) -> list[Arrays]:
+    """Per-step inputs `(T, ...)` for a replay in two runs; a single step is one.
+
+    What a run leaves behind, and what a graph does but once a run, only the next one shows: the
+    first begins with a state of zeros.
+    """
+    total = len(next(iter(steps.values())))
+    middle = total - total // 2
+    parts = (slice(middle), slice(middle, None))[:total]
+    return [{name: array[part] for name, array in steps.items()} for part in parts]
+
+
 def worst(verdicts: Sequence[Verdict]) -> Verdict:
     """Several replays as one: the first that failed speaks, the largest error counts."""
     speaks = next((v for v in verdicts if not v.ok), verdicts[0])

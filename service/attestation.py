@@ -1,14 +1,14 @@
 """Attestation: replay the golden vectors on the provider in use before serving from it.
 
-Every graph that can serve replays every golden row it can run. What it draws must be the same, and
-its outputs within the bound of what float64 training mode computed.
+Every graph that can serve replays every golden row it can run, in two runs. What it draws must be
+the same, and its outputs within the bound of what float64 training mode computed.
 """
 
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from contract.golden import Verdict, worst
+from contract.golden import Verdict, halves, worst
 from service.artifact import Artifact
 from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
@@ -23,12 +23,11 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
             some = rows[first : first + runner.width]
             for slot in range(len(some)):
                 runner.load(slot, artifact.initial_state())
-            outputs = runner.run(
-                range(len(some)),
-                stack_rows([golden.step_inputs(r) for r in some], axis=1),
-                stack_rows([golden.row_inputs(r) for r in some], axis=0),
-                filtered=filtered,
-            )
+            steps = stack_rows([golden.step_inputs(r) for r in some], axis=1)
+            row = stack_rows([golden.row_inputs(r) for r in some], axis=0)
+            slots = range(len(some))
+            runs = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
+            outputs = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
             verdicts.append(golden.judge(outputs, some))
     return worst(verdicts)
 

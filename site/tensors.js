@@ -22,3 +22,22 @@ export function takeRows({ dtype, shape, data }, rows, axis) {
   }
   return { dtype, shape: [...shape.slice(0, axis), rows.length, ...shape.slice(axis + 1)], data: taken };
 }
+
+/** The steps from `first` until before `end` of a tensor `(T, ...)`. */
+export function takeSteps({ dtype, shape: [, ...shape], data }, first, end) {
+  const size = sizeOf(shape);
+  return { dtype, shape: [end - first, ...shape], data: data.subarray(first * size, end * size) };
+}
+
+/** Tensors `(T, ...)` one after the other. */
+export function joinSteps(tensors) {
+  const [{ dtype, shape }] = tensors;
+  const steps = tensors.reduce((sum, tensor) => sum + tensor.shape[0], 0);
+  const data = new ARRAYS[dtype](steps * sizeOf(shape.slice(1)));
+  let at = 0;
+  for (const tensor of tensors) {
+    data.set(tensor.data, at);
+    at += tensor.data.length;
+  }
+  return { dtype, shape: [steps, ...shape.slice(1)], data };
+}

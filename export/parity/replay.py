@@ -6,7 +6,9 @@ option, so this is where a graph that forgets one is seen.
 
 from pathlib import Path
 
-from contract.golden import Golden
+import numpy as np
+
+from contract.golden import Golden, halves
 from contract.manifest import GOLDEN, Finding, Manifest
 from export.parity.report import Served
 
@@ -19,12 +21,13 @@ def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
     for runner, options, file in manifest.graphs.each():
         rows = golden.all_rows if options == "filtered" else golden.plain_rows
         graph = served.graph(runner, options)
-        _, outputs = graph.run(
-            graph.initial_state(len(rows)),
-            {name: array[:, rows] for name, array in golden.steps.items()},
-            {name: array[rows] for name, array in golden.rows.items()},
-        )
-        verdict = golden.judge(outputs, rows)
+        state, runs = graph.initial_state(len(rows)), []
+        row = {name: array[rows] for name, array in golden.rows.items()}
+        for half in halves({name: array[:, rows] for name, array in golden.steps.items()}):
+            state, outputs = graph.run(state, half, row)
+            runs.append(outputs)
+        joined = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
+        verdict = golden.judge(joined, rows)
         steps += verdict.steps
         if not verdict.ok:
             broken[file] = verdict.detail

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from contract.golden import Arrays, Golden, Verdict, worst
+from contract.golden import Arrays, Golden, Verdict, halves, worst
 
 _STEPS, _ROWS = 5, 3
 
@@ -217,3 +217,12 @@ def test_an_error_that_is_no_number_is_the_largest(order: int) -> None:
     assert math.isnan(verdict.max_error)
     assert verdict.describe()["max_error"] is None
     assert verdict.describe()["ok"] is False
+
+
+@pytest.mark.parametrize(("steps", "lengths"), [(1, [1]), (2, [1, 1]), (7, [4, 3])])
+def test_a_replay_is_of_two_runs_that_are_all_of_it(steps: int, lengths: list[int]) -> None:
+    given = {"force": np.arange(steps), "point": np.arange(2 * steps).reshape(steps, 2)}
+    parts = halves(given)
+    assert [len(part["force"]) for part in parts] == lengths
+    for name, whole in given.items():
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), whole)

@@ -26,6 +26,7 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
 from tests.export.single import write_single
+from tests.service.altered import lose_state
 from tests.training.tiny import TEXT
 from training.text.data import PYTHON_REFERENCE, read_corpus
 
@@ -191,6 +192,15 @@ def test_a_filter_that_is_forgotten_breaks_the_graphs_that_have_it(folder: Path)
     golden = Golden.load(folder / "golden.safetensors")
     rows = 2 * len(golden.plain_rows) + 2 * len(golden.all_rows)
     assert f"{rows * len(golden.steps['force']):,} row-steps" in found.detail
+
+
+def test_state_that_is_lost_from_run_to_run_breaks_the_graphs_that_lose_it(folder: Path) -> None:
+    manifest = read_artifact(folder)
+    for file in manifest.graphs.scan.files().values():
+        lose_state(folder, file, "c0")
+    found = replay(folder, manifest, Served(folder, manifest))
+    assert found.value == 2, found
+    assert "model.onnx: logits: outside the bound at step" in found.detail
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "golden.safetensors", "step.onnx"])

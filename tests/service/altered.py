@@ -65,6 +65,20 @@ def perturb_graph(artifact: Path, graph: str, tensor: str, place: tuple[int, ...
     rehash(artifact)
 
 
+def lose_state(artifact: Path, graph: str, port: str) -> None:
+    """Have one graph leave a port of its state as the run began with it, hashes recomputed."""
+    import onnx  # here, because only a few tests need it
+
+    model = onnx.load(artifact / graph, load_external_data=False)
+    after = f"{port}_after"
+    for node in model.graph.node:
+        for names in (node.input, node.output):
+            names[:] = [f"{after}_lost" if name == after else name for name in names]
+    model.graph.node.append(onnx.helper.make_node("Identity", [port], [after]))
+    onnx.save(model, artifact / graph)
+    rehash(artifact)
+
+
 def edit_golden(
     artifact: Path,
     edit: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,

@@ -16,7 +16,7 @@ from service.engine.given import GivenSteps
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
 from service.errors import NotReady
-from tests.service.altered import copy_of, edit_golden, perturb, perturb_graph
+from tests.service.altered import copy_of, edit_golden, lose_state, perturb, perturb_graph
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import Service, attested, eventually, running, settings
 
@@ -55,6 +55,13 @@ def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     assert verdict.max_error > verdict.bound
     assert "logits: outside the bound at step" in verdict.detail
     assert f"> {verdict.bound:.3g}" in verdict.detail
+
+
+@pytest.mark.parametrize("graph", ["model.onnx", "model-filtered.onnx"])
+def test_state_that_is_lost_from_run_to_run_fails(copy: Path, graph: str) -> None:
+    lose_state(copy, graph, "h0")
+    verdict = attested(copy, "scan")
+    assert verdict.detail.startswith("logits: outside the bound at step 25:")
 
 
 def test_the_verdict_names_the_first_step_that_differs(copy: Path) -> None:

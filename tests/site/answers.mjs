@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
-import { judge, readGolden } from "./site/golden.js";
+import { judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
@@ -16,7 +16,7 @@ import { Store } from "./site/store.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Squeeze } from "./site/squeeze.js";
-import { takeRows } from "./site/tensors.js";
+import { takeRows, takeSteps } from "./site/tensors.js";
 import { TextOffsets, TextStream } from "./site/utf8.js";
 
 const packed = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
@@ -49,6 +49,20 @@ function golden({ folder, name, place, by }) {
   const { data } = outputs[name];
   data[place] = typeof data[place] === "bigint" ? data[place] + BigInt(by ?? 0) : data[place] + (by ?? NaN);
   return judge(vectors, outputs, rows);
+}
+
+/** The verdict on a runner that knows the golden outputs and counts steps in its state, or forgets. */
+function replayed({ folder, forgets }) {
+  const vectors = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
+  const right = Object.entries({ ...vectors.truth, ...vectors.exact });
+  return replay(vectors, {
+    initial: () => 0,
+    run: async ({ state, steps }) => {
+      const after = state + Object.values(steps)[0].shape[0];
+      const told = ([port, tensor]) => [port, takeSteps(takeRows(tensor, vectors.plainRows, 1), state, after)];
+      return { state: forgets ? 0 : after, outputs: Object.fromEntries(right.map(told)) };
+    },
+  });
 }
 
 const unknown = ({ text, ...writes }) => unwritable(text, writes);
@@ -153,7 +167,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  refused,
+  refused, replayed,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

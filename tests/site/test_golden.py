@@ -42,3 +42,16 @@ def test_verdicts_are_those_of_the_service(
         assert verdict | {"max_error": 0, "detail": ""} == expected | {"max_error": 0, "detail": ""}
         place = expected["detail"].partition(" at step ")[2].partition(":")[0]
         assert f"step {place}" in verdict["detail"] or expected["ok"]
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "handwriting", "reader"])
+def test_a_graph_that_forgets_its_state_from_run_to_run_is_not_attested(
+    ask: Ask, artifact: Callable[[str], Path], model: str
+) -> None:
+    folder = artifact(model)
+    cases = [{"folder": str(folder), "forgets": forgets} for forgets in (False, True)]
+    remembers, forgets = ask("replayed", cases)
+    steps, *_ = next(iter(Golden.load(folder / "golden.safetensors").steps.values())).shape
+    assert remembers["ok"]
+    assert not forgets["ok"]
+    assert f"at step {-(-steps // 2)}" in forgets["detail"]

@@ -1,0 +1,32 @@
+"""What is for research alone is told wherever the licence is."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from contract.manifests import read_manifest
+
+_ROOT = Path(__file__).parents[1]
+_SHIPPED = [read_manifest(path.parent) for path in (_ROOT / "artifacts").glob("*/manifest.json")]
+_OF_UNIPEN = sorted(m.name for m in _SHIPPED if m.provenance["data"]["name"].startswith("unipen"))
+
+
+def test_the_pens_and_the_reader_learned_from_unipen() -> None:
+    assert {"handwriting", "handwriting-int8", "reader"} <= set(_OF_UNIPEN)
+
+
+@pytest.mark.parametrize("name", _OF_UNIPEN)
+def test_the_readme_says_whose_weights_are_for_research(name: str) -> None:
+    licence = (_ROOT / "README.md").read_text().partition("## Licence\n")[2]
+    assert f"`{name}`" in licence
+
+
+@pytest.mark.parametrize("name", _OF_UNIPEN)
+def test_a_card_in_the_licence_has_both_notices_of_its_data(name: str) -> None:
+    licence = (_ROOT / "README.md").read_text().partition("## Licence\n")[2]
+    cards = [
+        (_ROOT / path).read_text() for path in re.findall(r"\((docs/model-card-\S+\.md)\)", licence)
+    ]
+    (card,) = [card for card in cards if f"`{name}`" in card and "Research only" in card][:1]
+    assert "UNIPEN train_r01_v07" in card
