@@ -188,6 +188,7 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"strokes": _FLAT * 100}, "strokes the ink is "),
         ({"strokes": _FLAT * 100}, "at most 4096"),
         ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
+        ({"strokes": [[[0, 0], [300, 0]]] * 200, "line_height": 16}, "at most 4096"),
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
         ({"strokes": _INK, "return_state": True}, "line_height"),
         ({"strokes": _INK, "line_height": 8}, "line_height"),
@@ -226,6 +227,12 @@ def test_what_cannot_be_read_is_refused(
 @pytest.mark.parametrize("number", ["NaN", "Infinity", "1e400"])
 def test_numbers_that_are_none_are_refused(reader: ReaderService, number: str) -> None:
     content = json.dumps({"strokes": [[[0, 0], [7, 9]]]}).replace("7", number)
+    headers = {"content-type": "application/json"}
+    assert reader.client.post("/v1/read", content=content, headers=headers).status_code == 400
+
+
+def test_half_of_a_surrogate_pair_is_refused(reader: ReaderService) -> None:
+    content = json.dumps({"inkml": "<ink><trace>1 2</trace>\ud800</ink>"})
     headers = {"content-type": "application/json"}
     assert reader.client.post("/v1/read", content=content, headers=headers).status_code == 400
 
