@@ -262,13 +262,16 @@ def test_a_pen_is_no_reader(reader: ReaderService) -> None:
     assert "of kind handwriting" in response.json()["error"]["message"]
 
 
-def test_ink_after_a_token_of_a_stroke_begins_one_of_its_own(reader: ReaderService) -> None:
+@pytest.mark.parametrize("begun", [[[0, 50], [10, 50]], [[0, 50]]], ids=len)
+def test_ink_after_a_token_of_a_stroke_begins_one_of_its_own(
+    reader: ReaderService, begun: list[list[float]]
+) -> None:
     """It was joined to where the pen had been by a straight line."""
     place = {"line_height": 64, "origin": [0, 64]}
     with online(reader, model=MODEL, **place) as session:
-        session.ask(points=[[0, 50, 0], [10, 50, 0]])
+        session.ask(points=[[x, y, 0] for x, y in begun])
         token = session.ask(state=True)["state"]
     alone = reader.read(strokes=[[[400, 20], [400, 60]]], **place)["usage"]["pieces"]
-    both = reader.read(strokes=[[[0, 50], [10, 50]], [[400, 20], [400, 60]]], **place)
+    both = reader.read(strokes=[begun, [[400, 20], [400, 60]]], **place)
     gone_on = reader.read(strokes=[[[400, 20], [400, 60]]], state=token)["usage"]["pieces"]
     assert gone_on == both["usage"]["pieces"] == alone + 1
