@@ -101,8 +101,9 @@ docker-probe: ## ask a running service for a completion and a line of ink; with 
 		-d '{"model": "shakespeare", "prompt": "ROMEO:", "max_tokens": 40, "seed": 1}'); status=$$?; \
 	printf '%s\n' "$$answer"; \
 	[ $$status = 0 ] && printf '%s' "$$answer" | grep -q '"text": *"[^"]'
-	@curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
-		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}' | grep -q '<path d="M'
+	@ink=$$(curl -sS --fail-with-body --noproxy '*' --max-time 60 $(URL)/v1/handwriting \
+		-H 'content-type: application/json' -d '{"text": "Even keel", "seed": 1}') \
+		&& printf '%s' "$$ink" | grep -q '<path d="M'
 	@most=$${EVENKEEL_CPUS:-0}; most=$${most%.*}; [ "$$most" = 0 ] && exit; \
 	threads=$$(curl -sS --noproxy '*' --max-time 60 $(URL)/health | grep -o '"threads": *[0-9]*' | grep -o '[0-9]*$$'); \
 	echo "threads:" $$threads; for n in $$threads; do [ $$n -le $$most ] || exit 1; done; [ -n "$$threads" ]

@@ -3,30 +3,49 @@
 import os
 import shutil
 import subprocess
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+
+import pytest
 
 _ROOT = Path(__file__).parents[1]
 # As `export build` does, it takes no folder that is there and is no artifact.
-_BUILDS = """#!/bin/sh
+_BUILDS = """\
 test ! -e artifacts/quickstart || exit 1
 mkdir -p artifacts/quickstart && touch artifacts/quickstart/manifest.json
 """
 
 
-def test_what_a_build_before_left_behind_does_not_stop_the_next(tmp_path: Path) -> None:
+def _make(folder: Path, target: str, python: str) -> int:
+    """The exit status of make, where a script stands in the place of Python."""
     for name in ("Makefile", "pyproject.toml", "constraints.txt"):
-        shutil.copy(_ROOT / name, tmp_path)
-    python = tmp_path / ".venv" / "bin" / "python"
-    python.parent.mkdir(parents=True)
-    python.write_text(_BUILDS)
-    python.chmod(0o755)
-    (tmp_path / ".venv" / ".stamp").touch()
+        shutil.copy(_ROOT / name, folder)
+    program = folder / ".venv" / "bin" / "python"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{python}")
+    program.chmod(0o755)
+    (folder / ".venv" / ".stamp").touch()
+    return subprocess.run(["make", target], cwd=folder, capture_output=True).returncode
+
+
+def test_what_a_build_before_left_behind_does_not_stop_the_next(tmp_path: Path) -> None:
     folder = tmp_path / "artifacts" / "quickstart"
     folder.mkdir(parents=True)
     (folder / "model.onnx").write_text("of a build that was stopped before it was proved")
-    made = ["make", "artifacts/quickstart/manifest.json"]
-    subprocess.run(made, cwd=tmp_path, check=True, capture_output=True)
+    assert _make(tmp_path, "artifacts/quickstart/manifest.json", _BUILDS) == 0
     assert [path.name for path in folder.iterdir()] == ["manifest.json"]
+
+
+def test_a_build_that_failed_leaves_nothing_that_would_be_served(tmp_path: Path) -> None:
+    assert _make(tmp_path, "artifacts/quickstart/manifest.json", f"{_BUILDS}exit 1\n") != 0
+    assert not (tmp_path / "artifacts" / "quickstart" / "manifest.json").exists()
+
+
+def test_one_model_that_differs_is_a_failure_of_all(tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / "artifacts" / name).mkdir(parents=True)
+    assert _make(tmp_path, "parity", 'case "$*" in *artifacts/b/*) exit 1; esac\n') != 0
 
 
 def test_a_look_at_what_would_be_done_starts_no_container(tmp_path: Path) -> None:
@@ -40,3 +59,52 @@ def test_a_look_at_what_would_be_done_starts_no_container(tmp_path: Path) -> Non
     told = subprocess.run(look, cwd=tmp_path, env=path, check=True, capture_output=True, text=True)
     assert "docker compose up --build --wait" in told.stdout
     assert not (tmp_path / "started").exists()
+
+
+_TEXT, _INK = "/v1/completions", "/v1/handwriting"
+_WELL = {_TEXT: '{"text": "O"}', _INK: '<svg><path d="M1,2"/></svg>', "/health": '{"threads": 2}'}
+
+
+@pytest.mark.parametrize(
+    ("change", "cpus", "well"),
+    [
+        ({}, "0", True),
+        ({}, "2.0", True),
+        ({}, "1", False),
+        ({"/health": '{"threads": 1}, {"threads": 2}'}, "1", False),
+        ({"/health": "{}"}, "2", False),
+        ({_TEXT: '{"text": ""}'}, "0", False),
+        ({_TEXT: ""}, "0", False),  # a 503
+        ({_INK: "<svg></svg>"}, "0", False),
+        ({_INK: ""}, "0", False),
+    ],
+    ids=str,
+)
+def test_a_probe_fails_where_a_service_does(
+    tmp_path: Path, change: dict[str, str], cpus: str, well: bool
+) -> None:
+    class Answers(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            told = (_WELL | change)[self.path] or _WELL[self.path]
+            self.send_response(200 if (_WELL | change)[self.path] else 503)
+            self.end_headers()
+            self.wfile.write(told.encode())
+
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            self.do_GET()
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    shutil.copy(_ROOT / "Makefile", tmp_path)
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        url = f"URL=http://127.0.0.1:{server.server_address[1]}"
+        environment = os.environ | {"EVENKEEL_CPUS": cpus}
+        probe = ["make", "docker-probe", url]
+        done = subprocess.run(probe, cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+        server.shutdown()
+        thread.join()
+    assert (done.returncode == 0) is well, done.stderr

@@ -90,7 +90,7 @@ def _root(document: str) -> ElementTree.Element:
             parser.feed(document[begin : begin + _PORTION])
         root: ElementTree.Element = parser.close()
         return root
-    except (ElementTree.ParseError, ValueError) as error:
+    except ElementTree.ParseError as error:
         raise InvalidRequest(f"inkml is no XML: {error}", "inkml") from error
 
 

@@ -288,16 +288,16 @@ def test_another_model_does_not_go_on_with_the_text_of_the_first(service: Script
 
 def test_another_runtime_goes_on_where_close_will_do(service: Scripted) -> None:
     begun = {"index": 0, "text": text_of(7)[:4], "resume": resume_text(4)}
-    event = {"system_fingerprint": "fp-elsewhere", "choices": [begun]}
-    service.fingerprint = "fp-here"
+    event = {"system_fingerprint": "fp-elsewhere-avx2", "choices": [begun]}
+    service.fingerprint = "fp-here-avx2"
     service.script = [streamed([event])]
     texts = _texts(Client([service.url]).complete(seed=7, state_policy="close"))
     assert "".join(texts[0]) == text_of(7)
     for policy in (None, "exact"):
         service.script = [streamed([event])]
-        with pytest.raises(Refused, match="fp-elsewhere to fp-here"):
+        with pytest.raises(Refused, match="fp-elsewhere-avx2 to fp-here-avx2"):
             list(Client([service.url]).complete(seed=7, state_policy=policy))
-    service.script = [streamed([event | {"system_fingerprint": "old-elsewhere"}])]
+    service.script = [streamed([event | {"system_fingerprint": "old-elsewhere-avx2"}])]
     with pytest.raises(Refused, match="old to fp"):
         list(Client([service.url]).complete(seed=7, state_policy="close"))
 
@@ -351,9 +351,10 @@ def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:
     assert "authorization" not in service.headers[1].lower()
 
 
-def test_logprobs_are_refused_rather_than_cut_wrongly(service: Scripted) -> None:
+@pytest.mark.parametrize("logprobs", [0, 1])  # with 0 there are those of what was drawn
+def test_logprobs_are_refused_rather_than_cut_wrongly(service: Scripted, logprobs: int) -> None:
     with pytest.raises(ValueError, match="log-probabilities"):
-        list(Client([service.url]).complete(logprobs=1))
+        list(Client([service.url]).complete(logprobs=logprobs))
 
 
 def test_a_long_prompt_is_given_the_time_it_takes_to_be_read(

@@ -21,12 +21,17 @@ def test_what_is_no_error_of_the_service_is_told_by_its_status(told: Any) -> Non
 
 
 @pytest.mark.parametrize(
-    ("after", "pause_s"), [("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0), ("", 0)]
+    ("after", "pause_s"),
+    [("7", 7), ("Wed, 21 Oct 2026 07:28:00 GMT", 0), ("-1", 0), ("", 0), ("\xb2", 0)],
 )
 def test_seconds_to_wait_are_taken_and_no_date_as_a_proxy_tells(after: str, pause_s: float) -> None:
     request = httpx.Request("POST", "http://one/v1")
     with pytest.raises(Refused) as refused:
-        check(httpx.Response(503, headers={"Retry-After": after}, request=request))
+        check(
+            httpx.Response(
+                503, headers=[(b"Retry-After", after.encode("latin-1"))], request=request
+            )
+        )
     assert (refused.value.temporary, refused.value.pause_s) == (True, pause_s)
 
 
@@ -50,6 +55,13 @@ def test_a_slash_at_the_end_of_an_address_is_none_of_the_path() -> None:
     with scripted() as service, Client([f"{service.url}/"]) as client:
         list(client.complete(seed=7))
     assert service.headers[0].startswith("POST /v1/completions ")
+
+
+def test_a_client_that_was_left_keeps_no_connection() -> None:
+    with Client(["http://127.0.0.1:9"], patience_s=0) as client:
+        pass
+    with pytest.raises(RuntimeError, match="closed"):
+        client.ask("GET", "/v1/models")
 
 
 def test_what_is_damaged_on_the_way_is_asked_of_another_replica() -> None:

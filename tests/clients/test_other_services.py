@@ -48,11 +48,13 @@ def test_answers_of_other_shapes_are_told(service: Scripted, tmp_path: Path, ver
         assert re.match("evenkeel: what .* is not Evenkeel", result.stderr), said
 
 
-@pytest.mark.parametrize("verb", ["complete", "write"])
+@pytest.mark.parametrize(
+    ("verb", "events"), [("complete", []), ("write", []), ("write", [{"lines": ["a"], "seed": 1}])]
+)
 def test_a_stream_that_ends_without_an_end_is_no_answer(
-    service: Scripted, tmp_path: Path, verb: str
+    service: Scripted, tmp_path: Path, verb: str, events: list[Any]
 ) -> None:
-    service.script = [streamed(["[DONE]"])] * 2
+    service.script = [streamed([*events, "[DONE]"])] * 2
     out = ("-o", str(tmp_path / "a.svg")) if verb == "write" else ()
     result = evenkeel(service.url, verb, "a", "-m", "m", "--patience", "0", *out)
     assert result.exit_code == 1

@@ -27,9 +27,8 @@ RESULTS = ROOT / "docs" / "results" / "mutations.json"
 AT_ONCE = 2
 LIMIT_S = 300
 _SUITE_LIMIT_S = 1800
-_LEFT_OUT = shutil.ignore_patterns(
-    ".*", "*_cache", "__pycache__", "*.egg-info", "runs", "data", "build", "artifacts"
-)
+_LEFT_OUT = shutil.ignore_patterns(".*", "*_cache", "__pycache__", "*.egg-info")
+_LEFT_OUT_OF_THE_TOP = {"runs", "data", "build", "artifacts"}  # a test may have a folder `data`
 _MADE_OF = ("contract", "models", "training", "export", "tests/artifacts.py")
 _PYTEST = ("-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "tests.mutations.plugin")
 
@@ -158,7 +157,11 @@ def _files(path: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, target: Path) -> Path:
-    shutil.copytree(source, target, ignore=_LEFT_OUT)
+    def left_out(folder: str, names: list[str]) -> set[str]:
+        top = _LEFT_OUT_OF_THE_TOP if Path(folder) == source else set()
+        return _LEFT_OUT(folder, names) | top.intersection(names)
+
+    shutil.copytree(source, target, ignore=left_out)
     (target / "artifacts").symlink_to((source / "artifacts").resolve())
     return target
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations.__main__ import _pytest, _void
+from tests.mutations.__main__ import _copy, _pytest, _void
 from tests.mutations.table import ROOT
 
 _TESTS = "def test_holds():\n    pass\n\n\ndef test_fails():\n    assert False\n"
@@ -56,3 +56,15 @@ def test_a_file_that_cannot_be_imported_ends_the_command(clean: Path) -> None:
     (clean / "tests" / "test_other.py").write_text("import nothing_of_that_name\n")
     with pytest.raises(SystemExit, match="could not be run"):
         _void(clean, None, [_noticed("tests/test_other.py::test_it")])
+
+
+def test_a_copy_has_what_its_tests_read_and_the_artifacts_and_no_data(tmp_path: Path) -> None:
+    project = tmp_path / "project"
+    for name in ("tests/fixtures/data/ink", "data/corpus", "artifacts/pen", "runs/last", ".venv/x"):
+        (project / name).parent.mkdir(parents=True)
+        (project / name).touch()
+    copy = _copy(project, tmp_path / "copy")
+    assert {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()} == {
+        "tests/fixtures/data/ink"
+    }
+    assert (copy / "artifacts" / "pen").is_file()

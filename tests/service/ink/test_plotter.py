@@ -112,18 +112,22 @@ def test_the_drawing_for_plotters_draws_the_ink_of_the_page() -> None:
     assert ElementTree.fromstring(text).attrib["width"] == "105.833mm"
 
 
-def test_each_sheet_is_plotted_from_its_own_corner_and_the_machine_waits_between_two() -> None:
-    layout = replace(sheet(), page_height_px=90)  # of one line
-    stroke, down = np.array([[30.0, 20], [60, 50]]), np.array([0, 90])
-    lines = [[stroke], [stroke + down], [stroke + 2 * down]]
+@pytest.mark.parametrize(("height_px", "per_sheet"), [(90, 1), (130, 2)])
+def test_each_sheet_is_plotted_from_its_own_corner_and_the_machine_waits_between_two(
+    height_px: int, per_sheet: int
+) -> None:
+    layout = replace(sheet(), page_height_px=height_px)
+    stroke, down = np.array([[30.0, 20], [60, 50]]), np.array([0, height_px])
+    lines = [[stroke + number * down] for number in range(3) for _ in range(per_sheet)]
     hpgl, gcode = to_hpgl(lines, layout), to_gcode(lines, layout)
     assert hpgl.count("PU0,0;\nPG;") == gcode.count("G0 X0 Y0\nM0\n") == 2
-    assert to_gcode([[], *lines[1:2]], layout).count("M0") == 0  # of a sheet without ink
+    without = [*([[]] * per_sheet), lines[per_sheet]]  # a sheet without ink
+    assert to_gcode(without, layout).count("M0") == 0
     first, *others = re.findall(r"PU[1-9].*\nPD.*", hpgl)
-    assert others == [first, first]
+    assert others == [first] * (3 * per_sheet - 1)
     first, *others = re.findall(r"G0 X[1-9].*\nG1.*\nG1.*", gcode)
-    assert others == [first, first]
-    assert _of_svg(to_plotter_svg(lines, layout))[2] == pytest.approx(
+    assert others == [first] * (3 * per_sheet - 1)
+    assert _of_svg(to_plotter_svg(lines, layout))[2 * per_sheet] == pytest.approx(
         (stroke + 2 * down) * _MM_PER_INCH / _PX_PER_INCH, abs=_HALF_A_MICRON
     )
 

@@ -188,6 +188,7 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"strokes": _FLAT * 100}, "strokes the ink is "),
         ({"strokes": _FLAT * 100}, "at most 4096"),
         ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
+        ({"strokes": [[[0, 0], [300, 0]]] * 200, "line_height": 16}, "at most 4096"),
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
         ({"strokes": _INK, "return_state": True}, "line_height"),
         ({"strokes": _INK, "line_height": 8}, "line_height"),
@@ -230,6 +231,12 @@ def test_numbers_that_are_none_are_refused(reader: ReaderService, number: str) -
     assert reader.client.post("/v1/read", content=content, headers=headers).status_code == 400
 
 
+def test_half_of_a_surrogate_pair_is_refused(reader: ReaderService) -> None:
+    content = json.dumps({"inkml": "<ink><trace>1 2</trace>\ud800</ink>"})
+    headers = {"content-type": "application/json"}
+    assert reader.client.post("/v1/read", content=content, headers=headers).status_code == 400
+
+
 def test_a_token_of_another_model_is_refused(reader: ReaderService) -> None:
     body = {"model": "letters", "prompt": "a", "max_tokens": 1, "return_state": True}
     token = reader.client.post("/v1/completions", json=body).json()["choices"][0]["state"]
@@ -255,13 +262,16 @@ def test_a_pen_is_no_reader(reader: ReaderService) -> None:
     assert "of kind handwriting" in response.json()["error"]["message"]
 
 
-def test_ink_after_a_token_of_a_stroke_begins_one_of_its_own(reader: ReaderService) -> None:
+@pytest.mark.parametrize("begun", [[[0, 50], [10, 50]], [[0, 50]]], ids=len)
+def test_ink_after_a_token_of_a_stroke_begins_one_of_its_own(
+    reader: ReaderService, begun: list[list[float]]
+) -> None:
     """It was joined to where the pen had been by a straight line."""
     place = {"line_height": 64, "origin": [0, 64]}
     with online(reader, model=MODEL, **place) as session:
-        session.ask(points=[[0, 50, 0], [10, 50, 0]])
+        session.ask(points=[[x, y, 0] for x, y in begun])
         token = session.ask(state=True)["state"]
     alone = reader.read(strokes=[[[400, 20], [400, 60]]], **place)["usage"]["pieces"]
-    both = reader.read(strokes=[[[0, 50], [10, 50]], [[400, 20], [400, 60]]], **place)
+    both = reader.read(strokes=[begun, [[400, 20], [400, 60]]], **place)
     gone_on = reader.read(strokes=[[[400, 20], [400, 60]]], state=token)["usage"]["pieces"]
     assert gone_on == both["usage"]["pieces"] == alone + 1

@@ -15,6 +15,7 @@ from training.ink.corpus import PenBatch, PenCorpus
 from training.ink.isolated import is_figure, is_mark, read_isolated
 from training.ink.line import Tally
 from training.ink.prepare import Ink
+from training.ink.sources import read_inks
 from training.ink.unipen import UnipenFolder
 from training.kinds import KINDS
 
@@ -138,6 +139,18 @@ def test_figures_and_rare_letters_stand_on_the_line_where_they_are_wanted(
 _DOT = [(5, 100)]
 _SPECK = [(5.0, 1e-8 * i) for i in range(11)]
 _JUMP = [(5.0, 1e39), (5.0, 1.0)]
+
+
+@pytest.mark.parametrize(
+    ("marks", "figures", "texts"),
+    [(False, False, ""), (True, False, "%"), (False, True, "%012"), (True, True, "%012")],
+)
+def test_isolated_characters_are_read_where_any_of_them_are_wanted(
+    tmp_path: Path, marks: bool, figures: bool, texts: str
+) -> None:
+    _write(tmp_path, "1a", "syn", "ann", [_box(str(n), _bar(40)) for n in range(3)])
+    _write(tmp_path, "1d", "syn", "ann", [_box("%", _bar(30))])
+    assert "".join(ink.text for ink in read_inks(tmp_path, Tally(), marks, figures)) == texts
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,81 @@
+"""What a writer of synthetic ink is said to do is seen in the ink."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from training.ink.line import Stroke
+from training.ink.synthetic import Style, synthetic_lines, write
+
+# A steady hand in units of the font, whose capitals are 21 high.
+_STEADY = Style(
+    font="futural", size=10, slant=0, width=1, spacing=0, word_spacing=15, rounding=0.1, wobble=0,
+    jitter=0, climb=0, tremor=0, speed=1, phases=(0, 0),
+)  # fmt: skip
+_CAPITAL = 21
+_FONTS = ("futural", "rowmans", "scripts", "cursive")
+
+
+def _strokes(text: str, **style: object) -> tuple[Stroke, ...]:
+    return write(text, replace(_STEADY, **style), np.random.default_rng(1)).strokes
+
+
+def _ink(text: str, **style: object) -> NDArray[np.float32]:
+    """All points `(N, 2)`."""
+    return np.concatenate(_strokes(text, **style))
+
+
+@pytest.mark.parametrize("font", _FONTS)
+def test_characters_are_on_the_line_over_it_or_below_it(font: str) -> None:
+    for letter in "xH2&":
+        assert abs(_ink(letter, font=font)[:, 1].min()) < 3, letter
+    for letter in "H2(":
+        assert abs(_ink(letter, font=font)[:, 1].max() - _CAPITAL) < 6, letter
+    for letter in "'\"`^":
+        assert _ink(letter, font=font)[:, 1].min() > 10, letter
+    for letter in "gpy[|":
+        assert _ink(letter, font=font)[:, 1].min() < -3, letter
+
+
+def test_a_hand_leans_climbs_and_is_as_large_wide_and_fast_as_it_is_said_to() -> None:
+    bottom, top = _ink("l")[[-1, 0]]
+    assert bottom[1] < 1 < 20 < top[1]  # it is drawn downwards
+    for slant in (-0.5, 0.5):
+        (low, high) = _ink("l", slant=slant)[[-1, 0]]
+        assert (high - low)[0] == pytest.approx(slant * (high - low)[1], abs=3)
+    length = np.ptp(_ink("nnnnnnnn")[:, 0])
+    climbs = _ink("nnnnnnnn", climb=0.2)
+    assert climbs[:, 1].max() == pytest.approx(_ink("n")[:, 1].max() + 0.2 * length, abs=4)
+    assert np.ptp(_ink("H", size=30), axis=0) == pytest.approx(3 * np.ptp(_ink("H"), axis=0))
+    wide, plain = np.ptp(_ink("nnnnnnnn", width=2), axis=0), np.ptp(_ink("nnnnnnnn"), axis=0)
+    assert wide / plain == pytest.approx([2, 1], rel=0.15)
+    assert len(_ink("nn", speed=2)) == pytest.approx(len(_ink("nn")) / 2, rel=0.1)
+
+
+def test_words_are_as_far_apart_as_they_are_said_to_be_and_letters_too() -> None:
+    length = np.ptp(_ink("nn")[:, 0])
+    for space in (10, 30):
+        more = np.ptp(_ink("n n", word_spacing=space)[:, 0]) - length
+        assert 0.8 * space < more < 1.25 * space
+    assert np.ptp(_ink("nn", spacing=10)[:, 0]) - length == pytest.approx(10, abs=5)
+
+
+@pytest.mark.parametrize(
+    ("text", "font", "strokes"),
+    [("lll", "scripts", 1), ("l l", "scripts", 2), ("lll", "futural", 3), ("l1l", "scripts", 3)],
+)
+def test_letters_of_a_script_are_joined_within_a_word(text: str, font: str, strokes: int) -> None:
+    assert len(_strokes(text, font=font)) == strokes
+
+
+def test_a_corner_is_as_round_as_it_is_said_to_be_and_ends_stay() -> None:
+    sharp, round_ = _ink("^", rounding=0.1), _ink("^", rounding=3)
+    assert sharp[:, 1].max() > round_[:, 1].max() + 1
+    assert round_[[0, -1]] == pytest.approx(sharp[[0, -1]], abs=0.1)
+
+
+def test_no_two_lines_are_of_one_writer_whatever_their_seeds() -> None:
+    lines = [line for seed in (0, 1) for line in synthetic_lines(3, seed)]
+    assert len({line.writer for line in lines}) == len({line.text for line in lines}) == 6
