@@ -5,10 +5,12 @@ the same, and its outputs within the bound of what float64 training mode compute
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from contract.golden import Verdict, halves, worst
+from contract.forcing import broken_forcing
+from contract.golden import Arrays, Verdict, halves, worst
 from service.artifact import Artifact
 from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
@@ -28,8 +30,28 @@ def attest(artifact: Artifact, runner: Runner) -> Verdict:
             slots = range(len(some))
             runs = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
             outputs = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
-            verdicts.append(golden.judge(outputs, some))
+            verdict = golden.judge(outputs, some)
+            why = _broken_forcing(artifact, runner, some, row, filtered=filtered)
+            verdicts.append(
+                replace(verdict, ok=False, detail=why) if verdict.ok and why else verdict
+            )
     return worst(verdicts)
+
+
+def _broken_forcing(
+    artifact: Artifact, runner: Runner, rows: Sequence[int], row: Arrays, *, filtered: bool
+) -> str | None:
+    slots = range(len(rows))
+
+    def run(steps: Arrays) -> Arrays:
+        for slot in slots:
+            runner.load(slot, artifact.initial_state())
+        outputs = runner.run(slots, steps, row, filtered=filtered)
+        return outputs | stack_rows([runner.read(slot) for slot in slots], axis=0)
+
+    first = stack_rows([artifact.golden.step_inputs(r) for r in rows], axis=1)
+    emitted = artifact.manifest.ports.state[0].name
+    return broken_forcing({name: array[:1] for name, array in first.items()}, emitted, run)
 
 
 async def attest_in_queue(

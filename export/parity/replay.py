@@ -29,8 +29,15 @@ def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
         joined = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
         verdict = golden.judge(joined, rows)
         steps += verdict.steps
-        if not verdict.ok:
-            broken[file] = verdict.detail
+
+        def run(steps: Arrays, graph: ServedGraph = graph, row: Arrays = row) -> Arrays:
+            after, outputs = graph.run(graph.initial_state(len(steps["force"][0])), steps, row)
+            return after | outputs
+
+        first = {name: array[:1, rows] for name, array in golden.steps.items()}
+        why = broken_forcing(first, manifest.ports.state[0].name, run)
+        if not verdict.ok or why:
+            broken[file] = why if verdict.ok and why else verdict.detail
     told = "; ".join(f"{file}: {detail}" for file, detail in broken.items())
     return Finding(
         name="golden", value=len(broken), bound=0,
