@@ -7,6 +7,7 @@ import os
 import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from glob import escape
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
@@ -52,8 +53,7 @@ def from_toml(text: str) -> dict[str, Any]:
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """A place beside a file to write to, which takes the file's when all went well: for those who
     might read that, or whom a `mode` lets. Of a symbolic link, the file's that it leads to."""
-    if path.is_symlink():
-        path = Path(os.path.realpath(path))
+    path = _behind(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists():  # until it is whole, nobody reads it who might not read the old one
@@ -65,6 +65,20 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)
+
+
+def forget_unfinished(path: Path) -> None:
+    """Remove what processes that were killed left beside a file while they wrote it anew. For
+    who is alone there: what another is writing would go as well."""
+    path = _behind(path)
+    for left in path.parent.glob(f".{escape(path.name)}.*"):
+        if left.suffix[1:].isdecimal():
+            left.unlink(missing_ok=True)
+
+
+def _behind(path: Path) -> Path:
+    """The file, or that which a symbolic link leads to."""
+    return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 
 def _open_to_the_same(path: Path, temporary: Path) -> None:

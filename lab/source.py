@@ -1,5 +1,6 @@
 """Files of the data folder that a task reads."""
 
+from collections.abc import Sized
 from pathlib import Path
 
 
@@ -8,6 +9,15 @@ def required(path: Path) -> Path:
     if not path.exists():
         raise ValueError(f"{path} does not exist; --quick needs no data")
     return path
+
+
+def require_parts(fraction: float, *parts: Sized) -> None:
+    """Raise `ValueError` where a fraction leaves nothing to learn from, to validate or to test."""
+    if not all(map(len, parts)):
+        raise ValueError(
+            f"data.validation_fraction is {fraction}; nothing is left to learn from, to validate "
+            "or to test"
+        )
 
 
 def lines_of(content: bytes) -> list[str]:

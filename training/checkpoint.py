@@ -10,7 +10,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from contract.files import replacing
+from contract.files import forget_unfinished, replacing
 from training.machine import told_too_large
 
 _KEY = "evenkeel"
@@ -18,12 +18,14 @@ _LONGEST_REASON = 200
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
-    """Write both or nothing: a full disk or an interruption leaves the old file as it was.
+    """Write both or nothing: a full disk or an interruption leaves the old file as it was, and what
+    a process that was killed had begun beside it is gone.
 
     Raises `OSError` naming the file when it cannot be written.
     """
     flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
     try:
+        forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
         with replacing(path) as temporary:
             save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
     except Exception as error:

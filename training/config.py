@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MOST_EPOCHS = 1_000_000
+_HIGHEST_RATE = 1_000_000  # far above any that learns; beyond, AdamW's steps are no float32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,9 +93,10 @@ class TrainConfig:
         )  # fmt: skip
         if self.time_limit_s is not None:
             _require_positive("training", time_limit_s=self.time_limit_s)
-        for name in ("epochs", "validate_every_epochs"):
-            if (value := getattr(self, name)) > _MOST_EPOCHS:
-                raise ValueError(f"training.{name} is {value}; it must be at most {_MOST_EPOCHS}")
+        limits = {name: _MOST_EPOCHS for name in ("epochs", "validate_every_epochs")}
+        for name, most in (limits | {"learning_rate": _HIGHEST_RATE}).items():
+            if (value := getattr(self, name)) > most:
+                raise ValueError(f"training.{name} is {value}; it must be at most {most}")
         if not 0 <= self.average_decay < 1:
             raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
         if not 0 <= self.blend < 1:

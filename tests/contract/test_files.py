@@ -8,7 +8,7 @@ from stat import S_IMODE
 
 import pytest
 
-from contract.files import replacing, write_whole
+from contract.files import forget_unfinished, replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -69,3 +69,16 @@ def test_two_processes_that_write_one_file_do_not_take_each_others(tmp_path: Pat
         assert path.read_text() == "theirs"
     assert path.read_text() == "mine"
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_what_a_killed_process_left_beside_a_file_is_forgotten_and_nothing_else(
+    tmp_path: Path,
+) -> None:
+    file, link = tmp_path / "far" / "a[b].safetensors", tmp_path / "near"
+    file.parent.mkdir()
+    kept = [".a[b].safetensors.old", ".ab.safetensors.12", "a[b].safetensors", "a[b].safetensors.1"]
+    for name in (*kept, ".a[b].safetensors.12", ".a[b].safetensors.3456"):
+        (file.parent / name).touch()
+    link.symlink_to(file)
+    forget_unfinished(link)
+    assert sorted(p.name for p in file.parent.iterdir()) == sorted(kept)

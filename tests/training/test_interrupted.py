@@ -17,7 +17,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.training.tiny import stop_after, tiny_recipe, write_corpus
+from tests.training.tiny import Interrupted, stop_after, tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
@@ -47,6 +47,25 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
     progress = checkpoint.load(folder / CHECKPOINT)[1]["progress"]
     assert progress["best_update"] == first["update"] == copies[1] < copies[2]
     assert progress["best_loss"] == first["validation_loss"]
+
+
+def test_what_was_killed_while_it_was_saved_leaves_nothing_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe, folder = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
+    killed = (
+        "import sys, os, signal; from contract.files import replacing; from pathlib import Path\n"
+    )
+    killed += "with replacing(Path(sys.argv[1])) as file:\n"
+    killed += "    file.write_text('half')\n    os.kill(os.getpid(), signal.SIGKILL)"
+    folder.mkdir()
+    command = [sys.executable, "-c", killed, str(folder / CHECKPOINT)]
+    assert subprocess.run(command, timeout=_PATIENCE_S).returncode == -signal.SIGKILL
+    assert len(list(folder.iterdir())) == 1
+    stop_after(monkeypatch, 3)
+    with pytest.raises(Interrupted):
+        carry_out(recipe, folder, "cpu", Path())
+    assert [p.name for p in folder.iterdir()] == [CHECKPOINT]
 
 
 def test_what_was_trained_is_kept_though_nobody_reads_how_far_it_is(

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from lab.classify import Divided, Examples
-from lab.source import required
+from lab.source import require_parts, required
 from training.files import unpacking
 
 FILES = ("train-images-idx3", "train-labels-idx1", "t10k-images-idx3", "t10k-labels-idx1")
@@ -78,6 +78,7 @@ def parse_labels(content: bytes) -> Tensor:
 def _split(name: str, digest: str, train: Examples, test: Examples, fraction: float) -> Digits:
     cut = round(len(train.classes) * (1 - fraction))
     parts = (Examples(*(t[:cut] for t in train)), Examples(*(t[cut:] for t in train)))
+    require_parts(fraction, *(part.classes for part in parts))
     return Digits(name, digest, *parts, test)
 
 

@@ -13,7 +13,7 @@ import torch
 
 from lab.classify import Divided, Examples
 from lab.sequences import padded_rows
-from lab.source import lines_of, required
+from lab.source import lines_of, require_parts, required
 from lab.vocabulary import Vocabulary
 
 FILES = ("TREC.train.all", "TREC.test.all")
@@ -63,6 +63,7 @@ def _sentences(
     once = {sentence: label for label, sentence in train if sentence not in asked}
     learned = [(label, sentence) for sentence, label in once.items()]
     cut = round(len(learned) * (1 - fraction))
+    require_parts(fraction, learned[:cut], learned[cut:])
     known = (sentence for _, sentence in learned[:cut])
     vocabulary = Vocabulary(known, _LARGEST_VOCABULARY, _AT_LEAST)
     first, rest, last = (

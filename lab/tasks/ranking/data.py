@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from lab.source import required
+from lab.source import require_parts, required
 from lab.vocabulary import Vocabulary, words_of
 from training.files import unpacking
 
@@ -110,6 +110,7 @@ def _divided(
     bases = sorted({entry.base for entry in entries})
     order = np.random.default_rng(0).permutation(len(bases))
     count = round(len(bases) * fraction)
+    require_parts(fraction, order[:count], order[2 * count :])
     part = {bases[o]: min(i // count, 2) for i, o in enumerate(order)}
     learned = [phrase for e in entries if part[e.base] == 2 for phrase in e.phrases]
     vocabulary = Vocabulary(learned, size=1 << 16, at_least=2)

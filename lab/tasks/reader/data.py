@@ -5,6 +5,7 @@ Shapes: N questions, U words of a story, Q of a question.
 """
 
 import hashlib
+import math
 import tarfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,7 +18,7 @@ from torch import Tensor
 
 from lab.classify import Divided, Examples
 from lab.sequences import padded_rows
-from lab.source import required
+from lab.source import require_parts, required
 from lab.tasks.reader.drawn import drawn_stories
 from training.files import unpacking
 
@@ -115,9 +116,11 @@ def _stories(
     learned, judged = [], []
     for text in train.values():
         questions = parse(text)
-        first = questions[round(len(questions) * (1 - fraction))].number
+        last = questions[round(len(questions) * (1 - fraction)) :]
+        first = last[0].number if last else math.inf
         learned += [q for q in questions if q.number < first]
         judged += [q for q in questions if q.number >= first]
+    require_parts(fraction, learned, judged)
     asked = [(task, q) for task, text in test.items() for q in parse(text)]
     asked.sort(key=lambda pair: min(len(pair[1].story), longest))
     judged.sort(key=lambda q: min(len(q.story), longest))

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lab.source import required
+from lab.source import require_parts, required
 from lab.vocabulary import Vocabulary, words_of
 
 TEXTS = ("warandpeace/warandpeace.txt", "tinyshakespeare/input.txt")
@@ -78,6 +78,7 @@ def _stories(name: str, texts: Sequence[list[list[str]]], size: int, fraction: f
             part.extend(range(start + first + 1, start + last - 1))
         learned += text[: cuts[1]]
         start += len(text)
+    require_parts(fraction, *parts)
     vocabulary = Vocabulary(learned, size)
     everything = [words for text in texts for words in text]
     digest = hashlib.sha256(repr(everything).encode()).hexdigest()
