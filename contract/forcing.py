@@ -1,7 +1,7 @@
 """That a step emits what it is given where it is forced to, and is deaf to it where it is not.
 
-Golden vectors show one of both: a text's are all drawn, ink's all forced. A graph that never drew,
-or that heard no prompt, would replay them as well. Shapes: R rows.
+Golden vectors show one of both: those of text are all drawn, those of ink all forced. A graph that
+hears no prompt, or never draws, replays them as well. Shapes: T steps, R rows.
 """
 
 from collections.abc import Callable
@@ -10,29 +10,32 @@ import numpy as np
 
 from contract.golden import Arrays
 
-# Two steps of all rows from the initial state: the states after them and their outputs, by name.
+# Runs steps of all rows from the initial state: the states after them and the outputs, by name.
 Run = Callable[[Arrays], Arrays]
 
 
-def broken_forcing(first: Arrays, emitted: str, run: Run) -> str | None:
-    """What a graph does that none may do, or None. `first` is of one step, `(1, R, ...)` by port,
-    and `emitted` the state that holds what a step has emitted, `(R, ...)`."""
+def broken_forcing(steps: Arrays, emitted: str, run: Run) -> str | None:
+    """What a graph does that none may, or None. `steps` are golden ones `(T, R, ...)` by port, and
+    `emitted` is the state `(R, ...)` that holds what was emitted last."""
+    first = {name: array[:1] for name, array in steps.items()}
     given = first["forced"]
-    other = np.where(given > 0, given - 1, given + 1)  # of a byte a byte, of a pen's lift a lift
+    other = np.where(given > 0, given - 1, given + 1).astype(given.dtype)  # of a byte, a byte
 
-    def after(force: tuple[bool, bool], *forced: np.ndarray) -> Arrays:
-        steps = {name: np.concatenate([array, array]) for name, array in first.items()}
-        steps["force"][:] = np.array(force)[:, None]
-        return run(steps | {"forced": np.concatenate(forced).astype(given.dtype)})
+    def after(force: tuple[bool, ...], *forced: np.ndarray) -> Arrays:
+        these = {name: np.concatenate([array] * len(force)) for name, array in first.items()}
+        these["force"][:] = np.array(force)[:, None]
+        return run(these | {"forced": np.concatenate(forced)})
 
     for last in given, other:
-        if (after((False, True), given, last)[emitted] != last[0]).any():
-            return f"{emitted} is not what the step was forced to emit"
-    for force, here, there in (
-        ((False, True), (given, given), (other, given)),
-        ((True, False), (given, given), (given, other)),
-    ):
-        once, again = after(force, *here), after(force, *there)
-        if name := next((name for name in once if (once[name] != again[name]).any()), None):
-            return f"{name} depends on what a step is given that is not forced to emit it"
+        for found in after((True,), last), after((False, True), given, last):
+            if (found[emitted] != last[0]).any():
+                return f"{emitted} is not what a step was forced to emit"
+    pairs = [
+        (after((False, True), given, given), after((False, True), other, given)),
+        (after((True, False), given, given), after((True, False), given, other)),
+    ]
+    for once, again in pairs:
+        for name, array in once.items():
+            if (array != again[name]).any():
+                return f"{name} depends on what a step was given that was to draw"
     return None

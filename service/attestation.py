@@ -1,7 +1,8 @@
 """Attestation: replay the golden vectors on the provider in use before serving from it.
 
 Every graph that can serve replays every golden row it can run, in two runs. What it draws must be
-the same, and its outputs within the bound of what float64 training mode computed.
+the same, and its outputs within the bound of what float64 training mode computed; and it must emit
+what it is forced to, and be deaf to that where it draws.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,46 +19,45 @@ from service.engine.runners import Runner, stack_rows
 
 
 def attest(artifact: Artifact, runner: Runner) -> Verdict:
-    """Replay on a runner that nothing else uses yet."""
-    golden, verdicts = artifact.golden, []
+    """Replay on a runner that nothing else uses yet, and force it to emit other symbols."""
+    verdicts = []
     for filtered, rows in _replays(artifact):
         for first in range(0, len(rows), runner.width):
             some = rows[first : first + runner.width]
-            for slot in range(len(some)):
-                runner.load(slot, artifact.initial_state())
-            steps = stack_rows([golden.step_inputs(r) for r in some], axis=1)
-            row = stack_rows([golden.row_inputs(r) for r in some], axis=0)
-            slots = range(len(some))
-            runs = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
-            outputs = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
-            verdict = golden.judge(outputs, some)
-            why = _broken_forcing(artifact, runner, some, row, filtered=filtered)
-            verdicts.append(
-                replace(verdict, ok=False, detail=why) if verdict.ok and why else verdict
-            )
+            verdicts.append(_attested(artifact, runner, some, filtered=filtered))
     return worst(verdicts)
 
 
-def _broken_forcing(
-    artifact: Artifact, runner: Runner, rows: Sequence[int], row: Arrays, *, filtered: bool
-) -> str | None:
-    slots = range(len(rows))
+def _attested(
+    artifact: Artifact, runner: Runner, rows: Sequence[int], *, filtered: bool
+) -> Verdict:
+    golden, slots = artifact.golden, range(len(rows))
+    steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
+    row = stack_rows([golden.row_inputs(r) for r in rows], axis=0)
 
-    def run(steps: Arrays) -> Arrays:
+    def begin() -> None:
         for slot in slots:
             runner.load(slot, artifact.initial_state())
+
+    def forced(steps: Arrays) -> Arrays:
+        begin()
         outputs = runner.run(slots, steps, row, filtered=filtered)
         return outputs | stack_rows([runner.read(slot) for slot in slots], axis=0)
 
-    first = stack_rows([artifact.golden.step_inputs(r) for r in rows], axis=1)
+    begin()
+    runs = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
+    verdict = golden.judge({n: np.concatenate([run[n] for run in runs]) for n in runs[0]}, rows)
     emitted = artifact.manifest.ports.state[0].name
-    return broken_forcing({name: array[:1] for name, array in first.items()}, emitted, run)
+    if verdict.ok and (why := broken_forcing(steps, emitted, forced)):
+        return replace(verdict, ok=False, detail=why)
+    return verdict
 
 
 async def attest_in_queue(
     artifact: Artifact, engine: Engine, pay: Callable[[int], None] = lambda steps: None
 ) -> Verdict:
-    """The same as jobs of the engine, beside whatever else it does. Raises what `submit` raises.
+    """The golden vectors as jobs of the engine, beside whatever else it does. Raises what `submit`
+    raises.
 
     `pay` is told the steps that were run, however it ends.
     """

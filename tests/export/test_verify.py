@@ -9,7 +9,6 @@ from typing import Any
 import onnx
 import pytest
 
-from contract.golden import Golden
 from contract.manifest import Finding
 from export.__main__ import main
 from export.convert import convert, load_model, read_artifact
@@ -26,7 +25,6 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
 from tests.export.single import write_single
-from tests.service.altered import lose_state
 from tests.training.tiny import TEXT
 from training.text.data import PYTHON_REFERENCE, read_corpus
 
@@ -166,41 +164,6 @@ def test_an_option_that_every_graph_forgets_breaks_the_report(folder: Path) -> N
     found = replay(folder, manifest, Served(folder, manifest))
     assert found.value == len(manifest.graphs.files()), found
     assert "model.onnx: " in found.detail
-
-
-def _without_top_k(path: Path) -> None:
-    """Have a graph take as many as there are, however few it is asked for."""
-    model = onnx.load(path, load_external_data=False)
-    for node in model.graph.node:
-        for place, name in enumerate(node.input):
-            if name == "top_k":
-                node.input[place] = "all"
-    model.graph.initializer.append(
-        onnx.helper.make_tensor("many", onnx.TensorProto.INT64, [], [256])
-    )
-    model.graph.node.insert(0, onnx.helper.make_node("Max", ["top_k", "many"], ["all"]))
-    path.write_bytes(model.SerializeToString())
-
-
-def test_a_filter_that_is_forgotten_breaks_the_graphs_that_have_it(folder: Path) -> None:
-    manifest = read_artifact(folder)
-    filtered = [file for _, options, file in manifest.graphs.each() if options == "filtered"]
-    for name in filtered:
-        _without_top_k(folder / name)
-    found = replay(folder, manifest, Served(folder, manifest))
-    assert found.value == len(filtered) == 2, found
-    golden = Golden.load(folder / "golden.safetensors")
-    rows = 2 * len(golden.plain_rows) + 2 * len(golden.all_rows)
-    assert f"{rows * len(golden.steps['force']):,} row-steps" in found.detail
-
-
-def test_state_that_is_lost_from_run_to_run_breaks_the_graphs_that_lose_it(folder: Path) -> None:
-    manifest = read_artifact(folder)
-    for file in manifest.graphs.scan.files().values():
-        lose_state(folder, file, "c0")
-    found = replay(folder, manifest, Served(folder, manifest))
-    assert found.value == 2, found
-    assert "model.onnx: logits: outside the bound at step" in found.detail
 
 
 @pytest.mark.parametrize("name", ["model.safetensors", "golden.safetensors", "step.onnx"])

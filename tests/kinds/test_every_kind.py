@@ -25,7 +25,7 @@ from service.kinds import KINDS as SERVED
 from service.state import Moment
 from tests.kinds import waves
 from tests.kinds.waves.made import write_sines
-from tests.service.altered import lose_state, rehash
+from tests.service.altered import lose_state, pass_on, rehash
 from tests.service.serving import Service, running, settings
 
 _NAMES = ("letters", "scrawl", "squint", "sines")
@@ -107,6 +107,19 @@ def test_a_graph_that_loses_any_of_its_state_is_not_attested(
             lose_state(copy, file, port.name)
             loaded = load_artifact(copy)
             assert not attest(loaded, make_runner(loaded, runtime)).ok, (options, port.name)
+
+
+@pytest.mark.parametrize("emitted", ["drawn", "forced"])
+def test_a_graph_that_is_deaf_or_does_not_draw_is_not_attested(
+    artifact: Path, runtime: Runtime, emitted: str, tmp_path: Path
+) -> None:
+    manifest = read_artifact(artifact)
+    graphs = manifest.graphs.scan if runtime.runner == "scan" else manifest.graphs.step
+    for options, file in graphs.files().items():
+        copy = Path(shutil.copytree(artifact, tmp_path / options / artifact.name))
+        pass_on(copy, file, emitted)
+        loaded = load_artifact(copy)
+        assert not attest(loaded, make_runner(loaded, runtime)).ok, options
 
 
 def test_golden_vectors_are_read_as_they_were_written(artifact: Path, tmp_path: Path) -> None:

@@ -79,6 +79,22 @@ def lose_state(artifact: Path, graph: str, port: str) -> None:
     rehash(artifact)
 
 
+def pass_on(artifact: Path, graph: str, which: str) -> None:
+    """Have one graph emit what is "drawn" even where it is forced, or what it is given ("forced")
+    even where it draws, hashes recomputed."""
+    import onnx  # here, because only a few tests need it
+
+    model = onnx.load(artifact / graph, load_external_data=False)
+    scans = [node for node in model.graph.node if node.op_type == "Scan"]
+    nodes = scans[0].attribute[0].g.node if scans else model.graph.node
+    (choice,) = (
+        n for n in nodes if n.op_type == "Where" and n.input[1] in {"forced", "forced_now"}
+    )
+    choice.input[1:] = [choice.input[2 if which == "drawn" else 1]] * 2
+    onnx.save(model, artifact / graph)
+    rehash(artifact)
+
+
 def edit_golden(
     artifact: Path,
     edit: Callable[[dict[str, np.ndarray]], object] = lambda tensors: None,
