@@ -203,6 +203,8 @@ def test_time_runs_out_in_the_service_first() -> None:
     defaults = Settings.model_fields
     assert int(told["server"]) > defaults["deadline_s"].default
     assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
+    # Once for a head and once for the body, which HAProxy waits for in the service's place.
+    assert int(told["http-request"]) >= 2 * defaults["request_timeout_s"].default
 
 
 class _Loader(yaml.SafeLoader):
