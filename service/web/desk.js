@@ -28,7 +28,7 @@ export const offerSheets = (whose) => (desk = whose);
  * `begun` hears when the sheet lies there; what is stopped is one of the sheets of this visit too, unless
  * nobody `wanted` it. The form `said` so when the request was made.
  */
-export async function put(request, response, { signal, begun, wanted = true, said = asked() }) {
+export async function put(request, response, { signal, begun, wanted = true, said }) {
   let own = null;
   try {
     const { usage, cut, unreadable } = await writeOn(at.sheet, response, {

@@ -14,6 +14,8 @@ import { watchTyping } from "./typed.js";
 import { Work } from "./work.js";
 
 const LINE_PX = [32, 160];
+// How many line heights a page is wide at least: fingers write large, and words would be cut to letters.
+const WIDE_IN_LINES = 4;
 const FIRST_LINE_PX = 110; // until there is ink to measure
 // Of a line height: how far apart the points are that the models learnt from.
 const SPACING = 0.09;
@@ -79,6 +81,7 @@ export function start() {
 }
 
 function request(strokes) {
+  const width = Math.max(160, Math.round(pad.width));
   return {
     model: at.model.value,
     text: at.next.value,
@@ -86,8 +89,8 @@ function request(strokes) {
     style: { strokes, text: at.text.value },
     format: "json",
     stream: true,
-    width: Math.max(160, Math.round(pad.width)),
-    line_height: lineHeight(strokes),
+    width,
+    line_height: Math.min(lineHeight(strokes), Math.round(width / WIDE_IN_LINES)),
     color: INK,
     ...bestOf(),
   };

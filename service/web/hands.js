@@ -29,7 +29,9 @@ export function chooseHand(style) {
   wanted = style ?? "";
   choose(at.hands.id, wanted);
   const radios = [...at.hands.querySelectorAll("input")];
-  const radio = radios.find(({ value }) => value === wanted) ?? radios[0];
+  // Without any hand that is stored there is no "Any": one is made up then, and not one's own.
+  const nobodys = radios.find(({ value }) => ["", MADE_UP].includes(value));
+  const radio = radios.find(({ value }) => value === wanted) ?? nobodys;
   if (radio) radio.checked = true;
   tell();
   at.hands.dispatchEvent(new Event("input", { bubbles: true })); // a sheet may be of another hand

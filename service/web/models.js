@@ -5,6 +5,7 @@ import { say, scientific, whole } from "./elements.js";
 
 const known = new Map();
 const watchers = [];
+const followed = new Set(); // names of those that are asked for again and again
 
 export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
@@ -106,16 +107,21 @@ export const settled = (model) => serves(model) || Boolean(model && whyNot(model
 export const whyNot = ({ attestation, failed }) =>
   attestation && !attestation.ok ? "it does not compute here what it computed in training" : failed;
 
-/** Ask again about one model until that is settled. */
+/** Ask again about one model until that is settled, in one place at a time. */
 export async function follow(name) {
-  for (;;) {
-    // Whoever stands between has a 404 of its own, of a service that will come back.
-    const gone = ({ param }) => (param === "model" ? { ...known.get(name), ...GONE } : null);
-    const model = await getModel(name).catch(gone);
-    if (model) learn(model);
-    if (settled(model)) return;
-    await pause();
-  }
+  if (followed.has(name)) return;
+  followed.add(name);
+  while (!settled(await seen(name))) await pause();
+  followed.delete(name);
+}
+
+/** A model as it is now; null if that cannot be known. */
+async function seen(name) {
+  // Whoever stands between has a 404 of its own, of a service that will come back.
+  const gone = ({ param }) => (param === "model" ? { ...known.get(name), ...GONE } : null);
+  const model = await getModel(name).catch(gone);
+  if (model) learn(model);
+  return model;
 }
 
 /** A model has answered, whatever was known of it. */

@@ -44,9 +44,13 @@ async function answered(path, options) {
     return answered(path, options);
   }
   const body = await response.json().catch(() => null);
-  const { message = `The service answers ${response.status}.`, param } = body?.error ?? {};
-  if (param === "model") document.dispatchEvent(new Event("unserved"));
-  throw Object.assign(new Error(message), { param });
+  throw refusal({ message: `The service answers ${response.status}.`, ...body?.error });
+}
+
+/** An error in the service's words; of a model that is not served, or not any more, the page hears. */
+function refusal({ message, param, code }) {
+  if (param === "model" || code === "not_ready") document.dispatchEvent(new Event("unserved"));
+  return Object.assign(new Error(message), { param });
 }
 
 /** An error of what is not there, perhaps, for whoever asks next. */
@@ -104,7 +108,7 @@ export async function* events(response) {
       if (data === "[DONE]") return;
       if (!data) continue; // a comment, of whoever stands between
       const event = JSON.parse(data);
-      if (event.error) throw new Error(event.error.message);
+      if (event.error) throw refusal(event.error);
       yield event;
     }
   }

@@ -23,8 +23,11 @@ export class Sheets {
     const item = make("li", {}, button);
     button.addEventListener("click", () => this.#show(sheet));
     this.#kept.unshift({ sheet, item });
-    for (const { item: old } of this.#kept.splice(MOST)) URL.revokeObjectURL(old.querySelector("img").src);
-    this.#list.replaceChildren(...this.#kept.map((kept) => kept.item));
+    for (const { item: old } of this.#kept.splice(MOST)) {
+      URL.revokeObjectURL(old.querySelector("img").src);
+      old.remove();
+    }
+    this.#list.prepend(item); // the others stay where they are, and the keyboard with them
     this.#list.hidden = this.#kept.length < 2; // one is on the desk
     this.mark(sheet);
   }

@@ -1,5 +1,5 @@
 // The Text tab: a text model writes on from a prompt, each character tinted by its probability.
-import { allow, onPress, parts, whole } from "./elements.js";
+import { allow, count, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
 import { follow, named, offer, watch } from "./models.js";
 import { complete, events } from "./service.js";
@@ -66,7 +66,7 @@ const secondsOf = (bytes, since) =>
 function summary(letters, seconds, cut, head) {
   if (head.seed === undefined) return "Stopped";
   const { bytes, surprise } = letters;
-  const done = `${cut ? "Stopped after" : "Wrote"} ${whole(bytes)} bytes in ${seconds.toFixed(2)} s`;
+  const done = `${cut ? "Stopped after" : "Wrote"} ${count(bytes, "byte")} in ${seconds.toFixed(2)} s`;
   const mean = bytes ? `mean ${surprise.toFixed(2)} bits per byte, ` : "";
   return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
 }

@@ -10,7 +10,7 @@ import { asked, fill, wantedSeed } from "./request.js";
 import { fileOf, save } from "./save.js";
 import { handwrite } from "./service.js";
 import { roomIn } from "./sheet.js";
-import { shown as shownTab } from "./tabs.js";
+import { onShow, shown as shownTab } from "./tabs.js";
 import { watchTyping } from "./typed.js";
 import { Work } from "./work.js";
 
@@ -41,8 +41,9 @@ const write = (seed, width = roomIn(at.desk), draws = bestOf()) =>
     let request = { ...drawn, ...draws };
     const unjudged = async (error) => {
       if (error.param !== "best_of") throw error;
-      await lookAgain(); // it has gone since the page was loaded
-      return stream((request = { ...drawn, ...bestOf() }));
+      await lookAgain(); // it may have gone since the page was loaded
+      if (bestOf().best_of) throw error; // it is there: so many draws are not to be had
+      return stream((request = drawn));
     };
     const response = await stream(request).catch(unjudged).catch((error) => explain(error, request));
     return put(request, response, { signal: work.signal, begun: refresh, said });
@@ -67,10 +68,12 @@ const open = () =>
   work.run(
     async () => {
       const { src, dataset } = at.opening;
-      const request = { ...asked(), ...JSON.parse(dataset.request) };
+      const said = asked();
+      const request = { ...said, ...JSON.parse(dataset.request) };
       return put(request, await stream(request), {
         signal: work.signal,
         wanted: false,
+        said,
         begun: ({ width, height }) => {
           at.sheet.prepend(draw("image", { href: src, width, height, class: "before" }));
           refresh();
@@ -94,6 +97,13 @@ function follow({ model: name, style, width, best_of: draws }) {
   return work.run(() => Promise.reject(new Error(why)), { asks: false });
 }
 
+const inSight = () =>
+  new Promise((resolve) => {
+    const look = (tab) => tab === "write" && resolve();
+    look(shownTab());
+    onShow(look);
+  });
+
 async function begun() {
   const linked = fromLink();
   const untouched = at.text.value === at.text.defaultValue;
@@ -103,6 +113,7 @@ async function begun() {
   const { value } = at.text;
   const hands = listHands(at.model.value);
   await Promise.all([ready(at.model.value), linked && hands, linked?.best_of > 1 && decided()]);
+  if (linked) await inSight(); // elsewhere there is no room to see how wide a page may be
   // Whoever has begun to type will say when it is to be written.
   if (work.running || shown() || at.text.value !== value) return;
   if (linked) follow(linked);

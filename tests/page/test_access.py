@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import DRAWN, Open
 from tests.page.visit import Strokes, Visit
 
@@ -188,6 +189,21 @@ def test_what_the_keyboard_is_at_is_not_behind_the_buttons(
                 for _ in range(30):
                     visit.page.keyboard.press(key)
                     assert visit.page.evaluate(_COVERED) is None, (tab, key)
+
+
+def test_a_sheet_that_comes_leaves_the_keyboard_where_it_was(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/handwriting", lambda r: r.fulfill(**stream(HEAD, ink(9), USAGE)))
+        visit["#write-tab"].click()
+        for seed in (1, 2):
+            visit.write("ho", seed=seed)
+        visit["#write-sheets button"].last.focus()
+        visit.page.keyboard.press("Control+Enter")
+        visit.until("() => document.querySelectorAll('#write-sheets li').length === 3")
+        held = "document.activeElement === document.querySelector('#write-sheets li:last-child *')"
+        assert visit.page.evaluate(held)
 
 
 def test_fingers_draw_on_the_pad_and_zoom_into_no_field(handwriting: str, opened: Open) -> None:

@@ -118,11 +118,15 @@ def test_a_model_that_is_gone_after_an_outage_is_asked_for_once(
 def test_a_model_that_is_found_getting_ready_is_asked_for_until_it_is(
     handwriting: str, opened: Open
 ) -> None:
+    held = list[Any]()
     with opened(handwriting, "write") as visit:
         visit.wait_done("write")
         visit.page.route("**/v1/models", listing(unready))
+        visit.page.route(f"**/v1/models/{HANDWRITING}", lambda route: held.append(route))
         visit.page.evaluate("document.dispatchEvent(new Event('unserved'))")
         visit.until(_SAYS, ["#verdict", "Getting ready"])
+        _until(visit, held)
+        held.pop().continue_()
         visit.until(_SAYS, ["#verdict", "Ready: "])
 
 

@@ -264,3 +264,15 @@ def test_neatness_is_folded_away_where_it_would_hide_the_paper(
 ) -> None:
     with opened(handwriting, "draw", viewport={"width": width, "height": 844}) as visit:
         assert visit["#draw-more"].evaluate("(details) => details.open") == is_open
+
+
+def test_large_letters_on_a_phone_leave_words_whole(
+    handwriting: str, opened: Open, strokes: Strokes
+) -> None:
+    """A finger writes two letters that fill the paper of a phone."""
+    [(left, _), *_] = strokes[0]
+    large = [[(20 + 2 * (x - left), 130 + 2 * (y - 130)) for x, y in stroke] for stroke in strokes]
+    fit = [stroke for stroke in large if max(x for x, _ in stroke) < 250]
+    with opened(handwriting, "draw", viewport={"width": 320, "height": 740}) as visit:
+        visit.go_on_from(fit, "even", "and in all weathers")
+        assert visit["#draw-sheet"].get_attribute("aria-label").count("-") <= 1

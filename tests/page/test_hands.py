@@ -1,5 +1,6 @@
 """The hands to choose from: all come, however late, and what is checked is what is asked for."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.page.answers import failing, listing, unready
+from tests.page.answers import HEAD, USAGE, failing, ink, listing, stream, unready
 from tests.page.conftest import Open
+from tests.page.taken import requests
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.altered import copy_of
 from tests.service.serving import listening, settings
@@ -118,3 +120,23 @@ def test_hands_that_come_late_are_not_those_of_another_pen(handwriting: str, ope
         visit.page.evaluate("window.late")
         values = visit["#write-hands input"].evaluate_all("fields => fields.map((f) => f.value)")
     assert values == ["made-up"]
+
+
+def test_one_s_own_hand_is_chosen_by_a_person_alone(handwriting: str, opened: Open) -> None:
+    """A pen that has no stored hands has no "Any" to begin with."""
+    hand = {"token": "mine", "strokes": [[[60, 60], [80, 120]]], "model": HANDWRITING}
+    with opened(handwriting, "lab") as visit:
+        visit.page.evaluate(
+            "(hand) => localStorage.setItem('evenkeel-hand', hand)", json.dumps(hand)
+        )
+        visit.page.route("**/v1/styles", lambda route: route.fulfill(json={"data": []}))
+        visit.page.route("**/v1/handwriting", lambda r: r.fulfill(**stream(HEAD, ink(9), USAGE)))
+        asked = requests(visit)
+        visit.go("lab")
+        visit["#write-tab"].click()
+        visit.wait("#write-hands input[value=mine]", "attached")
+        visit.write("ho")
+        assert (visit[_CHECKED].get_attribute("value"), asked[-1]["style"]) == ("made-up", None)
+        visit["#write-hands label:has-text('My hand')"].click()
+        visit.write("ho")
+        assert (visit[_CHECKED].get_attribute("value"), asked[-1]["style"]) == ("mine", "mine")

@@ -104,6 +104,43 @@ def test_who_types_before_the_pen_is_ready_says_when_to_write(
         assert asked == []
 
 
+def test_ink_that_is_late_is_marked_for_who_has_typed_since(handwriting: str, opened: Open) -> None:
+    held: list[Any] = []
+    with opened(handwriting) as visit:
+        visit.page.route("**/v1/handwriting", lambda route: held.append(route))
+        visit.go("write")
+        visit.wait("#write-stop[aria-disabled=false]")
+        visit["#write-text"].fill("something else")
+        visit["#write-speed"].select_option("Infinity")
+        visit.page.wait_for_timeout(100)
+        held.pop().continue_()
+        visit.wait("#write-stop[aria-disabled=true]")
+        assert visit.text("#write-echo") == "Steady as she goes."
+        assert visit["#write-stale"].is_visible()
+
+
+def test_a_link_is_written_as_wide_as_there_is_room_once_it_is_in_sight(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "text") as visit:
+        asked, held = requests(visit), list[Any]()
+        visit.page.route("**/v1/models", listing(unready))
+        visit.page.route("**/v1/models/*", lambda route: held.append(route))
+        visit.go("write?text=Hi&seed=2")
+        visit["#text-tab"].click()
+        visit.page.unroute("**/v1/models/*")
+        for route in held:
+            route.continue_()
+        visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
+        visit.page.wait_for_timeout(300)
+        visit["#write-tab"].click()
+        visit.until("() => document.querySelector('#write-progress').innerText.includes('seed 2')")
+        room = visit["#write-desk"].evaluate(
+            "(desk) => desk.clientWidth - 2 * parseFloat(getComputedStyle(desk).paddingLeft)"
+        )
+        assert asked[0]["width"] == pytest.approx(room, abs=1)
+
+
 @pytest.mark.parametrize("fails", [False, True])
 def test_a_link_waits_for_the_reader_that_chose_its_sheet(
     handwriting: str, opened: Open, fails: bool

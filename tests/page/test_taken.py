@@ -170,6 +170,18 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"
 
 
+def test_a_link_to_more_draws_than_are_made_is_not_written_by_fewer(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab") as visit:
+        asked = requests(visit)
+        visit.go("write?text=ho&seed=3&draws=99")
+        visit.wait("#write-error")
+        assert "best_of is 99" in visit.text("#write-error")
+        assert [request["best_of"] for request in asked] == [99]
+        visit.expect_error("400")
+
+
 def test_a_link_is_taken_up_while_the_pen_writes(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write") as visit:
         visit.begin_writing("this is never written to its end " * 20, speed="1", seed=1)

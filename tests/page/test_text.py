@@ -249,6 +249,14 @@ def test_a_model_that_answers_as_another_is_looked_at_again(site: str, opened: O
             _complete(visit, "ROMEO:", 5)
 
 
+def test_one_byte_is_no_bytes(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        visit["#text-length"].fill("1")
+        visit.press("#text-start")
+        visit.wait_done("text")
+        assert visit.text("#text-progress").startswith("Wrote 1 byte in ")
+
+
 def test_the_facts_are_of_the_model_that_is_chosen(site: str, opened: Open) -> None:
     def larger(route: Any) -> None:
         told = route.fetch().json()

@@ -7,6 +7,8 @@ from urllib.request import urlopen
 
 import pytest
 
+from tests.page.answers import HEAD, listing, stream, unready
+from tests.page.conftest import Open
 from tests.page.visit import HANDWRITING, Visit
 from tests.service.altered import copy_of, edit_manifest
 from tests.service.serving import eventually, listening, settings
@@ -58,3 +60,35 @@ def test_a_pen_that_is_not_served_is_said_to_be(browser: Any, tmp_path: Path) ->
         visit.go("write")
         visit.until("() => document.querySelector('#status').innerText.includes('Not served: ')")
         visit.page.close()
+
+
+@pytest.mark.parametrize("streams", [False, True])
+def test_a_pen_that_answers_no_more_is_not_called_ready(
+    handwriting: str, opened: Open, streams: bool
+) -> None:
+    """As after failures in a row, or where it is stuck; it is asked after in one place."""
+    error = {"error": {"message": "the model is stuck", "param": None, "code": "not_ready"}}
+    answer = stream(HEAD, error) if streams else {"status": 503, "json": error}
+    asked: list[str] = []
+
+    def unserved(route: Any) -> None:
+        asked.append(route.request.url)
+        model = route.fetch().json()
+        model["ready"] = False
+        route.fulfill(json=model)
+
+    with opened(handwriting, "write") as visit:
+        visit.wait_done("write")
+        visit.page.route(f"**/v1/models/{HANDWRITING}", unserved)
+        visit.page.route("**/v1/models", listing(unready))
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        for _ in range(4):
+            visit.press("#write-start")
+            visit.wait("#write-error")
+            assert visit.text("#write-error") == "the model is stuck"
+        visit.until("() => document.querySelector('#verdict').innerText.startsWith('Getting')")
+        visit.page.wait_for_timeout(2500)
+        assert 1 <= len(asked) <= 3
+        visit.page.unroute_all(behavior="ignoreErrors")
+        visit.until("() => document.querySelector('#verdict').innerText.startsWith('Ready: ')")
+        visit.errors.clear()  # of requests that were answered like that
