@@ -252,6 +252,9 @@ class Models:
             if model is not place.model:
                 await asyncio.to_thread(self._loader.prove, model)
         except Exception as error:
+            if (other := self._exchange(place)) is not None:
+                await self._swap(place, seen, again=again, asked=asked)
+                return await self._swap(other, other.seen)
             self._refuse(place, error)
             self._metrics.reloads.labels(place.name, "failed").inc()
             return
@@ -275,6 +278,16 @@ class Models:
         # It has its own name already, even beside a folder of which that was unloaded.
         unique = self._unique(place, artifact, asked=artifact.name == old.name)
         return self._loader.make(unique, old.runtime)
+
+    def _exchange(self, place: Place) -> Place | None:
+        """Give a place the model of the name its folder has now, if that is of a folder which
+        changed its name as well: that place, which has the model of this one then."""
+        for other in self.places if place.model is not None else ():
+            if other.name == place.rivalled and other.rivalled and other.model is not None:
+                place.model, other.model = other.model, place.model
+                place.name, other.name = other.name, place.name
+                return other
+        return None
 
     def _rival_gone(self, place: Place) -> bool:
         """Whether the name it could not have is free."""
