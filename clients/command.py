@@ -218,9 +218,13 @@ def watch(
 @contextmanager
 def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
     """A client whose errors are told in plain words."""
+    urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
     try:
-        urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
-        with Client(urls, api_key, patience_s=patience_s) as client:
+        asking = Client(urls, api_key, patience_s=patience_s)
+    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
+        _fail(str(error), 2)
+    try:
+        with asking as client:
             yield client
     except BrokenPipeError:
         raise  # whoever read has read enough
@@ -230,12 +234,10 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
     except (json.JSONDecodeError, UnicodeDecodeError):
         _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
-    except (LookupError, TypeError, AttributeError) as error:  # what is looked for in an answer
-        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
     except (Refused, OSError) as error:
         _fail(str(error))
-    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
-        _fail(str(error), 2)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
+        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
 
 
 def _written(client: Client, asked: dict[str, Any]) -> Page:

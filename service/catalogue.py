@@ -206,7 +206,7 @@ class Models:
             new = [Place.of(folder) for folder in found if folder not in self._places]
             place = self._place(name, new)
             self._places[place.folder] = place
-            place.unloaded = False
+            place.unloaded = None
             seen = found.get(place.folder, frozenset())
             await self._swap(place, seen, again=again, asked=True)
             if place.model is None or place.refused:
@@ -217,7 +217,7 @@ class Models:
         """Serve a model no more until it is loaded by its name. Raises `UnknownModel`."""
         async with self._changing:
             place = self._place(name)
-            place.unloaded, place.refused = True, None
+            place.unloaded, place.refused = name, None
             self._retire(place)
             log.info("%s: unloaded", place.name)
 
@@ -252,6 +252,9 @@ class Models:
             if model is not place.model:
                 await asyncio.to_thread(self._loader.prove, model)
         except Exception as error:
+            if (other := self._exchange(place)) is not None:
+                await self._swap(place, seen, again=again, asked=asked)
+                return await self._swap(other, other.seen)
             self._refuse(place, error)
             self._metrics.reloads.labels(place.name, "failed").inc()
             return
@@ -272,19 +275,33 @@ class Models:
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
             return old
-        return self._loader.make(self._unique(place, artifact), old.runtime)
+        # It has its own name already, even beside a folder of which that was unloaded.
+        unique = self._unique(place, artifact, asked=artifact.name == old.name)
+        return self._loader.make(unique, old.runtime)
+
+    def _exchange(self, place: Place) -> Place | None:
+        """Give a place the model of the name its folder has now, if that is of a folder which
+        changed its name as well: that place, which has the model of this one then."""
+        for other in self.places if place.model is not None else ():
+            if other.name == place.rivalled and other.rivalled and other.model is not None:
+                place.model, other.model = other.model, place.model
+                place.name, other.name = other.name, place.name
+                return other
+        return None
 
     def _rival_gone(self, place: Place) -> bool:
-        """Whether the name it could not have is free, as that of a model unloaded is not."""
-        names = {other.name for other in self.places if other is not place}
-        return place.rivalled is not None and place.rivalled not in names
+        """Whether the name it could not have is free."""
+        return place.rivalled is not None and not self._is_taken(place.rivalled, place)
 
-    def _unique(self, place: Place, artifact: Artifact, *, asked: bool = True) -> Artifact:
+    def _is_taken(self, name: str, place: Place, *, asked: bool = False) -> bool:
+        """Whether another place has a model of that name, or had it until it was unloaded: only
+        where it is `asked` for does it come back by another folder."""
         others = [other for other in self.places if other is not place]
-        names = {other.name for other in others if other.model is not None}
-        if not asked:  # nor by a copy beside it does a model come back that was unloaded
-            names |= {other.name for other in others if other.unloaded and not other.rivalled}
-        if artifact.name in names:
+        served = any(other.model is not None and other.name == name for other in others)
+        return served or (not asked and any(other.unloaded == name for other in others))
+
+    def _unique(self, place: Place, artifact: Artifact, *, asked: bool) -> Artifact:
+        if self._is_taken(artifact.name, place, asked=asked):
             place.rivalled = artifact.name
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
         return artifact

@@ -19,7 +19,8 @@ class Place:
     """A folder, the model it gave, and why what it holds now is not served, if it is not.
 
     `name` is that of the model, or of the folder as long as it gave none. `seen` is what the folder
-    looked like when it was read last, `rivalled` the name that its model could not have.
+    looked like when it was read last, `rivalled` the name that its model could not have, and
+    `unloaded` the one by which an administrator unloaded it.
     """
 
     folder: Path
@@ -28,7 +29,7 @@ class Place:
     model: ServedModel | None = None
     refused: str | None = None
     rivalled: str | None = None
-    unloaded: bool = False
+    unloaded: str | None = None
 
     @classmethod
     def of(cls, folder: Path, seen: Look = frozenset()) -> "Place":

@@ -30,9 +30,18 @@ def test_another_service_is_told_from_this_one(
 
 _OTHERS = {
     "models": ({"data": [{"id": "m", "kind": "language"}]}, {}),
-    "attest": ([{"id": "m", "kind": "language", "ready": True}], {}),
-    "complete": ([{"error": "bad"}], [{"choices": {}}], [[1]], [{"line": 0, "points": []}]),
-    "write": ([{"error": "bad"}], [[1]], [{"line": 0, "points": [[0, 0, 1]]}], [{"usage": {}}]),
+    "attest": (
+        *([{"id": "m", "kind": "language", "ready": True}], {}),
+        {"ok": True, "max_error": "none", "bound": 1, "steps": 1},
+    ),
+    "complete": (
+        *([{"error": "bad"}], [{"choices": {}}], [[1]], [{"line": 0, "points": []}]),
+        [{"choices": [{"index": 0, "text": "a", "resume": "soon"}]}],
+    ),
+    "write": (
+        *([{"error": "bad"}], [[1]], [{"line": 0, "points": [[0, 0, 1]]}], [{"usage": {}}]),
+        [{"lines": ["a"]}, {"line": 0, "points": [[0, 0]]}],
+    ),
 }
 
 
