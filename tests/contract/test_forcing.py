@@ -69,7 +69,7 @@ def test_what_only_a_later_step_reads_is_told_of() -> None:
         return _network(np.where, leak=0.5)(steps | {"forced": given})
 
     why = broken_forcing(_golden([0, 0], forced=True), "symbol", run)
-    assert why == "total depends on what a step was given that was to draw"
+    assert why == "symbol depends on what a step was given that was to draw"
 
 
 def test_a_step_that_forgets_it_after_the_first_or_before_the_last_is_told_of() -> None:
