@@ -27,13 +27,6 @@ def test_the_baseline_is_under_most_letters_however_far_one_hangs_below(descende
     assert lows.min() == pytest.approx(-descender, abs=1e-9)
 
 
-def test_ink_of_many_points_is_not_bent_at_its_ends() -> None:
-    x = np.linspace(1000.0, 1100.0, 201)
-    line = Measured((np.stack([x, x], axis=1),), 100.0, UNITS_OF_SIZE, 1.0)
-    made = offsets(line, line.points_per_character, line.size)[:, :2].cumsum(0)
-    assert made == pytest.approx(np.linspace((1000, 1000), (1100, 1100), 21), abs=1e-3)
-
-
 def test_a_point_is_a_mean_over_half_of_the_way_to_the_next() -> None:
     """Tremor of the tablet goes, and a corner is blunted no further."""
     x = np.arange(33.0)

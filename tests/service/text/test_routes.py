@@ -46,9 +46,7 @@ def test_who_asks_for_the_log_probabilities_of_what_was_written_alone_is_told_th
         body = CompletionRequest(max_tokens=0, logprobs=logprobs, stream=stream)
         call = _make_call(body, _MODEL, _LIMITS)
         call.exchange.jobs[0].finish(None)
-        answer = (
-            next(event async for event in _stream(call)) if stream else (await _whole(call)).body
-        )
+        answer = await anext(_stream(call)) if stream else (await _whole(call)).body
         return json.loads(answer)["choices"][0]["logprobs"]
 
     lists = {key: [] for key in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}
