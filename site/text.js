@@ -17,7 +17,7 @@ function begin(model, { state, seed }) {
 
 /** ASCII as itself, any other byte in OpenAI's notation for part of a character. */
 const named = (token) =>
-  token < 128 ? String.fromCharCode(token) : `bytes:\\x${token.toString(16).padStart(2, "0")}`;
+  token < 128 ? String.fromCharCode(token) : `bytes:\\x${token.toString(16)}`;
 
 /** OpenAI's parallel lists. */
 function listed(entries, offsets) {

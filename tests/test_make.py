@@ -48,6 +48,24 @@ def test_one_model_that_differs_is_a_failure_of_all(tmp_path: Path) -> None:
     assert _make(tmp_path, "parity", 'case "$*" in *artifacts/b/*) exit 1; esac\n') != 0
 
 
+def test_a_comparison_is_full_where_that_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "artifacts" / "a").mkdir(parents=True)
+    for target in ("parity", "parity-full"):
+        folder = tmp_path / target
+        shutil.copytree(tmp_path / "artifacts", folder / "artifacts")
+        assert _make(folder, target, f'echo "$*" > {folder}/asked\n') == 0
+        asked = (folder / "asked").read_text().split()
+        assert asked == [
+            *("-m", "export", "verify"),
+            *(["--full"] if target == "parity-full" else []),
+            "artifacts/a/",
+        ]
+
+
+def test_what_make_starts_reports_to_nobody(tmp_path: Path) -> None:
+    assert _make(tmp_path, "report", '[ "$ORT_DISABLE_TELEMETRY" = 1 ]\n') == 0
+
+
 def test_a_look_at_what_would_be_done_starts_no_container(tmp_path: Path) -> None:
     """`make -n` runs a line that says how to call make, with all that stands beside it."""
     shutil.copy(_ROOT / "Makefile", tmp_path)

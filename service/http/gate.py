@@ -83,7 +83,7 @@ def allow_files(connections: int) -> None:
     wanted = connections + _RESERVE + _OTHER_FILES
     if soft != resource.RLIM_INFINITY and soft < wanted:
         most = wanted if hard == resource.RLIM_INFINITY else min(wanted, hard)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, most), hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
 
 
 def _places(wanted: int) -> int:

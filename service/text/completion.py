@@ -152,7 +152,7 @@ class Completion(Generation[TextPiece]):
         return self._finish_reason is not None
 
     def finish(self, state: Arrays | None) -> None:
-        if state is None or self._finish_reason == "stop":
+        if state is None:
             # Nothing will complete an unfinished character any more.
             self._piece.text += self._stream.flush()
         self._release(held=0)

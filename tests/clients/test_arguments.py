@@ -26,6 +26,8 @@ _UNREADABLE = "\udcff\udcfe"  # two bytes that are no UTF-8, as Python has them
     ("asked", "named"),
     [
         ({"prompt": _UNREADABLE}, "prompt"),
+        ({"prompt": "\ud800"}, "prompt"),
+        ({"text": "\udfff"}, "text"),
         ({"text": f"a{_UNREADABLE}"}, "text"),
         ({"stop": ["a", _UNREADABLE]}, "--stop"),
         ({"best_by": _UNREADABLE}, "--best-by"),
@@ -56,13 +58,14 @@ def test_a_place_that_cannot_be_is_told_before_anything_is_asked(tmp_path: Path)
         result = evenkeel("http://127.0.0.1:1", "write", "a", "-m", "m", "-o", str(out))
         assert result.exit_code == 2
         assert why in " ".join(result.stderr.replace("│", " ").split())
+    require_place(tmp_path / f"{'a' * 251}.svg")
 
 
 def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> None:
     words = ("write", "-m", "m", "-o", str(tmp_path / "a.json"))
     service.script = [_PAGE]
-    assert evenkeel(service.url, *words, given="one\n\ntwo\r\n\n").exit_code == 0
-    assert service.requests[-1]["text"] == "one\n\ntwo"
+    assert evenkeel(service.url, *words, given=" one\n\ntwo \r\n\n").exit_code == 0
+    assert service.requests[-1]["text"] == " one\n\ntwo "
 
 
 @pytest.mark.parametrize("style", ["ada", "token-1_x="])

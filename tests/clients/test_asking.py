@@ -37,6 +37,34 @@ def test_every_option_of_complete_is_the_field_of_its_name(service: Scripted) ->
     assert plainly == always | {"max_tokens": 200, "echo": False, "seed": plainly["seed"]}
 
 
+@pytest.mark.parametrize(
+    ("words", "answer", "options"),
+    [
+        (("complete",), _TEXT, {"temperature", "top-p", "top-k", "min-p", "max-tokens"}),
+        (
+            ("write", "-o", "a.json"),
+            _PAGE,
+            {"bias", "best-of", "width", "line-height", "stroke-width", "thinning", "wander"}
+            | {"margin"},
+        ),
+    ],
+)
+def test_a_zero_is_said_as_any_number_is(
+    service: Scripted,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: tuple[str, ...],
+    answer: list[Any],
+    options: set[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    service.script = [streamed(answer)]
+    said = [word for option in (*options, "seed") for word in (f"--{option}", "0")]
+    assert _evenkeel(service, *words, "a", "-m", "m", *said).exit_code == 0
+    asked = service.requests[0]
+    assert {asked[option.replace("-", "_")] for option in (*options, "seed")} == {0}
+
+
 @pytest.mark.parametrize("verb", ["complete", "write"])
 def test_one_that_is_busy_is_asked_again_if_there_is_patience(
     service: Scripted, tmp_path: Path, verb: str
@@ -92,6 +120,11 @@ def test_an_address_may_end_with_a_slash(service: Scripted) -> None:
     assert service.headers[0].startswith("GET /v1/models ")
 
 
+def test_addresses_may_stand_apart(service: Scripted) -> None:
+    service.script = [answered({"data": []})]
+    assert _evenkeel(service, "models", "--url", f" {service.url} , ").exit_code == 0
+
+
 def test_who_goes_on_from_a_state_leaves_standard_input_to_others(
     service: Scripted, tmp_path: Path
 ) -> None:
@@ -100,6 +133,32 @@ def test_who_goes_on_from_a_state_leaves_standard_input_to_others(
     words = ("complete", "--model", "m", "--state-in", str(tmp_path / "state"))
     assert _evenkeel(service, *words, input="the next line of a loop").exit_code == 0
     assert service.requests[0]["prompt"] == ""
+
+
+@pytest.mark.parametrize("kept", ["token", "token\n", "token\r\n", " token \n\n"])
+def test_a_token_is_sent_without_what_an_editor_put_around_it(
+    service: Scripted, tmp_path: Path, kept: str
+) -> None:
+    (tmp_path / "state").write_text(kept, newline="")
+    service.script = [streamed(_TEXT)]
+    _evenkeel(service, "complete", "-m", "m", "--state-in", str(tmp_path / "state"))
+    assert service.requests[0]["state"] == "token"
+
+
+def test_who_says_what_to_go_on_with_leaves_standard_input_to_others(service: Scripted) -> None:
+    service.script = [streamed(_TEXT)]
+    _evenkeel(service, "complete", "", "-m", "m", input="the next line of a loop")
+    assert service.requests[0]["prompt"] == ""
+
+
+def test_the_moment_of_a_text_that_ends_without_a_word_is_kept(
+    service: Scripted, tmp_path: Path
+) -> None:
+    told = [("b", {"finish_reason": None}), ("", {"finish_reason": "stop", "state": "t"})]
+    events = [{"choices": [{"index": 0, "text": text} | more]} for text, more in told]
+    service.script = [streamed([*events, "[DONE]"])]
+    _evenkeel(service, "complete", "a", "-m", "m", "--state-out", str(tmp_path / "state"))
+    assert (tmp_path / "state").read_text() == "t"
 
 
 def test_the_model_is_the_one_of_its_kind_that_the_service_would_take(service: Scripted) -> None:

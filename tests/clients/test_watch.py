@@ -1,7 +1,9 @@
 """Probes of latency, one after the other."""
 
+import re
 from collections import deque
 from collections.abc import Iterator
+from io import StringIO
 from types import SimpleNamespace
 from typing import Any
 
@@ -185,3 +187,57 @@ def test_all_is_well_where_no_model_fails(capsys: pytest.CaptureFixture[str]) ->
 
     assert not Watch(Serves()).run(1, every_s=0)  # type: ignore[arg-type]
     assert capsys.readouterr().err == "fails: not now\n"
+
+
+def test_what_was_not_well_before_the_last_probe_is_told_no_more(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    class Recovers:
+        probes = 0
+
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": "one", "kind": "language"}]
+
+        def ask(self, *_: str) -> httpx.Response:
+            return httpx.Response(200, text="")
+
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            self.probes += 1
+            if self.probes == 1:
+                raise Refused("not now")
+            yield _part("a")
+
+    assert Watch(Recovers()).run(2, every_s=0)  # type: ignore[arg-type]
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("on_terminal", [False, True])
+def test_a_terminal_is_shown_every_round_and_a_file_the_last(
+    monkeypatch: pytest.MonkeyPatch, on_terminal: bool
+) -> None:
+    class Serves:
+        def models(self) -> list[dict[str, Any]]:
+            return [{"id": "one", "kind": "language"}]
+
+        def ask(self, *_: str) -> httpx.Response:
+            return httpx.Response(200, text="")
+
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            yield _part("a")
+
+    shown = StringIO()
+    console = Console(file=shown, force_terminal=on_terminal, width=80)
+    monkeypatch.setattr("clients.watch.Console", lambda: console)
+    at_pause: list[str] = []
+
+    def pause(_: float) -> None:
+        at_pause.append(shown.getvalue())
+
+    monkeypatch.setattr(
+        "clients.watch.time", SimpleNamespace(perf_counter=lambda: 0.0, sleep=pause)
+    )
+    Watch(Serves()).run(2, every_s=0)  # type: ignore[arg-type]
+    last = [
+        re.findall(r"^one.* (\d+) +0 ", told, re.M)[-1:] for told in (*at_pause, shown.getvalue())
+    ]
+    assert last == [["1"] if on_terminal else [], ["2"]]

@@ -8,7 +8,7 @@ from stat import S_IMODE
 
 import pytest
 
-from contract.files import forget_unfinished, replacing, write_whole
+from contract.files import forget_unfinished, printable, replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -57,6 +57,28 @@ def test_what_root_writes_stays_its_owners(tmp_path: Path) -> None:
     with replacing(path) as temporary:
         temporary.write_text("new")
     assert (path.stat().st_uid, path.stat().st_gid) == (10001, 10002)
+
+
+def test_what_cannot_be_given_away_is_for_the_same_readers_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuses(*_: object) -> None:
+        raise PermissionError
+
+    path = tmp_path / "keys.toml"
+    path.write_text("old")
+    path.chmod(0o640)
+    monkeypatch.setattr("contract.files.os.chown", refuses)
+    write_whole(path, "new")
+    assert (path.read_text(), S_IMODE(path.stat().st_mode)) == ("new", 0o640)
+
+
+def test_names_that_are_no_utf_8_are_told_apart() -> None:
+    assert [printable(os.fsdecode(b"caf" + end)) for end in (b"\xe9", b"\xe8", "é".encode())] == [
+        r"caf\xe9",
+        r"caf\xe8",
+        "café",
+    ]
 
 
 def test_two_processes_that_write_one_file_do_not_take_each_others(tmp_path: Path) -> None:

@@ -99,6 +99,13 @@ def test_vectors_of_no_steps_are_refused(tmp_path: Path) -> None:
         Golden.load(tmp_path / "golden.safetensors")
 
 
+@pytest.mark.parametrize("change", [{"steps": {}}, {"truth": {}, "bounds": {}}])
+def test_vectors_of_nothing_are_refused(tmp_path: Path, change: dict[str, object]) -> None:
+    replace(_golden(), **change).save(tmp_path / "golden.safetensors")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="no steps or no outputs"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
 @pytest.mark.parametrize("content", [None, b"", b"no tensors"])
 def test_a_file_that_holds_no_vectors_is_named(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:

@@ -190,7 +190,7 @@ def test_a_hand_is_of_numbers_that_ink_can_be_placed_with(key: str, number: floa
     ("key", "text"),
     [
         *[("id", text) for text in ("a/b", "a\nb", "", "x" * 101)],
-        *[("description", text) for text in ("a\nb", "x" * 201)],
+        *[("description", text) for text in ("a\nb", "a\x1b[2Jb", "a\u202eb", "x" * 201)],
         *[("context", text) for text in ("€", "ab", "", "\n")],
     ],
 )
@@ -264,6 +264,14 @@ def test_a_digest_is_of_the_files_and_of_nothing_else() -> None:
     assert one.digest == one.model_copy(update={"name": "other"}).digest
     changed = one.files | {"model.onnx": "01"}
     assert one.digest != one.model_copy(update={"files": changed}).digest
+
+
+def test_a_digest_is_the_same_in_whatever_order_the_files_are_told() -> None:
+    files = {"a.onnx": "00", "b.onnx": "01"}
+    one, other = (
+        TextManifest(**_FACTS | {"files": dict(told)}) for told in (files, [*files.items()][::-1])
+    )
+    assert one.digest == other.digest
 
 
 def test_a_digest_tells_files_that_were_exchanged() -> None:

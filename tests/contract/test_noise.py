@@ -1,9 +1,11 @@
-"""The counter-based uniforms of a request."""
+"""The counter-based uniforms of a request, and the normals a pen makes of them."""
+
+import math
 
 import numpy as np
 import pytest
 
-from contract.noise import UniformStream
+from contract.noise import InkNoise, UniformStream
 
 
 def test_any_portion_equals_the_whole() -> None:
@@ -49,5 +51,34 @@ def test_another_seed_or_choice_is_another_stream(other: tuple[int, int]) -> Non
 
 
 def test_negative_seeds_are_seeds_of_their_own() -> None:
-    firsts = {float(UniformStream(seed).take(0, 1)[0]) for seed in range(-50, 50)}
-    assert len(firsts) == 100
+    seeds = {*range(-50, 50), 2**63 - 1, -(2**63)}
+    firsts = {float(UniformStream(seed).take(0, 1)[0]) for seed in seeds}
+    assert len(firsts) == len(seeds)
+
+
+def test_a_step_seldom_makes_a_generator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Which takes a tenth of its time."""
+    made: list[int] = []
+
+    class Counts(np.random.Philox):
+        def __init__(self, key: object, counter: int) -> None:
+            made.append(counter)
+            super().__init__(key=key, counter=counter)
+
+    monkeypatch.setattr("contract.noise.np.random.Philox", Counts)
+    stream = UniformStream(7)
+    for step in range(1000, 2000):
+        stream.take(step, 1)
+    assert len(made) == 4
+
+
+def test_normals_are_computed_in_float64() -> None:
+    """Their last digits too are part of what a seed gives, in a browser as well."""
+    words = UniformStream(7).take(0, 400).astype(np.float64).reshape(100, 4).tolist()
+    uniforms, normals = InkNoise(7).take(0, 100)
+    radii = [math.sqrt(-2 * math.log(radius)) for _, radius, _, _ in words]
+    angles = [2 * math.pi * angle for _, _, angle, _ in words]
+    for axis, of in enumerate((math.cos, math.sin)):
+        expected = [radius * of(angle) for radius, angle in zip(radii, angles, strict=True)]
+        assert (normals[:, axis] == np.array(expected, np.float32)).all()
+    assert uniforms.tolist() == [uniform for uniform, *_ in words]

@@ -1,4 +1,5 @@
-"""What the image is asked by Docker: whether its own service is ready, wherever that listens."""
+"""What is in the image and how it starts; and what Docker asks it: whether its own service is
+ready, wherever that listens."""
 
 import json
 import os
@@ -15,6 +16,10 @@ from pathlib import Path
 import pytest
 
 _ROOT = Path(__file__).parents[2]
+_INSTRUCTIONS = (_ROOT / "Dockerfile").read_text("utf-8").replace("\\\n", "")
+_STAGES = re.split(r"^FROM ", _INSTRUCTIONS, flags=re.M)[1:]
+# Of the last stage, which is the service.
+_ENVIRONMENT = dict(re.findall(r"(\w+)=(\S+)", "".join(re.findall(r"^ENV .*", _STAGES[-1], re.M))))
 
 
 class _Ready(BaseHTTPRequestHandler):
@@ -52,8 +57,7 @@ def _listening(host: str) -> Iterator[int]:
 
 def _asks(host: str, port: int) -> int:
     """The exit status of the check as the Dockerfile has it."""
-    one_line_each = (_ROOT / "Dockerfile").read_text().replace("\\\n", "")
-    (listed,) = re.findall(r"^HEALTHCHECK .*? CMD (\[.*\])$", one_line_each, re.M)
+    (listed,) = re.findall(r"^HEALTHCHECK .*? CMD (\[.*\])$", _INSTRUCTIONS, re.M)
     program, *rest = json.loads(listed)
     assert program == "python"
     environment = os.environ | {"EVENKEEL_HOST": host, "EVENKEEL_PORT": str(port)}
@@ -66,3 +70,29 @@ def test_the_check_of_the_image_finds_its_service_wherever_it_listens(host: str)
     with _listening(host) as port:
         assert _asks(host, port) == 0
     assert _asks(host, port) != 0
+
+
+def test_the_image_has_what_the_service_imports_whatever_the_umask_of_the_checkout() -> None:
+    copied = re.findall(r"^COPY (\S+) (\w+) \2$", _STAGES[-1], re.M)
+    needed, found = {"service"}, {"artifacts"}
+    while needed - found:
+        found |= (now := needed - found)
+        for source in (path for folder in now for path in (_ROOT / folder).rglob("*.py")):
+            imported = re.findall(r"^(?:from|import) (\w+)", source.read_text("utf-8"), re.M)
+            needed |= {name for name in imported if (_ROOT / name / "__init__.py").is_file()}
+    assert sorted(copied) == [("--chmod=755", folder) for folder in sorted(found)]
+
+
+def test_who_starts_what_an_image_is_for_is_not_root() -> None:
+    started = [stage for stage in _STAGES if re.search(r"^(CMD|ENTRYPOINT) ", stage, re.M)]
+    assert len(started) == 2
+    for stage in started:
+        assert re.findall(r"^USER (.*)$", stage, re.M) == ["10001:10001"]
+
+
+def test_the_image_listens_where_compose_publishes_it_and_reports_to_nobody() -> None:
+    port = _ENVIRONMENT["EVENKEEL_PORT"]
+    assert re.findall(r"^EXPOSE (.*)$", _STAGES[-1], re.M) == [port]
+    assert f':{port}}}:{port}"' in (_ROOT / "docker-compose.yml").read_text("utf-8")
+    assert _ENVIRONMENT["EVENKEEL_HOST"] == "0.0.0.0"  # of a container
+    assert _ENVIRONMENT["ORT_DISABLE_TELEMETRY"] == "1"

@@ -78,3 +78,16 @@ def test_when_the_first_does_not_wait_any_more_others_still_get_it() -> None:
         assert await second == 1
 
     asyncio.run(asyncio.wait_for(asked(), _PATIENCE_S))
+
+
+def test_work_that_is_given_up_is_no_news(caplog: pytest.LogCaptureFixture) -> None:
+    async def asked() -> None:
+        maker, shared = _Maker(), Shared()
+        alone = asyncio.create_task(shared.get("a", maker.make))
+        await asyncio.sleep(0.01)
+        (work,) = asyncio.all_tasks() - {alone, asyncio.current_task()}
+        work.cancel()
+        await asyncio.wait([alone])
+
+    asyncio.run(asked())
+    assert caplog.records == []

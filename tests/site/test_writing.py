@@ -50,10 +50,12 @@ def here(ask: Ask, artifact: Callable[[str], Path], onnxruntime_web: str) -> Cal
 def _texts() -> Requests:
     temperatures = itertools.cycle([0.0, 0.5, 1.0, 2.0])
     prompts = itertools.cycle(["", "ROMEO:", "What light", "é€", "\n"])
-    return [
+    cases: Requests = [
         {"prompt": p, "max_tokens": 8, "temperature": t, "seed": 31 * n, "logprobs": 1}
         for n, p, t in zip(range(_CASES), prompts, temperatures, strict=False)
     ]
+    cold = {"prompt": "ROMEO:", "max_tokens": 8, "temperature": 1e-37, "seed": 7, "logprobs": 1}
+    return [*cases, {"prompt": "ROMEO:", "seed": 7, "logprobs": 1}, cold]
 
 
 def _parts() -> Requests:
@@ -85,7 +87,8 @@ def _lines(service: Service) -> Requests:
     cases[3] |= {"text": "\u201cit\u2019s\u201d\u00a0\u2014\u00adso\u2026\r\nno"}
     own["text"] = "even\u2009keel"
     cases[len(hands) - 1] |= {"text": "Steady as she goes", "width": 300}
-    return [{**case, "seed": 17 * n, "format": "json"} for n, case in enumerate(cases)]
+    lines = [{**case, "seed": 17 * n, "format": "json"} for n, case in enumerate(cases)]
+    return [*lines, {"text": "to", "seed": -7, "format": "json"}]  # a hand that the seed takes
 
 
 def _followed() -> Requests:

@@ -14,6 +14,7 @@ import pytest
 from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
+from service.engine import terms
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
 from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
@@ -195,9 +196,11 @@ class _Inside:
         self.costs = 0
         self.fails = False
         self.admins: list[bool] = []
+        self.asked_by: list[str] = []  # as the queue has it
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.admins.append(scope["state"]["caller"].admin)
+        self.asked_by.append(terms.current().caller)
         scope["state"]["account"].charge(self.costs)
         if self.fails:
             raise RuntimeError("broken")
@@ -233,6 +236,37 @@ def test_a_key_may_do_what_its_file_says_by_now(
         file.write_text(re.sub("admin = .*", f"admin = {admin}", file.read_text()))
     assert _status(callers, key) == 200
     assert inside.admins == [False, True, False]
+
+
+def test_work_is_on_behalf_of_whoever_has_the_key(tmp_path: Path) -> None:
+    """In the queue they take turns."""
+    file, inside = tmp_path / "keys.toml", _Inside()
+    keys = [new_key(file, name) for name in ("one", "other")]
+    callers = Callers(inside, Keys(file), local=False)
+    assert [_status(callers, key) for key in keys] == [200, 200]
+    assert inside.asked_by == ["one", "other"]
+
+
+@pytest.mark.parametrize(
+    ("offered", "taken"), [([], None), (["chat"], None), (["chat", "evenkeel"], "evenkeel")]
+)
+def test_no_subprotocol_is_taken_that_was_not_offered(
+    offered: list[str], taken: str | None
+) -> None:
+    told: list[Message] = []
+
+    async def accepts(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "websocket.accept"})
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    scope = {"type": "websocket", "path": "/v1/online", "headers": [], "subprotocols": offered}
+    asyncio.run(Callers(accepts, None, local=True)(scope, receive, send))
+    assert [message.get("subprotocol") for message in told] == [taken]
 
 
 def test_what_failed_or_was_refused_is_not_under_way_any_more(

@@ -131,6 +131,13 @@ def test_a_head_just_within_the_limit_is_taken(url: str) -> None:
     assert Wire(url).send(head + filling + b"xx\r\n\r\n").status() == 431
 
 
+def test_a_body_may_be_larger_than_a_head_in_any_pieces(url: str) -> None:
+    wire = Wire(url).send(_POST + b"Connection: close\r\nContent-Length: 100000\r\n\r\n")
+    for _ in range(100):
+        wire.send(b" " * 1000)
+    assert wire.status() == 400  # all of it has been read, and is no JSON
+
+
 def test_trailers_have_the_same_limit(url: str) -> None:
     chunked = _POST + b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n"
     assert Wire(url).send(chunked + b"T: " + b"t" * 20_000 + b"\r\n\r\n").status() == 431

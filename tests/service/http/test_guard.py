@@ -1,14 +1,16 @@
 """A page of another site cannot use the service, and browsers are told what answers are not for."""
 
+import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
-from service.http.guard import hosts_of
+from service.http.guard import Guard, hosts_of
 from tests.service.serving import Service, listening, running, settings
 
 _FOREIGN = "https://evil.example"
@@ -179,3 +181,41 @@ def test_elsewhere_or_if_asked_to_any_name_is_answered() -> None:
     assert hosts_of("0.0.0.0", ()) == frozenset()
     assert hosts_of("127.0.0.1", ("*",)) == frozenset()
     assert hosts_of("0.0.0.0", ("Keel.example",)) == {"keel.example"}
+
+
+@pytest.mark.parametrize(
+    ("host", "status"),
+    [
+        *[(host, 200) for host in ("[::1]", "[::1]:8000", "127.0.0.1:8000", "LOCALHOST:8000")],
+        *[(host, 403) for host in ("[::2]:8000", "evil.example", "[", "")],
+    ],
+)
+def test_a_host_is_told_from_its_port(host: str, status: int) -> None:
+    told = _asked({"type": "http", "method": "GET"}, host)
+    assert (told["type"], told["status"]) == ("http.response.start", status)
+
+
+def test_a_socket_that_is_refused_says_what_the_answer_is_not_for() -> None:
+    told = _asked({"type": "websocket", "extensions": {"websocket.http.response": {}}}, "[::1]")
+    assert told["type"] == "websocket.http.response.start"
+    assert dict(told["headers"])[b"x-frame-options"] == b"DENY"
+
+
+def _asked(scope: dict[str, Any], host: str) -> Message:
+    """The beginning of an answer on the loopback interface."""
+    told: list[Message] = []
+
+    async def answers(scope: Scope, receive: Receive, send: Send) -> None:
+        websocket = "websocket." if scope["type"] == "websocket" else ""
+        await send({"type": f"{websocket}http.response.start", "status": 200, "headers": []})
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def receive() -> Message:
+        raise NotImplementedError
+
+    about = {"path": "/v1/models", "headers": [(b"host", host.encode())]}
+    guard = Guard(answers, hosts_of("127.0.0.1", ()), frozenset())
+    asyncio.run(guard(scope | about, receive, send))
+    return told[0]

@@ -363,3 +363,5 @@ def test_a_seed_that_is_made_up_is_a_number_of_every_client(ink: InkService) -> 
             seeds.append(session.ask(model="scrawl", text="a")["seed"])
     assert len({*seeds}) == 8
     assert max(seeds) < 2**53
+    with online(ink) as session:
+        assert session.ask(model="scrawl", text="a", seed=0)["seed"] == 0

@@ -146,6 +146,14 @@ def test_a_sheet_has_all_lines_that_it_is_just_high_enough_for() -> None:
     assert [len(numbers) for numbers in layout.sheets(7)] == [3, 3, 1]
 
 
+def test_a_sheet_may_have_no_margins_and_room_for_one_line() -> None:
+    page = {"width": 50, "height": 50.8}  # two inches of 96 px
+    layout = PageOptions(page=page, margin=0, line_height=192).layout(14.0, 2.0)
+    assert (layout.margin_px, len(layout.sheets(3))) == (0, 3)
+    with pytest.raises(ValueError, match=r"a line of 192\.5"):
+        PageOptions(page=page, margin=0, line_height=192.5)
+
+
 @pytest.mark.parametrize("size", [None, "a5"])
 @pytest.mark.parametrize(("paper", "apart"), [("ruled", 50.0), ("squared", 25.0)])
 def test_lines_stand_on_the_rules(size: Any, paper: Any, apart: float) -> None:
@@ -155,6 +163,7 @@ def test_lines_stand_on_the_rules(size: Any, paper: Any, apart: float) -> None:
     for page, (numbers, found) in enumerate(zip(layout.sheets(30), sheets, strict=True), 1):
         rows = sorted({y for _, y, _, end in found if y == end})
         assert np.diff(rows) == pytest.approx(apart)
+        assert rows[0] >= (page - 1) * layout.sheet_px(30)
         for line in numbers:
             assert min(abs(row - layout.origin_px(line)[1]) for row in rows) < 1e-6
         columns = sorted({x for x, _, end, _ in found if x == end})

@@ -183,6 +183,18 @@ def test_only_options_that_leave_symbols_out_ask_for_the_filtered_graph() -> Non
         assert not neutral.filtered
     for filtering in (Sampling(top_p=0.99), Sampling(top_k=255), Sampling(min_p=0.01)):
         assert filtering.filtered
+    for sampling in (Sampling(), Sampling(top_k=9)):
+        assert Call(sampling=sampling).job.filtered is sampling.filtered
+
+
+def test_a_prompt_that_is_read_is_no_first_output() -> None:
+    call = Call(prompt=b"abc", max_tokens=2)
+    assert call.job.steps_to_first() == 4
+    told = []
+    for read in (b"ab", b"c", b"d"):
+        call.job.accept({"next": np.frombuffer(read, np.uint8).astype(np.int64)})
+        told.append(call.job.first_output_s is not None)
+    assert told == [False, False, True]
 
 
 def test_a_failed_completion_ends_with_its_error() -> None:

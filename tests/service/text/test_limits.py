@@ -62,7 +62,8 @@ def test_a_request_may_have_so_much_and_no_more(
     ("last", "first"),
     [
         ({"max_tokens": 100}, {"max_tokens": 101}),
-        ({"prompt": ["a"] * 64, "n": 2, "max_tokens": 1}, {"prompt": ["a"] * 43, "n": 3}),
+        ({"prompt": ["a"] * 64, "n": 2, "max_tokens": 1},
+         {"prompt": ["a"] * 43, "n": 3, "max_tokens": 1}),
         ({"prompt": "a" * 400, "max_tokens": 100, "n": 2},
          {"prompt": "a" * 401, "max_tokens": 100, "n": 2}),
     ],

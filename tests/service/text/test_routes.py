@@ -6,10 +6,12 @@ import time
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
 from service.errors import NotReady
 from service.state import Moment
 from service.text.completion import TextEdge, TextPiece
-from service.text.routes import _make_call, _resume, _stream
+from service.text.routes import _make_call, _resume, _stream, _whole
 from service.text.schemas import CompletionRequest
 
 _LIMITS: Any = SimpleNamespace(max_tokens=100, max_request_steps=1000, checkpoint_steps=64)
@@ -33,6 +35,22 @@ def test_each_choice_that_fails_says_which_it_is() -> None:
         (1, "gone"),
         (0, "gone"),
     ]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("logprobs", [None, 0, 1])
+def test_who_asks_for_the_log_probabilities_of_what_was_written_alone_is_told_them(
+    stream: bool, logprobs: int | None
+) -> None:
+    async def told() -> dict[str, Any]:
+        body = CompletionRequest(max_tokens=0, logprobs=logprobs, stream=stream)
+        call = _make_call(body, _MODEL, _LIMITS)
+        call.exchange.jobs[0].finish(None)
+        answer = await anext(_stream(call)) if stream else (await _whole(call)).body
+        return json.loads(answer)["choices"][0]["logprobs"]
+
+    lists = {key: [] for key in ("tokens", "token_logprobs", "top_logprobs", "text_offset")}
+    assert asyncio.run(told()) == (None if logprobs is None else lists)
 
 
 def test_what_to_change_to_go_on_is_all_that_the_request_had_for_its_beginning() -> None:
