@@ -79,19 +79,3 @@ def test_whoever_asks_after_its_end_is_not_heard() -> None:
 
     asyncio.run(follow())
     watch.ask()
-
-
-def test_a_thread_may_ask() -> None:
-    """As a handler of a signal does, while the event loop sleeps."""
-    models = _Models()
-
-    async def follow() -> None:
-        watch = Watch(models, _NEVER_S)  # type: ignore[arg-type]
-        running = asyncio.ensure_future(watch.run())
-        await _rounds()
-        await asyncio.to_thread(watch.ask)
-        await _rounds()
-        running.cancel()
-
-    asyncio.run(follow(), debug=True)  # which tells of a call that would not be heard
-    assert models.looks == [True]
