@@ -8,20 +8,24 @@ import signal
 import sys
 import time
 from typing import Any
+from weakref import WeakSet
 
 from service.__main__ import main
-from service.engine.engine import Engine
+from service.engine.chunk import Chunks
 
 _BACK_S = 3600
-_run, _time, _time_ns = Engine._run, time.time, time.time_ns
+_run, _time, _time_ns = Chunks.run, time.time, time.time_ns
 _due = {"faults": 0}
+_failed = WeakSet[Chunks]()  # at their last run
 
 
-def _run_or_fail(engine: Engine, *given: Any, **named: Any) -> float:
-    if _due["faults"] and not engine._failures:
+def _run_or_fail(chunks: Chunks, *given: Any, **named: Any) -> float:
+    if _due["faults"] and chunks not in _failed:
         _due["faults"] -= 1
+        _failed.add(chunks)
         raise MemoryError("as told by SIGUSR1")
-    return _run(engine, *given, **named)
+    _failed.discard(chunks)
+    return _run(chunks, *given, **named)
 
 
 def _fail_once(*_: object) -> None:
@@ -34,7 +38,7 @@ def _set_back(*_: object) -> None:
 
 
 if __name__ == "__main__":
-    Engine._run = _run_or_fail  # type: ignore[assignment,method-assign]
+    Chunks.run = _run_or_fail  # type: ignore[assignment,method-assign]
     signal.signal(signal.SIGUSR1, _fail_once)
     signal.signal(signal.SIGUSR2, _set_back)
     sys.exit(main())
