@@ -31,7 +31,8 @@ class Graph(Protocol):
 
 
 class ServedGraph:
-    """One graph of an artifact on onnxruntime's CPU provider."""
+    """One graph of an artifact on onnxruntime's CPU provider. Raises `ValueError` for one of single
+    steps in the place of one of chunks, and the other way round."""
 
     def __init__(
         self,
@@ -47,6 +48,9 @@ class ServedGraph:
         self._scan = scan
         self._outputs = [o.name for o in self._session.get_outputs()]
         taken = {i.name: i.type for i in self._session.get_inputs()}
+        ranks = {i.name: len(i.shape) for i in self._session.get_inputs()}
+        if ranks.get("force") != 1 + scan:
+            raise ValueError(f"{path} is no graph of {'chunks' if scan else 'single steps'}")
         self._state = {p.name: p for p in ports.state}
         self._real = "float64" if "tensor(double)" in taken.values() else "float32"
         self.row_names = [p.name for p in ports.row if p.name in taken]

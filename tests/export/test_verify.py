@@ -25,6 +25,7 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
 from tests.export.single import write_single
+from tests.service.altered import rehash
 from tests.training.tiny import TEXT
 from training.text.data import PYTHON_REFERENCE, read_corpus
 
@@ -177,6 +178,17 @@ def test_a_file_that_was_changed_is_not_verified(
     assert f"{name} is not the file its manifest describes" in capsys.readouterr().err
     (folder / name).unlink()
     assert main(["verify", str(folder)]) == 1
+
+
+@pytest.mark.parametrize(("missing", "told"), [("model", "chunks"), ("step", "single steps")])
+def test_a_graph_in_the_place_of_another_is_told_of(
+    folder: Path, missing: str, told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (other,) = {"model", "step"} - {missing}
+    shutil.copy(folder / f"{other}.onnx", folder / f"{missing}.onnx")
+    rehash(folder)
+    assert main(["verify", str(folder)]) == 1
+    assert f"{missing}.onnx is no graph of {told}" in capsys.readouterr().err
 
 
 def test_without_the_corpus_a_note_says_that_it_is_not_compared(
