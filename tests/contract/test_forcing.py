@@ -40,6 +40,16 @@ def test_a_step_that_heeds_it_is_well(given: list[int], forced: bool) -> None:
     assert broken_forcing(_golden(given, forced=forced), "symbol", _network(np.where)) is None
 
 
+def test_a_device_may_add_up_in_another_order() -> None:
+    random = np.random.default_rng(3)
+
+    def run(steps: Arrays) -> Arrays:
+        found = _network(np.where)(steps)
+        return found | {"sums": found["sums"] * (1 + random.normal(scale=1e-6, size=_ROWS))}
+
+    assert broken_forcing(_golden([0, 0], forced=False), "symbol", run) is None
+
+
 _BROKEN: dict[str, tuple[Choice, float, str]] = {
     "deaf": (lambda force, given, drawn: drawn, 0.0, "symbol is not"),
     "never draws": (lambda force, given, drawn: given, 0.0, "total depends"),
