@@ -28,15 +28,19 @@ def broken_forcing(steps: Arrays, emitted: str, run: Run) -> str | None:
         these["force"][:] = np.array(force)[:, None]
         return run(these | {"forced": np.concatenate(forced)})
 
-    for last in given, other:
-        for found in after((True,), last), after((False, True), given, last):
-            if (found[emitted] != last[0]).any():
-                return f"{emitted} is not what a step was forced to emit"
-    pairs = [
-        (after((False, True), given, given), after((False, True), other, given)),
+    drawn_first = after((False, True), given, given)
+    for found, last in (
+        (drawn_first, given),
+        (after((False, True), given, other), other),
+        (after((True,), given), given),
+        (after((True,), other), other),
+    ):
+        if (found[emitted] != last[0]).any():
+            return f"{emitted} is not what a step was forced to emit"
+    for once, again in (
+        (drawn_first, after((False, True), other, given)),
         (after((True, False), given, given), after((True, False), given, other)),
-    ]
-    for once, again in pairs:
+    ):
         for name, array in once.items():
             if not np.allclose(array, again[name], rtol=_NEAR, atol=_NEAR):
                 return f"{name} depends on what a step was given that was to draw"

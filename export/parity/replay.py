@@ -6,11 +6,10 @@ option, so this is where a graph that forgets one is seen.
 
 from pathlib import Path
 
-import numpy as np
-
 from contract.forcing import broken_forcing
-from contract.golden import Arrays, Golden, Verdict, halves
+from contract.golden import Arrays, Golden, halves
 from contract.manifest import GOLDEN, Finding, Manifest
+from export.parity.bits import Work, run
 from export.parity.report import Served
 from export.parity.served import ServedGraph
 
@@ -24,11 +23,13 @@ def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
     for runner, options, file in manifest.graphs.each():
         rows = golden.all_rows if options == "filtered" else golden.plain_rows
         graph = served.graph(runner, options)
-        verdict = _replayed(golden, rows, graph)
+        work = Work(golden.steps, golden.rows, golden.filtered).of(rows)
+        lengths = [len(half["force"]) for half in halves(work.steps)]
+        verdict = golden.judge(run(graph, work, lengths), rows)
         steps += verdict.steps
         if not verdict.ok:
             broken[file] = verdict.detail
-        elif why := _broken_forcing(golden, rows, graph):
+        elif why := _broken_forcing(work, graph):
             broken[file] = why
     told = "; ".join(f"{file}: {detail}" for file, detail in broken.items())
     return Finding(
@@ -38,28 +39,11 @@ def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
     )  # fmt: skip
 
 
-def _replayed(golden: Golden, rows: list[int], graph: ServedGraph) -> Verdict:
-    state, runs = graph.initial_state(len(rows)), []
-    for half in halves(_steps(golden, rows)):
-        state, outputs = graph.run(state, half, _options(golden, rows))
-        runs.append(outputs)
-    joined = {name: np.concatenate([run[name] for run in runs]) for name in runs[0]}
-    return golden.judge(joined, rows)
+def _broken_forcing(work: Work, graph: ServedGraph) -> str | None:
+    begun = graph.initial_state(len(work.filtered))
 
-
-def _broken_forcing(golden: Golden, rows: list[int], graph: ServedGraph) -> str | None:
-    begun = graph.initial_state(len(rows))
-
-    def run(steps: Arrays) -> Arrays:
-        state, outputs = graph.run(begun, steps, _options(golden, rows))
+    def forced(steps: Arrays) -> Arrays:
+        state, outputs = graph.run(begun, steps, work.options)
         return state | outputs
 
-    return broken_forcing(_steps(golden, rows), next(iter(begun)), run)
-
-
-def _steps(golden: Golden, rows: list[int]) -> Arrays:
-    return {name: array[:, rows] for name, array in golden.steps.items()}
-
-
-def _options(golden: Golden, rows: list[int]) -> Arrays:
-    return {name: array[rows] for name, array in golden.rows.items()}
+    return broken_forcing(work.steps, next(iter(begun)), forced)
