@@ -46,20 +46,10 @@ def test_a_failure_without_words_is_told_by_its_name() -> None:
 def test_between_two_rounds_is_a_pause_as_long_as_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    class Serves:
-        def models(self) -> list[dict[str, Any]]:
-            return [{"id": "one", "kind": "language"}]
-
-        def ask(self, *_: str) -> httpx.Response:
-            return httpx.Response(200, text="")
-
-        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
-            yield _part("a")
-
     paused_s: list[float] = []
     clock = SimpleNamespace(perf_counter=lambda: 0.0, sleep=paused_s.append)
     monkeypatch.setattr("clients.watch.time", clock)
-    assert Watch(Serves()).run(3, every_s=0.25)  # type: ignore[arg-type]
+    assert Watch(_Serves()).run(3, every_s=0.25)  # type: ignore[arg-type]
     assert paused_s == [0.25, 0.25]
 
 
@@ -80,6 +70,19 @@ def test_a_terminal_of_80_columns_has_room_for_the_table(
 
 def _part(text: str) -> dict[str, Any]:
     return {"choices": [{"text": text}]}
+
+
+class _Serves:
+    """One model, which answers at once."""
+
+    def models(self) -> list[dict[str, Any]]:
+        return [{"id": "one", "kind": "language"}]
+
+    def ask(self, *_: str) -> httpx.Response:
+        return httpx.Response(200, text="")
+
+    def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+        yield _part("a")
 
 
 def test_times_are_of_the_first_event_and_of_each_byte_after_it(
@@ -215,16 +218,6 @@ def test_what_was_not_well_before_the_last_probe_is_told_no_more(
 def test_a_terminal_is_shown_every_round_and_a_file_the_last(
     monkeypatch: pytest.MonkeyPatch, on_terminal: bool
 ) -> None:
-    class Serves:
-        def models(self) -> list[dict[str, Any]]:
-            return [{"id": "one", "kind": "language"}]
-
-        def ask(self, *_: str) -> httpx.Response:
-            return httpx.Response(200, text="")
-
-        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
-            yield _part("a")
-
     shown = StringIO()
     console = Console(file=shown, force_terminal=on_terminal, width=80)
     monkeypatch.setattr("clients.watch.Console", lambda: console)
@@ -236,7 +229,7 @@ def test_a_terminal_is_shown_every_round_and_a_file_the_last(
     monkeypatch.setattr(
         "clients.watch.time", SimpleNamespace(perf_counter=lambda: 0.0, sleep=pause)
     )
-    Watch(Serves()).run(2, every_s=0)  # type: ignore[arg-type]
+    Watch(_Serves()).run(2, every_s=0)  # type: ignore[arg-type]
     last = [
         re.findall(r"^one.* (\d+) +0 ", told, re.M)[-1:] for told in (*at_pause, shown.getvalue())
     ]

@@ -1,5 +1,6 @@
 """A service to talk to: the application in this process, or a real server on a free port."""
 
+import asyncio
 import json
 import os
 import threading
@@ -15,7 +16,7 @@ from fastapi import FastAPI
 from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.testclient import TestClient
-from starlette.types import Message
+from starlette.types import ASGIApp, Message, Scope
 
 from contract.golden import Verdict
 from service.app import create_app
@@ -69,6 +70,20 @@ def contents(stream: str) -> list[dict[str, Any]]:
     *data, done = (field["data"] for field in fields)
     assert done == "[DONE]"
     return [json.loads(content) for content in data]
+
+
+def told_by(application: ASGIApp, scope: Scope) -> list[Message]:
+    """All that an application sends to whoever asks it for this, and says nothing more."""
+    told: list[Message] = []
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.request"}
+
+    asyncio.run(application(scope, receive, send))
+    return told
 
 
 async def unheard(answer: Response) -> None:

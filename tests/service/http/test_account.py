@@ -1,6 +1,5 @@
 """Who asks, by what a request says; and what a key has used up, by a clock that the test moves."""
 
-import asyncio
 import os
 import re
 import time
@@ -12,12 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 from starlette.responses import Response
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from service.engine import terms
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
 from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
+from tests.service.serving import told_by
 
 
 @pytest.fixture
@@ -209,18 +209,9 @@ class _Inside:
 
 def _status(callers: Callers, key: str) -> int:
     """Of the answer to whoever comes with a key."""
-    told: list[Message] = []
-
-    async def send(message: Message) -> None:
-        told.append(message)
-
-    async def receive() -> Message:
-        return {"type": "http.request"}
-
     headers = [(b"authorization", f"Bearer {key}".encode())]
     scope = {"type": "http", "method": "GET", "path": "/v1/models", "headers": headers}
-    asyncio.run(callers(scope, receive, send))
-    status: int = told[0]["status"]
+    status: int = told_by(callers, scope)[0]["status"]
     return status
 
 
@@ -253,19 +244,11 @@ def test_work_is_on_behalf_of_whoever_has_the_key(tmp_path: Path) -> None:
 def test_no_subprotocol_is_taken_that_was_not_offered(
     offered: list[str], taken: str | None
 ) -> None:
-    told: list[Message] = []
-
     async def accepts(scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "websocket.accept"})
 
-    async def send(message: Message) -> None:
-        told.append(message)
-
-    async def receive() -> Message:
-        raise NotImplementedError
-
     scope = {"type": "websocket", "path": "/v1/online", "headers": [], "subprotocols": offered}
-    asyncio.run(Callers(accepts, None, local=True)(scope, receive, send))
+    told = told_by(Callers(accepts, None, local=True), scope)
     assert [message.get("subprotocol") for message in told] == [taken]
 
 

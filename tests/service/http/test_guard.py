@@ -1,6 +1,5 @@
 """A page of another site cannot use the service, and browsers are told what answers are not for."""
 
-import asyncio
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
 from service.http.guard import Guard, hosts_of
-from tests.service.serving import Service, listening, running, settings
+from tests.service.serving import Service, listening, running, settings, told_by
 
 _FOREIGN = "https://evil.example"
 _BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
@@ -203,19 +202,11 @@ def test_a_socket_that_is_refused_says_what_the_answer_is_not_for() -> None:
 
 def _asked(scope: dict[str, Any], host: str) -> Message:
     """The beginning of an answer on the loopback interface."""
-    told: list[Message] = []
 
     async def answers(scope: Scope, receive: Receive, send: Send) -> None:
         websocket = "websocket." if scope["type"] == "websocket" else ""
         await send({"type": f"{websocket}http.response.start", "status": 200, "headers": []})
 
-    async def send(message: Message) -> None:
-        told.append(message)
-
-    async def receive() -> Message:
-        raise NotImplementedError
-
     about = {"path": "/v1/models", "headers": [(b"host", host.encode())]}
     guard = Guard(answers, hosts_of("127.0.0.1", ()), frozenset())
-    asyncio.run(guard(scope | about, receive, send))
-    return told[0]
+    return told_by(guard, scope | about)[0]
