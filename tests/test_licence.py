@@ -28,5 +28,5 @@ def test_a_card_in_the_licence_has_both_notices_of_its_data(name: str) -> None:
     cards = [
         (_ROOT / path).read_text() for path in re.findall(r"\((docs/model-card-\S+\.md)\)", licence)
     ]
-    (card,) = [card for card in cards if f"`{name}`" in card and "Research only" in card][:1]
+    card = next(card for card in cards if f"`{name}`" in card and "Research only" in card)
     assert "UNIPEN train_r01_v07" in card

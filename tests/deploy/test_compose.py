@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from service.settings import Settings
+from tests.deploy.composed import read
 
 _ROOT = Path(__file__).parents[2]
 _BASE = _ROOT / "docker-compose.yml"
@@ -15,15 +15,9 @@ _SCALE = _ROOT / "deploy" / "scale" / "docker-compose.yml"
 _FILES = [_BASE, _ROOT / "docker-compose.gpu.yml", _SCALE]
 
 
-class _Loader(yaml.SafeLoader):
-    """Knows what compose adds to YAML."""
-
-
-_Loader.add_constructor("!reset", lambda loader, node: None)
-
-
 def _services(path: Path) -> dict[str, dict[str, Any]]:
-    return yaml.load(path.read_text("utf-8"), _Loader)["services"]
+    services: dict[str, dict[str, Any]] = read(path)["services"]
+    return services
 
 
 _EACH = pytest.mark.parametrize(
@@ -77,7 +71,7 @@ def test_an_image_is_built_of_what_there_is(name: str, service: dict[str, Any]) 
 
 def test_what_a_container_waits_for_and_its_volumes_are_there() -> None:
     for path in _FILES:
-        content = yaml.load(path.read_text("utf-8"), _Loader)
+        content = read(path)
         for name, service in content["services"].items():
             before = service.get("depends_on", {})
             assert set(before) <= content["services"].keys(), name

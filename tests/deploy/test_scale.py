@@ -14,9 +14,9 @@ from typing import Any
 
 import httpx
 import pytest
-import yaml
 
 from service.settings import Settings
+from tests.deploy.composed import read
 from tests.scale import fleets, haproxy
 from tests.scale.haproxy import CONFIG, HAProxy
 from tests.scale.waiting import wait_for
@@ -207,18 +207,11 @@ def test_time_runs_out_in_the_service_first() -> None:
     assert int(told["http-request"]) >= 2 * defaults["request_timeout_s"].default
 
 
-class _Loader(yaml.SafeLoader):
-    """Knows what compose adds to YAML."""
-
-
-_Loader.add_constructor("!reset", lambda loader, node: None)
-
-
 @pytest.fixture(scope="module")
 def services() -> dict[str, Any]:
     """Those of both files, the second over the first where the test looks."""
-    base = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())["services"]["evenkeel"]
-    over = yaml.load(_OVERRIDE.read_text(), _Loader)
+    base = read(_ROOT / "docker-compose.yml")["services"]["evenkeel"]
+    over = read(_OVERRIDE)
     evenkeel = base | over["services"]["evenkeel"]
     evenkeel["environment"] = base["environment"] | over["services"]["evenkeel"]["environment"]
     return {"evenkeel": evenkeel, "haproxy": over["services"]["haproxy"], "nets": over["networks"]}
