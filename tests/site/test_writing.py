@@ -54,7 +54,7 @@ def _texts() -> Requests:
         {"prompt": p, "max_tokens": 8, "temperature": t, "seed": 31 * n, "logprobs": 1}
         for n, p, t in zip(range(_CASES), prompts, temperatures, strict=False)
     ]
-    cold = {"prompt": "ROMEO:", "max_tokens": 8, "temperature": 1e-37, "seed": 7, "logprobs": 1}
+    cold = {"prompt": "ROMEO:", "max_tokens": 8, "temperature": 1.2e-38, "seed": 7, "logprobs": 1}
     return [*cases, {"prompt": "ROMEO:", "seed": 7, "logprobs": 1}, cold]
 
 
