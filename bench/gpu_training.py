@@ -55,7 +55,7 @@ def measure(
         for side, captures in SIDES.items():
             trainer = Trainer(deepcopy(task), asked.training, Path(folder, side), {})
             trainer._gradients = gradients_of(
-                trainer.task, trainer.parameters.values(), alone=captures
+                trainer.task, trainer.weights.parameters.values(), alone=captures
             )
             trainer.task.model.train()
             trainers[side] = trainer

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from contract.forcing import broken_forcing
+from contract.forcing import broken_forcing, forcing_runs
 from contract.golden import Arrays, Verdict, halves, worst
 from service.artifact import Artifact
 from service.engine.engine import Engine
@@ -45,45 +45,60 @@ def _attested(
         return outputs | stack_rows([runner.read(slot) for slot in slots], axis=0)
 
     begin()
-    runs = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
-    verdict = golden.judge({n: np.concatenate([run[n] for run in runs]) for n in runs[0]}, rows)
-    emitted = artifact.manifest.ports.state[0].name
-    if verdict.ok and (why := broken_forcing(steps, emitted, forced)):
-        return replace(verdict, ok=False, detail=why)
-    return verdict
+    parts = [runner.run(slots, half, row, filtered=filtered) for half in halves(steps)]
+    verdict = golden.judge({n: np.concatenate([part[n] for part in parts]) for n in parts[0]}, rows)
+    if not verdict.ok:
+        return verdict
+    runs = forcing_runs(steps)
+    return _forced(artifact, verdict, runs, [forced(run) for run in runs])
+
+
+def _forced(
+    artifact: Artifact, verdict: Verdict, runs: Sequence[Arrays], found: Sequence[Arrays]
+) -> Verdict:
+    """A good verdict, unless the runs show that forcing is broken."""
+    why = broken_forcing(runs, found, artifact.manifest.ports.state[0].name)
+    return verdict if why is None else replace(verdict, ok=False, detail=why)
 
 
 async def attest_in_queue(
     artifact: Artifact, engine: Engine, pay: Callable[[int], None] = lambda steps: None
 ) -> Verdict:
-    """The golden vectors as jobs of the engine, beside whatever else it does. Raises what `submit`
-    raises.
+    """The same as jobs of the engine, beside whatever else it does. Raises what `submit` raises.
 
     `pay` is told the steps that were run, however it ends.
     """
-    verdicts = []
-    for filtered, rows in _replays(artifact):
-        jobs = [golden_job(artifact, row, filtered=filtered) for row in rows]
+    golden, verdicts = artifact.golden, list[Verdict]()
+
+    async def run(rows: Sequence[int], steps: Arrays, *, filtered: bool, going_on: bool) -> Arrays:
+        jobs = [
+            GivenSteps(
+                artifact.initial_state(),
+                golden.row_inputs(row),
+                {name: array[:, place] for name, array in steps.items()},
+                wants_state=True,
+                filtered=filtered,
+            )
+            for place, row in enumerate(rows)
+        ]
         wanted = sum(job.steps_wanted() for job in jobs)
         try:
-            await run_steps(engine, jobs)
+            await run_steps(engine, jobs, going_on=going_on)
         finally:
             pay(wanted - sum(job.steps_wanted() for job in jobs))
-        outputs = [job.outputs for job in jobs]
-        joined = {n: np.stack([o[n] for o in outputs], axis=1) for n in outputs[0]}
-        verdicts.append(artifact.golden.judge(joined, rows))
+        outputs = stack_rows([job.outputs for job in jobs], axis=1)
+        return outputs | stack_rows([job.state for job in jobs], axis=0)
+
+    for filtered, rows in _replays(artifact):
+        steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
+        replayed = await run(rows, steps, filtered=filtered, going_on=bool(verdicts))
+        verdict = golden.judge(replayed, rows)
+        if verdict.ok:
+            runs = forcing_runs(steps)
+            found = [await run(rows, r, filtered=filtered, going_on=True) for r in runs]
+            verdict = _forced(artifact, verdict, runs, found)
+        verdicts.append(verdict)
     return worst(verdicts)
-
-
-def golden_job(artifact: Artifact, row: int, *, filtered: bool = False) -> GivenSteps:
-    """One golden row as a job."""
-    golden = artifact.golden
-    return GivenSteps(
-        artifact.initial_state(),
-        golden.row_inputs(row),
-        golden.step_inputs(row),
-        filtered=filtered,
-    )
 
 
 def _replays(artifact: Artifact) -> Iterator[tuple[bool, Sequence[int]]]:

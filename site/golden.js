@@ -1,6 +1,7 @@
 // Golden vectors: inputs of a graph and what training computed for them, replayed and judged as
 // contract/golden.py does. Shapes: T steps, R rows.
 import { readSafetensors } from "../service/web/safetensors.js";
+import { brokenForcing, forcingRuns } from "./forcing.js";
 import { joinSteps, sizeOf, takeRows, takeSteps } from "./tensors.js";
 
 const FACTS = "evenkeel";
@@ -27,6 +28,22 @@ export function readGolden(bytes) {
 
 const ofRows = (group, rows, axis) =>
   Object.fromEntries(Object.entries(group).map(([name, tensor]) => [name, takeRows(tensor, rows, axis)]));
+
+/** Replay them, and force the graph to emit other symbols; a verdict. `emitted` is the state that
+ *  holds what was emitted last. */
+export async function attest(golden, runner, emitted) {
+  const verdict = await replay(golden, runner);
+  if (!verdict.ok) return verdict;
+  const row = ofRows(golden.rows, golden.plainRows, 0);
+  const runs = forcingRuns(ofRows(golden.steps, golden.plainRows, 1));
+  const found = [];
+  for (const steps of runs) {
+    const { state, outputs } = await runner.run({ state: runner.initial(golden.plainRows.length), steps, row });
+    found.push({ ...state, ...outputs });
+  }
+  const detail = brokenForcing(runs, found, emitted);
+  return detail === null ? verdict : { ...verdict, ok: false, detail };
+}
 
 /** Replay the rows that the plain graph can run, in two runs as contract/golden.py has them; a
  *  verdict. */

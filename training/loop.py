@@ -9,8 +9,7 @@ import math
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -26,6 +25,7 @@ from training.group import Group
 from training.log import LOG, forget_rows_after
 from training.machine import held_back
 from training.task import Calibrates, Task
+from training.weights import Weights
 
 CHECKPOINT = "checkpoint.safetensors"
 
@@ -45,8 +45,6 @@ class Progress:
 class Trainer:
     """Runs a task to the end in the folder `run`, from its checkpoint if it has one.
 
-    Averaging is of parameters. Buffers, which are batch norm's running statistics, are validated
-    and kept as they stand: already averages over time, though of the weights being trained.
     `figures` tells what else the validation found, which goes to the log.
     """
 
@@ -67,17 +65,12 @@ class Trainer:
         self.total_updates = max(1, round(config.epochs * task.updates_per_epoch))
         self._every = max(1, round(config.validate_every_epochs * task.updates_per_epoch))
         self.state = task.initial_state()
-        self.parameters = dict(task.model.named_parameters())
-        self.buffers = dict(task.model.named_buffers())
-        self.average = {n: p.detach().clone() for n, p in self.parameters.items()}
-        # Of a run that goes on too: it is given the weights it began from before its checkpoint.
-        self._began = {n: t.clone() for n, t in self.average.items()} if config.blend else {}
-        self.best = self._averaged_model()
-        self.optimizer = _adamw(self.parameters, config)
-        self.group = Group(next(iter(self.parameters.values())).device)
+        self.weights = Weights(task.model, config.blend)
+        self.optimizer = _adamw(self.weights.parameters, config)
+        self.group = Group(self.weights.device)
         if (run / CHECKPOINT).exists():
             self._restore()
-        self._gradients = gradients_of(task, self.parameters.values(), self.group.size == 1)
+        self._gradients = gradients_of(task, self.weights.parameters.values(), self.group.size == 1)
         self._require_the_same_update()
         run.mkdir(parents=True, exist_ok=True)
         if (run / LOG).exists() and self.group.rank == 0:
@@ -126,7 +119,7 @@ class Trainer:
             and self._out_of_time()
         ):
             self._warn_of_time()
-        return self.best
+        return self.weights.best
 
     def _bar(self) -> "tqdm[Any]":
         return tqdm(
@@ -151,14 +144,14 @@ class Trainer:
         state = self.group.gather(self.state)
         if self.group.rank > 0:
             return
-        moments = {}
-        for name, parameter in self.parameters.items():
+        weights, moments = self.weights, {}
+        for name, parameter in weights.parameters.items():
             for key, value in self.optimizer.state.get(parameter, {}).items():
                 moments[f"moments.{name}.{key}"] = value
         tensors = {
-            **checkpoint.prefixed(self.parameters | self.buffers, "model"),
-            **checkpoint.prefixed(self.average, "average"),
-            **checkpoint.prefixed(self.best, "best"),
+            **checkpoint.prefixed(weights.parameters | weights.buffers, "model"),
+            **checkpoint.prefixed(weights.average, "average"),
+            **checkpoint.prefixed(weights.best, "best"),
             **{f"state.{i}": s for i, s in enumerate(state)},
             **moments,
         }
@@ -180,10 +173,9 @@ class Trainer:
                 f"{path} is of a run with other settings ({', '.join(changed)}); "
                 f"choose another --out or remove it"
             )
-        device = next(iter(self.parameters.values())).device
-        tensors = {name: t.to(device) for name, t in tensors.items()}
+        tensors = {name: t.to(self.weights.device) for name, t in tensors.items()}
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
-        if average.keys() != self.parameters.keys():
+        if average.keys() != self.weights.parameters.keys():
             with checkpoint.understanding(path):  # or a conversion would not either
                 self.task.model.load_state_dict(best)
             raise ValueError(
@@ -195,23 +187,20 @@ class Trainer:
             self._take(tensors)
 
     def _take(self, tensors: dict[str, Tensor]) -> None:
-        """The tensors of a checkpoint, in the order of the parameters, whatever that of the
-        file."""
-        average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
+        """The tensors of a checkpoint."""
         self.task.model.load_state_dict(checkpoint.group(tensors, "model"))
-        self.average = {name: average[name] for name in self.parameters}
-        self.best = {name: best[name] for name in self.parameters | self.buffers}
+        self.weights.take(checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best"))
         states = checkpoint.group(tensors, "state")
         self.state = self.group.part([states[str(i)] for i in range(len(states))])
         self._losses = list(tensors.get("losses", ()))
-        for name, parameter in self.parameters.items():
+        for name, parameter in self.weights.parameters.items():
             moments = checkpoint.group(tensors, f"moments.{name}")
             if moments:
                 moments["step"] = moments["step"].cpu()
                 self.optimizer.state[parameter] = moments
 
     def _update(self) -> Tensor:
-        update = self.progress.update
+        update, parameters = self.progress.update, self.weights.parameters.values()
         # Dropout is a function of seed, update and process, so resuming needs no generator state.
         torch.manual_seed(hash((self.config.seed, update, self.group.rank)) & 0x7FFFFFFF)
         for group in self.optimizer.param_groups:
@@ -220,33 +209,25 @@ class Trainer:
         if anew:
             self.state = self.task.initial_state()
         loss, self.state = self._gradients(batch, self.state)
-        gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        self.group.average((*gradients, *self.buffers.values()))
+        gradients = [p.grad for p in parameters if p.grad is not None]
+        self.group.average((*gradients, *self.weights.buffers.values()))
         torch.nn.utils.clip_grads_with_norm_(
-            self.parameters.values(),
-            self.config.clip_norm,
-            torch.nn.utils.get_total_norm(gradients),
+            parameters, self.config.clip_norm, torch.nn.utils.get_total_norm(gradients)
         )
         self.optimizer.step()
         self.progress.update += 1
-        # A young average follows closely, so that it forgets the random start.
-        decay = min(self.config.average_decay, (1 + update) / (10 + update))
-        torch._foreach_lerp_(
-            list(self.average.values()),
-            [p.detach() for p in self.parameters.values()],
-            1 - decay,
-        )
+        self.weights.average_in(update, self.config.average_decay)
         return loss
 
     def _validate(self) -> float:
         """Validate and log; returns the mean training loss since the last time."""
         train_loss = torch.stack(self._losses).mean().item() if self._losses else math.nan
-        with self._wearing(self._blended()):
+        with self.weights.worn(self.weights.blended()):
             loss = self.task.validate()
         progress = self.progress
         if loss < progress.best_loss or self.config.keep == "last":
             # In this order: who is interrupted between the two validates again.
-            self.best = self._averaged_model()
+            self.weights.best = self.weights.averaged_model()
             progress.best_loss, progress.best_update = loss, progress.update
         if self.group.rank == 0:
             row = {
@@ -266,40 +247,11 @@ class Trainer:
     def _calibrate(self) -> None:
         """Do so with what is kept."""
         assert isinstance(self.task, Calibrates)
-        with self._wearing(self.best):
+        with self.weights.worn(self.weights.best):
             temperature, loss = self.task.calibrate(), self.task.validate()
-            best = self._copied(self.best)
-        self.best = best
+            best = self.weights.copied(self.weights.best)
+        self.weights.best = best
         self.progress.temperature, self.progress.best_loss = temperature, loss
-
-    def _averaged_model(self) -> dict[str, Tensor]:
-        return {n: t.clone() for n, t in (self._blended() | self.buffers).items()}
-
-    def _blended(self) -> dict[str, Tensor]:
-        """The averages, and so much of the weights the run began from."""
-        blend = self.config.blend
-        began = self._began or self.average
-        return {n: torch.lerp(t, began[n], blend) for n, t in self.average.items()}
-
-    @contextmanager
-    def _wearing(self, weights: dict[str, Tensor]) -> Iterator[None]:
-        """The model with other weights; its own are back after an interruption as well."""
-        live = self._copied(weights)
-        self._load(weights)
-        try:
-            yield
-        finally:
-            self._load(live)
-
-    def _copied(self, names: Iterable[str]) -> dict[str, Tensor]:
-        tensors = self.parameters | self.buffers
-        return {name: tensors[name].detach().clone() for name in names}
-
-    @torch.no_grad()
-    def _load(self, weights: dict[str, Tensor]) -> None:
-        tensors = self.parameters | self.buffers
-        for name, tensor in weights.items():
-            tensors[name].copy_(tensor)
 
     def _fraction_done(self) -> float:
         done = self.progress.update / self.total_updates

@@ -6,8 +6,8 @@ option, so this is where a graph that forgets one is seen.
 
 from pathlib import Path
 
-from contract.forcing import broken_forcing
-from contract.golden import Arrays, Golden, halves
+from contract.forcing import broken_forcing, forcing_runs
+from contract.golden import Golden, halves
 from contract.manifest import GOLDEN, Finding, Manifest
 from export.parity.bits import Work, run
 from export.parity.report import Served
@@ -40,10 +40,6 @@ def replay(artifact: Path, manifest: Manifest, served: Served) -> Finding:
 
 
 def _broken_forcing(work: Work, graph: ServedGraph) -> str | None:
-    begun = graph.initial_state(len(work.filtered))
-
-    def forced(steps: Arrays) -> Arrays:
-        state, outputs = graph.run(begun, steps, work.options)
-        return state | outputs
-
-    return broken_forcing(work.steps, next(iter(begun)), forced)
+    begun, runs = graph.initial_state(len(work.filtered)), forcing_runs(work.steps)
+    ended = [graph.run(begun, steps, work.options) for steps in runs]
+    return broken_forcing(runs, [state | outputs for state, outputs in ended], next(iter(begun)))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from contract.forcing import broken_forcing
+from contract.forcing import broken_forcing, forcing_runs
 from contract.golden import Arrays
 
 _ROWS = 3
@@ -17,6 +17,11 @@ def _golden(given: list[int], *, forced: bool) -> Arrays:
     """Steps of which each is given a number of its own."""
     steps = np.array(given)[:, None] + np.zeros((1, _ROWS), np.int64)
     return {"forced": steps, "force": np.full(steps.shape, forced), "uniform": steps / 100}
+
+
+def _told(steps: Arrays, run: Callable[[Arrays], Arrays]) -> str | None:
+    runs = forcing_runs(steps)
+    return broken_forcing(runs, [run(each) for each in runs], "symbol")
 
 
 def _network(choice: Choice, leak: float = 0.0) -> Callable[[Arrays], Arrays]:
@@ -37,7 +42,7 @@ def _network(choice: Choice, leak: float = 0.0) -> Callable[[Arrays], Arrays]:
 @pytest.mark.parametrize("forced", [True, False])
 @pytest.mark.parametrize("given", [[0, 0, 0], [4, 255, 1], [255]])
 def test_a_step_that_heeds_it_is_well(given: list[int], forced: bool) -> None:
-    assert broken_forcing(_golden(given, forced=forced), "symbol", _network(np.where)) is None
+    assert _told(_golden(given, forced=forced), _network(np.where)) is None
 
 
 def test_a_device_may_add_up_in_another_order() -> None:
@@ -47,7 +52,7 @@ def test_a_device_may_add_up_in_another_order() -> None:
         found = _network(np.where)(steps)
         return found | {"sums": found["sums"] * (1 + random.normal(scale=1e-6, size=_ROWS))}
 
-    assert broken_forcing(_golden([0, 0], forced=False), "symbol", run) is None
+    assert _told(_golden([0, 0], forced=False), run) is None
 
 
 _BROKEN: dict[str, tuple[Choice, float, str]] = {
@@ -67,7 +72,7 @@ _BROKEN: dict[str, tuple[Choice, float, str]] = {
 @pytest.mark.parametrize("forced", [True, False])
 def test_a_step_that_does_not_is_told_of(name: str, forced: bool) -> None:
     choice, leak, told = _BROKEN[name]
-    why = broken_forcing(_golden([0, 0, 3], forced=forced), "symbol", _network(choice, leak))
+    why = _told(_golden([0, 0, 3], forced=forced), _network(choice, leak))
     assert why is not None
     assert why.startswith(told)
 
@@ -78,7 +83,7 @@ def test_what_only_a_later_step_reads_is_told_of() -> None:
         given[0] *= steps["force"][0]
         return _network(np.where, leak=0.5)(steps | {"forced": given})
 
-    why = broken_forcing(_golden([0, 0], forced=True), "symbol", run)
+    why = _told(_golden([0, 0], forced=True), run)
     assert why == "symbol depends on what a step was given that was to draw"
 
 
@@ -91,4 +96,4 @@ def test_a_step_that_forgets_it_after_the_first_or_before_the_last_is_told_of() 
         return run
 
     for place in (0, 1):
-        assert broken_forcing(_golden([0, 0], forced=True), "symbol", only(place)) is not None
+        assert _told(_golden([0, 0], forced=True), only(place)) is not None

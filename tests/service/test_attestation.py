@@ -16,12 +16,20 @@ from service.engine.given import GivenSteps
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
 from service.errors import NotReady
-from tests.service.altered import copy_of, edit_golden, lose_state, perturb, perturb_graph
+from tests.service.altered import (
+    copy_of,
+    edit_golden,
+    lose_state,
+    pass_on,
+    perturb,
+    perturb_graph,
+)
 from tests.service.engine.scripted import limits, made_engine
 from tests.service.serving import Service, attested, eventually, running, settings
 
 _WEIGHT = "stack.cells.0.weight_h"
 _RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
+_PLAIN = {"scan": "model.onnx", "slots": "step.onnx"}
 _FILTERED = {"scan": "model-filtered.onnx", "slots": "step-filtered.onnx"}
 
 
@@ -175,30 +183,43 @@ def test_a_service_whose_filtered_graph_alone_is_altered_is_never_ready(
 
 @_RUNNERS
 def test_a_replay_in_the_queue_finds_what_one_at_the_start_does(copy: Path, runner: str) -> None:
-    def in_queue() -> Verdict:
-        loaded = load_artifact(copy)
-        engine = made_engine(
-            make_runner(loaded, choose_runtime(settings(copy.parent, runner=runner, slots=8))),
-            limits=limits(chunk_steps=7, queue_size=9),
-        )
-        engine.start()
-        try:
-            assert eventually(lambda: engine.ready)
-            return asyncio.run(attest_in_queue(loaded, engine))
-        finally:
-            engine.stop()
-
-    assert in_queue() == attested(copy, runner, slots=8)
+    assert _in_queue(copy, runner) == attested(copy, runner, slots=8)
     perturb_graph(copy, _FILTERED[runner], _WEIGHT, (0, 0))
-    verdict = in_queue()
+    verdict = _in_queue(copy, runner)
     assert not verdict.ok
     assert verdict == attested(copy, runner, slots=8)
+
+
+@_RUNNERS
+@pytest.mark.parametrize("graphs", [_PLAIN, _FILTERED])
+def test_a_graph_that_is_deaf_is_found_in_the_queue_as_well(
+    copy: Path, runner: str, graphs: dict[str, str]
+) -> None:
+    pass_on(copy, graphs[runner], "drawn")
+    verdict = _in_queue(copy, runner)
+    assert not verdict.ok
+    assert verdict.detail.endswith("is not what a step was forced to emit")
+    assert verdict == attested(copy, runner, slots=8)
+
+
+def _in_queue(copy: Path, runner: str) -> Verdict:
+    loaded = load_artifact(copy)
+    engine = made_engine(
+        make_runner(loaded, choose_runtime(settings(copy.parent, runner=runner, slots=8))),
+        limits=limits(chunk_steps=7, queue_size=9),
+    )
+    engine.start()
+    try:
+        assert eventually(lambda: engine.ready)
+        return asyncio.run(attest_in_queue(loaded, engine))
+    finally:
+        engine.stop()
 
 
 def test_steps_that_were_not_run_are_not_paid_for(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def stopped(engine: Any, jobs: Sequence[GivenSteps]) -> None:
+    async def stopped(engine: Any, jobs: Sequence[GivenSteps], **_: Any) -> None:
         size = jobs[0].steps_wanted() // 2
         jobs[0].accept({name: np.zeros(size) for name in ("next", "logits")})
         raise NotReady("the model has been stopped")

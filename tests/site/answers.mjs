@@ -4,6 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
+import { brokenForcing, forcingRuns } from "./site/forcing.js";
 import { judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
@@ -63,6 +64,27 @@ function replayed({ folder, forgets }) {
       return { state: forgets ? 0 : after, outputs: Object.fromEntries(right.map(told)) };
     },
   });
+}
+
+/** The runs of the golden steps of an artifact, and what is said of a network that adds up what it
+ *  emitted: one that is `deaf`, one that `never` draws, or one that `leaks` what it may not read. */
+function forcing({ folder, fault }) {
+  const { steps } = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
+  const runs = forcingRuns(steps);
+  const found = runs.map(({ force, forced }) => {
+    const size = forced.data.length / forced.shape[0];
+    const each = Array.from({ length: size }, () => ({ total: 0, pending: 0 }));
+    for (const [i, given] of Array.from(forced.data, Number).entries()) {
+      const row = each[i % size];
+      const heeds = force.data[Math.floor((i * force.data.length) / forced.data.length)];
+      row.total += row.pending + (fault === "leaks" && !heeds ? given : 0);
+      row.pending = fault !== "deaf" && (heeds || fault === "never") ? given : 7 + row.total;
+    }
+    const told = (name) => ({ data: each.map((row) => row[name]) });
+    return { emitted: told("pending"), total: told("total") };
+  });
+  const packedRuns = runs.map((run) => Object.fromEntries(Object.entries(run).map(([n, t]) => [n, packed(t.data)])));
+  return { runs: packedRuns, broken: brokenForcing(runs, found, "emitted") };
 }
 
 const unknown = ({ text, ...writes }) => unwritable(text, writes);
@@ -167,7 +189,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  refused, replayed,
+  refused, replayed, forcing,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

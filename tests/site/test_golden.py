@@ -1,5 +1,6 @@
 """Golden vectors judged on the site: every verdict is the service's."""
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -7,7 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.forcing import forcing_runs
 from contract.golden import Golden
+from tests.service.altered import copy_of, pass_on
 from tests.site.conftest import Ask
 
 
@@ -55,3 +58,35 @@ def test_a_graph_that_forgets_its_state_from_run_to_run_is_not_attested(
     assert remembers["ok"]
     assert not forgets["ok"]
     assert f"at step {-(-steps // 2)}" in forgets["detail"]
+
+
+@pytest.mark.parametrize("model", ["shakespeare", "handwriting", "reader"])
+def test_a_graph_is_forced_as_the_service_does_it(
+    ask: Ask, artifact: Callable[[str], Path], model: str
+) -> None:
+    folder = artifact(model)
+    wanted = [
+        {name: base64.b64encode(array.tobytes()).decode() for name, array in run.items()}
+        for run in forcing_runs(Golden.load(folder / "golden.safetensors").steps)
+    ]
+    faults = {
+        None: None,
+        "deaf": "emitted is not what a step was forced to emit",
+        "never": "total depends on what a step was given that was to draw",
+        "leaks": "total depends on what a step was given that was to draw",
+    }
+    told = ask("forcing", [{"folder": str(folder), "fault": fault} for fault in faults])
+    assert [found["broken"] for found in told] == list(faults.values())
+    assert told[0]["runs"] == wanted
+
+
+@pytest.mark.parametrize("emitted", ["drawn", "forced"])
+@pytest.mark.parametrize("model", ["shakespeare", "handwriting", "reader"])
+def test_a_graph_that_is_deaf_or_does_not_draw_is_not_attested(
+    ask: Ask, artifact: Callable[[str], Path], onnxruntime_web: str, model: str, emitted: str,
+    tmp_path: Path,
+) -> None:  # fmt: skip
+    copy = copy_of(artifact(model), tmp_path)
+    pass_on(copy, "model.onnx", emitted)
+    with pytest.raises(AssertionError, match="Not attested here"):
+        ask("requests", ["describe"], str(copy), onnxruntime_web)

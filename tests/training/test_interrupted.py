@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -23,6 +24,7 @@ from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
 from training.machine import Terminated
 from training.run import carry_out
+from training.weights import Weights
 
 _PATIENCE_S = 60.0
 
@@ -31,21 +33,20 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Ctrl-C while the weights of the second validation are copied."""
-    whole, copies = Trainer._averaged_model, list[int]()
+    whole, copies = Weights.averaged_model, count(1)
 
-    def copied(trainer: Trainer) -> dict[str, Tensor]:
-        copies.append(trainer.progress.update)
-        if len(copies) == 3:  # after those it began with, and those of the first validation
+    def copied(weights: Weights) -> dict[str, Tensor]:
+        if next(copies) == 3:  # after those it began with, and those of the first validation
             raise KeyboardInterrupt
-        return whole(trainer)
+        return whole(weights)
 
-    monkeypatch.setattr(Trainer, "_averaged_model", copied)
+    monkeypatch.setattr(Weights, "averaged_model", copied)
     recipe, folder = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         carry_out(recipe, folder, "cpu", Path())
     (first,) = map(json.loads, (folder / LOG).read_text().splitlines())
     progress = checkpoint.load(folder / CHECKPOINT)[1]["progress"]
-    assert progress["best_update"] == first["update"] == copies[1] < copies[2]
+    assert progress["best_update"] == first["update"] < progress["update"]
     assert progress["best_loss"] == first["validation_loss"]
 
 

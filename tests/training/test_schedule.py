@@ -116,7 +116,7 @@ def test_gradients_longer_than_the_limit_are_cut_to_it_and_others_left(
 ) -> None:
     trainer = _trainer(tmp_path, Slope(steepness), clip_norm=0.5)
     trainer._update()
-    gradients = [p.grad for p in trainer.parameters.values() if p.grad is not None]
+    gradients = [p.grad for p in trainer.weights.parameters.values() if p.grad is not None]
     length = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     assert length == pytest.approx(min(expected, steepness * math.sqrt(12)), rel=1e-3, abs=5e-4)
 
@@ -271,8 +271,8 @@ def test_a_resumed_run_that_gets_no_better_keeps_the_best_weights_it_had(
     again.task.losses = iter(range(2, 10**6))  # type: ignore[attr-defined]
     best = again.run()
     assert again.progress.best_update == 10
-    assert all(torch.equal(best[name], weight) for name, weight in first.best.items())
-    assert not torch.equal(best["matrix"], again.average["matrix"])
+    assert all(torch.equal(best[name], weight) for name, weight in first.weights.best.items())
+    assert not torch.equal(best["matrix"], again.weights.average["matrix"])
 
 
 class Counted(Slope):
