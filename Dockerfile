@@ -31,6 +31,7 @@ FROM $BASE
 COPY --from=dependencies /opt/venv /opt/venv
 WORKDIR /app
 # Readable by the service whatever the umask of the checkout, and owned by root.
+COPY --chmod=755 LICENSE docs/model-card-*.md ./
 COPY --chmod=755 artifacts artifacts
 COPY --chmod=755 contract contract
 COPY --chmod=755 service service

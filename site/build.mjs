@@ -83,6 +83,15 @@ function models() {
   }
 }
 
+/** Who may do what with the code, and with weights whose data has notices of its own. */
+function notices() {
+  cpSync(join(root, "LICENSE"), join(out, "LICENSE"));
+  for (const { manifest: { name } } of JSON.parse(read(out, "models/index.json")).models) {
+    const card = join(root, `docs/model-card-${name}.md`);
+    if (existsSync(card)) cpSync(card, join(out, `models/${name}/model-card.md`));
+  }
+}
+
 /** The page's scripts and styles as they are, and the modules of this folder beside them. */
 function scripts() {
   cpSync(join(root, "service/web"), join(out, "static"), { recursive: true });
@@ -128,5 +137,5 @@ function offline() {
 }
 
 rmSync(out, { recursive: true, force: true });
-for (const part of [models, scripts, page, offline]) part();
+for (const part of [models, notices, scripts, page, offline]) part();
 console.log(`${relative(process.cwd(), out)} is built: any file server serves it, at any path`);

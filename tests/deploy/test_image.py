@@ -83,6 +83,15 @@ def test_the_image_has_what_the_service_imports_whatever_the_umask_of_the_checko
     assert sorted(copied) == [("--chmod=755", folder) for folder in sorted(found)]
 
 
+def test_the_image_tells_the_terms_of_what_is_in_it() -> None:
+    """Its licence, and the notices of the data that weights were trained on."""
+    (told,) = re.findall(r"^COPY --chmod=755 (.*) \./$", _STAGES[-1], re.M)
+    names = {str(p.relative_to(_ROOT)) for pattern in told.split() for p in _ROOT.glob(pattern)}
+    assert names == {"LICENSE", "docs/model-card-handwriting.md", "docs/model-card-reader.md"}
+    sent = (_ROOT / ".dockerignore").read_text("utf-8").splitlines()
+    assert {f"!{pattern}" for pattern in told.split()} <= set(sent)
+
+
 def test_who_starts_what_an_image_is_for_is_not_root() -> None:
     started = [stage for stage in _STAGES if re.search(r"^(CMD|ENTRYPOINT) ", stage, re.M)]
     assert len(started) == 2

@@ -40,6 +40,9 @@ def test_what_is_shipped_in_float32_is_in_it_and_the_page_is_kept(built: Path) -
     for model in index["models"]:
         for file in model["files"].values():
             assert (built / file["path"]).stat().st_size == file["bytes"]
+    assert (built / "LICENSE").read_bytes() == (_ROOT / "LICENSE").read_bytes()
+    card = (_ROOT / "docs" / "model-card-handwriting.md").read_bytes()
+    assert (built / "models" / "handwriting" / "model-card.md").read_bytes() == card
     worker = (built / "sw.js").read_text()
     kept = json.loads(worker.partition("const FILES = ")[2].partition(";\n")[0])
     there = {str(p.relative_to(built)) for p in built.rglob("*") if p.is_file()}
