@@ -27,7 +27,7 @@ from websockets.http11 import Request
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
 from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
-from service.http.guard import PROBES
+from service.http.guard import POLICY, PROBES
 from service.http.record import REFUSED
 from service.http.upgrades import RequestParser
 
@@ -277,7 +277,7 @@ def _full() -> ServiceError:
 
 def _last_answer(error: ServiceError) -> JSONResponse:
     answer = answer_to(error)
-    answer.headers["Connection"] = "close"
+    answer.headers.update({"Connection": "close"} | POLICY)
     return answer
 
 

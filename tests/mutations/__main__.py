@@ -37,8 +37,8 @@ Result = dict[str, Any]
 
 def main() -> int:
     """Plant, run, write, print; 1 if a defect survives."""
-    options = _options()
     table = {defect.id: defect for defect in read_table()}
+    options = _options(table)
     results = _results_so_far(table)
     ids = [i for i in options.ids or table if not (options.left and _dead(results.get(i)))]
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
@@ -57,12 +57,15 @@ def main() -> int:
     return bool(survivors)
 
 
-def _options() -> argparse.Namespace:
+def _options(table: dict[str, Defect]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.mutations", description=__doc__)
     parser.add_argument("ids", nargs="*", metavar="ID", help="defects to plant; all by default")
     parser.add_argument("--all", action="store_true", help="the whole suite where need be")
     parser.add_argument("--left", action="store_true", help="pass over defects known to be dead")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if unknown := [i for i in options.ids if i not in table]:
+        parser.error(f"no such defect: {', '.join(unknown)}")
+    return options
 
 
 def _plant(clean: Path, defect: Defect, made: Path | None, whole: bool) -> Result:

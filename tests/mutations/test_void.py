@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.mutations.__main__ import _copy, _pytest, _void
+from tests.mutations.__main__ import _copy, _pytest, _void, main
 from tests.mutations.table import ROOT
 
 _TESTS = "def test_holds():\n    pass\n\n\ndef test_fails():\n    assert False\n"
@@ -68,3 +68,12 @@ def test_a_copy_has_what_its_tests_read_and_the_artifacts_and_no_data(tmp_path: 
         "tests/fixtures/data/ink"
     }
     assert (copy / "artifacts" / "pen").is_file()
+
+
+def test_a_defect_of_no_table_is_told_before_any_is_planted(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.argv", ["mutations", "uniforms-made-ahead-twice", "none-such"])
+    with pytest.raises(SystemExit, match="2"):
+        main()
+    assert "no such defect: none-such\n" in capsys.readouterr().err

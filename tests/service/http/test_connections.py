@@ -19,6 +19,7 @@ from websockets.sync.client import connect
 from websockets.typing import Origin
 
 from service.http.connections import WebSocketConnection
+from service.http.guard import POLICY
 from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import eventually, listening, settings
 
@@ -156,6 +157,8 @@ def test_what_is_not_http_gets_the_usual_error(url: str) -> None:
     answer = Wire(url).send(b"\x16\x03\x01 no\r\n\r\n").rest()
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"invalid_request_error" in answer
+    head = answer.decode().lower().split("\r\n")  # and what a browser may do with it
+    assert {f"{name}: {value}".lower() for name, value in POLICY.items()} <= set(head)
 
 
 def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
