@@ -252,11 +252,17 @@ def test_others_go_on_while_a_large_page_is_drawn() -> None:
     for stroke in page:
         stroke[5] = stroke[4]  # the pen rests
 
-    def wait_s() -> float:
-        return mean(_waits_of_others(lambda: to_svg(page, sheet(thinning=0.9), 1)))
+    def in_python_alone() -> None:
+        began_s = time.thread_time()
+        while time.thread_time() - began_s < 0.2:
+            pass
 
-    # Means, as on a busy machine any of them may be long: 8 ms, and were 30 on an idle one.
-    assert min(wait_s() for _ in range(3)) < 0.015
+    def ratio() -> float:
+        drawn = _waits_of_others(lambda: to_svg(page, sheet(thinning=0.9), 1))
+        return mean(drawn) / mean(_waits_of_others(in_python_alone))
+
+    # 8 ms for 8, and it was 30 on an idle machine; on a busy one whoever draws is put aside anyway.
+    assert min(ratio() for _ in range(3)) < 2
 
 
 def test_what_cannot_be_drawn_is_an_error_that_says_so() -> None:
