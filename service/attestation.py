@@ -70,7 +70,9 @@ async def attest_in_queue(
     """
     golden, verdicts = artifact.golden, list[Verdict]()
 
-    async def run(rows: Sequence[int], steps: Arrays, *, filtered: bool, going_on: bool) -> Arrays:
+    async def run(
+        rows: Sequence[int], runs: Sequence[Arrays], *, filtered: bool, going_on: bool
+    ) -> list[Arrays]:
         jobs = [
             GivenSteps(
                 artifact.initial_state(),
@@ -79,6 +81,7 @@ async def attest_in_queue(
                 wants_state=True,
                 filtered=filtered,
             )
+            for steps in runs
             for place, row in enumerate(rows)
         ]
         wanted = sum(job.steps_wanted() for job in jobs)
@@ -86,16 +89,20 @@ async def attest_in_queue(
             await run_steps(engine, jobs, going_on=going_on)
         finally:
             pay(wanted - sum(job.steps_wanted() for job in jobs))
-        outputs = stack_rows([job.outputs for job in jobs], axis=1)
-        return outputs | stack_rows([job.state for job in jobs], axis=0)
+        parts = [jobs[first : first + len(rows)] for first in range(0, len(jobs), len(rows))]
+        return [
+            stack_rows([job.outputs for job in part], axis=1)
+            | stack_rows([job.state for job in part], axis=0)
+            for part in parts
+        ]
 
     for filtered, rows in _replays(artifact):
         steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
-        replayed = await run(rows, steps, filtered=filtered, going_on=bool(verdicts))
+        (replayed,) = await run(rows, [steps], filtered=filtered, going_on=bool(verdicts))
         verdict = golden.judge(replayed, rows)
         if verdict.ok:
             runs = forcing_runs(steps)
-            found = [await run(rows, r, filtered=filtered, going_on=True) for r in runs]
+            found = await run(rows, runs, filtered=filtered, going_on=True)
             verdict = _forced(artifact, verdict, runs, found)
         verdicts.append(verdict)
     return worst(verdicts)
