@@ -22,9 +22,11 @@ from uvicorn.protocols.http.httptools_impl import (
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.exceptions import InvalidHandshake, SecurityError
+from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
+from service.http.door import Turns
 from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
 from service.http.guard import POLICY, PROBES
@@ -34,6 +36,14 @@ from service.http.upgrades import RequestParser
 # A refused sender's data is read and dropped so long: a reset would destroy the answer.
 _LINGER_S = 1.0
 _UNSENT_BYTES = 128 * 1024
+# Of what has come, so much is read in one round of the event loop, be it all heads or chunks of a
+# byte; the loop's own way is megabytes, for which everybody else would wait.
+_UNREAD_BYTES = 64 * 1024
+_MOST_WAITING = 100  # requests behind one that is being answered; each is a KB or more
+# Frames of a WebSocket that end no message, pings and parts: at once, and in the long run. One of
+# six bytes takes as long as hundreds of a body. A message of any size fits in parts of 1 KB.
+_MOST_FRAMES, _FRAMES_PER_S = 2000, 500
+_PIECE_BYTES = 4096  # of them, until it is seen how many they are
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
@@ -66,9 +76,11 @@ class HttpConnection(Watched, HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
+        raw = transport.get_extra_info("socket")
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _UNREAD_BYTES)
         # The system would keep megabytes for somebody who does not read before we hear of it.
         if (name := getattr(socket, "TCP_NOTSENT_LOWAT", None)) is not None:
-            transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, name, _UNSENT_BYTES)
+            raw.setsockopt(socket.IPPROTO_TCP, name, _UNSENT_BYTES)
         self._due_s = self.loop.time() + self.gate.timeout_s
         self._probes_only = not self.gate.enter(self, self.client[0] if self.client else "")
         if self._probes_only:
@@ -90,6 +102,9 @@ class HttpConnection(Watched, HttpToolsProtocol):
             if self._head_bytes >= self.gate.max_header_bytes and not self._over:
                 most = self.gate.max_header_bytes
                 self._refuse(HeadTooLarge(f"URL, headers or trailers are over {most} bytes"))
+            # Reading goes on after every answer, however many still wait.
+            if len(self.pipeline) > _MOST_WAITING:
+                self._refuse(InvalidRequest(f"over {_MOST_WAITING} requests wait behind another"))
 
     def handle_websocket_upgrade(self) -> None:
         if self._probes_only:
@@ -180,16 +195,35 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self.gate = gate
         self.conn.debug = False  # it would log every header, keys among them
+        self._frames_left = Turns(_FRAMES_PER_S, _MOST_FRAMES, math.inf)
+        self._flooded = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.gate.enter(self, self.client[0] if self.client else "")
 
     def data_received(self, data: bytes) -> None:
-        super().data_received(data)
+        for begin in range(0, len(data), _PIECE_BYTES):
+            super().data_received(data[begin : begin + _PIECE_BYTES])
+            if self._flooded:
+                self._end_flood()
+            if self.transport.is_closing():
+                return
         # Of a head that the library cannot read there is no event, and uvicorn has no answer.
-        if self.conn.handshake_exc is not None and not self.transport.is_closing():
+        if self.conn.handshake_exc is not None:
             self._refuse(_why_no_socket(self.conn.handshake_exc))
+
+    def handle_cont(self, event: Frame) -> None:
+        super().handle_cont(event)
+        self._count_frame()
+
+    def handle_ping(self) -> None:
+        super().handle_ping()
+        self._count_frame()
+
+    def handle_pong(self, event: Frame) -> None:
+        super().handle_pong(event)
+        self._count_frame()
 
     def handle_connect(self, event: Request) -> None:
         try:
@@ -232,6 +266,16 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().resume_writing()
         if not self.read_paused:
             self.transport.resume_reading()
+
+    def _count_frame(self) -> None:
+        self._flooded = self._flooded or self._frames_left.wait_s(self.loop.time()) > 0
+
+    def _end_flood(self) -> None:
+        if self.close_sent or not self.handshake_complete:
+            self.transport.abort()
+            return
+        self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
+        self.handle_parser_exception()
 
     def _refuse(self, error: ServiceError) -> None:
         self.gate.refused(error, self.client)

@@ -26,6 +26,7 @@ from tests.service.serving import eventually, listening, settings
 _TIMEOUT_S, _IDLE_S = 0.6, 1.2
 _GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+_OPEN, _STATE = b'{"model": "letters"}', b'{"state": true}'
 _ENDLESS = json.dumps({"model": "letters", "max_tokens": 10**8, "stream": True}).encode()
 
 
@@ -341,10 +342,11 @@ def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]
         head + b"Sec-WebSocket-Version: 13\r\n" + key + b"\r\n"
     )
     assert eventually(lambda: len(app.state.sessions) == 1)
-    ping = b"\x89\xfd" + b"\0" * 4 + b"p" * 125
+    says = [b"\x81" + bytes([128 + len(said)]) + bytes(4) + said for said in (_OPEN, _STATE)]
     with suppress(OSError):  # which is how it learns that it was cut
+        wire.send(says[0])
         for _ in range(1000):
-            wire.send(ping * 1000)
+            wire.send(says[1] * 1000)
     assert eventually(lambda: len(app.state.sessions) == 0)
     wire.close()
 

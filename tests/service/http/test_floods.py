@@ -1,0 +1,112 @@
+"""One connection does not take the event loop from all others, nor memory without end: of what is
+cheap to send and dear to read, only so much is taken."""
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import ClientConnection, connect
+
+from service.http.connections import HttpConnection
+from tests.service.http.wire import LATE_S, Wire
+from tests.service.serving import listening, settings
+
+_PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
+_LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+# As a client has them, with a mask of nothing.
+_PING, _PONG = b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)
+_FIRST, _PART = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
+
+
+@pytest.fixture(scope="module")
+def url(artifacts: Path) -> Iterator[str]:
+    with listening(settings(artifacts)) as (url, _):
+        yield url
+
+
+def _online(url: str) -> ClientConnection:
+    return connect(url.replace("http", "ws") + "/v1/online")
+
+
+def test_a_hundred_requests_may_wait_behind_another(url: str) -> None:
+    assert Wire(url).send(_PROBE * 100 + _LAST).rest().count(b"HTTP/1.1 200 ") == 101
+
+
+def test_more_are_refused(url: str) -> None:
+    """Each takes a KB, and uvicorn reads on after every answer."""
+    answer = Wire(url).send(_PROBE * 1000).rest()
+    assert b"over 100 requests wait behind another" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [_PING * 20_000, _PONG * 20_000, _FIRST + _PART * 20_000, (_PING + _PONG) * 10_000],
+    ids=["pings", "pongs", "parts of a message", "both"],
+)
+def test_a_flood_of_frames_that_end_no_message_ends_the_session(url: str, flood: bytes) -> None:
+    with _online(url) as online:
+        with suppress(OSError):
+            online.socket.sendall(flood)
+        with pytest.raises(ConnectionClosed) as closed:
+            online.recv(timeout=LATE_S)
+    # Of what it has sent in vain, the system may tell before what was said.
+    assert closed.value.rcvd is None or closed.value.rcvd.code == 1008
+
+
+def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
+    head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    head += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b"A" * 22 + b"==\r\n\r\n"
+    wire = Wire(url)
+    with suppress(OSError):
+        wire.send(head + _PING * 200_000)
+    assert len(wire.rest()) < 100_000  # or every one would have its pong
+
+
+def test_a_message_may_come_in_a_thousand_parts(url: str) -> None:
+    with _online(url) as online:
+        online.send(["{", *[" " * 1000] * 1000, '"model": "letters"}'])
+        assert '"model": "letters"' in str(online.recv(timeout=LATE_S))
+
+
+def test_however_fast_somebody_sends_little_is_read_at_once() -> None:
+    """The system makes more room for who sends fast, and all of that is read in one round."""
+
+    async def read_all(scope: Any, receive: Any, send: Any) -> None:
+        while (await receive())["type"] != "http.disconnect":
+            pass
+
+    async def rooms() -> list[int]:
+        loop, made, found = asyncio.get_running_loop(), list[HttpConnection](), list[int]()
+        done = loop.create_future()
+        gate: Any = SimpleNamespace(
+            enter=lambda *_: True, leave=done.set_result, timeout_s=LATE_S, max_header_bytes=8192
+        )
+
+        def connection() -> HttpConnection:
+            made.append(HttpConnection(Config(read_all), ServerState(), {}, gate=gate))
+            return made[-1]
+
+        server = await loop.create_server(connection, "127.0.0.1", 0)
+        _, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(64):
+            writer.write(b"40000\r\n" + bytes(0x40000) + b"\r\n")
+            await writer.drain()
+            raw = made[0].transport.get_extra_info("socket")
+            found.append(raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+        writer.close()
+        server.close()
+        await done
+        await asyncio.sleep(0)  # for what reads to end
+        return found
+
+    assert max(asyncio.run(rooms())) <= 256 * 1024
