@@ -7,6 +7,7 @@ rolling updates.
 """
 
 import json
+import os
 import secrets
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -27,6 +28,11 @@ _READ_PER_S = 500
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 # A proxy of the environment has another machine of that name.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
+_OF_TLS = (
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+    "SSLKEYLOGFILE",
+)  # what Python has the names of files in
 
 
 class Client:
@@ -49,9 +55,13 @@ class Client:
         if key and any(httpx.URL(url).userinfo for url in urls):
             raise ValueError("an address with a user in it leaves no place for an API key")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        self._http = httpx.Client(
-            headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
-        )
+        try:
+            self._http = httpx.Client(
+                headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
+            )
+        except OSError as error:  # TLS is made ready whatever is asked, and does not name its file
+            told = " and ".join(f"{n}={os.environ[n]}" for n in _OF_TLS if n in os.environ)
+            raise ValueError(f"TLS cannot be had with {told}: {error}") from error
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +136,11 @@ def _is_model(listed: Any) -> bool:
 
 def _address(url: str) -> str:
     """Without a slash at its end, as a path follows. A resolver cuts the port to 16 bits."""
-    port = httpx.URL(url).port
+    host, port = httpx.URL(url).raw_host.decode(), httpx.URL(url).port
+    try:
+        host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots
+    except UnicodeError as error:
+        raise ValueError(f"{host!r} is no name of a machine: {error}") from error
     if port is not None and not 0 < port <= 65_535:
         raise ValueError(f"{port} is no port of an address: 1 to 65535")
     if {"?", "#"} & set(url):

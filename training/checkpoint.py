@@ -15,6 +15,8 @@ from training.machine import told_too_large
 
 _KEY = "evenkeel"
 _LONGEST_REASON = 200
+# Tables of which every run of a version and kind has every setting.
+_WHOLE = {"model", "batch", "training"}
 
 
 def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
@@ -65,6 +67,34 @@ def understanding(path: Path) -> Iterator[None]:
         raise ValueError(
             f"{path} is of another version or was altered: {reason}{missing}"
         ) from error
+
+
+def told_apart(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
+    """How the facts of a run that is there differ from ours: in settings, by their names, or by
+    those that one version of this project has and another has not."""
+    there, here = _flat(theirs), _flat(ours)
+    versions: list[str] = []
+    if there.get("kind") == here.get("kind"):
+        versions = [name for name in there.keys() ^ here.keys() if name.split(".")[0] in _WHOLE]
+    changed = [
+        name
+        for name in sorted(there.keys() | here.keys())
+        if name not in versions and (name not in there or there[name] != here.get(name))
+    ]
+    settings = f"a run with other settings ({', '.join(changed)})"
+    if not versions:
+        return settings
+    known = (f"{'with' if name in there else 'without'} {name}" for name in sorted(versions))
+    return f"another version, {', '.join(known)}" + (f", and of {settings}" if changed else "")
+
+
+def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Every fact by its name, one of a table by that of its table before it."""
+    flat: dict[str, Any] = {}
+    for name, told in facts.items():
+        table = isinstance(told, Mapping)
+        flat |= {f"{name}.{key}": value for key, value in told.items()} if table else {name: told}
+    return flat
 
 
 def group(tensors: dict[str, Tensor], prefix: str) -> dict[str, Tensor]:

@@ -166,13 +166,8 @@ class Trainer:
         with checkpoint.understanding(path):
             progress = Progress(**facts.pop("progress"))
         if facts != self.facts:
-            changed = sorted(
-                k for k in facts.keys() | self.facts.keys() if facts.get(k) != self.facts.get(k)
-            )
-            raise ValueError(
-                f"{path} is of a run with other settings ({', '.join(changed)}); "
-                f"choose another --out or remove it"
-            )
+            apart = checkpoint.told_apart(facts, self.facts)
+            raise ValueError(f"{path} is of {apart}; choose another --out or remove it")
         tensors = {name: t.to(self.weights.device) for name, t in tensors.items()}
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         if average.keys() != self.weights.parameters.keys():

@@ -123,6 +123,8 @@ def test_an_address_asks_what_it_says(service: Scripted) -> None:
         (beyond, "is no port"),
         (f"http://127.0.0.1:1,{beyond}", "is no port"),
         ("http://127.0.0.1:0", "0 is no port"),
+        ("http://a..b", "'a..b' is no name of a machine"),  # what a resolver is not asked for
+        (f"http://{'a' * 64}.example", "is no name of a machine"),
         (f"{service.url}?a=b", "has a ? or #"),
         (f"{service.url}/?", "has a ? or #"),
         (f"{service.url}/#a", "has a ? or #"),
@@ -131,6 +133,16 @@ def test_an_address_asks_what_it_says(service: Scripted) -> None:
         assert (told.exit_code, why in told.stderr) == (2, True), told.stderr
     assert not service.headers
     assert evenkeel(f"{service.url}/", "models").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSLKEYLOGFILE"])
+def test_a_file_of_the_environment_that_is_none_is_told(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of an address without TLS too, as one client asks them all."""
+    monkeypatch.setenv(name, str(tmp_path / "gone" / "file"))
+    told = evenkeel("http://127.0.0.1:1", "models")
+    assert (told.exit_code, name in told.stderr) == (2, True), told
 
 
 def test_what_does_not_fit_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:

@@ -239,3 +239,19 @@ def test_a_name_that_is_no_text_is_told_all_the_same(monkeypatch: pytest.MonkeyP
         assert run(parser, []) == 0
         stdout.flush()
         assert out.getvalue() == b"runs/\\udcff\n"
+
+
+def test_a_run_of_a_version_with_other_settings_says_which_it_had_not(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    """Whoever changed nothing is not told of settings they had changed."""
+    named, facts = checkpoint.load(run / CHECKPOINT)
+    facts["training"] = {n: v for n, v in facts["training"].items() if n != "calibrated"}
+    facts["batch"] |= {"shuffled": True}
+    checkpoint.save(tmp_path / CHECKPOINT, named, facts)
+    told = r"another version, with batch\.shuffled, without training\.calibrated"
+    with pytest.raises(ValueError, match=rf"{told}; choose another --out"):
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
+    both = rf"{told}, and of a run with other settings \(training\.learning_rate\); choose"
+    with pytest.raises(ValueError, match=both):
+        carry_out(tiny_recipe(corpus, learning_rate=0.5), tmp_path, "cpu", Path())
