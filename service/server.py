@@ -18,10 +18,11 @@ from fastapi import FastAPI
 
 from service.catalogue import Models
 from service.http.aside import Aside
-from service.http.connections import HttpConnection, WebSocketConnection
+from service.http.connections import HttpConnection
 from service.http.gate import Gate, allow_files
 from service.http.limits import Bodies
 from service.http.online import Sessions
+from service.http.sockets import WebSocketConnection
 from service.settings import Settings
 from service.watch import Watch
 

@@ -19,14 +19,9 @@ from uvicorn.protocols.http.httptools_impl import (
     HttpToolsProtocol,
     RequestResponseCycle,
 )
-from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
-from websockets.exceptions import InvalidHandshake, SecurityError
-from websockets.frames import CloseCode, Frame
-from websockets.http11 import Request
 
 from service.errors import HeadTooLarge, InvalidRequest, Overloaded, RequestTimeout, ServiceError
-from service.http.door import Turns
 from service.http.errors import answer_to
 from service.http.gate import Gate, Watched
 from service.http.guard import POLICY, PROBES
@@ -40,12 +35,6 @@ _UNSENT_BYTES = 128 * 1024
 # byte; the loop's own way is megabytes, for which everybody else would wait.
 _UNREAD_BYTES = 64 * 1024
 _MOST_WAITING = 100  # requests behind one that is being answered; each is a KB or more
-# Frames of a WebSocket that end no message, pings and parts: at once, and in the long run. One of
-# six bytes takes as long as hundreds of a body. A message of any size fits in parts of 1 KB.
-_MOST_FRAMES, _FRAMES_PER_S = 2000, 500
-_PIECE_BYTES = 4096  # of them, until it is seen how many they are
-_NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
-ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
 
 class HttpConnection(Watched, HttpToolsProtocol):
@@ -183,104 +172,9 @@ class HttpConnection(Watched, HttpToolsProtocol):
             self.transport.abort()
             return
         self._give_up_answer()
-        self.transport.write(_written(error))
+        self.transport.write(written(error))
         self.transport.write_eof()
         self._due_s = self.loop.time() + _LINGER_S
-
-
-class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
-    """A WebSocket whose answers have to be read."""
-
-    def __init__(self, *args: Any, gate: Gate, **kwargs: Any) -> None:
-        super().__init__(*args, **kwargs)
-        self.gate = gate
-        self.conn.debug = False  # it would log every header, keys among them
-        self._frames_left = Turns(_FRAMES_PER_S, _MOST_FRAMES, math.inf)
-        self._flooded = False
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self.gate.enter(self, self.client[0] if self.client else "")
-
-    def data_received(self, data: bytes) -> None:
-        for begin in range(0, len(data), _PIECE_BYTES):
-            super().data_received(data[begin : begin + _PIECE_BYTES])
-            if self._flooded:
-                self._end_flood()
-            if self.transport.is_closing():
-                return
-        # Of a head that the library cannot read there is no event, and uvicorn has no answer.
-        if self.conn.handshake_exc is not None:
-            self._refuse(_why_no_socket(self.conn.handshake_exc))
-
-    def handle_cont(self, event: Frame) -> None:
-        super().handle_cont(event)
-        self._count_frame()
-
-    def handle_ping(self) -> None:
-        super().handle_ping()
-        self._count_frame()
-
-    def handle_pong(self, event: Frame) -> None:
-        super().handle_pong(event)
-        self._count_frame()
-
-    def handle_connect(self, event: Request) -> None:
-        try:
-            self.conn.process_request(event)
-        except InvalidHandshake as error:  # which the library would tell in its own way
-            self.handshake_complete = self.close_sent = True
-            self._refuse(InvalidRequest(f"this opens no WebSocket: {error}"))
-        else:
-            super().handle_connect(event)
-
-    def shutdown(self) -> None:
-        # A session closes its socket by itself, once it has said where it stands.
-        if not self.handshake_complete or self.close_sent:
-            super().shutdown()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        # A session that answers does not listen meanwhile.
-        if (leave := getattr(self, "scope", {}).get("state", {}).get(ON_LOST)) is not None:
-            leave()
-
-    async def send(self, message: ASGISendEvent) -> None:
-        await super().send(message)
-        # After a refusal that was told whole uvicorn would log that there was no handshake.
-        self.handshake_complete = self.handshake_complete or self.close_sent
-
-    def send_receive_event_to_app(self) -> None:
-        if self.curr_msg_data_type == "text":
-            try:
-                b"".join(self.frames).decode()
-            except UnicodeDecodeError:  # uvicorn would log a traceback; this is no JSON either
-                self.frames = [_NO_TEXT]
-        super().send_receive_event_to_app()
-
-    def pause_writing(self) -> None:
-        super().pause_writing()
-        self.transport.pause_reading()  # or pings would be answered into memory
-
-    def resume_writing(self) -> None:
-        super().resume_writing()
-        if not self.read_paused:
-            self.transport.resume_reading()
-
-    def _count_frame(self) -> None:
-        self._flooded = self._flooded or self._frames_left.wait_s(self.loop.time()) > 0
-
-    def _end_flood(self) -> None:
-        if self.close_sent or not self.handshake_complete:
-            self.transport.abort()
-            return
-        self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
-        self.handle_parser_exception()
-
-    def _refuse(self, error: ServiceError) -> None:
-        self.gate.refused(error, self.client)
-        self.transport.write(_written(error))
-        self.transport.close()
 
 
 async def _without_chunks(
@@ -309,12 +203,6 @@ async def _only_probes(
     await _last_answer(error)(scope, receive, send)
 
 
-def _why_no_socket(problem: Exception) -> ServiceError:
-    if isinstance(problem, SecurityError):  # by limits of the library's own
-        return HeadTooLarge("a header is too long, or there are many")
-    return InvalidRequest(f"this opens no WebSocket: {problem.__cause__ or problem}")
-
-
 def _full() -> ServiceError:
     return Overloaded("too many connections")
 
@@ -325,7 +213,8 @@ def _last_answer(error: ServiceError) -> JSONResponse:
     return answer
 
 
-def _written(error: ServiceError) -> bytes:
+def written(error: ServiceError) -> bytes:
+    """An answer where there is no application to give it: the last of its connection."""
     answer = _last_answer(error)
     head = [b"%s: %s" % header for header in answer.raw_headers]
     return STATUS_LINE[error.status] + b"\r\n".join([*head, b"", bytes(answer.body)])

@@ -20,8 +20,8 @@ from service.errors import InvalidRequest, NoSuchRoute, NotReady, ServiceError
 from service.frames import packed
 from service.http import record
 from service.http.callers import Account
-from service.http.connections import ON_LOST
 from service.http.errors import answer_to, broken_rule
+from service.http.sockets import ON_LOST
 from service.http.waits import Turns, cut_short
 from service.kind import ServiceKind
 from service.kinds import KINDS

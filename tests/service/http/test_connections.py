@@ -18,8 +18,8 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
-from service.http.connections import WebSocketConnection
 from service.http.guard import POLICY
+from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import eventually, listening, settings
 
