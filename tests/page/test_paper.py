@@ -88,6 +88,15 @@ def test_the_hand_that_is_kept_is_what_was_sent_and_not_what_is_drawn_since(pape
     assert paper[f"{_MINE} path"].count() == 1
 
 
+def test_another_model_that_is_chosen_is_the_one_that_goes_on(paper: Visit) -> None:
+    _go_on(paper)  # of which there is a hand of the first model now
+    paper["#draw-model"].select_option("handwriting-int8")
+    with paper.page.expect_request("**/v1/handwriting") as asked:
+        paper.press("#draw-start")
+    assert asked.value.post_data_json["model"] == "handwriting-int8"
+    paper.wait_done("draw")
+
+
 def test_who_takes_the_hand_to_write_has_the_keyboard_there(paper: Visit) -> None:
     _go_on(paper)
     paper["#draw-use"].focus()
@@ -108,6 +117,8 @@ def test_a_session_begins_where_the_ink_does_and_is_of_the_model_that_is_chosen(
     assert [message["model"] for message in opening] == ["handwriting", "handwriting-int8"]
     for message in opening:
         assert message["origin"] == pytest.approx([60, 130], abs=1)
+    # Until there is ink to measure a line is as high as most people write.
+    assert [message["line_height"] == 110 for message in opening] == [True, False]
 
 
 def test_after_a_stroke_is_taken_back_what_is_expected_begins_anew(

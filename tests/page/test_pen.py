@@ -159,18 +159,29 @@ _STROKES = """async (points) => {
   const [{ Pen }, { Nib }] = await Promise.all(names);
   const sheet = document.createElementNS("http://www.w3.org/2000/svg", "svg");
   const nib = new Nib({ width: 2, lineHeight: 64 });
-  const pen = new Pen(sheet, { nib, pace: () => Infinity });
+  const pen = new Pen(sheet, { nib, pace: () => 1 });
   pen.push(points, 0, 0);
   pen.end();
+  const began = performance.now();
   await pen.drained;
-  return sheet.querySelectorAll("path").length;
+  const data = [...sheet.querySelectorAll("path")].map((path) => path.getAttribute("d"));
+  return { data, took_ms: performance.now() - began };
 }"""
 
 
 def test_a_pen_that_lifts_where_it_stands_is_lifted(site: str, opened: Open) -> None:
     points = [[0, 0, 0], [9, 0, 0], [9, 0, 1], [20, 0, 0], [29, 0, 1]]
     with opened(site, "lab") as visit:
-        assert visit.page.evaluate(_STROKES, points) == 2
+        assert len(visit.page.evaluate(_STROKES, points)["data"]) == 2
+
+
+def test_a_pen_leaves_a_dot_where_it_only_touches_and_leaps_to_the_next_line(
+    site: str, opened: Open
+) -> None:
+    with opened(site, "lab") as visit:
+        drawn = visit.page.evaluate(_STROKES, [[600, 5, 1], [5, 90, 1]])
+    assert drawn["data"] == ["M600,5 L600,5", "M5,90 L5,90"]
+    assert drawn["took_ms"] < 5000
 
 
 def test_a_hand_that_is_laid_down_beside_the_pen_draws_nothing(

@@ -181,3 +181,18 @@ def test_ink_of_the_opening_that_does_not_come_is_nobody_s_error(
         assert visit["#write-opening"].is_visible()
         assert visit["#write-empty"].is_hidden()
         visit.expect_error("503")
+
+
+def test_who_scrolls_away_is_not_fetched_back_by_each_point_of_the_pen(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab", viewport={"width": 390, "height": 664}) as visit:
+        _answer(visit, points=6000)
+        visit["#write-tab"].click()
+        visit.begin_writing("ho", speed="0.5", seed=1)
+        visit.wait("#write-sheet path", "attached")
+        away = "() => (scrollTo(0, document.body.scrollHeight), scrollY)"
+        place = visit.page.evaluate(away)
+        assert visit["#write-sheet"].bounding_box()["y"] < -200
+        visit.page.wait_for_timeout(500)
+        assert visit.page.evaluate("scrollY") == place

@@ -10,11 +10,13 @@ from tests.page.conftest import Open
 from tests.page.visit import Visit
 
 _MODEL, _OTHER = "shakespeare", "shakespeare-int8"
-_LOGPROBS = {"tokens": ["bytes:\\xc3"] * 2, "token_logprobs": [-1.0] * 2, "text_offset": [0, 1]}
-# Two bytes that are no characters; one of them is three bytes in UTF-8.
+_LOGPROBS = {
+    "tokens": ["bytes:\\xc3"] * 3, "token_logprobs": [-1.0] * 3, "text_offset": [0, 0, 1],
+}  # fmt: skip
+# A character of two bytes and a byte that is no character, which is three bytes in UTF-8.
 _NO_UTF8 = {
     "seed": 5,
-    "choices": [{"index": 0, "text": "\ufffd\ufffd", "logprobs": _LOGPROBS, "finish_reason": None}],
+    "choices": [{"index": 0, "text": "\u00e9\ufffd", "logprobs": _LOGPROBS, "finish_reason": None}],
 }
 
 
@@ -68,6 +70,7 @@ def test_the_keyboard_goes_from_one_character_to_the_next(site: str, opened: Ope
         visit.page.keyboard.press("Alt+ArrowRight")  # is the browser's
         assert "told" in letters.first.get_attribute("class")
         _complete(visit, "JULIET:", 6)
+        assert visit.text("#text-passage").startswith("JULIET:")
         visit["#text-paper"].focus()
         visit.page.keyboard.press("ArrowRight")
         assert visit.text("#text-letter") == letters.first.get_attribute("title")
@@ -189,11 +192,11 @@ def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> No
         visit.page.route("**/v1/completions", answer)
         visit.press("#text-start")
         visit.wait("#text-error")
-        assert visit.text("#text-progress").startswith("Stopped after 2 bytes")
+        assert visit.text("#text-progress").startswith("Stopped after 3 bytes")
         visit.press("#text-goon")
         visit.until("() => document.querySelector('#text-error').innerText.includes('503')")
         visit.expect_error("503")
-    assert asked == [(2, 5)]
+    assert asked == [(3, 5)]
 
 
 def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: Open) -> None:

@@ -92,18 +92,3 @@ def test_a_pen_that_answers_no_more_is_not_called_ready(
         visit.page.unroute_all(behavior="ignoreErrors")
         visit.until("() => document.querySelector('#verdict').innerText.startsWith('Ready: ')")
         visit.errors.clear()  # of requests that were answered like that
-
-
-def test_a_second_outage_is_got_over_as_the_first_was(handwriting: str, opened: Open) -> None:
-    says = "(said) => document.querySelector('#verdict').innerText.startsWith(said)"
-    with opened(handwriting, "write") as visit:
-        for _ in range(2):
-            visit.until(says, "Ready: ")
-            said = visit.page.evaluate(
-                """() => {
-                  document.dispatchEvent(new Event("unanswered"));
-                  return document.querySelector("#verdict").textContent;
-                }"""
-            )
-            assert said == "The service does not answer."
-        visit.until(says, "Ready: ")
