@@ -303,17 +303,18 @@ def test_escape_that_ends_a_composition_does_not_stop_the_pen(
     handwriting: str, opened: Open
 ) -> None:
     pressed = (
-        "(isComposing) => document.querySelector('#write-text').dispatchEvent("
-        "new KeyboardEvent('keydown', { key: 'Escape', isComposing, bubbles: true }))"
+        "(told) => document.querySelector('#write-text').dispatchEvent("
+        "new KeyboardEvent('keydown', { key: 'Escape', bubbles: true, ...told }))"
     )
     with opened(handwriting, "write") as visit:
         visit.wait_done("write")
         visit.begin_writing("a long line that takes its time", speed="1", seed=1)
         visit.until("() => document.querySelectorAll('#write-sheet path').length > 0")
-        visit.page.evaluate(pressed, True)
+        visit.page.evaluate(pressed, {"isComposing": True})
+        visit.page.evaluate(pressed, {"keyCode": 229})  # as Safari tells it
         visit.page.wait_for_timeout(300)
         assert visit["#write-stop"].get_attribute("aria-disabled") == "false"
-        visit.page.evaluate(pressed, False)
+        visit.page.evaluate(pressed, {})
         visit.until(_SAYS, ["#write-progress", "Stopped"])
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.request import urlopen
 
 import pytest
 
@@ -140,3 +141,15 @@ def test_one_s_own_hand_is_chosen_by_a_person_alone(handwriting: str, opened: Op
         visit["#write-hands label:has-text('My hand')"].click()
         visit.write("ho")
         assert (visit[_CHECKED].get_attribute("value"), asked[-1]["style"]) == ("mine", "mine")
+
+
+def test_a_hand_is_called_by_its_name_and_says_what_it_is_like(
+    handwriting: str, opened: Open
+) -> None:
+    with urlopen(f"{handwriting}/v1/styles") as answer:
+        likes = {style["id"]: style["description"] for style in json.load(answer)["data"]}
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-hands input[value=ben]")
+        assert visit.text("#write-hands label:has(input[value=ben])") == "Ben"
+        visit["#write-hands input[value=ben]"].check()
+        assert visit.text("#write-hand") == likes["ben"]

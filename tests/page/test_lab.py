@@ -1,13 +1,14 @@
 """The Lab tab: table 1 as the paper has it, and the worked table as PyTorch computes it."""
 
 import re
+import time
 
 import pytest
 import torch
 from torch import Tensor
 
 from lab import plots
-from lab.analysis.invariance import CHANGES, KINDS
+from lab.analysis.invariance import CHANGES, KINDS, LEAST_IF_NOT, MOST_IF_INVARIANT
 from lab.analysis.padding import Z, per_column, per_row
 from tests.page.conftest import Open
 from tests.page.visit import Visit
@@ -175,3 +176,55 @@ def test_the_service_is_not_asked_to_compute(site: str, opened: Open) -> None:
         _slide(visit, 1, 1, -3)
         assert "18 of 18" in visit.text("#lab-verdict")
         assert [url for url in asked if "/static/lab/" not in url] == []
+
+
+def test_how_far_padding_moves_each_row_is_told(site: str, opened: Open) -> None:
+    z = torch.tensor(Z, dtype=torch.float64)
+    padded = torch.cat([z, torch.zeros(2, 3, dtype=torch.float64)])
+    moved = (per_column(padded)[: len(z)] - per_column(z)).abs().amax(1)
+    with opened(site, "lab") as visit:
+        visit["#lab-padding"].fill("2")
+        assert visit.text("#lab-padded") == "2"
+        told = [
+            float(row.split("\u2007")[-1]) for row in visit["#lab-batch tr"].all_inner_texts()[:5]
+        ]
+        assert told == pytest.approx(moved.tolist(), abs=_SHOWN_DIGITS)
+        assert f"by up to {moved.max():.2f}" in visit.text("#lab-batch-moved")
+
+
+def test_the_bounds_and_the_time_are_told_as_they_are(site: str, opened: Open) -> None:
+    with opened(site, "lab") as visit:
+        bounds = visit.text("#lab-bounds")
+        assert f"no output moves by more than {MOST_IF_INVARIANT:.1e} of the largest" in bounds
+        assert f"one moves by more than {LEAST_IF_NOT:.1e} in each" in bounds
+        visit.page.wait_for_timeout(1000)  # which is none of the time that it takes
+        began_s = time.monotonic()
+        visit.press("#lab-compute")
+        took = re.search(r"in ([\d,]+) ms", visit.text("#lab-verdict"))
+        assert took
+        assert float(took[1].replace(",", "")) < 1000 * (time.monotonic() - began_s)
+
+
+def test_a_digit_is_there_at_once_for_who_wants_no_motion(site: str, opened: Open) -> None:
+    if not (plots.SHOWN / plots.DECODER).exists():
+        pytest.skip("the laboratory has not trained what draws")
+    with opened(site, "lab", reduced_motion="reduce") as visit:
+        visit.page.evaluate(
+            """() => {
+              const every = setInterval;
+              window.setInterval = (task, ms) => ((window.pause_ms = ms), every(task, ms));
+            }"""
+        )
+        visit.press("#lab-draw")
+        visit.until(_SAYS, "Seed 1, step 10")
+        assert visit.page.evaluate("window.pause_ms") == 0
+
+
+def test_what_draws_is_asked_for_again_where_it_was_lost(site: str, opened: Open) -> None:
+    with opened(site, "lab") as visit:
+        visit.page.route("**/draw-decoder.safetensors", lambda r: r.fulfill(status=503), times=1)
+        visit.press("#lab-draw")
+        visit.until(_SAYS, "What draws could not be fetched. The service answers 503.")
+        visit.press("#lab-draw")
+        visit.until(_SAYS, "Seed 1, step 10")
+        visit.expect_error("503")

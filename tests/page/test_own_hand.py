@@ -238,3 +238,14 @@ def test_a_hand_drawn_anew_is_still_the_one_that_is_chosen(handwriting: str, ope
             _KEPT | {"token": "anew"},
         )
         assert visit["#write-hands input:checked"].get_attribute("value") == "anew"
+
+
+def test_its_picture_shows_all_of_it(handwriting: str, opened: Open) -> None:
+    """Wherever on the paper it was drawn."""
+    strokes = [[[300, 40], [320, 60]], [[340, 50], [380, 90]]]
+    with opened(handwriting, "lab") as visit:
+        kept = json.dumps(_KEPT | {"strokes": strokes})
+        visit.page.evaluate("(kept) => localStorage.setItem('evenkeel-hand', kept)", kept)
+        visit.go("lab")
+        visit.wait(f"{_MINE} svg", "attached")
+        assert visit[f"{_MINE} svg"].get_attribute("viewBox") == "292 32 96 66"

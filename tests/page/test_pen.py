@@ -152,3 +152,64 @@ def test_what_is_expected_lies_as_its_covariance_does(site: str, opened: Open) -
     assert down == [6, 2, "translate(7 8) rotate(90)"]
     assert aslant[:2] == pytest.approx([2 * 6**0.5, 2 * 2**0.5])
     assert aslant[2] == "translate(7 8) rotate(45)"
+
+
+_STROKES = """async (points) => {
+  const names = ["pen", "nib"].map((name) => import(`/static/${name}.js`));
+  const [{ Pen }, { Nib }] = await Promise.all(names);
+  const sheet = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  const nib = new Nib({ width: 2, lineHeight: 64 });
+  const pen = new Pen(sheet, { nib, pace: () => 1 });
+  pen.push(points, 0, 0);
+  pen.end();
+  const began = performance.now();
+  await pen.drained;
+  const data = [...sheet.querySelectorAll("path")].map((path) => path.getAttribute("d"));
+  return { data, took_ms: performance.now() - began };
+}"""
+
+
+def test_a_pen_that_lifts_where_it_stands_is_lifted(site: str, opened: Open) -> None:
+    points = [[0, 0, 0], [9, 0, 0], [9, 0, 1], [20, 0, 0], [29, 0, 1]]
+    with opened(site, "lab") as visit:
+        assert len(visit.page.evaluate(_STROKES, points)["data"]) == 2
+
+
+def test_a_pen_leaves_a_dot_where_it_only_touches_and_leaps_to_the_next_line(
+    site: str, opened: Open
+) -> None:
+    with opened(site, "lab") as visit:
+        drawn = visit.page.evaluate(_STROKES, [[600, 5, 1], [5, 90, 1]])
+    assert drawn["data"] == ["M600,5 L600,5", "M5,90 L5,90"]
+    assert drawn["took_ms"] < 5000
+
+
+def test_a_hand_that_is_laid_down_beside_the_pen_draws_nothing(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "draw") as visit:
+        at = _press(visit, 60, 60)
+        _send(visit, "pointerdown", at, other=1)
+        _send(visit, "pointermove", at, other=-1, times=3)  # than the one that came last
+        assert _points(visit) == [4]
+
+
+def test_a_slow_pen_is_followed_px_by_px(handwriting: str, opened: Open) -> None:
+    """The service judges a hand by its rhythm too."""
+    with opened(handwriting, "draw") as visit:
+        x, y = _press(visit, 60, 60)
+        for step in range(1, 6):
+            visit.page.mouse.move(x + step, y)
+        visit.page.mouse.up()
+        assert _points(visit) == [6]
+
+
+def test_paper_takes_no_more_points_than_the_service(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/read", lambda route: None)  # which is never answered
+        for _ in range(17):
+            _send(visit, "pointermove", _press(visit, 60, 60), times=520)
+            visit.page.mouse.up()
+        assert sum(_points(visit)) == 8000
+        _press(visit, 60, 60)
+        assert "The paper is full" in visit.text("#draw-error")

@@ -94,3 +94,21 @@ def test_who_comes_back_to_the_page_finds_what_was_typed(
         visit.page.wait_for_load_state("networkidle")
         for field, text in typed.items():
             assert visit[field].input_value() == text
+
+
+def test_the_other_place_is_gone_to_at_the_tab_that_is_shown(site: str, opened: Open) -> None:
+    """And not with what a link asked to be written, which has been."""
+    with opened(site, "lab") as visit:
+        address = visit.page.evaluate(
+            """async () => {
+              const link = Object.assign(document.createElement("a"), { href: "elsewhere" });
+              document.querySelector("#place").append(link);
+              link.addEventListener("click", (event) => event.preventDefault());
+              (await import("/static/place.js")).offerPlaces();
+              history.replaceState(null, "", "#text?any=thing");
+              link.click();
+              sessionStorage.clear();
+              return link.hash;
+            }"""
+        )
+    assert address == "#text"

@@ -24,7 +24,12 @@ def test_every_model_shows_its_verdict_and_findings(site: str, opened: Open) -> 
             assert "Attested on this machine" in said
             assert model["digest"] in said
             assert model["runtime"] in said
+            network, norms = model["hyperparameters"], model["layer_normalizations"]
+            assert f"{network['layers']} \u00d7 {network['units']} units" in said
+            assert f"{model['parameters']:,} parameters" in said
+            assert re.search(rf"layer norms{norms}\D", said)
             attested = model["attestation"]
+            assert f"{attested['steps']:,} steps replayed" in said
             told = re.search(
                 r"largest error ([^,]+), allowed ([^,]+?)$",
                 card.locator(".verdict").first.text_content(),
@@ -68,3 +73,15 @@ def test_a_check_that_fails_says_why_and_may_be_tried_again(site: str, opened: O
         visit.press("article >> nth=0 >> button")
         card.locator(".verdict.good", has_text="replayed at ").wait_for()
         visit.expect_error("503")
+
+
+def test_when_a_model_was_checked_last_is_said_beside_it_too(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        visit["#text-model"].select_option("shakespeare")
+        assert "checked on this machine at its start" in visit.text("#verdict")
+        visit["#proof-tab"].click()
+        card = visit["article:has(#proof-of-shakespeare)"]
+        card.locator("button").click()
+        card.locator(".verdict.good", has_text="replayed at ").wait_for()
+        visit["#text-tab"].click()
+        assert re.search(r"checked on this machine at [\d:]+", visit.text("#verdict"))

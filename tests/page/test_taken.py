@@ -20,7 +20,9 @@ from tests.page.visit import Visit
 
 _PATH = re.compile(r'<path d="([^"]+)" stroke-width="([^"]+)"')
 _CLIPBOARD = ["clipboard-read", "clipboard-write"]
-_ASKED = {"bias": "2.1", "seed": "13", "thinning": "0.8", "color": "#204060"}
+_ASKED = {
+    "bias": "2.1", "seed": "13", "thinning": "0.8", "color": "#204060", "size": "60", "nib": "3.25",
+}  # fmt: skip
 
 
 def _copied(visit: Visit, kind: str) -> str:
@@ -89,12 +91,12 @@ def test_a_model_that_has_changed_does_not_draw_the_file(handwriting: str, opene
 
 def test_the_command_that_is_copied_asks_for_this_ink(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "write", permissions=_CLIPBOARD) as visit:
-        visit.write("it's curled", seed=11)
+        visit.write("it's Ann's", seed=11)
         command = shlex.split(_copied(visit, "curl"))
         assert command[0] == "curl"
         assert f"{handwriting}/v1/handwriting" in command
         body = json.loads(command[command.index("-d") + 1])
-        assert (body["text"], body["seed"]) == ("it's curled", 11)
+        assert (body["text"], body["seed"]) == ("it's Ann's", 11)
         same_ink(download(visit, "svg").decode(), drawn(handwriting, body))
 
 
@@ -117,10 +119,9 @@ def test_a_link_writes_the_same_ink_elsewhere(handwriting: str, opened: Open) ->
     with opened(handwriting, "write", permissions=_CLIPBOARD) as visit:
         visit.wait("#write-hands input[value=cleo]", "attached")
         visit["#write-hands input[value=cleo]"].check()
-        visit["#write-bias"].fill("2.1")
         visit.open_sizes()
-        visit["#write-thinning"].fill("0.8")
-        visit["#write-color"].fill("#204060")
+        for name, value in _ASKED.items():
+            visit[f"#write-{name}"].fill(value)
         visit.write("100% & more #1, to its end?\nnext", seed=13)
         link = _copied(visit, "link")
         ink = visit.ink("#write-sheet")
@@ -247,3 +248,29 @@ def test_who_needs_a_key_copies_where_it_goes_and_not_the_key(
     for program in copied:
         assert ("EVENKEEL_API_KEY" in program) == ("authorization" in program) == bool(key)
         assert "ek-mine" not in program
+
+
+def test_a_program_that_is_refused_leaves_no_drawing(
+    site: str, opened: Open, tmp_path: Path
+) -> None:
+    with opened(site, "lab") as visit:
+        program = visit.page.evaluate(
+            """async () => {
+              const { asPython } = await import("/static/copies.js");
+              return asPython({ text: "ho", style: "nobody", seed: 1 });
+            }"""
+        )
+    command, environment = [sys.executable, "-c", program], os.environ | {"NO_PROXY": "*"}
+    told = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, timeout=60)
+    assert (told.returncode, list(tmp_path.iterdir())) == (1, [])
+
+
+def test_a_hand_that_is_made_up_goes_along_in_a_link(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "lab", permissions=_CLIPBOARD) as visit:
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        visit["#write-tab"].click()
+        visit["#write-hands input[value=made-up]"].check()
+        visit.write("ho")
+        assert "hand=made-up" in _copied(visit, "link")
+        assert "stays here" not in visit.text("#write-progress")

@@ -10,11 +10,13 @@ from tests.page.conftest import Open
 from tests.page.visit import Visit
 
 _MODEL, _OTHER = "shakespeare", "shakespeare-int8"
-_LOGPROBS = {"tokens": ["bytes:\\xc3"] * 2, "token_logprobs": [-1.0] * 2, "text_offset": [0, 1]}
-# Two bytes that are no characters; one of them is three bytes in UTF-8.
+_LOGPROBS = {
+    "tokens": ["bytes:\\xc3"] * 3, "token_logprobs": [-1.0] * 3, "text_offset": [0, 0, 1],
+}  # fmt: skip
+# A character of two bytes and a byte that is no character, which is three bytes in UTF-8.
 _NO_UTF8 = {
     "seed": 5,
-    "choices": [{"index": 0, "text": "\ufffd\ufffd", "logprobs": _LOGPROBS, "finish_reason": None}],
+    "choices": [{"index": 0, "text": "\u00e9\ufffd", "logprobs": _LOGPROBS, "finish_reason": None}],
 }
 
 
@@ -68,6 +70,7 @@ def test_the_keyboard_goes_from_one_character_to_the_next(site: str, opened: Ope
         visit.page.keyboard.press("Alt+ArrowRight")  # is the browser's
         assert "told" in letters.first.get_attribute("class")
         _complete(visit, "JULIET:", 6)
+        assert visit.text("#text-passage").startswith("JULIET:")
         visit["#text-paper"].focus()
         visit.page.keyboard.press("ArrowRight")
         assert visit.text("#text-letter") == letters.first.get_attribute("title")
@@ -189,11 +192,11 @@ def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> No
         visit.page.route("**/v1/completions", answer)
         visit.press("#text-start")
         visit.wait("#text-error")
-        assert visit.text("#text-progress").startswith("Stopped after 2 bytes")
+        assert visit.text("#text-progress").startswith("Stopped after 3 bytes")
         visit.press("#text-goon")
         visit.until("() => document.querySelector('#text-error').innerText.includes('503')")
         visit.expect_error("503")
-    assert asked == [(2, 5)]
+    assert asked == [(3, 5)]
 
 
 def test_a_model_that_has_changed_does_not_go_on_with_a_text(site: str, opened: Open) -> None:
@@ -270,3 +273,66 @@ def test_the_facts_are_of_the_model_that_is_chosen(site: str, opened: Open) -> N
         for model, parameters in ((_OTHER, "1,234"), (_MODEL, "5,678")):
             visit["#text-model"].select_option(model)
             assert f"{parameters} parameters" in visit.text("#text-facts")
+
+
+def test_a_text_stays_where_the_next_is_refused(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        _complete(visit, "ROMEO:", 6)
+        written = visit.text("#text-passage")
+        visit.page.route("**/v1/completions", lambda route: route.fulfill(status=503, json={}))
+        visit.press("#text-start")
+        visit.wait("#text-error")
+        assert visit.text("#text-passage") == written
+        visit.page.unroute("**/v1/completions")
+        visit.press("#text-goon")
+        visit.wait_done("text")
+        assert len(visit.text("#text-passage")) == len(written) + 6
+        visit.expect_error("503")
+
+
+def test_what_was_gone_on_with_and_stopped_again_can_be_gone_on_with(
+    site: str, opened: Open
+) -> None:
+    """Its bytes are asked for again from the state that it went on from, which has a seed."""
+    with opened(site, "text") as visit:
+        visit["#text-seed"].fill("9")
+        stopped = _stopped(visit)
+        visit.press("#text-goon")
+        more = "(n) => document.querySelectorAll('[data-chance]').length > n"
+        visit.until(more, len(stopped) + 50)
+        visit.page.keyboard.press("Escape")
+        visit.wait_done("text")
+        visit["#text-length"].fill("40")
+        visit.press("#text-goon")
+        visit.wait_done("text")
+        written = visit.text("#text-passage")
+    assert written == _completion(site, prompt="", max_tokens=len(written), seed=9)["text"]
+
+
+def test_what_comes_and_what_is_told_of_are_in_sight(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        _complete(visit, "a    b", 1500)
+        spaces = visit["#text-passage .prompt"].evaluate_all("all => all.map((s) => s.offsetWidth)")
+        assert min(spaces) > 0  # as many as were typed
+        letters = visit["#text-passage [data-chance]"]
+        visit["#text-paper"].focus()
+        paper = visit["#text-paper"].bounding_box()
+
+        def in_sight(letter: Any) -> bool:
+            top: float = letter.bounding_box()["y"]
+            return bool(paper["y"] <= top < paper["y"] + paper["height"])
+
+        assert in_sight(letters.last)
+        assert not in_sight(letters.first)
+        visit.page.keyboard.press("ArrowRight")
+        assert in_sight(letters.first)
+        assert letters.first.evaluate("(s) => getComputedStyle(s).outlineStyle") == "solid"
+
+
+def test_the_size_of_a_model_is_told_as_it_is(site: str, opened: Open) -> None:
+    with urlopen(f"{site}/v1/models/{_MODEL}") as answer:
+        network = json.load(answer)["hyperparameters"]
+    with opened(site, "text") as visit:
+        visit["#text-model"].select_option(_MODEL)
+        said = f"{network['layers']} \u00d7 {network['units']} units"
+        assert said in visit.text("#text-facts")

@@ -1,5 +1,6 @@
 """What a person sees when an answer fails or is late, and that nothing of theirs is lost."""
 
+import json
 from typing import Any
 
 from tests.page.answers import HEAD, ink, stream
@@ -146,3 +147,40 @@ def test_a_page_that_comes_before_its_service_says_so_and_waits(site: str, opene
         visit.page.unroute("**/v1/models")
         visit.until("() => document.querySelector('#verdict').textContent.startsWith('Ready')")
         _forgive(visit)
+
+
+def test_who_stops_before_the_service_has_answered_is_told_of_no_outage(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "write") as visit:
+        visit.wait("#write-link[aria-disabled=false]")  # the opening is written
+        visit.page.route("**/v1/handwriting", lambda route: None)  # which is never answered
+        visit.press("#write-start")
+        visit.press("#write-stop")
+        visit.wait_done("write")
+        assert visit.text("#verdict").startswith("Ready: ")
+
+
+_EVENTS = """async (pieces) => {
+  const { events } = await import("/static/service.js");
+  const body = new ReadableStream({
+    start(stream) {
+      for (const piece of pieces) stream.enqueue(new Uint8Array(piece));
+      stream.close();
+    },
+  });
+  const heard = [];
+  for await (const event of events(new Response(body))) heard.push(event);
+  return heard;
+}"""
+
+
+def test_events_are_whole_however_their_bytes_arrive(site: str, opened: Open) -> None:
+    """And a comment of whoever stands between is none."""
+    told = [{"text": "caf\u00e9"}, {"text": "\n\n"}]
+    events = [f"data: {json.dumps(event, ensure_ascii=False)}" for event in told]
+    sent = "\n\n".join([": wait", *events, "data: [DONE]", ""]).encode()
+    with opened(site, "lab") as visit:
+        for size in (1, 7, len(sent)):
+            pieces = [list(sent[i : i + size]) for i in range(0, len(sent), size)]
+            assert visit.page.evaluate(_EVENTS, pieces) == told
