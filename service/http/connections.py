@@ -34,6 +34,9 @@ _UNSENT_BYTES = 128 * 1024
 # Of what has come, so much is read in one round of the event loop, be it all heads or chunks of a
 # byte; the loop's own way is megabytes, for which everybody else would wait.
 _UNREAD_BYTES = 64 * 1024
+# Chunks of a body: so many of any size, then only as many as have so many bytes each. One of a byte
+# takes as long to read as a thousand bytes.
+_FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
 _MOST_WAITING = 100  # requests behind one that is being answered; each is a KB or more
 
 
@@ -58,6 +61,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self.gate = gate
         self._in_head = True
         self._head_bytes = 0  # since the last byte of a body, so of trailers too
+        self._chunks, self._body_bytes = 0, 0  # of the request that arrives
         self._due_s = math.inf
         self._over = False  # refused, or a WebSocket by now
         self._probes_only = False
@@ -91,6 +95,12 @@ class HttpConnection(Watched, HttpToolsProtocol):
             if self._head_bytes >= self.gate.max_header_bytes and not self._over:
                 most = self.gate.max_header_bytes
                 self._refuse(HeadTooLarge(f"URL, headers or trailers are over {most} bytes"))
+            if self._chunks - _FREE_CHUNKS > self._body_bytes // _LEAST_CHUNK_BYTES:
+                self._over = True
+                if self._unanswered() is None:  # it was answered before it had come
+                    self.transport.abort()
+                    return
+                self._refuse(InvalidRequest("the body comes in chunks of a few bytes"))
             # Reading goes on after every answer, however many still wait.
             if len(self.pipeline) > _MOST_WAITING:
                 self._refuse(InvalidRequest(f"over {_MOST_WAITING} requests wait behind another"))
@@ -117,10 +127,13 @@ class HttpConnection(Watched, HttpToolsProtocol):
         if self.parser.is_offer():
             return  # the head comes again, without it
         self._in_head, self._head_bytes = False, 0
+        self._chunks, self._body_bytes = 0, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
         self._head_bytes = 0
+        self._chunks += 1
+        self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:

@@ -21,6 +21,9 @@ from tests.service.serving import listening, settings
 
 _PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+_CHUNKED = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
+_CHUNKED += b"Transfer-Encoding: chunked\r\n\r\n"
+_CHUNK = b"1\r\n \r\n"
 # As a client has them, with a mask of nothing.
 _PING, _PONG = b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)
 _FIRST, _PART = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
@@ -45,6 +48,31 @@ def test_more_are_refused(url: str) -> None:
     answer = Wire(url).send(_PROBE * 1000).rest()
     assert b"over 100 requests wait behind another" in answer
     assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_body_in_chunks_of_a_byte_is_refused(url: str) -> None:
+    answer = Wire(url).send(_CHUNKED + _CHUNK * 3000).rest()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert b"in chunks of a few bytes" in answer
+    assert answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_what_comes_in_such_chunks_after_its_answer_is_not_read(url: str) -> None:
+    wire = Wire(url).send(_CHUNKED.replace(b"/v1/completions", b"/nowhere"))
+    wire.until(b"unknown_url")
+    with suppress(OSError):
+        wire.send(_CHUNK * 3000)
+    assert wire.rest() == b""
+
+
+def test_a_thousand_small_chunks_are_taken_and_any_number_of_others(url: str) -> None:
+    body = b'{"model": "letters", "max_tokens": 1}'
+    small = [body, *[b" "] * 900]
+    for parts in (small, [*small, *[b" " * 32] * 20_000]):
+        chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
+        wire = Wire(url).send(_CHUNKED + chunks + b"0\r\n\r\n")
+        wire.until(b"finish_reason")
+        wire.close()
 
 
 @pytest.mark.parametrize(
