@@ -315,7 +315,7 @@ def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     drawn = np.zeros((_STEPS, 6, _SIDE, _SIDE), np.float32)
-    drawn[1, 3] = 1.0
+    drawn[0, 3] = 1.0
     frames = np.zeros((_STEPS, 6, 3), np.float32)
     frames[:] = 3.5, 3.5, 100.0
     frames[2, 4] = 2.0, 5.0, 2.0  # pixels 1 to 3 across and 4 to 6 down, by their middles
@@ -329,7 +329,7 @@ def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     assert (across.min(), across.max()) == (1, 5)
     assert (down.min(), down.max()) == (7, 11)
     dark = np.argwhere((colors.max(2) < 40) & (colors.min(2) < 40))
-    assert (dark.min(0) // cell).tolist() == (dark.max(0) // cell).tolist() == [3, 1]
+    assert (dark.min(0) // cell).tolist() == (dark.max(0) // cell).tolist() == [3, 0]
 
 
 def test_a_picture_in_characters_has_every_second_line_from_the_first() -> None:

@@ -76,16 +76,17 @@ _WITH_BATCH_NORM = [name for name in _TASKS if "batch" in experiment.load(name).
 
 
 @pytest.mark.parametrize("name", _WITH_BATCH_NORM)
-def test_to_be_judged_teaches_a_network_nothing(name: str) -> None:
-    """In training mode batch norm would learn of what it is judged by."""
+def test_a_network_is_judged_as_it_is_served_and_keeps_its_mode(name: str) -> None:
+    """In training mode batch norm would judge a row by those beside it."""
     one = experiment.load(name)
     recipe = read_plans(one, quick=True)[0].full("batch", 1e-2, 0)
     task: Any = one.task(recipe, one.data(recipe, None))
-    before = {name: tensor.clone() for name, tensor in task.model.state_dict().items()}
-    for judge in (task.validate, task.test):
-        judge()
-        after = task.model.state_dict()
-        assert all(torch.equal(before[name], after[name]) for name in before)
+    found = []
+    for training in (True, False):
+        task.model.train(training)
+        found.append((task.validate(), task.figures, task.test()))
+        assert task.model.training is training
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", _WITH_BATCH_NORM)
