@@ -114,7 +114,9 @@ def test_only_clients_and_monitoring_come_in_and_nothing_goes_out(
     clients, monitoring = rule["from"]
     wanted = {"key": "evenkeel/client", "operator": "In", "values": ["true"]}
     assert clients["podSelector"] == {"matchExpressions": [wanted]}
-    assert monitoring.keys() == {"namespaceSelector"}
+    assert clients["namespaceSelector"] == {}  # of any namespace
+    name = {"kubernetes.io/metadata.name": "monitoring"}
+    assert monitoring == {"namespaceSelector": {"matchLabels": name}}
     assert rule["ports"] == [{"protocol": "TCP", "port": "http"}]
 
 
@@ -158,6 +160,73 @@ def test_settings_are_those_of_the_service_and_leave_time_to_stop(
     assert str(Path(environment["EVENKEEL_KEYS"] or "").parent) in mounts
 
 
+def test_a_replica_reads_the_secret_that_the_guide_makes(fleet: dict[str, Manifest]) -> None:
+    guide = (_ROOT / "docs" / "scaling.md").read_text("utf-8")
+    (line,) = re.findall(r"kubectl create secret generic (.*)", guide)
+    name, keys = line.split()[0], re.findall(r"--from-(?:literal|file)=([\w.-]+)", line)
+    pod, container = _pod(fleet), _container(fleet)
+    (state_key,) = [e["valueFrom"]["secretKeyRef"] for e in container["env"] if "valueFrom" in e]
+    (secret,) = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
+    (item,) = secret["items"]
+    assert state_key["name"] == secret["secretName"] == name
+    assert {state_key["key"], item["key"]} == set(keys)
+    (mount,) = [m for m in container["volumeMounts"] if m["name"] == "keys"]
+    assert f"{mount['mountPath']}/{item['path']}" == _environment(fleet)["EVENKEEL_KEYS"]
+    # The user of the image is not whom Kubernetes gives the file to; the user's group is.
+    assert secret["defaultMode"] & 0o040
+    assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
+
+
+def test_a_replica_is_asked_scraped_and_let_in_where_it_listens(
+    fleet: dict[str, Manifest],
+) -> None:
+    (port,) = _container(fleet)["ports"]
+    assert port["containerPort"] == Settings.model_fields["port"].default
+    (public,) = fleet["Service"]["spec"]["ports"]
+    assert (public["targetPort"], public["port"]) == (port["name"], 80)
+    told = fleet["Deployment"]["spec"]["template"]["metadata"]["annotations"]
+    assert told["prometheus.io/scrape"] == "true"
+    assert int(told["prometheus.io/port"]) == port["containerPort"]
+
+
+def test_what_has_to_be_ready_is_in_the_image(fleet: dict[str, Manifest]) -> None:
+    required = (_environment(fleet)["EVENKEEL_REQUIRE"] or "").split(",")
+    shipped = {path.parent.name for path in (_ROOT / "artifacts").glob("*/manifest.json")}
+    assert required
+    assert set(required) <= shipped
+    (image,) = yaml.safe_load((_FOLDER / "base" / "kustomization.yaml").read_text())["images"]
+    assert image["newTag"] == "cpu"  # the fleets are told apart by their vector units
+
+
+def test_somebody_answers_while_replicas_and_nodes_are_exchanged(
+    fleet: dict[str, Manifest],
+) -> None:
+    rolling = fleet["Deployment"]["spec"]["strategy"]["rollingUpdate"]
+    assert (rolling["maxUnavailable"], rolling["maxSurge"]) == (0, 1)
+    budget, scaler = (
+        fleet[kind]["spec"] for kind in ("PodDisruptionBudget", "HorizontalPodAutoscaler")
+    )
+    assert scaler["minReplicas"] > budget["maxUnavailable"] >= 1  # 0, and no node can be drained
+    assert budget["unhealthyPodEvictionPolicy"] == "AlwaysAllow"
+    assert scaler["behavior"]["scaleDown"]["stabilizationWindowSeconds"] >= 300
+
+
+def test_a_replica_has_time_to_start_and_room_for_what_it_holds(fleet: dict[str, Manifest]) -> None:
+    startup = _container(fleet)["startupProbe"]
+    assert startup["periodSeconds"] * startup["failureThreshold"] >= 60
+    assert _bytes(_container(fleet)["resources"]["limits"]["memory"]) >= 2**30
+    (room,) = [volume["emptyDir"] for volume in _pod(fleet)["volumes"] if "emptyDir" in volume]
+    assert _bytes(room["sizeLimit"]) >= 2**24
+    mounted = {mount["name"]: mount["mountPath"] for mount in _container(fleet)["volumeMounts"]}
+    assert mounted["tmp"] == "/tmp"
+
+
+def _bytes(quantity: str) -> int:
+    units = {"": 1, "Mi": 2**20, "Gi": 2**30}
+    number, unit = re.fullmatch(r"(\d+)(\w*)", quantity).groups()  # type: ignore[union-attr]
+    return int(number) * units[unit]
+
+
 def test_probes_ask_what_they_mean(fleet: dict[str, Manifest]) -> None:
     asked = {
         name: _container(fleet)[f"{name}Probe"]["httpGet"]["path"]
@@ -175,14 +244,26 @@ def test_the_autoscaler_follows_figures_of_the_service(fleet: dict[str, Manifest
         assert series.removesuffix("_bucket") in told
         known.add(rule.get("name", {}).get("as", series))
     metrics = fleet["HorizontalPodAutoscaler"]["spec"]["metrics"]
-    assert {metric["pods"]["metric"]["name"] for metric in metrics} == known
+    targets = {m["pods"]["metric"]["name"]: m["pods"]["target"] for m in metrics}
+    assert targets.keys() == known
+    # Seconds; without its unit the figure would be minutes.
+    assert targets["evenkeel_first_byte_p99_seconds"]["averageValue"] == "200m"
+    waiting, first_byte = adapter["rules"]["custom"]
+    assert waiting["metricsQuery"].startswith("sum(<<.Series>>")
+    assert first_byte["seriesQuery"].startswith("evenkeel_time_to_first_token_seconds_bucket{")
+    assert first_byte["metricsQuery"].startswith("histogram_quantile(0.99, sum(rate(")
+    assert "by (le, <<.GroupBy>>)" in first_byte["metricsQuery"]
 
 
 def test_a_fleet_rounds_one_way(fleet: dict[str, Manifest]) -> None:
     affinity = _pod(fleet)["affinity"]["nodeAffinity"]
     (term,) = affinity["requiredDuringSchedulingIgnoredDuringExecution"]["nodeSelectorTerms"]
     wanted = {e["key"].rpartition(".")[2]: e["operator"] for e in term["matchExpressions"]}
+    values = {e["key"].rpartition(".")[2]: e.get("values") for e in term["matchExpressions"]}
+    assert values.pop("io/arch") == ["amd64"]
+    assert all(said in (["true"], None) for said in values.values())
     unit = fleet["Deployment"]["metadata"]["labels"]["evenkeel/vector-unit"]
     assert unit in ("avx512f", "avx2")
     # What the service would call its runtime there: by the widest unit.
     assert wanted["AVX512F"] == ("In" if unit == "avx512f" else "DoesNotExist")
+    assert wanted.get("AVX2", "In") == "In"

@@ -152,6 +152,15 @@ def test_what_is_wrong_with_a_request_is_told_by_the_first(front: Front, status:
     assert sum(front.asked()) == 1
 
 
+def test_a_request_with_a_state_is_asked_again_as_a_whole(front: Front) -> None:
+    """A token has some 9,000 characters, and ink may come beside it."""
+    front.replicas[0].parts = [_whole(503, "not now")]
+    body = {"prompt": "a", "state": "x" * 25_000}
+    answers = [httpx.post(front.url, json=body, timeout=10, trust_env=False) for _ in range(4)]
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert front.asked()[0] >= 1
+
+
 def test_after_the_first_byte_nobody_else_is_asked(front: Front) -> None:
     for replica in front.replicas:
         replica.parts = [_STREAM + _event("1")]  # and hangs up
@@ -192,10 +201,11 @@ def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) 
 
 
 def test_who_asks_is_said_by_the_proxy_alone(front: Front) -> None:
-    forged = {"X-Forwarded-For": "192.0.2.1"}
+    forged = {"X-Forwarded-For": "192.0.2.1", "X-Forwarded-Proto": "https"}
     front.post(headers=forged)
     (head,) = [head for replica in front.replicas for head in replica.heads]
     assert re.findall(r"x-forwarded-for: (\S+)", head) == ["127.0.0.1"]
+    assert re.findall(r"x-forwarded-proto: (\S+)", head) == ["http"]
 
 
 def test_time_runs_out_in_the_service_first() -> None:
@@ -247,6 +257,16 @@ def test_a_replica_has_time_to_stop(services: dict[str, Any]) -> None:
     assert grace_s >= delay_s + drain_s + _LAST_WORDS_S
     inter_ms, fall = re.search(r"inter (\d+)ms .*fall (\d)", CONFIG.read_text()).groups()
     assert delay_s * 1000 > int(inter_ms) * int(fall)
+
+
+def test_the_proxy_has_time_to_stop_by_itself(services: dict[str, Any]) -> None:
+    """At SIGUSR1 what is under way may end, which SIGTERM would cut."""
+    assert services["haproxy"]["stop_signal"] == "SIGUSR1"
+    last_s = int(re.search(r"hard-stop-after (\d+)s", CONFIG.read_text())[1])  # type: ignore[index]
+    environment = services["evenkeel"]["environment"]
+    drain_s = environment["EVENKEEL_SHUTDOWN_DELAY_S"] + environment["EVENKEEL_DRAIN_TIMEOUT_S"]
+    assert last_s >= drain_s + _LAST_WORDS_S
+    assert int(services["haproxy"]["stop_grace_period"].removesuffix("s")) > last_s
 
 
 def test_the_proxy_may_as_little_as_the_service(services: dict[str, Any]) -> None:

@@ -2,23 +2,27 @@
 
 import json
 from collections.abc import Iterator
+from math import ceil
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from lab.legibility import chosen
 from lab.legibility.chosen import (
     DRAWS,
     ONE,
     WAYS,
     Drawn,
     Streamed,
+    draw,
     draw_all,
     judge,
     misread,
     stream,
 )
-from lab.legibility.reading import Errors, Reader
+from lab.legibility.reading import PAGE, Errors, Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
 
@@ -105,3 +109,38 @@ def test_a_stream_that_breaks_says_why() -> None:
         pytest.raises(ValueError, match="a rope tore"),
     ):
         stream(client, ONE, seed=0)
+
+
+def test_a_page_is_timed_to_its_first_ink_and_to_the_end_of_its_first_line(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = [
+        {"id": "page"}, {"points": [[1, 2, 0]]}, {"points": [[3, 2, 1]]},
+        {"finish_reason": "stop"}, {"points": [[1, 9, 1]]},
+    ]  # fmt: skip
+    events = "".join(f"data: {json.dumps(event)}\n\n" for event in told) + "data: [DONE]\n\n"
+    answers = httpx.MockTransport(lambda _: httpx.Response(200, text=events))
+    moments = iter(range(10, 20))
+    monkeypatch.setattr(chosen, "time", SimpleNamespace(perf_counter=lambda: float(next(moments))))
+    with httpx.Client(base_url="http://any", transport=answers) as client:
+        assert stream(client, ONE, seed=0) == Streamed(1.0, 2.0)
+
+
+def test_a_line_is_read_as_far_as_its_ink_goes() -> None:
+    seen: list[bytes] = []
+    ink = Drawn([[[30.0, 20.0], [90.0, 40.0], [50.0, 30.0]]], None, "stop", 1.0)
+    misread("keel", ink, lambda png: seen.append(png) or "")
+    assert int.from_bytes(seen[0][16:20]) == ceil(90 + PAGE.margin_px)
+
+
+def test_lines_are_drawn_as_high_as_they_are_read_best() -> None:
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return httpx.Response(200, json={"lines": [{"strokes": [], "finish_reason": "stop"}]})
+
+    with httpx.Client(base_url="http://any", transport=httpx.MockTransport(answer)) as client:
+        draw(client, "keel", 3, ONE)
+    assert asked[0]["line_height"] == PAGE.line_height_px
+    assert asked[0]["width"] >= 4096  # so that it is one line

@@ -133,8 +133,13 @@ def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:
     assert math.isnan(value("evenkeel_attestation_ok", {"model": "letters"}))
 
 
-def _expressions() -> Iterator[tuple[str, str]]:
+def _board() -> dict[str, Any]:
     board: dict[str, Any] = json.loads((_OBSERVE / "grafana/dashboards/evenkeel.json").read_text())
+    return board
+
+
+def _expressions() -> Iterator[tuple[str, str]]:
+    board = _board()
     for panel in board["panels"]:
         for target in panel["targets"]:
             yield panel["title"], target["expr"]
@@ -154,6 +159,38 @@ def test_the_dashboard_asks_for_series_that_there_are(
         for label, value in re.findall(r'(\w+)=~?"([^$"]+)"', matchers):
             values = {s.labels.get(label) for s in of_name} if label != "job" else {"evenkeel"}
             assert any(re.fullmatch(value, v or "") for v in values), (name, label)
+
+
+def test_the_dashboard_shows_what_its_names_say() -> None:
+    for panel in _board()["panels"]:
+        for target in panel["targets"]:
+            asked, name = target["expr"], target["legendFormat"]
+            for quantile in re.findall(r"histogram_quantile\((.*?), sum by \(le, model\)", asked):
+                assert name.startswith(f"p{100 * float(quantile):g} "), name
+            assert asked.count("histogram_quantile(") == asked.count("sum by (le, model)"), name
+            for counter in re.findall(r"\w+_total\b", asked):  # as it grows, not since its start
+                assert re.search(rf"(rate|increase)\({counter}", asked), name
+            if bound := re.search(r'le="(.*?)"', asked):
+                number, unit = re.search(r"within (\d+) (\w+)", name).groups()  # type: ignore[union-attr]
+                assert float(bound[1]) == int(number) * {"ms": 1e-3, "s": 1.0}[unit], name
+            if panel["title"] in ("Ready", "Attested"):  # the worst replica and model
+                assert asked.startswith("min("), name
+
+
+def test_shares_of_the_dashboard_are_not_upside_down_and_its_errors_are_errors() -> None:
+    asked = {}
+    for panel, expression in _expressions():
+        asked[panel] = asked.get(panel, "") + expression
+    assert re.search(
+        r"_max_error\{.* / evenkeel_attestation_bound", asked["Error of the attestation"]
+    )
+    assert re.search(r"_sum\{.* / .*_count\{", asked["Rows a chunk"])
+    assert 'code!=""' in asked["Errors, refusals and aborts"]
+    reasons = re.search(r'reason=~"(.*?)"', asked["Goodput"])
+    assert reasons
+    assert {r: bool(re.fullmatch(reasons[1], r)) for r in ("stop", "length", "abort", "error")} == {
+        "stop": True, "length": True, "abort": False, "error": False,
+    }  # fmt: skip
 
 
 def _rate_of(told: str, expression: str) -> float:
@@ -190,7 +227,22 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
     (found,) = scraped[0]["dns_sd_configs"]
     assert set(found["names"]) <= set(services)
     assert found["port"] == 8000
+    assert found["type"] == "A"
     assert source["datasources"][0]["url"] == "http://prometheus:9090"
+    rules = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["global"]
+    interval_s, limit_s = (
+        int(rules[f"scrape_{name}"].removesuffix("s")) for name in ("interval", "timeout")
+    )
+    assert limit_s <= interval_s  # or Prometheus does not start
+    assert source["datasources"][0]["jsonData"]["timeInterval"] == rules["scrape_interval"]
+    asked = json.dumps(_board())
+    assert set(re.findall(r'job=\\"(\w+)', asked)) == {scraped[0]["job_name"]}
+    assert set(re.findall(r'"uid": "(prom\w*)"', asked)) == {source["datasources"][0]["uid"]}
+    boards = yaml.safe_load((_OBSERVE / "grafana/provisioning/dashboards/evenkeel.yml").read_text())
+    (place,) = [provider["options"]["path"] for provider in boards["providers"]]
+    assert f"./deploy/observe/grafana/dashboards:{place}:ro" in services["grafana"]["volumes"]
+    home = services["grafana"]["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"]
+    assert home == f"{place}/evenkeel.json"
     for name in ("prometheus", "grafana"):
         assert services[name]["profiles"] == ["observe"]
         for volume in services[name]["volumes"]:

@@ -1,5 +1,6 @@
 """DRAW: its bound against PyTorch's distributions, its export against training, its script."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 from torch import Tensor
 from torch.distributions import Bernoulli, Independent, Normal, kl_divergence
 
@@ -21,6 +23,7 @@ from lab.tasks.draw.model import Draw, DrawConfig, kl_from_normal
 from lab.tasks.draw.pictures import draw_film, draw_samples
 from lab.tasks.draw.step import DecoderStep, drawn, step
 from lab.tasks.draw.task import Binary, DrawTask
+from models.cells import Cell
 from models.generation import Step
 
 _STEPS, _ROWS, _LATENT, _SIDE = 3, 4, 2, 6
@@ -174,6 +177,44 @@ def test_binarisation_is_fixed_and_follows_the_grey() -> None:
     assert one.pictures.train[grey == 0].max() == 0
 
 
+def test_black_and_white_pictures_are_of_their_own_part_and_their_hash_is_of_all() -> None:
+    recipe = read_plans(load("draw"), quick=True)[0].full("layer", 1e-2, 0)
+    ink = load("draw").data(recipe, None)
+    digest = hashlib.sha256()
+    for name in ("train", "validation", "test"):
+        pictures, grey = getattr(ink.pictures, name), getattr(ink.digits, name).inputs
+        assert pictures.shape == grey.shape
+        assert not pictures[grey == 0].any(), name
+        assert pictures[grey == 1].all(), name
+        digest.update(pictures.bool().numpy().tobytes())
+    assert load("draw").facts(ink)["sha256"] == ink.sha256 == digest.hexdigest()
+
+
+def test_what_is_learned_is_both_terms_of_the_bound_a_picture() -> None:
+    task = _task()
+    batch, _ = task.batch(0)
+    bound = task.model(*batch)
+    found, _ = task.loss(batch, ())
+    expected = bound.reconstruction.mean() + bound.divergence.mean()
+    assert found.item() == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_figures_are_of_all_pictures_and_those_of_the_test_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lab.tasks.draw.task._ROWS_AT_ONCE", 5)
+    task, generator = _task(), torch.Generator().manual_seed(2015)
+    parts = task.data.test.split(5)
+    assert len(parts) == 3
+    nats = [sum(task.model(part, task.noise(len(part), generator))).sum().item() for part in parts]
+    assert task.test()["nats"] == pytest.approx(sum(nats) / 13, rel=1e-5)
+
+
+def test_batch_norm_has_statistics_of_every_step() -> None:
+    cells = [module for module in _network("batch").modules() if isinstance(module, Cell)]
+    assert [cell.longest_step for cell in cells] == [_STEPS] * 2
+
+
 def _part(planted: Callable[[Draw], Step] = step) -> Part:
     noise = {"noise": _noise(5)}
     return Part(name="decoder", step=planted, trained=drawn, inputs=noise, scan=True)
@@ -223,6 +264,30 @@ def test_the_script_draws_what_the_network_draws(
     assert draw.main(["--model", str(tmp_path)]) == 1
 
 
+def test_the_script_draws_by_its_seed_and_says_where_each_stroke_was(
+    exported: PartGraph, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder, said = exported.path.parent, []
+    for seed in ("3", "3", "4"):
+        assert draw.main(["--model", str(folder), "--steps", "2", "--seed", seed]) == 0
+        said.append(capsys.readouterr().out)
+    assert said[0] == said[1] != said[2]
+    noise = np.random.default_rng(3).standard_normal((2, _LATENT)).astype(np.float32)
+    told = [line for line in said[0].splitlines() if line.startswith("stroke")]
+    assert told == [
+        f"stroke {number}, {width:.1f} pixels wide around ({x:.1f}, {y:.1f})"
+        for number, (_, (x, y, width)) in enumerate(draw.strokes(folder, noise), 1)
+    ]
+
+
+def test_the_page_is_given_the_weights_of_what_draws_alone(tmp_path: Path) -> None:
+    task = _task()
+    pictures.save_decoder(task, tmp_path / "decoder.safetensors")
+    found, decoder = load_file(tmp_path / "decoder.safetensors"), task.model.decoder.state_dict()
+    assert found.keys() == decoder.keys()
+    assert all(torch.equal(tensor, decoder[name]) for name, tensor in found.items())
+
+
 def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
     task = _task()
     draw_samples(task, tmp_path / "samples.png")
@@ -249,11 +314,12 @@ def test_a_sheet_of_samples_shows_what_is_on_the_canvas_in_the_end(
 def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    blank = np.zeros((_STEPS, 6, _SIDE, _SIDE), np.float32)
+    drawn = np.zeros((_STEPS, 6, _SIDE, _SIDE), np.float32)
+    drawn[0, 3] = 1.0
     frames = np.zeros((_STEPS, 6, 3), np.float32)
     frames[:] = 3.5, 3.5, 100.0
     frames[2, 4] = 2.0, 5.0, 2.0  # pixels 1 to 3 across and 4 to 6 down, by their middles
-    monkeypatch.setattr(pictures, "_drawn", lambda *_: (blank, frames))
+    monkeypatch.setattr(pictures, "_drawn", lambda *_: (drawn, frames))
     draw_film(_task(), tmp_path / "film.png")
     cell = 2 * _SIDE + 2
     with Image.open(tmp_path / "film.png") as film:
@@ -262,6 +328,8 @@ def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     down, across = np.nonzero(corner[..., 0] > corner[..., 1] + 100)
     assert (across.min(), across.max()) == (1, 5)
     assert (down.min(), down.max()) == (7, 11)
+    dark = np.argwhere((colors.max(2) < 40) & (colors.min(2) < 40))
+    assert (dark.min(0) // cell).tolist() == (dark.max(0) // cell).tolist() == [3, 0]
 
 
 def test_a_picture_in_characters_has_every_second_line_from_the_first() -> None:

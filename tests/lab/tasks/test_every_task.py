@@ -2,8 +2,10 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import torch
 
 from lab import experiment
 from lab.compare import Laboratory
@@ -46,6 +48,19 @@ def test_a_quick_run_has_every_metric_at_every_validation(
 
 
 @pytest.mark.parametrize("name", _TASKS)
+def test_runs_of_another_seed_see_other_batches_and_of_the_same_the_same(name: str) -> None:
+    """Three seeds that saw one order would be one seed three times."""
+    one = experiment.load(name)
+    plan = read_plans(one, quick=True)[0]
+    data = one.data(plan.full("layer", 1e-2, 0), None)
+    first, other, again = (
+        one.task(plan.full("layer", 1e-2, seed), data).batch(0)[0] for seed in (0, 1, 1)
+    )
+    assert all(map(torch.equal, other, again))
+    assert not any(map(torch.equal, first, other))
+
+
+@pytest.mark.parametrize("name", _TASKS)
 def test_what_layer_norm_learned_is_exported_as_it_was_trained(
     name: str, laboratory: Callable[[str, str], Laboratory], tmp_path: Path
 ) -> None:
@@ -58,6 +73,20 @@ def test_what_layer_norm_learned_is_exported_as_it_was_trained(
 
 
 _WITH_BATCH_NORM = [name for name in _TASKS if "batch" in experiment.load(name).norms]
+
+
+@pytest.mark.parametrize("name", _WITH_BATCH_NORM)
+def test_a_network_is_judged_as_it_is_served_and_keeps_its_mode(name: str) -> None:
+    """In training mode batch norm would judge a row by those beside it."""
+    one = experiment.load(name)
+    recipe = read_plans(one, quick=True)[0].full("batch", 1e-2, 0)
+    task: Any = one.task(recipe, one.data(recipe, None))
+    found = []
+    for training in (True, False):
+        task.model.train(training)
+        found.append((task.validate(), task.figures, task.test()))
+        assert task.model.training is training
+    assert found[0] == found[1]
 
 
 @pytest.mark.parametrize("name", _WITH_BATCH_NORM)

@@ -189,6 +189,31 @@ def test_movement_is_the_largest_over_the_size_of_the_logits() -> None:
     assert found["other bits served"] == 100
 
 
+def test_of_rows_that_move_the_farthest_counts_and_a_last_bit_is_a_move() -> None:
+    """Of every batch that is given."""
+
+    class Sees(torch.nn.Module):
+        def forward(self, words: Tensor) -> Tensor:
+            padding = (words == 0).sum(1, keepdim=True).double()
+            return 1.0 + torch.where(padding > 1, padding, padding * 1e-12)
+
+    rows = [torch.tensor([[1, 2, 3]]), torch.tensor([[1, 2, 0]]), torch.tensor([[1, 0, 0]])]
+    found = movement(Sees(), rows)
+    assert found["moved served"] == pytest.approx(2)
+    assert found["other bits served"] == pytest.approx(200 / 3)
+
+
+def test_what_padding_does_is_told_of_eight_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[list[Tensor]] = []
+    moved = "lab.tasks.padding.experiment.movement"
+    monkeypatch.setattr(moved, lambda _, batches: asked.append(list(batches)) or {})
+    task = _task(0.0)
+    task.test()
+    expected = [task.batch(update)[0][0] for update in range(8)]
+    assert all(map(torch.equal, asked[0], expected))
+    assert len(asked[0]) == 8
+
+
 def test_a_softmax_keeps_the_bits_of_a_row_in_any_batch() -> None:
     assert compare_operator("Softmax").differing_rows == 0
 

@@ -14,8 +14,10 @@ from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.pen.data import halves, read
-from training.ink.corpus import PenBatch
-from training.ink.prepare import Ink
+from training.ink.corpus import PenBatch, PenCorpus
+from training.ink.line import Tally
+from training.ink.prepare import Ink, prepare
+from training.ink.synthetic import synthetic_lines
 from training.ink.task import point_losses
 
 
@@ -29,6 +31,23 @@ def test_no_writer_is_in_both_halves() -> None:
     assert sorted(i.writer for i in (*first, *second)) == sorted("bacabcddca")
     assert {i.writer for i in first} == {"a", "b"}
     assert {i.writer for i in second} == {"c", "d"}
+
+
+def test_most_writers_of_a_corpus_are_learned_from_and_no_writer_is_in_two_parts(
+    tmp_path: Path,
+) -> None:
+    inks = prepare(synthetic_lines(40, 0), Tally())
+    mine = [replace(ink, writer=f"w{number % 20:02}") for number, ink in enumerate(inks)]
+    PenCorpus("some", mine).save(tmp_path / "pens.npz")
+    pens = read(tmp_path / "pens.npz", 0.2)
+    writers = [{ink.writer for ink in part} for part in (pens.train, pens.validation, pens.test)]
+    assert sum(map(len, writers)) == len(set.union(*writers)) == 20
+    assert len(writers[0]) > 10
+    assert all(writers)
+    facts = experiment.load("pen").facts(pens)
+    assert facts["points"] == sum(len(ink.offsets) for ink in mine)
+    told = [facts[part] for part in ("train", "validation", "test")]
+    assert told == [len(pens.train), len(pens.validation), len(pens.test)]
 
 
 def test_the_stand_in_has_lines_for_each_part_and_is_the_same_every_time() -> None:

@@ -16,7 +16,15 @@ from lab.export import compare, export
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.ranking import sheet
-from lab.tasks.ranking.data import Entry, _divided, base_of, distinct, read_captioned
+from lab.tasks.ranking.data import (
+    PICTURES,
+    TABLE,
+    Entry,
+    _divided,
+    base_of,
+    distinct,
+    read_captioned,
+)
 from lab.tasks.ranking.model import RankingConfig, RankingModel, SentenceStep, Unit
 from lab.tasks.ranking.score import cosine_scores, order_scores, ranking_loss, ranks, retrieval
 from lab.tasks.ranking.task import Ranking
@@ -124,6 +132,38 @@ def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
     assert all(parts)
 
 
+def test_a_folder_is_read_in_its_language_as_it_stands(tmp_path: Path) -> None:
+    """A quotation mark in a name quotes nothing."""
+    rows = [_row(f"1F60{n}", "", skin="") for n in range(10)]
+    for n, row in enumerate(rows):
+        row |= {"name_de": f'"{"abcdefghij"[n]} ist', "keywords_de": "gut|so"}
+    table = ["\t".join(line) for line in (rows[0].keys(), *(row.values() for row in rows))]
+    (tmp_path / TABLE).write_text("\n".join(table) + "\n", "utf-8")
+    images = np.arange(120, dtype=np.uint8).reshape(10, 2, 2, 3)
+    np.savez(tmp_path / PICTURES, images=images)
+    recipe = replace(_RECIPE, model=replace(_RECIPE.model, language="de"))
+    data = _ONE.data(replace(recipe, data=replace(recipe.data, validation_fraction=0.2)), tmp_path)
+    assert data.names == [f"{letter} ist" for letter in "abcdefghij"]
+    assert data.pictures.tolist() == images.tolist()
+    again = read_captioned(tmp_path, "de", 0.2)
+    assert (again.sha256, again.train, again.test) == (data.sha256, data.train, data.test)
+    assert read_captioned(tmp_path, "en", 0.2).sha256 != data.sha256
+    counts = {part: len(getattr(data, part)) for part in ("train", "validation", "test", "flags")}
+    assert counts == {"train": 6, "validation": 2, "test": 2, "flags": 0}
+    assert counts.items() <= _ONE.facts(data).items()
+
+
+def test_pictures_are_in_0_to_1_and_the_best_weights_are_chosen_by_the_rank_both_ways(
+    task: Ranking,
+) -> None:
+    pictures = task.pictures(task.data.test)
+    assert pictures.min() >= 0
+    assert pictures.max() == 1
+    found = task.validate()
+    assert found == retrieval(task.score(task.data.validation))["rank"]
+    assert task.figures["pictures rank"] != task.figures["captions rank"]
+
+
 def test_only_words_that_are_learned_have_numbers_and_a_pair_has_all_its_phrases() -> None:
     entries = [
         Entry(f"{n}", "Symbols", [[f"a{n}"] * 2, ["b", f"a{n}"], [f"c{n}"]]) for n in range(20)
@@ -180,6 +220,7 @@ def test_a_sheet_is_of_the_best_to_the_worst_and_frames_what_was_asked_for(
     assert told == sorted(told)
     assert (told[0], told[-1]) == (rank.min(), rank.max())
     best = int(rank.argsort(stable=True)[0])
+    assert rows[0][1].get_title(loc="left") == task.data.names[pairs[best].picture]
     asked, *found = (torch.tensor(axes.images[0].get_array()) for axes in rows[0])
     for shown, pair in zip(found, scores[best].argsort(descending=True)[:6].tolist(), strict=True):
         assert torch.equal(shown, task.data.pictures[pairs[pair].picture])

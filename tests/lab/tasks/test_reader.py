@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from contract.manifest import sha256
 from lab.classify import Examples
 from lab.compare import Laboratory
 from lab.export import compare
@@ -47,6 +48,12 @@ def test_later_questions_see_all_lines_and_answers_with_commas_are_one() -> None
     assert second.story == [*first.story, "mary", "left"]
     assert (second.number, second.answer) == (0, "home")
     assert (third.story, third.number) == (["sandra", "slept"], 1)
+
+
+def test_a_story_of_many_lines_is_one() -> None:
+    lines = [f"{n} Mary took {n}.\n" for n in range(1, 13)]
+    (asked,) = parse("".join(lines) + "13 Who took? \tMary\t1\n")
+    assert (len(asked.story), asked.number) == (36, 0)
 
 
 def test_a_story_keeps_its_last_words_and_validation_has_stories_of_its_own(
@@ -97,6 +104,10 @@ def test_each_task_is_read_from_its_own_files(tmp_path: Path) -> None:
     others = {f"{task}-train" for task in range(1, 21) if task != 3}
     assert learned == dict.fromkeys(others, 3) | {"3-first": 2, "3-other": 1}
     assert judged == dict.fromkeys(others | {"3-other"}, 1)
+    # Numbers of words and of answers are the same in every run of it.
+    assert list(found.words) == ["", *sorted(found.words[1:])]
+    assert list(found.answers) == sorted(found.answers)
+    assert found.sha256 == sha256(tmp_path / ARCHIVE)
 
 
 def test_test_questions_that_stand_in_training_are_counted_and_kept() -> None:
@@ -198,6 +209,10 @@ def test_the_picture_tells_what_the_network_answers(
     assert f"?  {answer}  (right: {right})" in told[-1]
     words = stories.test.inputs[row, :16]
     assert told[:-1] == [stories.words[word] for word in words[words > 0].tolist()]
+    assert figure.axes[0].get_title(loc="left") == "task 1"
+    (weights,) = model.attend(stories.test.inputs[[row]])[1].detach()
+    boxes = [text.get_bbox_patch().get_alpha() for text in figure.axes[0].texts[:-1]]
+    assert boxes == pytest.approx((weights / weights.max())[: len(boxes)].tolist())
     pyplot.close(figure)
 
 
