@@ -10,6 +10,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from select import select
 from typing import Any
 
 import httpx
@@ -48,6 +49,7 @@ class Replica:
         self.heads: list[str] = []
         self.ready = True
         self.go_on = threading.Event()
+        self.left = threading.Event()  # whoever asked, before the answer had ended
 
 
 @contextmanager
@@ -62,8 +64,10 @@ def _replica() -> Iterator[Replica]:
             self.rfile.read(int(length[1]) if length else 0)
             replica.heads.append(head)
             for number, part in enumerate(replica.parts):
-                if number:
-                    replica.go_on.wait(10)
+                while number and not replica.go_on.wait(0.02):
+                    if select([self.connection], [], [], 0)[0]:  # nothing more is asked
+                        replica.left.set()
+                        return
                 self.wfile.write(part)
                 self.wfile.flush()
 
@@ -198,6 +202,27 @@ def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) 
         assert len(stays.heads) == 3
         stops.go_on.set()
         assert next(lines) == "data: 2"
+
+
+def test_who_comes_is_sent_where_there_is_least_to_do(front: Front) -> None:
+    for replica in front.replicas:
+        replica.parts = [_STREAM + _event("1"), b"0\r\n\r\n"]
+    with httpx.stream("POST", front.url, json={}, timeout=10, trust_env=False) as answer:
+        lines = answer.iter_lines()  # it would be closed with them
+        assert next(lines) == "data: 1"
+        busy = front.asked().index(1)
+        front.replicas[1 - busy].parts = [_whole(200, "ok")]
+        assert [front.post().text for _ in range(4)] == ["ok"] * 4
+        assert front.asked()[busy] == 1
+        front.replicas[busy].go_on.set()
+
+
+def test_who_leaves_before_there_is_an_answer_has_left_the_replica_too(front: Front) -> None:
+    for replica in front.replicas:
+        replica.parts = [b"", _whole(200, "ok")]
+    with pytest.raises(httpx.ReadTimeout):
+        httpx.post(front.url, json={}, timeout=0.5, trust_env=False)
+    wait_for("its replica", lambda: any(replica.left.is_set() for replica in front.replicas))
 
 
 def test_who_asks_is_said_by_the_proxy_alone(front: Front) -> None:
