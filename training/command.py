@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from torch import distributed
 
 from training.config import Recipe
+from training.group import among_others
 from training.machine import (
     Terminated,
     interruption_behind,
@@ -119,7 +120,8 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
         if device == "cuda":
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
             torch.cuda.set_device(device)
-        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        with among_others():
+            distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         _require_device(device)
         carry_out(recipe, folder, device, data_folder(), options.start)

@@ -110,6 +110,7 @@ class Trainer:
                         )
                         if self.progress.update == due_at or self._out_of_time():
                             self.progress.due = True
+                    self.group.interrupt_if_told()
                     bar.update()
                     if self._out_of_time():
                         break
@@ -118,13 +119,11 @@ class Trainer:
             if self.config.calibrated and self.progress.temperature is None:
                 self._calibrate()
         finally:
-            self.save()  # first: whoever reads what the bar writes may have had enough
+            if self.group.shares(sys.exception()):
+                self.save()  # first: whoever reads what the bar writes may have had enough
             bar.close()
-        if (
-            self.group.rank == 0
-            and self.progress.update < self.total_updates
-            and self._out_of_time()
-        ):
+        early = self.progress.update < self.total_updates and self._out_of_time()
+        if early and self.group.rank == 0:
             self._warn_of_time()
         return self.best
 
