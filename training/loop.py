@@ -220,7 +220,7 @@ class Trainer:
             self.state = self.task.initial_state()
         loss, self.state = self._gradients(batch, self.state)
         gradients = [p.grad for p in self.parameters.values() if p.grad is not None]
-        self.group.average((*gradients, *self.buffers.values()))
+        self.group.average((*gradients, *self.buffers.values(), loss))
         torch.nn.utils.clip_grads_with_norm_(
             self.parameters.values(),
             self.config.clip_norm,
