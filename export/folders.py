@@ -1,11 +1,13 @@
 """Folders written whole: all of one or nothing, and in no other's place."""
 
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from glob import escape
 from pathlib import Path
 
-from contract.files import require_writable
+from contract.files import alone_in, require_writable
 
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
@@ -32,13 +34,20 @@ def require_parent(file: Path | None) -> None:
 
 @contextmanager
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `folder` when all went well.
+    """An empty folder to fill, which takes the place of `folder` when all went well. What processes
+    that were killed had begun for that place is gone.
 
     Raises `ValueError` as `require_place` does.
     """
     require_place(folder, ours, what)
     folder.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=".making-") as name:
+    _forget_unfinished(folder)
+    with (
+        tempfile.TemporaryDirectory(dir=folder.parent, prefix=_begun(folder)) as name,
+        ExitStack() as at_work,
+    ):
+        with suppress(OSError):  # of a file system that keeps nobody out
+            at_work.enter_context(alone_in(Path(name), waits=False))
         made = Path(name, "made")
         made.mkdir()
         yield made
@@ -55,3 +64,19 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
             if before.exists() and not folder.exists():
                 before.rename(folder)
             raise
+
+
+def _begun(folder: Path) -> str:
+    """How the names of the folders begin in which this one is made; no artifact's has a tilde."""
+    return f".making-{folder.name}~"
+
+
+def _forget_unfinished(folder: Path) -> None:
+    """Remove what was left by those who died while they made it. Where one had put the folder
+    before aside already, and the new one is not there, that is in its place again."""
+    for left in folder.parent.glob(f"{escape(_begun(folder))}*"):
+        # The system has let go of what nobody is at work in any more.
+        with suppress(OSError), alone_in(left, waits=False):
+            if (left / "before").exists() and not folder.exists():
+                (left / "before").rename(folder)
+            shutil.rmtree(left)

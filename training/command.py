@@ -16,6 +16,7 @@ from safetensors import SafetensorError
 from torch import distributed
 
 from training.config import Recipe
+from training.group import among_others
 from training.machine import (
     Terminated,
     interruption_behind,
@@ -37,6 +38,8 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     for stream in sys.stdout, sys.stderr:  # a file may have a name that is no text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of imports; here there is more to end
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with terminated_as_interrupted():
             code = int(options.command(options) or 0)
@@ -119,7 +122,8 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
         if device == "cuda":
             device = f"cuda:{os.environ.get('LOCAL_RANK', 0)}"
             torch.cuda.set_device(device)
-        distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
+        with among_others():
+            distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
         _require_device(device)
         carry_out(recipe, folder, device, data_folder(), options.start)

@@ -1,11 +1,30 @@
 """The processes that train together: one alone, unless `torchrun` started several."""
 
-from collections.abc import Iterable, Sequence
+import signal
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import torch
 from torch import Tensor, distributed
 
 from models.cells import State
+from training.machine import Terminated, held_back, told_too_large
+
+
+@contextmanager
+def among_others() -> Iterator[None]:
+    """Raises `ConnectionError` where a process of the group has ended, or was never reached, in the
+    midst of what all of them do."""
+    try:
+        yield
+    except RuntimeError as error:  # of Gloo and NCCL, which have no type for it
+        if told_too_large(error):
+            raise
+        reason = str(error).partition("\n")[0].partition(". This is typically")[0]
+        raise ConnectionError(
+            "the processes of this training do not reach each other, or one has ended; the same "
+            f"command goes on from what was saved last ({reason})"
+        ) from error
 
 
 class Group:
@@ -16,14 +35,37 @@ class Group:
         self.size = distributed.get_world_size() if distributed.is_initialized() else 1
         self.rank = distributed.get_rank() if self.size > 1 else 0
         self._device = device
+        self._came: Sequence[int] = ()  # signals that this process was sent
+        self._told = 0  # the signal that some process was sent, once all know of it
+
+    @contextmanager
+    def together(self) -> Iterator[None]:
+        """Have an interruption of one process wait until all know of it: what it left in the midst
+        of an update, the others would wait for for ever."""
+        if self.size == 1:
+            yield
+            return
+        with held_back(signal.SIGINT, signal.SIGTERM) as self._came:
+            yield
+
+    def interrupt_if_told(self) -> None:
+        """End the training of all processes where one was interrupted, after the same update."""
+        if self._told:
+            raise Terminated if self._told == signal.SIGTERM else KeyboardInterrupt
+
+    def shares(self, error: BaseException | None) -> bool:
+        """Whether the others are where this process is, which `error` ends if there is one. Of what
+        befell it alone they do not know, and would not save with it."""
+        return self.size == 1 or error is None or isinstance(error, KeyboardInterrupt)
 
     def average(self, tensors: Iterable[Tensor]) -> None:
         """Have each tensor be the mean of those of all processes."""
         if self.size == 1:
             return
-        for tensor in tensors:
-            distributed.all_reduce(tensor)
-            tensor /= self.size
+        with among_others():
+            for tensor in tensors:
+                distributed.all_reduce(tensor)
+                tensor /= self.size
 
     def gather(self, state: State) -> State:
         """The rows of all processes, in the order of the batch."""
@@ -31,22 +73,22 @@ class Group:
             return state
         gathered = []
         for s in state:
-            parts = [torch.empty_like(s) for _ in range(self.size)]
-            distributed.all_gather(parts, s.contiguous())
+            parts = self._all_have(s.contiguous())
             gathered.append(torch.stack(parts, dim=1).flatten(0, 1))
         return tuple(gathered)
 
     def part(self, state: Sequence[Tensor]) -> State:
-        """The rows of this process, of those of all."""
-        return tuple(s[self.rank :: self.size] for s in state)
+        """The rows of this process, of those of all; laid out as they are in a training that was
+        not interrupted, since a product of others may round otherwise."""
+        return tuple(s[self.rank :: self.size].contiguous() for s in state)
 
     def first_says(self, yes: bool, number: float) -> tuple[bool, float]:
-        """What the first process says of both."""
+        """What the first process says of both. All get to know who was interrupted, too."""
         if self.size == 1:
             return yes, number
-        told = self._tensor(float(yes), number)
-        distributed.broadcast(told, 0)
-        said, number = told.tolist()
+        told = self._all_have(self._tensor(float(yes), number, max(self._came, default=0)))
+        said, number, _ = told[0].tolist()
+        self._told = max(int(one[2]) for one in told)
         return bool(said), number
 
     def agrees(self, number: int) -> bool:
@@ -54,11 +96,14 @@ class Group:
         if self.size == 1:
             return True
         mine = self._tensor(float(number))
-        first = mine.clone()
-        distributed.broadcast(first, 0)
-        apart = (first != mine).double()
-        distributed.all_reduce(apart)
-        return not apart.any()
+        return all(torch.equal(one, mine) for one in self._all_have(mine))
+
+    def _all_have(self, mine: Tensor) -> list[Tensor]:
+        """The tensors of all processes, of one shape."""
+        everyone = [torch.empty_like(mine) for _ in range(self.size)]
+        with among_others():
+            distributed.all_gather(everyone, mine)
+        return everyone
 
     def _tensor(self, *values: float) -> Tensor:
         return torch.tensor(values, dtype=torch.float64, device=self._device)

@@ -103,6 +103,7 @@ class Trainer:
                         )
                         if self.progress.update == due_at or self._out_of_time():
                             self.progress.due = True
+                    self.group.interrupt_if_told()
                     bar.update()
                     if self._out_of_time():
                         break
@@ -111,13 +112,11 @@ class Trainer:
             if self.config.calibrated and self.progress.temperature is None:
                 self._calibrate()
         finally:
-            self.save()  # first: whoever reads what the bar writes may have had enough
+            if self.group.shares(sys.exception()):
+                self.save()  # first: whoever reads what the bar writes may have had enough
             bar.close()
-        if (
-            self.group.rank == 0
-            and self.progress.update < self.total_updates
-            and self._out_of_time()
-        ):
+        early = self.progress.update < self.total_updates and self._out_of_time()
+        if early and self.group.rank == 0:
             self._warn_of_time()
         return self.weights.best
 
@@ -205,7 +204,7 @@ class Trainer:
             self.state = self.task.initial_state()
         loss, self.state = self._gradients(batch, self.state)
         gradients = [p.grad for p in parameters if p.grad is not None]
-        self.group.average((*gradients, *self.weights.buffers.values()))
+        self.group.average((*gradients, *self.weights.buffers.values(), loss))
         torch.nn.utils.clip_grads_with_norm_(
             parameters, self.config.clip_norm, torch.nn.utils.get_total_norm(gradients)
         )

@@ -71,19 +71,26 @@ def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
 
 
 @contextmanager
-def held_back(*numbers: signal.Signals) -> Iterator[None]:
-    """Have signals wait: half an update would be done again by whoever goes on from it."""
+def held_back(*numbers: signal.Signals) -> Iterator[list[int]]:
+    """Have signals wait: half an update would be done again by whoever goes on from it. Yields
+    those that have come."""
+    came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
-        yield
+        yield came
         return
-    came: list[tuple[int, FrameType | None]] = []
-    before = {n: signal.signal(n, lambda *told: came.append(told)) for n in numbers}
+    frames: list[FrameType | None] = []
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        frames.append(frame)
+
+    before = {number: signal.signal(number, wait) for number in numbers}
     try:
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for came_number, frame in came:
+    for came_number, frame in zip(came, frames, strict=True):
         handler = before[signal.Signals(came_number)]
         if callable(handler):
             handler(came_number, frame)

@@ -73,7 +73,8 @@ def carry_out(
         trainer = Trainer(task, recipe.training, run, facts)
         if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
             _warn_of_warm_up(trainer.total_updates)
-        trainer.run()
+        with trainer.group.together():
+            trainer.run()
     if rank == 0:
         _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss

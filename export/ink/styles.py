@@ -48,6 +48,8 @@ class _Styles(Strict):
 
 def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
     """The hands of a recipe file, a table `[[style]]` each. Raises `ValueError` for any other."""
+    if not recipe.is_file():
+        raise ValueError(f"--hands is {recipe}, which is no file")
     try:
         choices = list(_Styles(**from_toml(recipe.read_text("utf-8"))).style)
     except ValidationError as error:

@@ -2,6 +2,9 @@
 
 import math
 import shutil
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -13,6 +16,8 @@ from export.folders import made_whole
 from tests.training.tiny import tensors
 from training import checkpoint
 from training.loop import CHECKPOINT
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_an_artifact_has_the_best_averaged_weights(run: Path, artifact: Path) -> None:
@@ -137,6 +142,40 @@ def test_a_folder_that_cannot_be_put_in_place_leaves_the_one_before(
     with pytest.raises(KeyboardInterrupt), made_whole(folder, lambda _: True, "folder") as made:
         (made / "new").touch()
     assert [path.name for path in tmp_path.rglob("*")] == ["it", "old"]
+
+
+@pytest.mark.parametrize("put_aside", [False, True])
+def test_what_was_killed_while_it_was_made_leaves_nothing_for_ever(
+    tmp_path: Path, put_aside: bool
+) -> None:
+    """Nor is the folder before lost, which it may have put aside."""
+    folder = tmp_path / "it"
+    folder.mkdir()
+    (folder / "old").touch()
+    killed = (
+        "import os, signal, sys; from pathlib import Path; from export.folders import made_whole\n"
+        "with made_whole(Path(sys.argv[1]), lambda _: True, 'folder') as made:\n"
+    )
+    if put_aside:
+        killed += "    Path(sys.argv[1]).rename(made.parent / 'before')\n"
+    killed += "    os.kill(os.getpid(), signal.SIGKILL)"
+    command = [sys.executable, "-c", killed, str(folder)]
+    assert subprocess.run(command, cwd=ROOT, timeout=120).returncode == -signal.SIGKILL
+    assert len(list(tmp_path.glob(".making-it~*"))) == 1
+    assert folder.exists() is not put_aside
+    with pytest.raises(OSError, match="full"), made_whole(folder, lambda _: True, "folder"):
+        raise OSError("the disk is full")
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "old"]
+
+
+def test_what_another_is_making_is_left_to_it(tmp_path: Path) -> None:
+    folder = tmp_path / "it"
+    with made_whole(folder, lambda _: True, "folder") as first:
+        (first / "first").touch()
+        with made_whole(folder, lambda _: True, "folder") as second:
+            (second / "second").touch()
+        assert (first / "first").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["it", "first"]
 
 
 def test_golden_vectors_of_long_rows_are_no_larger_than_a_service_reads(

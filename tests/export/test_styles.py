@@ -200,3 +200,9 @@ def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str,
     (tmp_path / "hands.toml").write_text(content)
     with pytest.raises(ValueError, match=told):
         read_styles(tmp_path / "hands.toml")
+
+
+@pytest.mark.parametrize("name", ["", "nowhere.toml"])
+def test_hands_that_are_in_no_file_are_told_in_words(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=r"^--hands is .*, which is no file$"):
+        read_styles(tmp_path / name)

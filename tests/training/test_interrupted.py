@@ -255,3 +255,35 @@ def test_a_run_of_a_version_with_other_settings_says_which_it_had_not(
     both = rf"{told}, and of a run with other settings \(training\.learning_rate\); choose"
     with pytest.raises(ValueError, match=both):
         carry_out(tiny_recipe(corpus, learning_rate=0.5), tmp_path, "cpu", Path())
+
+
+@pytest.mark.parametrize("module", ["export", "lab", "training"])
+def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(module: str) -> None:
+    program = (
+        "import os, runpy, signal, sys\n"
+        "class Importing:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'torch':\n"
+        "            os.kill(os.getpid(), signal.SIGINT)\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "sys.meta_path.insert(0, Importing())\n"
+        "runpy.run_module(sys.argv[1], run_name='__main__')"
+    )
+    command = [sys.executable, "-c", program, module]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+
+
+def test_ctrl_c_after_the_imports_is_told() -> None:
+    program = (
+        "import argparse, os, signal, sys\n"
+        "from training.command import run\n"
+        "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.set_defaults(command=lambda options: os.kill(os.getpid(), signal.SIGINT))\n"
+        "sys.exit(run(parser, []))"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
+    assert ended.returncode == 128 + signal.SIGINT
+    assert b"goes on where it stopped" in ended.stderr

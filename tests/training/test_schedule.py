@@ -132,13 +132,15 @@ def test_matrices_decay_and_gains_and_biases_do_not(tmp_path: Path) -> None:
     assert torch.equal(after["bias"], before["bias"])
 
 
-def test_processes_share_their_gradients_and_their_running_statistics(tmp_path: Path) -> None:
+def test_processes_share_their_gradients_their_running_statistics_and_their_loss(
+    tmp_path: Path,
+) -> None:
     task, shared = Slope(), list[Tensor]()
     task.model.register_buffer("running", torch.zeros(2))
     trainer = _trainer(tmp_path, task)
     trainer.group.average = shared.extend  # type: ignore[method-assign]
-    trainer._update()
-    wanted = [p.grad for p in task.model.parameters()] + list(task.model.buffers())
+    loss = trainer._update()
+    wanted = [loss, *(p.grad for p in task.model.parameters()), *task.model.buffers()]
     assert {id(tensor) for tensor in shared} == {id(tensor) for tensor in wanted}
 
 

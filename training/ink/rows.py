@@ -16,6 +16,7 @@ import torch
 from torch import Tensor, distributed, nn
 
 from models.cells import State
+from training.group import among_others
 from training.ink.compose import Rows
 from training.ink.corpus import has_lines
 from training.ink.prepare import Ink
@@ -127,7 +128,8 @@ class RowTask(ABC, Generic[M]):
         count = batch[-1].sum().to(nats.dtype)
         if self.world > 1:
             # Gradients are averaged over processes, whose rows differ in length.
-            distributed.all_reduce(count)
+            with among_others():
+                distributed.all_reduce(count)
             count = count / self.world
         return nats.sum() / count, state
 
