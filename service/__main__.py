@@ -15,9 +15,10 @@ from typing import NoReturn
 
 # Before anything takes its time to load: process 1 of a container would not hear of them at all. At
 # once, as nothing is to be ended yet: an exception within an import may come out as another.
-for _number in (signal.SIGTERM, signal.SIGINT):
-    signal.signal(_number, lambda *_: os._exit(0))
-signal.signal(signal.SIGHUP, signal.SIG_IGN)
+if __name__ == "__main__":
+    for _number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(_number, lambda *_: os._exit(0))
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
 # The event loop's own files would take the numbers of standard ones that are closed, and to close
 # such a number aborts.
 for _standard in (0, 1, 2):

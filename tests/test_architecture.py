@@ -2,6 +2,8 @@
 
 import ast
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -184,3 +186,16 @@ def test_no_file_points_outside_the_project() -> None:
     contents = {_name(path): path.read_text(errors="replace") for path in _project_files()}
     assert {"pyproject.toml", "service/app.py", "tests/test_architecture.py"} <= contents.keys()
     assert [name for name, content in contents.items() if outside in content] == []
+
+
+@pytest.mark.parametrize("name", ["export", "lab", "service", "training"])
+def test_who_imports_a_command_hears_signals_as_before(name: str) -> None:
+    """A test that sends itself one would end all others with 0."""
+    program = (
+        "import importlib, signal, sys\n"
+        "heard = lambda: [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"
+        "before = heard()\n"
+        "importlib.import_module(sys.argv[1])\n"
+        "assert heard() == before"
+    )
+    subprocess.run([sys.executable, "-c", program, f"{name}.__main__"], check=True)

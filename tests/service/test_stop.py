@@ -169,8 +169,17 @@ def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_within_an_import_is_not_told_as_an_exception(number: int) -> None:
-    code = "import os, service.__main__\ntry: os.kill(os.getpid(), %d)\nfinally: print('told')"
-    command = [sys.executable, "-c", code % number]
+    code = (
+        "import os, runpy, sys\n"
+        "class Importing:\n"
+        "    def find_spec(self, name, *_):\n"
+        "        if name == 'service.server':\n"
+        "            try: os.kill(os.getpid(), int(sys.argv[1]))\n"
+        "            finally: print('told')\n"
+        "sys.meta_path.insert(0, Importing())\n"
+        "runpy.run_module('service', run_name='__main__')"
+    )
+    command = [sys.executable, "-c", code, str(int(number))]
     ended = subprocess.run(command, capture_output=True, timeout=60, check=False)
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
