@@ -28,11 +28,8 @@ _READ_PER_S = 500
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 # A proxy of the environment has another machine of that name.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
-_OF_TLS = (
-    "SSL_CERT_FILE",
-    "SSL_CERT_DIR",
-    "SSLKEYLOGFILE",
-)  # what Python has the names of files in
+# What Python has the names of files in.
+_OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 
 
 class Client:
