@@ -5,10 +5,11 @@ when the service refuses or does not answer, 2 for a command that makes no sense
 """
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 from urllib.parse import quote
@@ -234,7 +235,10 @@ def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cl
         _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
     except (json.JSONDecodeError, UnicodeDecodeError):
         _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
-    except (Refused, OSError) as error:
+    except Refused as error:
+        _fail(str(error))
+    except OSError as error:
+        _leave_output()
         _fail(str(error))
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
         _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
@@ -255,6 +259,12 @@ def _require_output() -> None:
     """What goes nowhere is no success, and typer prints it without a word."""
     if sys.stdout is None:
         _fail("standard output is closed")
+
+
+def _leave_output() -> None:
+    """Have nobody try again, at the end, what could not be written: it would end with 120."""
+    with suppress(OSError, AttributeError):  # of one that is no file, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _is_terminal(stream: TextIO | None) -> bool:

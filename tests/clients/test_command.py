@@ -381,7 +381,8 @@ def test_a_full_device_is_told_in_a_line(url: str, words: tuple[str, ...]) -> No
         ended = subprocess.run(
             command,
             cwd=_ROOT,
-            env=os.environ | {"EVENKEEL_URL": url},
+            # Unbuffered output is not tried again at the end.
+            env=os.environ | {"EVENKEEL_URL": url, "PYTHONUNBUFFERED": ""},
             stdin=subprocess.DEVNULL,
             stdout=full,
             stderr=subprocess.PIPE,

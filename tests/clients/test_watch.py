@@ -218,6 +218,7 @@ def test_what_was_not_well_before_the_last_probe_is_told_no_more(
 def test_a_terminal_is_shown_every_round_and_a_file_the_last(
     monkeypatch: pytest.MonkeyPatch, on_terminal: bool
 ) -> None:
+    monkeypatch.setenv("TERM", "xterm")  # of a dumb one nothing is taken back
     shown = StringIO()
     console = Console(file=shown, force_terminal=on_terminal, width=80)
     monkeypatch.setattr("clients.watch.Console", lambda: console)
