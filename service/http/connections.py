@@ -37,6 +37,7 @@ _UNREAD_BYTES = 64 * 1024
 # Chunks of a body: so many of any size, then only as many as have so many bytes each. One of a byte
 # takes as long to read as a thousand bytes.
 _FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
+_MOST_HEADERS = 100  # each is looked at by whatever looks for one
 _MOST_WAITING = 100  # requests behind one that is being answered; each is a KB or more
 
 
@@ -124,20 +125,25 @@ class HttpConnection(Watched, HttpToolsProtocol):
             super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        if self.parser.is_offer():
-            return  # the head comes again, without it
+        if self._over or self.parser.is_offer():
+            return  # the head of an offer comes again, without it
+        if len(self.headers) > _MOST_HEADERS:
+            self._refuse(HeadTooLarge(f"over {_MOST_HEADERS} headers"))
+            return
         self._in_head, self._head_bytes = False, 0
         self._chunks, self._body_bytes = 0, 0
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        if self._over:
+            return
         self._head_bytes = 0
         self._chunks += 1
         self._body_bytes += len(body)
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        if self.parser.is_offer():
+        if self._over or self.parser.is_offer():
             return
         self._in_head, self._head_bytes, self._due_s = True, 0, math.inf
         super().on_message_complete()

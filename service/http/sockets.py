@@ -5,9 +5,10 @@ Like connections.py, this bounds what uvicorn's protocol leaves open.
 
 import asyncio
 import math
+import time
 from typing import Any
 
-from uvicorn._types import ASGISendEvent
+from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidHandshake, SecurityError
 from websockets.frames import CloseCode, Frame
@@ -21,7 +22,8 @@ from service.http.gate import Gate, Watched
 # Frames of a WebSocket that end no message, pings and parts: at once, and in the long run. One of
 # six bytes takes as long as hundreds of a body. A message of any size fits in parts of 1 KB.
 _MOST_FRAMES, _FRAMES_PER_S = 2000, 500
-_PIECE_BYTES = 4096  # of them, until it is seen how many they are
+_PIECE_BYTES = 1024  # that are read without a look at what is to be heard, be they frames of six
+_TURN_S = 0.002
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
@@ -35,21 +37,48 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         self.conn.debug = False  # it would log every header, keys among them
         self._frames_left = Turns(_FRAMES_PER_S, _MOST_FRAMES, math.inf)
         self._flooded = False
+        self._unread = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self.gate.enter(self, self.client[0] if self.client else "")
 
     def data_received(self, data: bytes) -> None:
-        for begin in range(0, len(data), _PIECE_BYTES):
-            super().data_received(data[begin : begin + _PIECE_BYTES])
+        self._unread += data
+        self._read_on()
+
+    async def receive(self) -> ASGIReceiveEvent:
+        message: ASGIReceiveEvent = await self.queue.get()
+        self._read_on()
+        return message
+
+    def _read_on(self) -> None:
+        """As far as there is nothing to hear, and others have their turn; nothing more is taken in
+        before all of it is read."""
+        until_s = time.monotonic() + _TURN_S  # that of the loop stands still meanwhile
+        while self._unread and self._all_heard() and not self.transport.is_closing():
+            if time.monotonic() > until_s:
+                self.loop.call_soon(self._read_on)
+                break
+            piece, self._unread = self._unread[:_PIECE_BYTES], self._unread[_PIECE_BYTES:]
+            super().data_received(piece)
             if self._flooded:
                 self._end_flood()
-            if self.transport.is_closing():
-                return
+        if self.transport.is_closing():
+            self._unread = b""
         # Of a head that the library cannot read there is no event, and uvicorn has no answer.
-        if self.conn.handshake_exc is not None:
+        elif self.conn.handshake_exc is not None:
             self._refuse(_why_no_socket(self.conn.handshake_exc))
+        elif self._unread and not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+        elif self.read_paused and not self._unread and self._all_heard():
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def _all_heard(self) -> bool:
+        # Once it is closed nobody hears anything but the end, which is in the queue.
+        return self.queue.empty() or self.close_sent
 
     def handle_cont(self, event: Frame) -> None:
         super().handle_cont(event)
@@ -89,6 +118,8 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         self.handshake_complete = self.handshake_complete or self.close_sent
 
     def send_receive_event_to_app(self) -> None:
+        if self.close_sent:
+            self._count_frame()  # nobody hears it
         if self.curr_msg_data_type == "text":
             try:
                 b"".join(self.frames).decode()

@@ -16,6 +16,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from service.http.connections import HttpConnection
+from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
 from tests.service.serving import listening, settings
 
@@ -26,6 +27,8 @@ _CHUNKED += b"Transfer-Encoding: chunked\r\n\r\n"
 _CHUNK = b"1\r\n \r\n"
 # As a client has them, with a mask of nothing.
 _PING, _PONG = b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)
+_MESSAGE = b"\x81\x81" + bytes(4) + b"1"
+_QUESTION = b"\x81\x8f" + bytes(4) + b'{"state": true}'
 _FIRST, _PART = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
 
 
@@ -88,6 +91,52 @@ def test_a_flood_of_frames_that_end_no_message_ends_the_session(url: str, flood:
             online.recv(timeout=LATE_S)
     # Of what it has sent in vain, the system may tell before what was said.
     assert closed.value.rcvd is None or closed.value.rcvd.code == 1008
+
+
+def test_of_many_messages_few_are_taken_apart_before_they_are_heard(
+    url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, waiting = WebSocketConnection.send_receive_event_to_app, list[int]()
+
+    def noted(connection: WebSocketConnection) -> None:
+        whole(connection)
+        waiting.append(connection.queue.qsize())
+
+    monkeypatch.setattr(WebSocketConnection, "send_receive_event_to_app", noted)
+    with _online(url) as online:
+        online.send('{"model": "letters"}')
+        online.recv(timeout=LATE_S)
+        online.close_timeout = 0.1  # all of them are answered before it is heard that we leave
+        with suppress(OSError):
+            online.socket.sendall(_QUESTION * 2000)
+        for _ in range(200):
+            assert "state" in str(online.recv(timeout=LATE_S))
+    assert len(waiting) > 200
+    assert max(waiting) < 100
+
+
+def test_who_goes_on_after_the_end_is_cut_off(url: str) -> None:
+    with _online(url) as online:
+        online.send("no model")
+        with suppress(OSError):
+            for _ in range(200):
+                online.socket.sendall(_MESSAGE * 1000)
+        with suppress(ConnectionClosed):
+            list(online)
+    assert online.socket.fileno() == -1
+
+
+@pytest.mark.parametrize(("headers", "status"), [(90, 200), (200, 431)])
+def test_a_head_has_a_hundred_headers(url: str, headers: int, status: int) -> None:
+    head = _LAST.removesuffix(b"\r\n") + b"a:b\r\n" * headers + b"\r\n"
+    assert Wire(url).send(head).status() == status
+
+
+def test_what_follows_a_head_that_was_refused_is_not_read(url: str) -> None:
+    head = _PROBE.removesuffix(b"\r\n") + b"a:b\r\n" * 200 + b"Content-Length: 2\r\n\r\n{}"
+    answer = Wire(url).send(head + _LAST).rest()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
 
 
 def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
