@@ -1,14 +1,14 @@
 """The export command line: `python -m export COMMAND`, for training, conversion and proof."""
 
 import argparse
-import signal
 import sys
 from dataclasses import asdict
 from pathlib import Path
 
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # What follows takes seconds to load and keeps nothing: Ctrl-C ends it without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from training.loading import end_at_ctrl_c
+
+if __name__ == "__main__":
+    end_at_ctrl_c()
 
 from contract.files import require_writable
 from export.convert import convert, read_artifact, require_artifact, require_servable

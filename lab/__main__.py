@@ -1,15 +1,15 @@
 """The laboratory's command line: `python -m lab COMMAND`; claims of paper and pen, measured."""
 
 import argparse
-import signal
 import sys
 from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # What follows takes seconds to load and keeps nothing: Ctrl-C ends it without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from training.loading import end_at_ctrl_c
+
+if __name__ == "__main__":
+    end_at_ctrl_c()
 
 from export.results import command
 from lab.command import add_verbs

@@ -1,12 +1,12 @@
 """Train a recipe where there is no onnxruntime: `python -m training RECIPE`, as `export train`."""
 
 import argparse
-import signal
 import sys
 
-if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-    # What follows takes seconds to load and keeps nothing: Ctrl-C ends it without a traceback.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+from training.loading import end_at_ctrl_c
+
+if __name__ == "__main__":
+    end_at_ctrl_c()
 
 from training.command import add_training_options, run, train
 

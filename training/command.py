@@ -17,6 +17,7 @@ from torch import distributed
 
 from training.config import Recipe
 from training.group import among_others
+from training.loading import hear_ctrl_c
 from training.machine import (
     Terminated,
     interruption_behind,
@@ -38,8 +39,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     for stream in sys.stdout, sys.stderr:  # a file may have a name that is no text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:  # of imports; here there is more to end
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    hear_ctrl_c()
     try:
         with terminated_as_interrupted():
             code = int(options.command(options) or 0)

@@ -6,7 +6,6 @@ import signal
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FrameType
 
 import torch
 
@@ -78,22 +77,16 @@ def held_back(*numbers: signal.Signals) -> Iterator[list[int]]:
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    frames: list[FrameType | None] = []
-
-    def wait(number: int, frame: FrameType | None) -> None:
-        came.append(number)
-        frames.append(frame)
-
-    before = {number: signal.signal(number, wait) for number in numbers}
+    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in numbers}
     try:
         yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-    for came_number, frame in zip(came, frames, strict=True):
+    for came_number in came:
         handler = before[signal.Signals(came_number)]
         if callable(handler):
-            handler(came_number, frame)
+            handler(came_number, None)
         elif handler is signal.SIG_DFL:
             signal.raise_signal(came_number)
 

@@ -97,7 +97,6 @@ class HttpConnection(Watched, HttpToolsProtocol):
                 most = self.gate.max_header_bytes
                 self._refuse(HeadTooLarge(f"URL, headers or trailers are over {most} bytes"))
             if self._chunks - _FREE_CHUNKS > self._body_bytes // _LEAST_CHUNK_BYTES:
-                self._over = True
                 if self._unanswered() is None:  # it was answered before it had come
                     self.transport.abort()
                     return

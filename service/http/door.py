@@ -8,7 +8,6 @@ nobody is refused who would have been let in. Whatever is not clear goes on to t
 
 import asyncio
 import json
-import math
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -20,31 +19,15 @@ from service.catalogue import Models
 from service.errors import Overloaded, ServiceError
 from service.http import record
 from service.http.errors import refuse
+from service.http.waits import TokenBucket
 from service.kind import ServiceKind
 
 _MOST_BYTES = 16384  # of a body that is looked at, in a small part of a step's time
 # Refusals at once: twice as many as three times what can be done brings, and a third of the
 # throughput where they are as many (docs/LOG.md). None waits for longer than it asks to wait.
+# Clients that ask again as soon as they are refused would take the interpreter from who is served.
 _PER_S, _BURST = 1000.0, 100
 _LONGEST_S = 1.0
-
-
-class Turns:
-    """So many a second, `burst` of them at once, and whoever comes too early has to wait, up to
-    `longest_s`. Clients that ask again as soon as they are refused would take the interpreter from
-    those who are served."""
-
-    def __init__(self, per_s: float, burst: int, longest_s: float) -> None:
-        self._gap_s, self._burst, self._longest_s = 1 / per_s, burst, longest_s
-        self._next_s = -math.inf  # when the next one would be due, were there no burst
-
-    def wait_s(self, now_s: float) -> float:
-        """How long the next one waits; it is its turn then."""
-        self._next_s = max(self._next_s, now_s) + self._gap_s
-        wait_s = max(0.0, self._next_s - now_s - self._burst * self._gap_s)
-        if wait_s > self._longest_s:
-            self._next_s -= self._gap_s  # nor does anybody after it wait for longer
-        return min(wait_s, self._longest_s)
 
 
 class Door:
@@ -52,7 +35,7 @@ class Door:
 
     def __init__(self, app: ASGIApp, models: Models, kinds: Mapping[str, ServiceKind]) -> None:
         self._app, self._models = app, models
-        self._turns = Turns(_PER_S, _BURST, _LONGEST_S)
+        self._turns = TokenBucket(_PER_S, _BURST, _LONGEST_S)
         self._routes = {
             path: (kind.model, least)
             for kind in kinds.values()

@@ -16,8 +16,8 @@ from websockets.http11 import Request
 
 from service.errors import HeadTooLarge, InvalidRequest, ServiceError
 from service.http.connections import written
-from service.http.door import Turns
 from service.http.gate import Gate, Watched
+from service.http.waits import TokenBucket
 
 # Frames of a WebSocket that end no message, pings and parts: at once, and in the long run. One of
 # six bytes takes as long as hundreds of a body. A message of any size fits in parts of 1 KB.
@@ -35,7 +35,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         super().__init__(*args, **kwargs)
         self.gate = gate
         self.conn.debug = False  # it would log every header, keys among them
-        self._frames_left = Turns(_FRAMES_PER_S, _MOST_FRAMES, math.inf)
+        self._frames_left = TokenBucket(_FRAMES_PER_S, _MOST_FRAMES, math.inf)
         self._flooded = False
         self._unread = b""
 

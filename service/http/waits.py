@@ -1,6 +1,7 @@
-"""Waits that a stop cuts short, whatever they are for, and turns at the event loop."""
+"""Waits that a stop cuts short, whatever they are for, turns at the event loop, and rates."""
 
 import asyncio
+import math
 from collections.abc import Iterable
 from contextlib import suppress
 
@@ -28,6 +29,22 @@ class Turns:
         """The same for so many bytes, if to read them takes long."""
         if size > _LARGE_BYTES:
             await self.mine()
+
+
+class TokenBucket:
+    """So many a second, `burst` of them at once; others have to wait, up to `longest_s`."""
+
+    def __init__(self, per_s: float, burst: int, longest_s: float) -> None:
+        self._gap_s, self._burst, self._longest_s = 1 / per_s, burst, longest_s
+        self._next_s = -math.inf  # when the next one would be due, were there no burst
+
+    def wait_s(self, now_s: float) -> float:
+        """How long the next one waits; it is its turn then."""
+        self._next_s = max(self._next_s, now_s) + self._gap_s
+        wait_s = max(0.0, self._next_s - now_s - self._burst * self._gap_s)
+        if wait_s > self._longest_s:
+            self._next_s -= self._gap_s  # nor does anybody after it wait for longer
+        return min(wait_s, self._longest_s)
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:

@@ -104,16 +104,23 @@ def test_who_takes_the_hand_to_write_has_the_keyboard_there(paper: Visit) -> Non
     assert paper.page.evaluate("document.activeElement.id") == "write-tab"
 
 
-def test_a_session_begins_where_the_ink_does_and_is_of_the_model_that_is_chosen(
-    handwriting: str, opened: Open
-) -> None:
+@pytest.fixture
+def following(handwriting: str, opened: Open) -> Any:
+    """A visit in which a model follows the stroke that is on the paper, and what it is told."""
     with opened(handwriting) as visit:
         told = _followed(visit)
         visit.scribble([_STROKE])
-        visit["#draw-model"].select_option("handwriting-int8")
-        visit.scribble([_OTHER])
-        visit.until("() => document.querySelector('#draw-expected').textContent.includes('25 %')")
-        opening = [message for message in told if "origin" in message]
+        yield visit, told
+
+
+def test_a_session_begins_where_the_ink_does_and_is_of_the_model_that_is_chosen(
+    following: tuple[Visit, list[Any]],
+) -> None:
+    visit, told = following
+    visit["#draw-model"].select_option("handwriting-int8")
+    visit.scribble([_OTHER])
+    visit.until("() => document.querySelector('#draw-expected').textContent.includes('25 %')")
+    opening = [message for message in told if "origin" in message]
     assert [message["model"] for message in opening] == ["handwriting", "handwriting-int8"]
     for message in opening:
         assert message["origin"] == pytest.approx([60, 130], abs=1)
@@ -122,15 +129,13 @@ def test_a_session_begins_where_the_ink_does_and_is_of_the_model_that_is_chosen(
 
 
 def test_after_a_stroke_is_taken_back_what_is_expected_begins_anew(
-    handwriting: str, opened: Open
+    following: tuple[Visit, list[Any]],
 ) -> None:
-    with opened(handwriting) as visit:
-        told = _followed(visit)
-        visit.scribble([_STROKE])
-        visit.press("#draw-undo")
-        visit.scribble([_OTHER])
-        visit.wait("#draw-pad .shade ellipse", "attached")
-        points = [message.get("point") for message in told]
+    visit, told = following
+    visit.press("#draw-undo")
+    visit.scribble([_OTHER])
+    visit.wait("#draw-pad .shade ellipse", "attached")
+    points = [message.get("point") for message in told]
     *_, begun = (i for i, point in enumerate(points) if point is None)
     assert begun > 0
     assert min(x for x, _, _ in points[begun + 1 :]) > 150

@@ -20,8 +20,8 @@ from service.engine.pace import Pace
 from service.engine.schedule import Schedule
 from service.errors import Overloaded
 from service.http import door, record
-from service.http.door import Turns
 from service.http.keys import new_key
+from service.http.waits import TokenBucket
 from service.ink import schemas as ink_schemas
 from service.ink.breaking import break_text
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
@@ -292,7 +292,7 @@ def test_a_model_that_is_not_ready_says_so_whatever_waits(artifacts: Path) -> No
 
 
 def test_refusals_beyond_a_burst_wait_for_their_turn_and_no_longer_than_they_may() -> None:
-    turns = Turns(per_s=10, burst=3, longest_s=0.5)
+    turns = TokenBucket(per_s=10, burst=3, longest_s=0.5)
     waits = [turns.wait_s(100.0) for _ in range(12)]
     assert waits == pytest.approx([0, 0, 0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.5, 0.5, 0.5, 0.5], abs=1e-9)
     assert turns.wait_s(100.45) == pytest.approx(0.15)
