@@ -53,8 +53,8 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         return message
 
     def _read_on(self) -> None:
-        """As far as there is nothing to hear, and others have their turn; nothing more is taken in
-        before all of it is read."""
+        """As far as there is nothing to hear, and others have their turn. While something is, or is
+        left to read, uvicorn takes nothing in."""
         until_s = time.monotonic() + _TURN_S  # that of the loop stands still meanwhile
         while self._unread and self._all_heard() and not self.transport.is_closing():
             if time.monotonic() > until_s:
@@ -69,9 +69,6 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         # Of a head that the library cannot read there is no event, and uvicorn has no answer.
         elif self.conn.handshake_exc is not None:
             self._refuse(_why_no_socket(self.conn.handshake_exc))
-        elif self._unread and not self.read_paused:
-            self.read_paused = True
-            self.transport.pause_reading()
         elif self.read_paused and not self._unread and self._all_heard():
             self.read_paused = False
             self.transport.resume_reading()

@@ -67,7 +67,8 @@ function replayed({ folder, forgets }) {
 }
 
 /** The runs of the golden steps of an artifact, and what is said of a network that adds up what it
- *  emitted: one that is `deaf`, one that `never` draws, or one that `leaks` what it may not read. */
+ *  emitted: one that is `deaf`, one that `never` draws, or one that reads what it may not, where it `leaks` or
+ *  only `late`, behind its first step. */
 function forcing({ folder, fault }) {
   const { steps } = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
   const runs = forcingRuns(steps);
@@ -77,7 +78,8 @@ function forcing({ folder, fault }) {
     for (const [i, given] of Array.from(forced.data, Number).entries()) {
       const row = each[i % size];
       const heeds = force.data[Math.floor((i * force.data.length) / forced.data.length)];
-      row.total += row.pending + (fault === "leaks" && !heeds ? given : 0);
+      const reads = fault === "leaks" || (fault === "late" && i >= size);
+      row.total += row.pending + (reads && !heeds ? given : 0);
       row.pending = fault !== "deaf" && (heeds || fault === "never") ? given : 7 + row.total;
     }
     const told = (name) => ({ data: each.map((row) => row[name]) });
