@@ -10,6 +10,7 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 from urllib.parse import quote
@@ -54,6 +55,22 @@ main = typer.Typer(
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
+
+
+def _tell_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(version("evenkeel"))
+        raise typer.Exit
+
+
+@main.callback()
+def _options(
+    _: Annotated[
+        bool,
+        typer.Option("--version", callback=_tell_version, is_eager=True, help="show it and leave"),
+    ] = False,
+) -> None:
+    """What the command takes before a verb."""
 
 
 @main.command()

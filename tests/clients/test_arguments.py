@@ -4,6 +4,7 @@ import json
 import os
 import resource
 import stat
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 import typer
 
 from clients.options import require_place, require_sayable, save
+from service.http.document import VERSION
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
+_ROOT = Path(__file__).parents[2]
 _PAGE = streamed([
     {"lines": ["a"], "seed": 1}, {"line": 0, "points": [[0, 0, 1]], "finish_reason": "stop"},
     {"usage": {}}, "[DONE]",
@@ -188,3 +191,9 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
     with pytest.raises(typer.BadParameter, match=f"nor can anything in {tmp_path}"):
         require_place(tmp_path / "new")
     require_place(tmp_path / "there")
+
+
+def test_it_tells_the_release_that_the_service_names() -> None:
+    release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert evenkeel("http://unused", "--version").stdout == f"{release}\n"
+    assert release == VERSION
