@@ -74,11 +74,15 @@ class Client:
         """The same of `POST /v1/handwriting`."""
         return self._stream("/v1/handwriting", body)
 
-    def ask(self, method: str, path: str) -> httpx.Response:
+    def read(self, **body: Any) -> dict[str, Any]:
+        """The answer of `POST /v1/read`: what a line of ink says."""
+        return dict(self.ask("POST", "/v1/read", body).json())
+
+    def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:
         """A whole answer."""
         for attempt, url in self._replicas.attempts():
             with attempt, _intact():
-                response = self._http.request(method, url + path)
+                response = self._http.request(method, url + path, json=body)
                 check(response)
         return response
 

@@ -40,6 +40,8 @@ from clients.options import (
     Url,
     Wander,
     format_of,
+    found,
+    inks,
     kept,
     parsed,
     piped,
@@ -171,6 +173,36 @@ def write(
         typer.echo(f"evenkeel: not finished: {line}", err=True)
     for line in ink.unreadable:
         typer.echo(f"evenkeel: not legible enough: {line}", err=True)
+
+
+@main.command()
+def read(
+    ink: Annotated[
+        Path, typer.Argument(help="a file of InkML or JSON; - reads standard input")
+    ] = Path("-"),
+    model: Model = None,
+    line_height: Annotated[
+        float | None, typer.Option(help="of the ruled line it stands on, in the ink's own units")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="with how sure it is, one a line")
+    ] = False,
+    url: Url = HERE,
+    api_key: Key = None,
+    patience: Patience = 10,
+) -> None:
+    """Read handwriting: a line of InkML or of strokes, or each line of a page that `write` kept as
+    JSON."""
+    _require_output()
+    lines = inks(found(ink))
+    require_sayable({"model": model, "line_height": line_height})
+    with _asking(url, api_key, patience) as client:
+        asked: dict[str, Any] = {"model": model or _default(client, "reader")}
+        if line_height is not None:
+            asked["line_height"] = line_height
+        for line in lines:
+            answer = {"text": ""} if line is None else client.read(**asked, **line)
+            typer.echo(json.dumps(answer) if as_json else answer["text"])
 
 
 @main.command()

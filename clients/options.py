@@ -166,12 +166,37 @@ def format_of(out: Path) -> str:
 
 def piped() -> str:
     """Standard input as it is, line ends too; of one that is closed nothing."""
-    if sys.stdin is None:
-        return ""
+    return "" if sys.stdin is None else _decoded("standard input", sys.stdin.buffer.read())
+
+
+def found(file: Path) -> str:
+    """What is in a file, or in standard input where it is called -."""
     try:
-        return sys.stdin.buffer.read().decode()
+        return piped() if str(file) == "-" else _decoded(str(file), file.read_bytes())
+    except OSError as error:
+        raise typer.BadParameter(str(error)) from error
+
+
+def _decoded(whence: str, content: bytes) -> str:
+    try:
+        return content.decode()
     except UnicodeDecodeError as error:
-        raise typer.BadParameter(f"standard input is no UTF-8: {error}") from error
+        raise typer.BadParameter(f"{whence} is no UTF-8: {error}") from error
+
+
+def inks(ink: str) -> list[dict[str, Any] | None]:
+    """What to ask a reader, for each line: of an InkML document or a list of strokes one, of a page
+    as `evenkeel write -o page.json` keeps it as many as it has, None for an empty one."""
+    if ink.lstrip("\ufeff \t\r\n").startswith("<"):
+        return [{"inkml": ink}]
+    told = parsed("INK", ink)
+    try:
+        if isinstance(told, dict) and "lines" in told:
+            strokes = [line["strokes"] for line in told["lines"]]
+            return [{"strokes": some} if some else None for some in strokes]
+        return [{"strokes": told if isinstance(told, list) else told["strokes"]}]
+    except (LookupError, TypeError) as error:
+        raise typer.BadParameter("INK has no strokes, nor lines of them") from error
 
 
 def kept(state: Path) -> str:
