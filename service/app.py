@@ -13,6 +13,7 @@ from fastapi.responses import HTMLResponse, Response
 from fastapi.staticfiles import StaticFiles
 from starlette.routing import WebSocketRoute
 from starlette.staticfiles import NotModifiedResponse
+from starlette.types import ASGIApp
 
 from service.catalogue import Models
 from service.gauges import ModelGauges
@@ -78,10 +79,8 @@ def create_app(settings: Settings) -> FastAPI:
     models.on_leaving = sessions.leave
     _add_routes(app)
     handle_errors(app)
-    _add_guards(app, settings)
-    # Around the answer to unexpected errors too, which the framework puts outside of all others.
     also = None if traces is None else traces.add
-    app.state.recorder = Recorder(app.build_middleware_stack(), metrics, also)
+    app.state.recorder = Recorder(_guarded(app, settings), metrics, also)
     app.middleware_stack = app.state.recorder
     return app
 
@@ -114,8 +113,8 @@ def _add_routes(app: FastAPI) -> None:
     app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
-def _add_guards(app: FastAPI, settings: Settings) -> None:
-    """What stands before the routes; the last is asked first."""
+def _guarded(app: FastAPI, settings: Settings) -> ASGIApp:
+    """The routes, with what stands before them; the last is asked first."""
     app.add_middleware(Door, models=app.state.models, kinds=KINDS)
     app.add_middleware(
         BodyLimit,
@@ -127,16 +126,19 @@ def _add_guards(app: FastAPI, settings: Settings) -> None:
     app.add_middleware(
         Callers, keys=keys, local=is_loopback(settings.host), deadline_s=settings.deadline_s
     )
+    # The rest is around the answer to unexpected errors too, which the framework puts outside of
+    # all that is added to it.
+    inside = app.build_middleware_stack()
     if settings.allowed_origins:
-        app.add_middleware(
-            Friends,
+        inside = Friends(
+            inside,
             allow_origins=settings.allowed_origins,
             allow_methods=["*"],
             allow_headers=["*"],
             expose_headers=["*"],
         )
     hosts = hosts_of(settings.host, settings.allowed_hosts)
-    app.add_middleware(Guard, hosts=hosts, origins=frozenset(settings.allowed_origins))
+    return Guard(inside, hosts, frozenset(settings.allowed_origins))
 
 
 _ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page

@@ -11,6 +11,7 @@ ServiceError
 ├── StateMismatch       409  a state token of another model or runtime
 ├── NotLoaded           409  an artifact that cannot be served as it is now
 ├── BodyTooLarge        413  the body is over the limit
+├── CodedBody           415  the body is compressed, or coded in another way
 ├── TooManyRequests     429  the caller has used up what its key allows
 ├── HeadTooLarge        431  URL, headers or trailers are over the limit
 ├── EngineFault         500  the model failed at its work; another try may succeed
@@ -111,6 +112,12 @@ class BodyTooLarge(ServiceError):
     status = 413
     type = "invalid_request_error"
     code = "body_too_large"
+
+
+class CodedBody(ServiceError):
+    status = 415
+    type = "invalid_request_error"
+    code = "coded_body"
 
 
 class TooManyRequests(ServiceError):

@@ -131,6 +131,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
             return
         self._in_head, self._head_bytes = False, 0
         self._chunks, self._body_bytes = 0, 0
+        # HTTP/1.0 has one answer to a request, and would take `100 Continue` for it.
+        self.expect_100_continue &= self.parser.get_http_version() != "1.0"
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter
 
 from service.errors import (
     BodyTooLarge,
+    CodedBody,
     DeadlineExceeded,
     EngineFault,
     Forbidden,
@@ -96,6 +97,7 @@ _SAID: dict[type[ServiceError], tuple[str, str | None]] = {
     StateMismatch: ("state is of another model: shakespeare-int8 (8c6e3f0a1b2d)", "state"),
     NotLoaded: ("letters cannot be served as it is now: letters/step.onnx is missing", None),
     BodyTooLarge: ("the request body is over 1048576 bytes", None),
+    CodedBody: ("the request body is in content-encoding gzip; this service reads none", None),
     HeadTooLarge: ("URL, headers or trailers are over 32768 bytes", None),
     TooManyRequests: ("this key has used up its 1000000 bytes a minute", None),
     EngineFault: ("the run of the model failed: RuntimeError", None),
@@ -139,13 +141,14 @@ def _failure(status: int, kinds: list[type[ServiceError]]) -> dict[str, Any]:
     if any(kind.retry_after_s for kind in kinds):
         failure["headers"] = RETRY_AFTER
     if Unauthorized in kinds:
-        failure["headers"] = _WWW_AUTHENTICATE
+        failure["headers"] = _always("WWW-Authenticate", "Bearer")
+    if CodedBody in kinds:
+        failure["headers"] = _always("Accept-Encoding", "identity")
     return failure
 
 
-_WWW_AUTHENTICATE: dict[str, Any] = {
-    "WWW-Authenticate": {"required": True, "schema": {"const": "Bearer"}, "example": "Bearer"}
-}
+def _always(name: str, value: str) -> dict[str, Any]:
+    return {name: {"required": True, "schema": {"const": value}, "example": value}}
 
 
 RETRY_AFTER: dict[str, Any] = {
@@ -162,6 +165,7 @@ ANYWHERE = fails(
     Forbidden,
     RequestTimeout,
     BodyTooLarge,
+    CodedBody,
     TooManyRequests,
     HeadTooLarge,
     ServiceError,

@@ -16,6 +16,7 @@ from starlette.types import Receive, Scope, Send
 
 from service.errors import (
     BodyTooLarge,
+    CodedBody,
     InvalidRequest,
     NoSuchRoute,
     NotReady,
@@ -61,6 +62,8 @@ def answer_to(error: ServiceError) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if isinstance(error, RequestTimeout):
         headers["Connection"] = "close"
+    if isinstance(error, CodedBody):
+        headers["Accept-Encoding"] = "identity"
     return JSONResponse(error.body(), error.status, headers)
 
 
@@ -72,7 +75,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     elif errors[0]["type"] == "json_invalid":
         what = errors[0]["ctx"]["error"].removesuffix(" at")  # as some of Python's end
         why = f"is not JSON: {what} at character {errors[0]['loc'][0]}"
-        told = _unreadable(request, why)
+        told = _unreadable(why)
     elif errors[0]["type"] == "missing" and not errors[0]["loc"]:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
     else:
@@ -176,7 +179,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
         told = f"there is nothing at {shown(request.url.path)}; /docs lists what there is"
     wrapped = kinds.get(error.status_code, InvalidRequest)(told)
     if why := _why_unreadable(error.__cause__):
-        wrapped = _unreadable(request, why)
+        wrapped = _unreadable(why)
     wrapped.status = error.status_code
     answer = answer_to(wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -196,11 +199,7 @@ def _why_unreadable(cause: BaseException | None) -> str | None:
     return None
 
 
-def _unreadable(request: Request, why: str) -> InvalidRequest:
-    """Of a body that is no JSON, as one that is compressed."""
-    coding = request.headers.get("content-encoding", "identity")
-    if coding != "identity":
-        why = f"is in content-encoding {coding[:40]}; this service reads none"
+def _unreadable(why: str) -> InvalidRequest:
     return InvalidRequest(f"the request body {why}")
 
 

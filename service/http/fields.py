@@ -36,7 +36,10 @@ class RequestBody(BaseModel):
         known = {n: value for n, value in given.items() if n in fields and value is not None}
         # What is unknown stays an error, and one is enough: a body has room for 100,000.
         unknown = next((n for n in given if n not in fields), None)
-        return known if unknown is None else known | {unknown: given[unknown]}
+        if unknown is None:
+            return known
+        # Of half of a surrogate pair pydantic would say that no object was given.
+        return known | {unknown.encode(errors="backslashreplace").decode(): given[unknown]}
 
     @classmethod
     def __get_pydantic_json_schema__(

@@ -1,16 +1,20 @@
-"""What a request's body may not exceed, in size and in time, refused while it arrives."""
+"""What a request's body may not exceed, in size and in time, refused while it arrives; and that it
+comes as it is.
+"""
 
 import asyncio
 import math
 
+from starlette.datastructures import Headers
 from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import BodyTooLarge, NotReady, RequestTimeout
+from service.errors import BodyTooLarge, CodedBody, NotReady, RequestTimeout
 from service.http.errors import refuse
 from service.http.waits import Turns, cut_short
 
 _MOST_DIGITS = 20  # of a length that is one
+_MOST_OF_CODING = 40  # characters that are told of one
 _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their way
 
 
@@ -34,8 +38,8 @@ class Bodies:
 
 
 class BodyLimit:
-    """Refuses a body over the limit, by its declared length or while it arrives, and one that has
-    not arrived `timeout_s` after it was asked for."""
+    """Refuses a body over the limit, by its declared length or while it arrives, one that has not
+    arrived `timeout_s` after it was asked for, and one that would have to be decoded."""
 
     def __init__(self, app: ASGIApp, max_body_bytes: int, timeout_s: float, bodies: Bodies) -> None:
         self._app = app
@@ -50,6 +54,10 @@ class BodyLimit:
         # Of digits without end Python makes no number.
         if declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > self._limit):
             await refuse(BodyTooLarge(self._message()), scope, receive, send)
+            return
+        if coding := _coding(Headers(scope=scope)):
+            told = f"the request body is in content-encoding {coding[:_MOST_OF_CODING]}"
+            await refuse(CodedBody(f"{told}; this service reads none"), scope, receive, send)
             return
         seen = 0
         due_s = asyncio.get_running_loop().time() + self._timeout_s
@@ -85,3 +93,12 @@ class BodyLimit:
 
     def _message(self) -> str:
         return f"the request body is over {self._limit} bytes"
+
+
+def _coding(headers: Headers) -> str:
+    """What a body has to be decoded from, whether or not it looks like it; empty for none."""
+    if "content-length" not in headers and "transfer-encoding" not in headers:
+        return ""  # there is no body, whatever a client says of all it sends
+    named = ",".join(headers.getlist("content-encoding")).split(",")
+    codings = (name.strip().lower() for name in named)
+    return ", ".join(name for name in codings if name not in ("", "identity"))

@@ -1,9 +1,11 @@
 """`/asyncapi.json`: the messages of `/v1/online`, by kind of model, as JSON Schema."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any, Literal
 
 from fastapi import APIRouter
+from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from pydantic.json_schema import JsonSchemaMode, models_json_schema
 
@@ -116,6 +118,11 @@ router = APIRouter(include_in_schema=False)
 
 
 @router.get("/asyncapi.json")
-async def asyncapi() -> dict[str, Any]:
+async def asyncapi() -> JSONResponse:
     """The document."""
+    return JSONResponse(_of_all_kinds())
+
+
+@cache  # everybody waits while it is made
+def _of_all_kinds() -> dict[str, Any]:
     return describe_messages(KINDS)

@@ -219,21 +219,52 @@ def test_a_body_that_cannot_be_parsed_is_told_why(scan: Service, content: bytes,
 
 
 @pytest.mark.parametrize(
-    "content", [gzip.compress(b'{"model": "letters"}'), b"like this"], ids=["is so", "is not"]
+    ("content", "field"),
+    [
+        (b'{"model": "letters", "\\ud800": 1}', r"\ud800"),
+        (b'{"stream_options": {"\\udfffx": 1}}', r"stream_options.\udfffx"),
+    ],
 )
-def test_a_compressed_body_is_told_that_none_is_read(scan: Service, content: bytes) -> None:
-    message = _error(_raw(scan, content, **{"content-encoding": "gzip"}), 400)["message"]
-    assert message == "the request body is in content-encoding gzip; this service reads none"
+def test_a_name_that_is_half_of_a_pair_is_unknown(
+    scan: Service, content: bytes, field: str
+) -> None:
+    assert _error(_raw(scan, content), 400)["message"] == f"unknown field: {field}"
+
+
+_PLAIN = b'{"model": "letters", "max_tokens": 1}'
+
+
+@pytest.mark.parametrize("content", [gzip.compress(_PLAIN), _PLAIN], ids=["is so", "is not"])
+@pytest.mark.parametrize("coding", ["gzip", "GZIP", "identity, gzip"])
+def test_a_compressed_body_is_told_that_none_is_read(
+    scan: Service, content: bytes, coding: str
+) -> None:
+    """Nor is one that is only said to be: whoever sent it meant something else."""
+    answer = _raw(scan, content, **{"content-encoding": coding})
+    error = _error(answer, 415)
+    assert error["code"] == "coded_body"
+    assert (
+        error["message"] == "the request body is in content-encoding gzip; this service reads none"
+    )
+    assert answer.headers["accept-encoding"] == "identity"
+
+
+def test_a_body_in_chunks_is_told_so_too(scan: Service) -> None:
+    _error(_raw(scan, iter([_PLAIN]), **{"content-encoding": "br"}), 415)
 
 
 def test_a_coding_of_any_length_is_told_by_its_beginning(scan: Service) -> None:
     coding = {"content-encoding": "x" * 5000}
-    assert len(_error(_raw(scan, b"like this", **coding), 400)["message"]) < 200
+    assert len(_error(_raw(scan, _PLAIN, **coding), 415)["message"]) < 200
 
 
-def test_a_body_that_is_said_to_be_as_it_is_is_read(scan: Service) -> None:
-    content = b'{"model": "letters", "max_tokens": 1}'
-    assert _raw(scan, content, **{"content-encoding": "identity"}).status_code == 200
+@pytest.mark.parametrize("coding", ["identity", "Identity", ""])
+def test_a_body_that_is_said_to_be_as_it_is_is_read(scan: Service, coding: str) -> None:
+    assert _raw(scan, _PLAIN, **{"content-encoding": coding}).status_code == 200
+
+
+def test_what_has_no_body_is_in_no_coding(scan: Service) -> None:
+    assert scan.client.get("/livez", headers={"content-encoding": "gzip"}).status_code == 200
 
 
 def test_a_body_of_another_type_is_refused(scan: Service) -> None:

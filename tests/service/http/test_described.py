@@ -111,6 +111,16 @@ def test_every_refusal_is_told(ink: InkService, document: dict[str, Any]) -> Non
         _check(document, "post", path, answer)
 
 
+def test_a_body_in_a_coding_is_told_of_every_route_that_has_one(
+    ink: InkService, document: dict[str, Any]
+) -> None:
+    for path in (path for path in _BODIES if "{" not in path):
+        coded = {"content-encoding": "gzip"}
+        answer = ink.client.post(path, json={}, headers=coded)
+        assert answer.status_code == 415
+        _check(document, "post", path, answer)
+
+
 def test_routes_with_names_tell_of_names_that_nobody_has(
     ink: InkService, document: dict[str, Any]
 ) -> None:

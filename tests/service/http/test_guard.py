@@ -6,10 +6,15 @@ from typing import Any
 
 import httpx
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.testclient import TestClient
 from starlette.types import Message, Receive, Scope, Send
 from starlette.websockets import WebSocketDisconnect
 
-from service.http.guard import Guard, hosts_of
+from service.app import create_app
+from service.http.guard import POLICY, Guard, hosts_of
 from tests.service.serving import Service, listening, running, settings, told_by
 
 _FOREIGN = "https://evil.example"
@@ -113,6 +118,22 @@ def test_a_friend_may_and_is_told_so(friendly: Service) -> None:
     assert answer.headers["access-control-expose-headers"] == "*"  # or it could read no id
     foreign = friendly.client.get("/v1/models", headers={"origin": _FOREIGN})
     assert "access-control-allow-origin" not in foreign.headers
+
+
+def test_an_unexpected_error_says_what_any_answer_does(artifacts: Path) -> None:
+    """To browsers, and to a friend that it may read it."""
+    origin = "https://friend.example"
+    app = create_app(settings(artifacts, allowed_origins=(origin,)))
+    app.router.routes.insert(0, Route("/broken", _breaks))
+    client = TestClient(app, raise_server_exceptions=False)
+    answer = client.get("/broken", headers={"origin": origin})
+    assert (answer.status_code, answer.json()["error"]["type"]) == (500, "server_error")
+    assert all(answer.headers[name] == value for name, value in POLICY.items())
+    assert answer.headers["access-control-allow-origin"] == origin
+
+
+async def _breaks(request: Request) -> Response:
+    raise RuntimeError("nobody thought of this")
 
 
 def test_a_preflight_that_is_refused_has_the_error_body(friendly: Service) -> None:

@@ -174,3 +174,10 @@ def test_kinds_may_have_messages_of_the_same_name() -> None:
         node: Any = document
         for part in reference.removeprefix("#/").split("/"):
             node = node[part]
+
+
+def test_it_is_made_once(ink: InkService, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To make it takes the event loop, which everybody waits for."""
+    first = ink.client.get("/asyncapi.json").content
+    monkeypatch.setattr("service.http.messages.describe_messages", None)
+    assert ink.client.get("/asyncapi.json").content == first

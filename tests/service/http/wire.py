@@ -54,5 +54,10 @@ class Wire:
         """That of the only answer."""
         return int(self.rest().split(b" ", 2)[1])
 
+    def end(self) -> "Wire":
+        """Say that nothing more will be sent."""
+        self._socket.shutdown(socket.SHUT_WR)
+        return self
+
     def close(self) -> None:
         self._socket.close()

@@ -1,0 +1,54 @@
+"""Clients of HTTP/1.0 that know no interim answers, and clients that close their side early."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from tests.service.http.wire import Wire
+from tests.service.serving import eventually, listening, settings
+
+
+@pytest.fixture(scope="module")
+def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
+    with listening(settings(artifacts)) as running:
+        yield running
+
+
+def _asked(version: str, steps: int, expects: str = "") -> bytes:
+    body = json.dumps({"model": "letters", "max_tokens": steps})
+    lines = [f"POST /v1/completions HTTP/{version}", "Host: x", "Content-Type: application/json"]
+    lines += [f"Content-Length: {len(body)}", *([f"Expect: {expects}"] if expects else [])]
+    return "\r\n".join([*lines, "Connection: close", "", body]).encode()
+
+
+@pytest.mark.parametrize(
+    ("version", "first"), [("1.0", b"HTTP/1.1 200 "), ("1.1", b"HTTP/1.1 100 ")]
+)
+def test_who_knows_one_answer_gets_one(
+    service: tuple[str, FastAPI], version: str, first: bytes
+) -> None:
+    """Whatever it expects (RFC 9110 §10.1.1)."""
+    url, _ = service
+    head, _, body = _asked(version, 1, "100-Continue").partition(b"\r\n\r\n")
+    wire = Wire(url).send(head + b"\r\n\r\n" + body[:1])
+    if version == "1.1":
+        wire.until(first)
+        assert wire.send(body[1:]).status() == 200
+    else:
+        assert wire.send(body[1:]).rest().startswith(first)
+
+
+def test_who_closes_its_side_has_left(service: tuple[str, FastAPI]) -> None:
+    """The end of what a client sends is all that is heard of one that is gone."""
+    url, app = service
+    series = "evenkeel_requests_finished_total", {"model": "letters", "reason": "abort"}
+
+    def gone() -> float:
+        return app.state.metrics.registry.get_sample_value(*series) or 0.0
+
+    before = gone()
+    assert Wire(url).send(_asked("1.1", 60_000)).end().rest() == b""
+    assert eventually(lambda: gone() == before + 1)
