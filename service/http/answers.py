@@ -157,6 +157,10 @@ class Exchange(Generic[P]):
             self._engine.wake()
 
 
+# nginx holds back what it proxies until it has some KB, unless it is told not to.
+_UNBUFFERED = {"X-Accel-Buffering": "no"}
+
+
 class EventStream(StreamingResponse):
     """Server-sent events, numbered: contents in JSON, an error in the place of what was to come,
     and `[DONE]`.
@@ -165,7 +169,7 @@ class EventStream(StreamingResponse):
     """
 
     def __init__(self, contents: AsyncGenerator[str], leave: Callable[[], None]) -> None:
-        super().__init__(_events(contents), media_type="text/event-stream")
+        super().__init__(_events(contents), headers=_UNBUFFERED, media_type="text/event-stream")
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

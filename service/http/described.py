@@ -159,6 +159,13 @@ RETRY_AFTER: dict[str, Any] = {
         "example": 1,
     }
 }
+OF_STREAMS: dict[str, Any] = {
+    "X-Accel-Buffering": {
+        "description": "of a stream: a proxy is to pass on what it has",
+        "schema": {"const": "no"},
+        "example": "no",
+    }
+}
 # Of any route, and of one that has work for a model.
 ANYWHERE = fails(
     Unauthorized,

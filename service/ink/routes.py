@@ -14,7 +14,7 @@ from service.engine import terms
 from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
 from service.http.answers import EventStream, unless_gone
 from service.http.aside import Aside
-from service.http.described import BINARY, BUSY, TEXT, Responses, events, fails
+from service.http.described import BINARY, BUSY, OF_STREAMS, TEXT, Responses, events, fails
 from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
 from service.ink.drawing import draw, in_event
@@ -65,7 +65,7 @@ _KINDS = {
     "text/event-stream": events(PageBegun, Points, LineEnded, PageEnded),
 }
 _ANSWERS: Responses = {
-    200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS},
+    200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS | OF_STREAMS},
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
 }
 

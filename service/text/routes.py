@@ -15,7 +15,7 @@ from pydantic_core import to_json
 from service.engine import terms
 from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
 from service.http.answers import EventStream, Exchange, unless_gone
-from service.http.described import BUSY, Responses, events, fails
+from service.http.described import BUSY, OF_STREAMS, Responses, events, fails
 from service.settings import Settings
 from service.text.completion import (
     ByteLogprob,
@@ -33,7 +33,11 @@ PATH = "/v1/completions"
 
 
 _ANSWERS: Responses = {
-    200: {"model": Completed, "content": {"text/event-stream": events(Written)}},
+    200: {
+        "model": Completed,
+        "content": {"text/event-stream": events(Written)},
+        "headers": OF_STREAMS,
+    },
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
 }
 

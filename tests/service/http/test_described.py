@@ -54,7 +54,7 @@ def _check(document: dict[str, Any], method: str, path: str, answer: Any) -> Non
         Draft202012Validator(schema | {"components": document["components"]}).validate(
             answer.json()
         )
-    ours = ("x-evenkeel", "x-request-id", "retry-")
+    ours = ("x-evenkeel", "x-request-id", "x-accel-", "retry-")
     extra = {name for name in answer.headers if name.startswith(ours)}
     assert extra <= {name.lower() for name in told.get("headers", {})}
 
@@ -89,6 +89,8 @@ def test_every_kind_of_content_is_told(
 ) -> None:
     answer = _ask(ink.client, "post", path, **option)
     assert answer.headers["content-type"].partition(";")[0] == kind
+    held_back = answer.headers.get("x-accel-buffering") != "no"  # by nginx, until there is more
+    assert held_back == ("stream" not in option)
     _check(document, "post", path, answer)
 
 
