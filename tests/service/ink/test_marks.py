@@ -47,6 +47,18 @@ def test_a_word_of_one_letter_has_its_mark(ahead: int) -> None:
     assert np.ptp(bar) < 25
 
 
+def test_a_word_begins_where_the_window_comes_to_it_though_a_gap_before_is_wider() -> None:
+    letter = np.column_stack([
+        np.array([0, 0, 0, 5, 10, 10, 10, 10]),
+        100 - 10 * np.array([1, 0.5, 0, 0, 0, 0.3, 0.6, 1]),
+        np.arange(8) == 7,
+    ])  # fmt: skip
+    # 20 px within the first word, 19 between the two.
+    points = np.concatenate([letter + np.array([left, 0, 0]) for left in (20, 50, 79, 99)])
+    drawn = compose("nš on", points, np.repeat([0, 1, 2, 3, 4], [5, 8, 3, 8, 8]), 0.0, 10.0)
+    assert drawn[:, 0].mean() == pytest.approx(55, abs=3)
+
+
 def test_a_mark_is_over_its_letter_on_a_line_that_climbs() -> None:
     drawn = _line("nununununé", climb=2.0)[0].drawn()
     assert drawn[:, 1].max() < 100 - 2.0 * 9 - 10
