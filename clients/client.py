@@ -24,11 +24,11 @@ from clients.replicas import Replicas, begin_again
 _KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
 # A prompt is read before anything comes: a byte a step, by turns with others where there are many.
 _READ_PER_S = 500
-# Whoever compresses waits until there is enough to compress.
+# A proxy that compresses would hold events back until there is enough of them to compress.
 _AS_IT_IS = {"Accept-Encoding": "identity"}
-# A proxy of the environment has another machine of that name.
+# A proxy that the environment names is not used for the loopback interface: it has one of its own.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
-# What Python has the names of files in.
+# Environment variables that name files of TLS.
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 
 
