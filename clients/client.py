@@ -120,7 +120,8 @@ class Client:
 
 @contextmanager
 def _intact() -> Iterator[None]:
-    """What was compressed on the way and cannot be unpacked has failed on the way."""
+    """Turn a `DecodingError` into a `RemoteProtocolError`, after which another try is made: the
+    body was damaged on the way."""
     try:
         yield
     except httpx.DecodingError as error:
@@ -132,7 +133,8 @@ def _is_model(listed: Any) -> bool:
 
 
 def _address(url: str) -> str:
-    """Without a slash at its end, as a path follows. A resolver cuts the port to 16 bits."""
+    """An address without a slash at its end, as a path follows. Raises `httpx.InvalidURL`, or
+    `ValueError` for what no request can be made to: a resolver would cut a port to 16 bits."""
     host, port = httpx.URL(url).raw_host.decode(), httpx.URL(url).port
     try:
         host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots
@@ -146,7 +148,8 @@ def _address(url: str) -> str:
 
 
 def _checked(api_key: str) -> str:
-    """A key without the line end of a file it was read from; errors do not tell it."""
+    """A key without the line end of the file it was read from. Raises a `ValueError`, which does
+    not tell the key, for characters that no header can have."""
     key = api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("the API key has other characters than printable ASCII")
