@@ -1,1 +1,1 @@
-"""Clients of a running service: a library of one file, and the command `evenkeel` on top of it."""
+"""Clients of a running service: a library, `clients.client`, and the command `evenkeel` on it."""

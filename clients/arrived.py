@@ -54,7 +54,8 @@ class Arrived:
         return event if fresh else None
 
     def _is_new(self, part: Event) -> bool:
-        """Whether any of it is; what is not is taken out."""
+        """Whether any of a choice or a line, or its end, had not arrived before; what had is taken
+        out of it."""
         number = part.get("index", part.get("line"))
         if number is None:
             return self._first("head" if "lines" in part else "tail")

@@ -24,11 +24,11 @@ from clients.replicas import Replicas, begin_again
 _KEPT_SHORTLY = httpx.Limits(keepalive_expiry=3)
 # A prompt is read before anything comes: a byte a step, by turns with others where there are many.
 _READ_PER_S = 500
-# Whoever compresses waits until there is enough to compress.
+# A proxy that compresses would hold events back until there is enough of them to compress.
 _AS_IT_IS = {"Accept-Encoding": "identity"}
-# A proxy of the environment has another machine of that name.
+# A proxy that the environment names is not used for the loopback interface: it has one of its own.
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
-# What Python has the names of files in.
+# Environment variables that name files of TLS.
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
 
 
@@ -124,7 +124,8 @@ class Client:
 
 @contextmanager
 def _intact() -> Iterator[None]:
-    """What was compressed on the way and cannot be unpacked has failed on the way."""
+    """Turn a `DecodingError` into a `RemoteProtocolError`, after which another try is made: the
+    body was damaged on the way."""
     try:
         yield
     except httpx.DecodingError as error:
@@ -136,7 +137,8 @@ def _is_model(listed: Any) -> bool:
 
 
 def _address(url: str) -> str:
-    """Without a slash at its end, as a path follows. A resolver cuts the port to 16 bits."""
+    """An address without a slash at its end, as a path follows. Raises `httpx.InvalidURL`, or
+    `ValueError` for what no request can be made to: a resolver would cut a port to 16 bits."""
     host, port = httpx.URL(url).raw_host.decode(), httpx.URL(url).port
     try:
         host.encode("idna")  # as a socket does when it is asked, of no more than 63 between dots
@@ -150,7 +152,8 @@ def _address(url: str) -> str:
 
 
 def _checked(api_key: str) -> str:
-    """A key without the line end of a file it was read from; errors do not tell it."""
+    """A key without the line end of the file it was read from. Raises a `ValueError`, which does
+    not tell the key, for characters that no header can have."""
     key = api_key.strip()
     if not (key.isascii() and key.isprintable()):
         raise ValueError("the API key has other characters than printable ASCII")

@@ -305,13 +305,14 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
 
 
 def _require_output() -> None:
-    """What goes nowhere is no success, and typer prints it without a word."""
+    """Fail where standard output is closed: typer would print to nowhere without a word."""
     if sys.stdout is None:
         _fail("standard output is closed")
 
 
 def _leave_output() -> None:
-    """Have nobody try again, at the end, what could not be written: it would end with 120."""
+    """Lead standard output nowhere, after writing to it has failed: flushed once more at the end of
+    the process, it would fail again, and the exit status be 120."""
     with suppress(OSError, AttributeError):  # of one that is no file, or closed
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
@@ -322,7 +323,7 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _shown(url: str) -> str:
-    """Without the password that may be in it."""
+    """An address, or several, without the user and the password that may be in them."""
     return re.sub(r"//[^/@,]*@", "//", url)
 
 

@@ -15,7 +15,8 @@ _ARGUMENTS = {"prompt", "text", "names"}  # which have no option
 
 
 def parsed(option: str, text: str | bytes) -> Any:
-    """What is said in JSON, whose bytes tell their encoding."""
+    """The value of an option that is JSON, as text or as bytes, whose encoding is found out. Raises
+    `BadParameter`, also for numbers that JSON does not have."""
     try:
         return json.loads(text, parse_constant=_no_number, parse_float=_number)
     except (ValueError, RecursionError) as error:
@@ -32,7 +33,8 @@ def _number(digits: str) -> float:
 
 
 def require_sayable(asked: Mapping[str, Any]) -> None:
-    """A request has no way to say all that Python takes for a number or for text."""
+    """Raise `BadParameter` for what no request in JSON can say: a number that is not finite, or
+    text with bytes that the terminal's encoding has no characters for."""
     for name, value in asked.items():
         option = name if name in _ARGUMENTS else f"--{name.replace('_', '-')}"
         if isinstance(value, float) and not math.isfinite(value):
@@ -42,7 +44,7 @@ def require_sayable(asked: Mapping[str, Any]) -> None:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """All that a value says in words, however deep in it."""
+    """Every string in a value, however deep in lists and objects, the keys of those included."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, list | Mapping):
@@ -124,7 +126,8 @@ FORMATS = {
 
 
 def require_place(file: Path | None) -> None:
-    """What is written there comes at the end, and would be lost."""
+    """Raise `BadParameter` unless a file can be written: its content comes at the end, and would be
+    lost. None is no file."""
     if file is None:
         return
     folder = Path(os.path.realpath(file)).parent  # of what a link points to
@@ -137,8 +140,8 @@ def require_place(file: Path | None) -> None:
 
 
 def save(file: Path, content: bytes) -> None:
-    """Replace a file, or leave it as it was; what is none, as a pipe, is written to. Raises
-    `OSError`."""
+    """Replace a file whole, or leave it as it was; what is no regular file, such as a pipe, is
+    written to where it is. Raises `OSError`."""
     place = Path(os.path.realpath(file))  # of a pipe that is open, as /dev/stdout, it is no path
     if file.exists() and not (file.is_file() and os.access(place.parent, os.W_OK)):
         file.write_bytes(content)
@@ -165,7 +168,7 @@ def format_of(out: Path) -> str:
 
 
 def piped() -> str:
-    """Standard input as it is, line ends too; of one that is closed nothing."""
+    """All of standard input as text, its line ends as they are; nothing if it is closed."""
     return "" if sys.stdin is None else _decoded("standard input", sys.stdin.buffer.read())
 
 
@@ -200,7 +203,7 @@ def inks(ink: str) -> list[dict[str, Any] | None]:
 
 
 def kept(state: Path) -> str:
-    """A token in a file, as whoever put it there ended the line."""
+    """The state token in a file, without the end of its line."""
     try:
         return state.read_text("utf-8").strip()
     except UnicodeDecodeError as error:

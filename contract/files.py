@@ -1,5 +1,5 @@
-"""Files written whole: whoever reads one, or finds it after a full disk, has the old or the new.
-And who may write them at a time, and what TOML says.
+"""Files written whole: whoever reads one, at any moment or after a full disk, has the old content
+or the new. Also locks on folders, and TOML.
 """
 
 import fcntl
@@ -14,13 +14,14 @@ from typing import Any
 
 
 def printable(name: str) -> str:
-    """The name of a file, or words that have one: bytes of it that are no UTF-8 are spelt out."""
+    """A file name, or a text with one in it, that can be printed: bytes of the name that are not
+    UTF-8, which Python keeps as surrogates, become escapes such as `\\xff`."""
     return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
 
 
 def require_writable(folder: Path) -> None:
-    """Raise `ValueError` where nothing can be made in a folder, or the folder itself: before the
-    work that it is of."""
+    """Raise `ValueError` unless files can be written in `folder` or, if it is not there yet, it can
+    be made. To be called before work whose result goes there."""
     place = folder.absolute()
     there = next(path for path in (place, *place.parents) if path.exists())
     if not there.is_dir():
@@ -31,8 +32,8 @@ def require_writable(folder: Path) -> None:
 
 @contextmanager
 def alone_in(folder: Path, *, waits: bool = True) -> Iterator[None]:
-    """Whoever else asks for a folder in this way waits, or has `BlockingIOError`. The system lets
-    it go with the process, however that ends."""
+    """Hold a folder's lock: whoever else asks for it waits, or gets `BlockingIOError` if it `waits`
+    not. The operating system frees it with the process, however that ends."""
     held = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(held, fcntl.LOCK_EX if waits else fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -42,7 +43,7 @@ def alone_in(folder: Path, *, waits: bool = True) -> Iterator[None]:
 
 
 def from_toml(text: str) -> dict[str, Any]:
-    """What a text in TOML says. Raises `ValueError`, also for one that is nested without an end."""
+    """A TOML text as a dict. Raises `ValueError` for what is no TOML, or is nested too deep."""
     try:
         return tomllib.loads(text)
     except RecursionError as error:
@@ -51,8 +52,12 @@ def from_toml(text: str) -> dict[str, Any]:
 
 @contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
-    """A place beside a file to write to, which takes the file's when all went well: for those who
-    might read that, or whom a `mode` lets. Of a symbolic link, the file's that it leads to."""
+    """Yields the path of a temporary file beside `path`, to write the new content to. It replaces
+    the old file when the block ends without an error, and is removed otherwise.
+
+    The new file has the permissions and, where that is allowed, the owner of the old one, unless a
+    `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced.
+    """
     path = _behind(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
@@ -68,8 +73,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
 
 
 def forget_unfinished(path: Path) -> None:
-    """Remove what processes that were killed left beside a file while they wrote it anew. For
-    who is alone there: what another is writing would go as well."""
+    """Remove the temporary files that `replacing` left beside `path` in processes that were killed.
+    No other process may be writing the file: its temporary file would be removed as well."""
     path = _behind(path)
     for left in path.parent.glob(f".{escape(path.name)}.*"):
         if left.suffix[1:].isdecimal():
@@ -77,7 +82,7 @@ def forget_unfinished(path: Path) -> None:
 
 
 def _behind(path: Path) -> Path:
-    """The file, or that which a symbolic link leads to."""
+    """The path itself or, if it is a symbolic link, what that leads to."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 
 

@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET, END, WINDOW_SYMBOLS
-from contract.manifest import Manifest, Name, Strict, Words
+from contract.manifest import Manifest, Name, Positive, Strict, Words
 from contract.strokes import (
     POINTS_PER_CHARACTER,
     UNITS_OF_SIZE,
@@ -14,7 +14,6 @@ from contract.strokes import (
 )
 
 STYLES = "styles.safetensors"
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _FARTHEST_UNITS = 1e6
 
 
@@ -39,8 +38,8 @@ class InkUnits(Strict):
     """How large handwriting is in the units of the model, on average."""
 
     points_per_character: float = POINTS_PER_CHARACTER
-    units_per_character: _Positive = UNITS_PER_CHARACTER
-    units_per_line: _Positive = UNITS_PER_LINE
+    units_per_character: Positive = UNITS_PER_CHARACTER
+    units_per_line: Positive = UNITS_PER_LINE
     units_of_size: float = UNITS_OF_SIZE
 
     @model_validator(mode="after")
@@ -61,7 +60,7 @@ class StyleEntry(Strict):
     description: Words
     context: Annotated[str, Field(pattern=r"^[ -~]$")]
     height: Annotated[float, Field(ge=-_FARTHEST_UNITS, le=_FARTHEST_UNITS)]
-    advance: _Positive | None = None
+    advance: Positive | None = None
 
 
 class InkManifest(Manifest):

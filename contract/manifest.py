@@ -31,6 +31,7 @@ NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}$"
 Name = Annotated[str, Field(pattern=NAME)]
 # What a person is told: a line.
 Words = Annotated[str, Field(max_length=200, pattern=r"^[^\p{C}]*$")]
+Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 _LARGEST_PORT = 1 << 20
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 _MOST_FILES = 32

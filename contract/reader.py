@@ -13,7 +13,7 @@ from pydantic import Field, model_validator
 
 from contract.alphabets import ALPHABET
 from contract.logits import log_probabilities
-from contract.manifest import Manifest, Strict
+from contract.manifest import Manifest, Positive, Strict
 from contract.pieces import PIECE_UNITS, RESTS
 from contract.strokes import UNITS_OF_SIZE, UNITS_PER_LINE
 
@@ -22,7 +22,6 @@ BLANK = 0
 SYMBOLS = len(ALPHABET) + 1
 
 _MOST_RESTS = 256  # each is a step of every answer
-_Positive = Annotated[float, Field(gt=0, allow_inf_nan=False)]
 
 
 class ReaderAlphabet(Strict):
@@ -45,7 +44,7 @@ class PieceUnits(Strict):
     ink is known, delayed strokes are `reordered`."""
 
     units_of_size: float = UNITS_OF_SIZE
-    units_per_line: _Positive = UNITS_PER_LINE
+    units_per_line: Positive = UNITS_PER_LINE
     piece_units: float = PIECE_UNITS
     rests: Annotated[int, Field(ge=0, le=_MOST_RESTS)] = RESTS
     reordered: bool = False

@@ -102,7 +102,7 @@ def _build(options: argparse.Namespace) -> int:
     name = Path(options.recipe).stem
     options.out = options.out or Path("runs", name)
     artifact = options.artifact or Path("artifacts", name)
-    # Hours of training would not have told.
+    # Now, not after hours of training.
     require_artifact(artifact)
     recipe = asked_recipe(options)
     kind = KINDS[recipe.kind]

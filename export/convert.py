@@ -133,7 +133,8 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
 
 
 def _require_facts(facts: dict[str, Any]) -> None:
-    """Raise what `checkpoint.understanding` tells unless the facts say how a model was trained."""
+    """Raise an error that `checkpoint.understanding` tells unless the facts say how a model was
+    trained."""
     batch = facts["batch"]
     BatchConfig(**batch)
     Progress(**facts["progress"])

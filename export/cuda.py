@@ -5,7 +5,7 @@ two; `cuda.toml` has the provider's kernels and where they are listed.
 """
 
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -44,10 +44,15 @@ def without_kernel(path: Path) -> list[str]:
 
 
 def _refused(rows: int, columns: int) -> bool:
+    """Whether cuBLAS refuses a matrix of bytes of this size."""
     return rows < LEAST_ROWS or columns % MULTIPLE > 0
 
 
-def _problem(node: onnx.NodeProto, opset: int, types: dict[str, int], constants: Any) -> str | None:
+def _problem(
+    node: onnx.NodeProto, opset: int, types: dict[str, int], constants: Set[str]
+) -> str | None:
+    """Why a node has no kernel on CUDA, given the element types of all values and which of them are
+    `constants`, by name; None if it has one."""
     kernels = known_kernels().get(node.op_type)
     if kernels is None:
         return "no kernel is known"

@@ -11,8 +11,8 @@ from contract.files import alone_in, require_writable
 
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
-    """Raise `ValueError` where something is that is not `ours` to replace, as an empty folder is,
-    or where no folder can be made."""
+    """Raise `ValueError` unless a folder can be written at this place: nothing is there yet, or an
+    empty folder, or one that `ours` says may be replaced; the error calls such a one `what`."""
     if folder.is_symlink() and not folder.exists():
         raise ValueError(f"{folder} is a link to nothing; name the folder of a new one")
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
@@ -21,8 +21,8 @@ def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None
 
 
 def require_parent(file: Path | None) -> None:
-    """Raise `ValueError` where a file that is to be written, if one is, cannot be: before the work
-    that it is of."""
+    """Raise `ValueError` for a file that cannot be written; None is no file. To be called before
+    the work whose result goes there."""
     if file is None:
         return
     if not file.parent.is_dir():
@@ -34,8 +34,8 @@ def require_parent(file: Path | None) -> None:
 
 @contextmanager
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
-    """An empty folder to fill, which takes the place of `folder` when all went well. What processes
-    that were killed had begun for that place is gone.
+    """Yields an empty folder to fill, which takes the place of `folder` when the block ends without
+    an error. What processes that were killed had begun for that place is removed first.
 
     Raises `ValueError` as `require_place` does.
     """
@@ -67,7 +67,8 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
 
 
 def _begun(folder: Path) -> str:
-    """How the names of the folders begin in which this one is made; no artifact's has a tilde."""
+    """How the names of the temporary folders for this one begin; no artifact has a tilde in its
+    name."""
     return f".making-{folder.name}~"
 
 

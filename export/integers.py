@@ -34,9 +34,7 @@ _DIGITS, _MORE_DIGITS = {True: 3, False: 4}, 4
 _MANTISSA_BITS = 6
 
 
-def integer_products(
-    graph: ir.Model, model: nn.Module, *, signed: bool = False
-) -> dict[str, list[str]]:
+def integer_products(graph: ir.Model, model: nn.Module, *, signed: bool) -> dict[str, list[str]]:
     """Replace every Gemm whose matrix the model has as integers; returns what stands for which
     matrix, of the model or `cuda_copies`. The digits are unsigned bytes, or `signed`."""
     copies = cuda_copies(model) if signed else {}

@@ -1,18 +1,12 @@
-"""The FastAPI application: models in its lifespan, the routes of every kind, and the page."""
+"""The FastAPI application: models in its lifespan, routes of every kind, and what guards them."""
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from hashlib import sha256
-from pathlib import Path
-from typing import Any
 
-from fastapi import FastAPI, Request
-from fastapi.responses import HTMLResponse, Response
-from fastapi.staticfiles import StaticFiles
+from fastapi import FastAPI
 from starlette.routing import WebSocketRoute
-from starlette.staticfiles import NotModifiedResponse
 from starlette.types import ASGIApp
 
 from service.catalogue import Models
@@ -22,9 +16,10 @@ from service.http.aside import Aside
 from service.http.callers import Callers
 from service.http.door import Door
 from service.http.errors import handle_errors
-from service.http.guard import POLICY, Friends, Guard, hosts_of, is_loopback
+from service.http.guard import Friends, Guard, hosts_of, is_loopback
 from service.http.keys import Keys
 from service.http.limits import Bodies, BodyLimit
+from service.http.page import add_page
 from service.http.record import Recorder
 from service.kinds import KINDS
 from service.memory import keep_large_apart, settle
@@ -32,14 +27,9 @@ from service.metrics import Metrics
 from service.settings import Settings
 from service.watch import Watch
 
-_WEB = Path(__file__).with_name("web")
 # An engine's thread that comes back from a run waits no longer for the interpreter than this, nor
 # does the event loop for an engine; Python's own 5 ms are a quarter of a chunk.
 _SWITCH_S = 0.0005
-_ON_DEVICE = "/static/device"
-_CHOICE = '<nav class="place" id="place" aria-label="Where models compute"'
-
-Route = Callable[[Request], Awaitable[Response]]
 
 
 def create_app(settings: Settings) -> FastAPI:
@@ -104,13 +94,8 @@ def _add_routes(app: FastAPI) -> None:
         app.include_router(router)
     app.state.routes = [*own, *(route for router in routers for route in router.routes)]
     app.router.routes.append(WebSocketRoute("/{path:path}", online.elsewhere))
-    page: Route = _page
-    if (app.state.settings.site / "index.html").exists():
-        app.mount(_ON_DEVICE, _Site(directory=app.state.settings.site, html=True), name="site")
-        page = _page_with_choice
-    app.mount("/static", _FILES, name="static")
+    add_page(app, app.state.settings.site)
     app.mount("/docs/ui", document.scripts())
-    app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
 
 
 def _guarded(app: FastAPI, settings: Settings) -> ASGIApp:
@@ -139,44 +124,3 @@ def _guarded(app: FastAPI, settings: Settings) -> ASGIApp:
         )
     hosts = hosts_of(settings.host, settings.allowed_hosts)
     return Guard(inside, hosts, frozenset(settings.allowed_origins))
-
-
-_ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page
-
-
-class _Fresh(StaticFiles):
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers.update(_ASK_AGAIN)
-        return response
-
-
-# What WebAssembly and a worker that has the policy of its page want beyond that of the service.
-_SITE_POLICY = POLICY["Content-Security-Policy"] + (
-    "; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
-)
-
-
-class _Site(_Fresh):
-    """What `make site` built: the page with models that run in the browser."""
-
-    def file_response(self, *args: Any, **kwargs: Any) -> Response:
-        response = super().file_response(*args, **kwargs)
-        response.headers["Content-Security-Policy"] = _SITE_POLICY
-        return response
-
-
-_FILES = _Fresh(directory=_WEB)
-
-
-async def _page(request: Request) -> Response:
-    return await _FILES.get_response("index.html", request.scope)
-
-
-async def _page_with_choice(request: Request) -> Response:
-    """The page, which offers to compute on the device it is seen on."""
-    page = (_WEB / "index.html").read_text("utf-8").replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
-    tag = f'"{sha256(page.encode()).hexdigest()}"'
-    response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
-    had = _FILES.is_not_modified(response.headers, request.headers)
-    return NotModifiedResponse(response.headers) if had else response

@@ -114,7 +114,7 @@ def _read_manifest(path: Path) -> Manifest:
 
 
 def _check_file(path: Path, expected: str) -> int:
-    """The bytes of a file whose content has the hash of the manifest."""
+    """Check a file's content against the hash of the manifest; its size in bytes."""
     weights = path.name in (WEIGHTS, DERIVED)
     with _open(path, _LARGEST_WEIGHTS_BYTES if weights else _LARGEST_FILE_BYTES) as file:
         found = hashlib.file_digest(file, "sha256").hexdigest()

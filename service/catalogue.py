@@ -271,13 +271,14 @@ class Models:
         """The model of a folder: the one it gave before if that serves and nothing has changed."""
         artifact, old = load_artifact(place.folder), place.model
         if old is None:
-            return self._loader.make(self._unique(place, artifact, asked=asked))
+            self._require_unique(place, artifact, asked=asked)
+            return self._loader.make(artifact)
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
             return old
         # It has its own name already, even beside a folder of which that was unloaded.
-        unique = self._unique(place, artifact, asked=artifact.name == old.name)
-        return self._loader.make(unique, old.runtime)
+        self._require_unique(place, artifact, asked=artifact.name == old.name)
+        return self._loader.make(artifact, old.runtime)
 
     def _exchange(self, place: Place) -> Place | None:
         """Give a place the model of the name its folder has now, if that is of a folder which
@@ -300,11 +301,11 @@ class Models:
         served = any(other.model is not None and other.name == name for other in others)
         return served or (not asked and any(other.unloaded == name for other in others))
 
-    def _unique(self, place: Place, artifact: Artifact, *, asked: bool) -> Artifact:
+    def _require_unique(self, place: Place, artifact: Artifact, *, asked: bool) -> None:
+        """Raise `ArtifactError` where `_is_taken` says that the name is, which the place notes."""
         if self._is_taken(artifact.name, place, asked=asked):
             place.rivalled = artifact.name
             raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
-        return artifact
 
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""

@@ -78,7 +78,10 @@ def _check_tensors(tensors: Sequence[Tensor], sizes: Mapping[str, int]) -> None:
     external = 0
     for tensor in tensors:
         if min(tensor.shape, default=1) < 1 or len(tensor.shape) > _MOST_DIMENSIONS:
-            raise GraphError(f"tensor {tensor.name} has a size of 0, or too many")
+            raise GraphError(
+                f"tensor {tensor.name} has shape {list(tensor.shape[: _MOST_DIMENSIONS + 1])}; it "
+                f"must be of at most {_MOST_DIMENSIONS} dimensions, each of size 1 or more"
+            )
         size = math.prod(tensor.shape) * _ELEMENT_BYTES.get(tensor.element, 0)
         given = tensor.inline_bytes
         if tensor.external is not None:
@@ -119,7 +122,10 @@ def _check_nodes(graph: Graph, tensors: Mapping[str, Tensor], operators: frozens
             raise GraphError(f"Split {node.outputs} has not that many parts")
         if node.body is not None:
             if node.operator != "Scan" or node.body.tensors:
-                raise GraphError(f"{node.operator} has a graph with tensors, or is no Scan")
+                raise GraphError(
+                    f"{node.operator} has a graph as an attribute; only a Scan may have one, and "
+                    "that without tensors of its own"
+                )
             _check_nodes(node.body, tensors, operators)
 
 

@@ -1,4 +1,4 @@
-"""Models that are given out no more: whoever holds one may go on with it for a while."""
+"""Models that were unloaded or replaced: whoever still holds one may go on with it for a while."""
 
 import asyncio
 import time

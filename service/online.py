@@ -54,12 +54,12 @@ class Online(ABC):
         return self._model.codec.encode(now)
 
     def standing(self) -> Self:
-        """Itself as it stands, whatever is said to it from here on. It is asked for before every
-        message, so it is no `Moment`, which takes ten times as long to make."""
+        """A copy of the session as it stands now, to take a token from if the next message fails.
+        It is made before every message, so it is no `Moment`, which takes ten times as long."""
         return copy(self)
 
     def _edge(self) -> Edge:
-        """What a moment has to hold besides the state."""
+        """The edge of the moment at which the session stands."""
         edge: Edge = self._begun.edge.model_copy(update={"ahead": self._ahead})
         return edge
 

@@ -66,7 +66,8 @@ def named(places: Iterable[Place]) -> dict[str, Place]:
 
 
 def look_at(folder: Path) -> Look:
-    """What changes when a file does, even if its size and time do not."""
+    """What a folder's files look like: it differs once a file has changed, even one whose size and
+    time of modification are the same, as its inode or its ctime is another."""
     files = set()
     with suppress(OSError):  # it has just gone: the next look tells
         for entry in os.scandir(folder):

@@ -31,8 +31,8 @@ def pairs(models: Sequence[S]) -> Iterator[tuple[S, S]]:
 
 
 def _exact_of(model: S, models: Iterable[S]) -> S | None:
-    """What its manifest says it was trained on from, if it is of eight bits and that is not, or
-    else another that was trained on from the same, as a model that was rounded."""
+    """The exact model that one of eight bits belongs to: that from which its manifest says it was
+    trained on or else, as of a model that was rounded, another that began from the same one."""
     match model.artifact.manifest.provenance:
         case {"from": {"name": str(name)} as origin} if model.precision == "int8":
             exact = [other for other in models if other.precision == "float32"]
@@ -43,8 +43,8 @@ def _exact_of(model: S, models: Iterable[S]) -> S | None:
 
 
 def choose(models: Sequence[S], wanted: Precision) -> S | None:
-    """The one of several models that answers for all, as long as all but one are that in eight
-    bits; None where they were trained apart.
+    """The model that answers requests which name none: the only one there is, or one of those that
+    are the same model in either precision; None where several were trained apart.
 
     Eight bits answer only once they have been attested; with `auto`, once they were faster too,
     alone and among others: on a CPU without VNNI they may be so alone.

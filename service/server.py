@@ -28,8 +28,8 @@ from service.watch import Watch
 
 log = logging.getLogger(__name__)
 
-# Of the event loop before no connection is taken any more: to accept one and to read from it takes
-# four.
+# Rounds of the event loop before the listening sockets are closed: to accept a connection that is
+# there already, and to read from it, takes four.
 _ROUNDS = 8
 # After the drain, for answers that end with an error to go out.
 _LAST_WORDS_S = 3

@@ -1,4 +1,4 @@
-"""What several wait for together."""
+"""Work that several callers ask for at the same time, done once for all of them."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Hashable
@@ -9,13 +9,13 @@ T = TypeVar("T")
 
 
 class Shared:
-    """What several ask for at the same time is made once, for all of them."""
+    """Asyncio tasks under way, by what they make."""
 
     def __init__(self) -> None:
         self._under_way: dict[Hashable, asyncio.Task[Any]] = {}
 
     async def get(self, what: Hashable, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What `make` returns or raises, or what is being made already does."""
+        """What `make` returns or raises; or, if the same is being made already, what that does."""
         task: asyncio.Task[T] | None = self._under_way.get(what)
         if task is None:
             task = self._under_way[what] = asyncio.create_task(make())

@@ -27,8 +27,8 @@ Length = Annotated[float, Field(ge=-1e9, le=1e9)]
 
 
 class Edge(BaseModel):
-    """What lies between the last output returned and the state: if that is `ahead`, a last output
-    that nobody has seen yet, and whatever else a kind has."""
+    """What a moment has besides the state. A state is `ahead` if the model has drawn a last output
+    that no answer has shown yet; a kind of model may have more to say."""
 
     model_config = ConfigDict(
         frozen=True, allow_inf_nan=False, ser_json_bytes="base64", val_json_bytes="base64"
@@ -38,7 +38,7 @@ class Edge(BaseModel):
 
 
 class _Origin(BaseModel):
-    """Of what a token is: as much of its header as that of any model has."""
+    """Which model and runtime a token is of: the part of its header that every kind has."""
 
     model_config = ConfigDict(frozen=True, strict=True)
 
@@ -161,7 +161,8 @@ class StateCodec(Generic[E]):
 
 @contextmanager
 def _sense() -> Iterator[None]:
-    """What is signed may still be no token, if somebody else has the key."""
+    """Turn a `ValueError` into `InvalidRequest`: a content with a good signature may still be no
+    token of ours, if something else signs with the same key."""
     try:
         yield
     except ValueError as error:

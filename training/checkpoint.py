@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from contract.files import forget_unfinished, replacing
-from training.machine import told_too_large
+from training.machine import memory_shortage
 
 _KEY = "evenkeel"
 _LONGEST_REASON = 200
@@ -48,8 +48,9 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 
 @contextmanager
 def understanding(path: Path) -> Iterator[None]:
-    """Raises `ValueError` that names a run or an artifact where what this version writes is missing
-    from it, or is otherwise."""
+    """Turn errors of reading a run or an artifact into a `ValueError` that names it: something that
+    this version writes is missing from it, or is of another form. Want of memory stays what it is.
+    """
     try:
         yield
     except (
@@ -60,7 +61,7 @@ def understanding(path: Path) -> Iterator[None]:
         TypeError,
         ValueError,
     ) as error:
-        if told_too_large(error):
+        if memory_shortage(error):
             raise
         missing = " is missing" if isinstance(error, KeyError) else ""
         reason = " ".join(str(error).split())[:_LONGEST_REASON]  # of weights it may be pages long
@@ -70,8 +71,8 @@ def understanding(path: Path) -> Iterator[None]:
 
 
 def told_apart(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
-    """How the facts of a run that is there differ from ours: in settings, by their names, or by
-    those that one version of this project has and another has not."""
+    """In words, how the facts of a run that is there differ from ours: in the values of settings,
+    which are named, or in which settings there are, as two versions of this project differ."""
     there, here = _flat(theirs), _flat(ours)
     versions: list[str] = []
     if there.get("kind") == here.get("kind"):
@@ -89,7 +90,7 @@ def told_apart(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:
 
 
 def _flat(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """Every fact by its name, one of a table by that of its table before it."""
+    """Facts by name, those of a table as `table.name`."""
     flat: dict[str, Any] = {}
     for name, told in facts.items():
         table = isinstance(told, Mapping)

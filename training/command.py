@@ -22,8 +22,8 @@ from training.machine import (
     Terminated,
     interruption_behind,
     keep_freed_memory,
+    memory_shortage,
     terminated_as_interrupted,
-    told_too_large,
     use_fast_float32,
 )
 from training.recipe import read_recipe
@@ -54,7 +54,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     except KeyboardInterrupt as error:
         return _interrupted(error)
     except Exception as error:
-        if (told := told_too_large(error)) is not None:
+        if (told := memory_shortage(error)) is not None:
             print(f"error: there is not enough memory: {told}", file=sys.stderr)
             return 1
         if (interruption := interruption_behind(error)) is not None:

@@ -8,17 +8,17 @@ import torch
 from torch import Tensor, distributed
 
 from models.cells import State
-from training.machine import Terminated, held_back, told_too_large
+from training.machine import Terminated, held_back, memory_shortage
 
 
 @contextmanager
 def among_others() -> Iterator[None]:
-    """Raises `ConnectionError` where a process of the group has ended, or was never reached, in the
-    midst of what all of them do."""
+    """Turn an error of a collective operation into a `ConnectionError`: a process of the group has
+    ended, or was never reached."""
     try:
         yield
     except RuntimeError as error:  # of Gloo and NCCL, which have no type for it
-        if told_too_large(error):
+        if memory_shortage(error):
             raise
         reason = str(error).partition("\n")[0].partition(". This is typically")[0]
         raise ConnectionError(
@@ -54,8 +54,8 @@ class Group:
             raise Terminated if self._told == signal.SIGTERM else KeyboardInterrupt
 
     def shares(self, error: BaseException | None) -> bool:
-        """Whether the others are where this process is, which `error` ends if there is one. Of what
-        befell it alone they do not know, and would not save with it."""
+        """Whether all processes end here and can save together: this one is alone, or has no error,
+        or was interrupted, which all hear of. Of another `error` of its own they do not know."""
         return self.size == 1 or error is None or isinstance(error, KeyboardInterrupt)
 
     def average(self, tensors: Iterable[Tensor]) -> None:
@@ -83,7 +83,8 @@ class Group:
         return tuple(s[self.rank :: self.size].contiguous() for s in state)
 
     def first_says(self, yes: bool, number: float) -> tuple[bool, float]:
-        """What the first process says of both. All get to know who was interrupted, too."""
+        """Both values as the first process has them, so that all decide alike. All hear as well
+        whether any process was interrupted."""
         if self.size == 1:
             return yes, number
         told = self._all_have(self._tensor(float(yes), number, max(self._came, default=0)))

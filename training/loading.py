@@ -10,6 +10,6 @@ def end_at_ctrl_c() -> None:
 
 
 def hear_ctrl_c() -> None:
-    """Take that back: there is something to keep, and to tell, from here on."""
+    """Have Ctrl-C raise `KeyboardInterrupt` again: from here on there is work to save."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
         signal.signal(signal.SIGINT, signal.default_int_handler)

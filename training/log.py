@@ -27,7 +27,7 @@ def read_rows(log: Path) -> list[dict[str, Any]]:
 
 
 def forget_rows_after(log: Path, update: int) -> None:
-    """A log may be ahead of the checkpoint, or there is none yet; what will be done again is not
-    logged twice."""
+    """Remove the rows after an update, whose work will be done and logged again: a log may be ahead
+    of the checkpoint, or there may be no checkpoint yet."""
     kept = (row for row in read_rows(log) if row["update"] <= update)
     write_whole(log, "".join(json.dumps(row) + "\n" for row in kept))

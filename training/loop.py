@@ -239,7 +239,7 @@ class Trainer:
         return train_loss
 
     def _calibrate(self) -> None:
-        """Do so with what is kept."""
+        """Calibrate the weights that are kept, and validate them again."""
         assert isinstance(self.task, Calibrates)
         with self.weights.worn(self.weights.best):
             temperature, loss = self.task.calibrate(), self.task.validate()

@@ -36,7 +36,7 @@ def keep_freed_memory() -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM: what Ctrl-C keeps, it keeps."""
+    """SIGTERM, handled as Ctrl-C is: the run is saved."""
 
 
 @contextmanager
@@ -59,8 +59,8 @@ def terminated_as_interrupted() -> Iterator[None]:
 
 
 def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """What an error came of, if that was an interruption: a library may take one in the midst of
-    its imports for a failure of its own."""
+    """The interruption among the causes of an error, if there is one: a library that is interrupted
+    in the midst of its imports may raise an error of its own from it."""
     behind: BaseException | None = error
     while behind is not None:
         if isinstance(behind, KeyboardInterrupt):
@@ -71,8 +71,8 @@ def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
 
 @contextmanager
 def held_back(*numbers: signal.Signals) -> Iterator[list[int]]:
-    """Have signals wait: half an update would be done again by whoever goes on from it. Yields
-    those that have come."""
+    """Hold signals back until the block has ended, and deliver them then: a run that was saved in
+    the midst of an update would do half of it twice. Yields the list of those that have come."""
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield came
@@ -91,8 +91,9 @@ def held_back(*numbers: signal.Signals) -> Iterator[list[int]]:
             signal.raise_signal(came_number)
 
 
-def told_too_large(error: BaseException) -> str | None:
-    """What memory there was not enough of, if it was that."""
+def memory_shortage(error: BaseException) -> str | None:
+    """The reason that an error gives if it came of too little memory, of the GPU or of the CPU;
+    None for any other error."""
     first = str(error).splitlines()[0] if str(error) else ""
     if isinstance(error, torch.OutOfMemoryError | MemoryError):
         return first or "it has run out"

@@ -26,14 +26,15 @@ def data_folder() -> Path:
 
 
 def data_at(source: str, folder: Path) -> str:
-    """Where a data source is that a recipe names: in the data folder, or else here, or a word."""
+    """Where the data source that a recipe names is: the path in the data `folder` if it exists, or
+    else the source as it is, a path from here or a word such as `pydoc`."""
     place = folder / source
     return str(place) if place.exists() else source
 
 
 def typed_data(source: str) -> str:
-    """A data source as the words of a command name it: what is here is before what is in the data
-    folder."""
+    """The data source that was typed on a command line: as an absolute path if it exists here, so
+    that it is not looked up in the data folder, or else as it is."""
     return str(Path(source).absolute()) if os.path.exists(source) else source
 
 
@@ -96,8 +97,8 @@ def _warn_of_warm_up(updates: int) -> None:
 
 @contextmanager
 def alone(run: Path) -> Iterator[None]:
-    """Raises `ValueError` where another training is at work in the folder: each would replace what
-    the other keeps."""
+    """Hold the lock of a run's folder. Raises `ValueError` where another training holds it: each
+    would replace what the other keeps."""
     run.mkdir(parents=True, exist_ok=True)
     with ExitStack() as stack:
         try:

@@ -30,7 +30,8 @@ class Weights:
         return next(iter(self.parameters.values())).device
 
     def take(self, average: dict[str, Tensor], best: dict[str, Tensor]) -> None:
-        """Those of a checkpoint, in the order of the parameters, whatever that of the file."""
+        """Set the average and the best weights to those of a checkpoint, in the order of the
+        parameters, whatever that of the file."""
         self.average = {name: average[name] for name in self.parameters}
         self.best = {name: best[name] for name in self.parameters | self.buffers}
 
@@ -45,17 +46,18 @@ class Weights:
         )
 
     def averaged_model(self) -> dict[str, Tensor]:
-        """What is kept, as it is now."""
+        """A copy of what would be kept now: the blended averages, and the buffers."""
         return {n: t.clone() for n, t in (self.blended() | self.buffers).items()}
 
     def blended(self) -> dict[str, Tensor]:
-        """The averages, and so much of the weights the run began from."""
+        """The averages, mixed with a share `blend` of the weights the run began from."""
         began = self._began or self.average
         return {n: torch.lerp(t, began[n], self._blend) for n, t in self.average.items()}
 
     @contextmanager
     def worn(self, weights: dict[str, Tensor]) -> Iterator[None]:
-        """The model with these weights; its own are back after an interruption as well."""
+        """Give the model these weights inside of the block. It has its own again afterwards, also
+        when the block ends with an error."""
         live = self.copied(weights)
         self._load(weights)
         try:

@@ -43,7 +43,7 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
         *bits.findings(
             served, work, evidence.extent, SEED, integers=bool(integer_matrices(model))
         ),
-        *operators.operators()[0],
+        *operators.operators(),
     ], curves)  # fmt: skip
 
 

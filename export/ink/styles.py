@@ -46,7 +46,7 @@ class _Styles(Strict):
     style: Annotated[tuple[StyleChoice, ...], Field(min_length=1)]
 
 
-def read_styles(recipe: Path = RECIPE) -> list[StyleChoice]:
+def read_styles(recipe: Path) -> list[StyleChoice]:
     """The hands of a recipe file, a table `[[style]]` each. Raises `ValueError` for any other."""
     if not recipe.is_file():
         raise ValueError(f"--hands is {recipe}, which is no file")

@@ -37,6 +37,7 @@ class Report:
 
     @property
     def holds(self) -> bool:
+        """Whether every finding is within its bound."""
         return all(f.holds for f in self.findings)
 
 

@@ -37,7 +37,7 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
         numbers.structure(wide, lines, training_logits, "logits"),
         *findings,
         *bits.findings(served, work, evidence.extent, SEED),
-        *operators.operators()[0],
+        *operators.operators(),
     ], curves)  # fmt: skip
 
 

@@ -1,1 +1,1 @@
-"""Language models as a kind that is exported: golden vectors, parity, 8 bits."""
+"""Language models as a kind that is exported: golden vectors, and the parity report."""

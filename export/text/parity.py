@@ -140,7 +140,7 @@ def _bits(model: LanguageModel, evidence: Evidence) -> list[Finding]:
     work = make_work(drawn, SEED)
     integers = bool(integer_matrices(model))
     findings = bits.findings(evidence.served, work, evidence.extent, SEED, integers=integers)
-    return [*findings, *operators.operators()[0]]
+    return [*findings, *operators.operators()]
 
 
 def _model(writer: GraphWriter) -> LanguageModel:

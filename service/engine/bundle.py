@@ -22,7 +22,8 @@ class Bundle:
     """
 
     def __init__(self, ports: Sequence[tuple[Port, int]], width: int, device: str) -> None:
-        """Each port so many times."""
+        """Room for each port so many times, each time `width` rows of it, on a `device` of
+        onnxruntime's."""
         blank = [(p.name, n, np.full((width, *p.shape), p.initial, p.dtype)) for p, n in ports]
         apart = [-(-array.nbytes // _ALIGNED) * _ALIGNED for _, _, array in blank]
         ends = list(accumulate(n * size for (_, n, _), size in zip(blank, apart, strict=True)))

@@ -34,7 +34,8 @@ class Crowd:
 
 
 class Seat:
-    """One engine's, which `take`s it while it has work, and `leave`s it then."""
+    """One engine's share of the cores: it calls `take` when it has work and `leave` when it has
+    none."""
 
     def __init__(self, crowd: Crowd, threads: int) -> None:
         self._crowd, self._threads = crowd, threads
@@ -47,13 +48,15 @@ class Seat:
 
     @property
     def fewer(self) -> int:
-        """How many threads it has to do with then."""
+        """How many threads it makes do with while it is `crowded`."""
         return max(1, self._crowd.cores // 2)
 
     def take(self) -> None:
+        """Count this engine's threads among those at work."""
         self._change(self._threads)
 
     def leave(self) -> None:
+        """Count them no more."""
         self._change(0)
 
     def _change(self, threads: int) -> None:
@@ -63,8 +66,8 @@ class Seat:
 
 
 class SharingRunner:
-    """Two runners of one model over the same slots: `narrow` runs while it is crowded. On the CPU
-    the bits are the same whatever the threads."""
+    """Two runners of one model over the same slots, the `narrow` one with fewer threads: it runs
+    while the seat is crowded. On the CPU the bits are the same whatever the threads."""
 
     divides, taken = True, False
 
@@ -87,8 +90,8 @@ class SharingRunner:
 def sharing(
     artifact: Artifact, runtime: Runtime, seat: Seat, made: Mapping[int, Runner] | None = None
 ) -> Runner:
-    """The runner of a model, which steps back while others are at work if it has threads to spare.
-    Those that are `made` already, by their threads, need not be made again."""
+    """The runner of a model: one that uses fewer threads while others are at work, if it has more
+    than that. Runners that are `made` already, by their number of threads, are not made again."""
     made = made or {}
     wide = made.get(runtime.threads) or make_runner(artifact, runtime)
     fewer = replace(runtime, threads=seat.fewer)

@@ -66,13 +66,13 @@ class Engine:
         self._problem = problem
         self._wake = threading.Condition()
         self._stopping = False
-        self._patient_until_s = math.inf  # with a run, once it is to stop
+        self._patient_until_s = math.inf  # when a run is given up, once the engine is to stop
         self._failures = 0  # runs that failed since the last that did not
-        self._taken = True  # all that the last chunk put out
-        self._waited_s = 0.0  # for that
+        self._taken = True  # whether the event loop has taken all that the last chunk put out
+        self._waited_s = 0.0  # for the event loop to take that, before the present chunk
         self._idle = False  # its thread sleeps, and touches nothing until it has the lock
         self._failed: Exception | None = None  # what a run on another thread ended with
-        self._now_again_s = 0.0  # when the next may be
+        self._now_again_s = 0.0  # when `run_now` may run the next job, of `time.monotonic`
         self._working_since_s: float | None = None
         self.ready = False
         self.attested = threading.Event()  # set once it is known whether it is ready
@@ -98,11 +98,12 @@ class Engine:
             self._slots.runner.give_up()
 
     def wake(self) -> None:
-        """Have a look at what was cancelled, paused or is not any more."""
+        """Have the thread look at its jobs again: one was cancelled, paused or resumed."""
         with self._wake:
             self._wake.notify()
 
     def _see_taken(self) -> None:
+        """What the last chunk put out has been taken: called back by the job's `then`."""
         self._taken = True
         self.wake()
 
@@ -113,8 +114,9 @@ class Engine:
         return 0.0 if since_s is None else time.monotonic() - since_s
 
     def submit(self, jobs: Sequence[Job], *, going_on: bool = False) -> None:
-        """Queue all jobs or none. Raises `NotReady` before the model is and, unless they are
-        `going_on` from before, what `Schedule.overload` gives or, too late, `DeadlineExceeded`."""
+        """Queue all jobs or none. Raises `NotReady` unless the model is ready. Unless the jobs are
+        `going_on`, part of a request that was let in before, also raises the `Overloaded` of
+        `Schedule.overload`, and `DeadlineExceeded` once their deadline has passed."""
         with self._wake:
             if not self.ready or self._stopping:
                 leaving = self._patient_until_s < math.inf
@@ -133,8 +135,8 @@ class Engine:
             self._wake.notify()
 
     def refusal(self, steps: int) -> Overloaded | None:
-        """What `submit` would raise of whoever asks for so many steps, at least; None if it might
-        let them in, or has another reason not to."""
+        """The `Overloaded` that `submit` would raise for a job of at least so many steps; None if
+        it might let the job in, or would refuse it for another reason."""
         with self._wake:
             able = self.ready and not self._stopping
             return self._overload(1, steps, terms.current()) if able else None

@@ -1,4 +1,4 @@
-"""Work whose steps are known before: they are read, and what comes out of them is kept.
+"""Jobs that run the very steps they are given, and keep what comes out of them.
 
 Shapes: T steps.
 """

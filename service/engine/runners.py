@@ -50,7 +50,9 @@ class Runner(Protocol):
         ...
 
     @property
-    def parts(self) -> "Sequence[Runner]": ...
+    def parts(self) -> "Sequence[Runner]":
+        """See the class."""
+        ...
 
     def load(self, slot: int, state: Arrays) -> None:
         """Put one row's state into a slot."""
@@ -73,7 +75,7 @@ class Runner(Protocol):
 
 @contextmanager
 def given_up(runner: Runner, after_s: float) -> Iterator[None]:
-    """What is done meanwhile on a runner that nobody waits for any longer than so many seconds."""
+    """Give the runner up, so that its run ends with an error, if the block takes over `after_s`."""
 
     def give_up() -> None:
         log.error("a run of a model is given up after %g s", after_s)

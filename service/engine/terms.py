@@ -10,7 +10,8 @@ from service.errors import DeadlineExceeded
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """`caller` takes turns with others; `deadline_s` is a time of `time.monotonic`."""
+    """The `caller`, who takes turns with others, and until when the answer is wanted: `deadline_s`
+    is a time of `time.monotonic`."""
 
     caller: str = ""
     deadline_s: float = math.inf
@@ -21,18 +22,20 @@ _terms: ContextVar[Terms] = ContextVar("terms", default=_NOBODY)
 
 
 def current() -> Terms:
-    """Of whatever this task submits."""
+    """The terms of whatever this asyncio task submits."""
     return _terms.get()
 
 
 def agree(within_s: float, caller: str | None = None) -> None:
-    """From now on this task asks for `caller`, if it is not the one before, who waits so long."""
+    """From now on this task asks on behalf of `caller`, or of the same as before if that is None,
+    who waits for `within_s` from now."""
     known = current().caller if caller is None else caller
     _terms.set(Terms(known, time.monotonic() + within_s))
 
 
 def shorten(within_s: float | None) -> None:
-    """The caller waits for less long, from now; None and what is later change nothing."""
+    """Bring the deadline forward to `within_s` from now. None changes nothing, nor does a time
+    after the present deadline."""
     if within_s is not None:
         terms = current()
         _terms.set(Terms(terms.caller, min(terms.deadline_s, time.monotonic() + within_s)))

@@ -1,5 +1,5 @@
-"""How requests are answered, whatever kind of model writes: pieces, server-sent events, clients
-that leave.
+"""How requests are answered, whatever kind of model writes: pieces from the engine's thread,
+server-sent events, and clients that leave before the end.
 """
 
 import asyncio
@@ -121,8 +121,8 @@ class Exchange(Generic[P]):
     async def pieces(self, *, failed: bool = False) -> AsyncGenerator[tuple[int, P]]:
         """Every piece with the number of its job, until all have ended or nobody wants more.
 
-        Raises the error of one, and the others are then given up, unless those that `failed` are
-        wanted as well.
+        The error of a job is raised, and the others are given up; or, with `failed`, it comes in
+        the job's last piece like any other end.
         """
         left = len(self.jobs)
         try:

@@ -39,7 +39,8 @@ class Aside:
         self._ended = False
 
     async def do(self, work: Callable[[], T]) -> T:
-        """What some work gives. Raises `DeadlineExceeded`, and `NotReady` after the `end`."""
+        """Do some work in one of the threads and return what it returns. Raises `DeadlineExceeded`,
+        and `NotReady` after the `end`."""
         if self._ended:
             raise _stopping()
         asked, context = terms.current(), copy_context()

@@ -110,7 +110,7 @@ class HttpConnection(Watched, HttpToolsProtocol):
             self._refuse(_full())
             return
         if self._unanswered() is not None:  # whose answer would go into the socket
-            self._refuse(InvalidRequest("a WebSocket is opened after the last answer has come"))
+            self._refuse(InvalidRequest("a WebSocket must wait for the answers asked for before"))
             return
         self._over = True
         self.gate.leave(self)

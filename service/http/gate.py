@@ -1,5 +1,5 @@
-"""Who may have a connection, and for how long: not every place there is, and no answer that nobody
-reads.
+"""Who may have a connection, and for how long: one client gets only a part of the places, and one
+that does not read its answers is disconnected.
 """
 
 import asyncio

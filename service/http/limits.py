@@ -19,7 +19,7 @@ _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their w
 
 
 class Bodies:
-    """Those that are waited for, and the turns at reading large ones."""
+    """The bodies that requests are waiting for, and the turns at reading large ones."""
 
     def __init__(self) -> None:
         self.ends_s = math.inf  # of the event loop's time
@@ -27,7 +27,7 @@ class Bodies:
         self.waits: set[asyncio.Timeout] = set()
 
     def end(self) -> None:
-        """What has not arrived in a moment is waited for no more: it would hold the stop."""
+        """Wait for bodies for a moment longer, and then no more: they would hold the stop up."""
         self.ends_s = asyncio.get_running_loop().time() + _LAST_BYTES_S
         cut_short(self.waits, self.ends_s)
 

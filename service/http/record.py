@@ -71,7 +71,7 @@ class Record:
         self._working |= dict.fromkeys(jobs, model)
 
     def take(self, job: Generation[Any], piece: Piece) -> None:
-        """A piece of a job is here; perhaps its last."""
+        """Note a piece of a job; perhaps its last."""
         if len(self.pieces_s) < _MOST_PIECES:
             self.pieces_s.append(time.perf_counter())
         if piece.error is not None:
@@ -81,18 +81,18 @@ class Record:
             self._end(job, piece.finish_reason)
 
     def fail(self, error: ServiceError | str) -> None:
-        """An error that the caller is told; the first is the one to know."""
+        """Note an error that the caller is told; only the first is kept."""
         code = error if isinstance(error, str) else error.code or error.type
         self.error = self.error or code
 
     def pay(self, steps: int) -> None:
-        """Count steps that are of none of the jobs, which whoever asked pays for."""
+        """Count steps that are of none of the jobs, and charge them to the caller."""
         self.steps += steps
         if self.charge is not None:
             self.charge(steps)
 
     def end(self) -> None:
-        """Nothing comes any more: whatever still runs was given up."""
+        """Close the record: whatever job still runs was given up."""
         for job in list(self._working):
             self._end(job, ABORT if self.error in (None, ABORT) else "error")
         self.total_s = time.perf_counter() - self.began_s

@@ -22,7 +22,7 @@ from service.http.waits import TokenBucket
 # Frames of a WebSocket that end no message, pings and parts: at once, and in the long run. One of
 # six bytes takes as long as hundreds of a body. A message of any size fits in parts of 1 KB.
 _MOST_FRAMES, _FRAMES_PER_S = 2000, 500
-_PIECE_BYTES = 1024  # that are read without a look at what is to be heard, be they frames of six
+_PIECE_BYTES = 1024  # read before a look whether a message has come, be they frames of six bytes
 _TURN_S = 0.002
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is

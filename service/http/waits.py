@@ -1,4 +1,4 @@
-"""Waits that a stop cuts short, whatever they are for, turns at the event loop, and rates."""
+"""Waiting on the event loop: taking turns, keeping to a rate, and waits that a stop cuts short."""
 
 import asyncio
 import math
@@ -16,7 +16,8 @@ class Turns:
         self._last: asyncio.Future[None] | None = None
 
     async def mine(self) -> None:
-        """Return when all who asked before have begun, and what they did at once is done."""
+        """Return when it is the caller's turn: all who asked before have had theirs, and did what
+        they do without waiting."""
         before, mine = self._last, asyncio.get_running_loop().create_future()
         self._last = mine
         try:
@@ -26,7 +27,7 @@ class Turns:
             mine.get_loop().call_soon(mine.set_result, None)
 
     async def to_read(self, size: int) -> None:
-        """The same for so many bytes, if to read them takes long."""
+        """Wait for a turn to read so many bytes, if they are so many that reading takes long."""
         if size > _LARGE_BYTES:
             await self.mine()
 
@@ -39,7 +40,7 @@ class TokenBucket:
         self._next_s = -math.inf  # when the next one would be due, were there no burst
 
     def wait_s(self, now_s: float) -> float:
-        """How long the next one waits; it is its turn then."""
+        """Take the next place in the bucket: how many seconds its holder has to wait."""
         self._next_s = max(self._next_s, now_s) + self._gap_s
         wait_s = max(0.0, self._next_s - now_s - self._burst * self._gap_s)
         if wait_s > self._longest_s:
@@ -48,7 +49,8 @@ class TokenBucket:
 
 
 def cut_short(waits: Iterable[asyncio.Timeout], at_s: float = 0.0) -> None:
-    """Have each end at a time of the event loop, in the past for now, if it would not before."""
+    """Have each wait time out at `at_s` of the event loop's clock, if it would not before that; the
+    default is in the past, so that it does at once."""
     for wait in waits:
         due_s = wait.when()
         with suppress(RuntimeError):  # it is over just now

@@ -22,12 +22,11 @@ from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row
 from service.ink.measure import Measures, measure
 from service.ink.model import InkModel
 from service.ink.schemas import StrokesWithText
+from service.ink.upright import upright
 from service.state import Moment, StatePolicy
 
 # The style of a page whose first line makes up its hand.
 MADE_UP = "made-up"
-# A line shorter than this is a slip of the pen, whatever it says.
-_LEAST_PX = 1e-3
 # How wide the model writes a character after ink of some advance, in units: the line through 11
 # writers it had not learned from, at bias 1 (correlation 0.91).
 _ADVANCE, _ADVANCE_OF_INK = 2.34, 0.34
@@ -100,11 +99,7 @@ def offsets_of(
     Raises `InvalidRequest` for ink that cannot be the text, by its name: none, or far too little.
     """
     param = name.partition(".")[0]
-    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
-    # Before anything is fitted to it, which so little ink so far from the origin would not bear.
-    line = None
-    if paths and np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
-        line = measure_strokes(paths, text, _STEEPEST)
+    line = measure_strokes(upright(strokes), text, _STEEPEST)
     if line is None:
         raise InvalidRequest(f"{name} has no line in it", param)
     if line.points_per_character < _LEAST_POINTS_PER_CHARACTER:

@@ -18,8 +18,8 @@ from service.state import Moment
 _LARGEST_PAGE_PX = 16_000_000
 
 
-async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | None = None) -> Page:
-    """A request laid out, in the hand it asks for, with a judge if lines are to be chosen.
+async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | None) -> Page:
+    """A request laid out, in the hand it asks for; with a `judge` each line is the best of several.
 
     Raises `InvalidRequest` for a text that cannot be written and for a hand that is none.
     """

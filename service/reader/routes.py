@@ -15,6 +15,7 @@ from service.errors import InvalidRequest, StateMismatch, UnknownModel, rule_of
 from service.http import record
 from service.http.answers import unless_gone
 from service.http.described import BUSY, Responses, fails
+from service.ink.upright import upright
 from service.reader.described import ReadLine
 from service.reader.inkml import from_inkml
 from service.reader.model import ReaderEdge, ServedReader
@@ -25,8 +26,6 @@ from service.state import Moment
 
 router = APIRouter(tags=["reading"])
 
-# A line shorter than this is a slip of the pen, whatever it says.
-_LEAST_PX = 1e-3
 _ANSWERS: Responses = {
     200: {"model": ReadLine},
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
@@ -101,11 +100,7 @@ async def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
 
 def _alone(model: ServedReader, strokes: _Strokes) -> Pieces:
     """Ink whose slope, size and baseline are its own."""
-    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
-    # Before anything is fitted to it, which so little ink so far from the origin would not bear.
-    level = None
-    if np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
-        level = line_of(paths)
+    level = line_of(upright(strokes))
     if level is None:
         raise InvalidRequest(
             "the ink has no line in it: with a line_height it may be as small as a point"

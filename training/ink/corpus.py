@@ -22,14 +22,8 @@ from training.files import MissingData, unpacking
 from training.ink.line import Tally
 from training.ink.prepare import Ink, is_own
 
-_SAVED = (
-    "texts",
-    "offsets",
-    "advances",
-    "writers",
-    "sources",
-    "isolated",
-)  # of every ink, in a file
+# Of every ink, in a file: in the order of the fields of `Ink`.
+_SAVED = ("texts", "offsets", "advances", "writers", "sources", "isolated")
 
 
 class PenBatch(NamedTuple):

@@ -90,7 +90,7 @@ def _ink(line: Line, scale: float, points_per_character: float, uneven: float) -
 def _unfit(line: Line, heights: dict[str, float], paces: dict[str, float]) -> str | None:
     if line.text not in _MIDDLES and (not line.text or line.text not in _ON_THE_LINE):
         return "a character that lines have enough of"
-    # Figures may be dots, of which nobody can say how large or how fast they are.
+    # What should be figures may be dots, which say nothing of how large or how fast a writer is.
     if not (0 < heights.get(line.writer, 0.0) < math.inf and paces[line.source] > 0):
         return "a mark of a writer without figures"
     if line.text == ")" and len(line.strokes) > 1:

@@ -60,16 +60,16 @@ def on_pens(
     task = kind(
         model(recipe.model).to(place.device),
         *parts,
-        recipe.batch.rows,
-        recipe.training.seed,
-        place.rank,
-        place.world,
-        recipe.batch.growing,
-        shares.get("marked", 0.0),
-        shares.get("figured", 0.0),
-        data.varied,
-        data.reordered,
-        shares.get("own", 0.0),
+        batch_size=recipe.batch.rows,
+        seed=recipe.training.seed,
+        rank=place.rank,
+        world=place.world,
+        growing=recipe.batch.growing,
+        marked=shares.get("marked", 0.0),
+        figured=shares.get("figured", 0.0),
+        varied=data.varied,
+        reordered=data.reordered,
+        own=shares.get("own", 0.0),
     )
     others = {"varied": data.varied, "reordered": data.reordered}
     told = shares | {name: share for name, share in others.items() if share}

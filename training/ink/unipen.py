@@ -151,12 +151,11 @@ class UnipenFolder:
         return pen, tuple(components)
 
     def _text(self, name: str) -> str:
-        if self._members:
-            if name not in self._members:
-                raise Malformed("include file missing")
+        """The content of a file, by its path in the distribution; every byte is a character."""
+        if name in self._members:
             return self._members[name].decode("latin-1")
         path = self._folder / name
-        if not path.is_file():
+        if self._members or not path.is_file():
             raise Malformed("include file missing")
         return path.read_text("latin-1")
 

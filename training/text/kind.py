@@ -28,16 +28,14 @@ class TextTraining:
                 "not of text"
             )
         corpus = read_corpus(source)
-        train_tokens, validation_tokens = corpus.split(recipe.data.validation_fraction)
         task = LanguageTask(
             LanguageModel(recipe.model).to(place.device),
-            train_tokens,
-            validation_tokens,
-            recipe.batch.rows,
-            recipe.batch.steps,
-            recipe.training.seed,
-            place.rank,
-            place.world,
+            *corpus.split(data.validation_fraction),
+            batch_size=recipe.batch.rows,
+            steps=recipe.batch.steps,
+            seed=recipe.training.seed,
+            rank=place.rank,
+            world=place.world,
         )
         return task, {
             "name": corpus.name,

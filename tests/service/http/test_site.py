@@ -42,7 +42,7 @@ def test_the_page_with_the_offer_is_asked_for_again_when_it_may_have_changed(
     had = built.client.get("/")
     assert had.headers["cache-control"] == "no-cache"
     (tmp_path / "index.html").write_text("another page")
-    monkeypatch.setattr("service.app._WEB", tmp_path)
+    monkeypatch.setattr("service.http.page._WEB", tmp_path)
     again = built.client.get("/", headers={"If-None-Match": had.headers["etag"]})
     assert (again.status_code, again.text) == (200, "another page")
 

@@ -1,0 +1,69 @@
+"""The page at `/` and the files it loads; and the static site, where one has been built."""
+
+from collections.abc import Awaitable, Callable
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.responses import HTMLResponse, Response
+from fastapi.staticfiles import StaticFiles
+from starlette.staticfiles import NotModifiedResponse
+
+from service.http.guard import POLICY
+
+_WEB = Path(__file__).parents[1] / "web"
+_ON_DEVICE = "/static/device"
+_CHOICE = '<nav class="place" id="place" aria-label="Where models compute"'
+_ASK_AGAIN = {"Cache-Control": "no-cache"}  # an old script must not meet a new page
+# What WebAssembly and a worker that has the policy of its page want beyond that of the service.
+_SITE_POLICY = POLICY["Content-Security-Policy"] + (
+    "; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self' blob:"
+)
+
+Route = Callable[[Request], Awaitable[Response]]
+
+
+def add_page(app: FastAPI, site: Path) -> None:
+    """Serve the page. Where the folder `site` holds what `make site` built, that is served as well,
+    and the page offers to compute on the device it is seen on."""
+    page: Route = _page
+    if (site / "index.html").exists():
+        app.mount(_ON_DEVICE, _Site(directory=site, html=True), name="site")
+        page = _page_with_choice
+    app.mount("/static", _FILES, name="static")
+    app.add_api_route("/", page, methods=["GET", "HEAD"], include_in_schema=False)
+
+
+class _Fresh(StaticFiles):
+    """Files that a browser asks for again each time, if only to hear that they are the same."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers.update(_ASK_AGAIN)
+        return response
+
+
+class _Site(_Fresh):
+    """What `make site` built: the page with models that run in the browser."""
+
+    def file_response(self, *args: Any, **kwargs: Any) -> Response:
+        response = super().file_response(*args, **kwargs)
+        response.headers["Content-Security-Policy"] = _SITE_POLICY
+        return response
+
+
+_FILES = _Fresh(directory=_WEB)
+
+
+async def _page(request: Request) -> Response:
+    return await _FILES.get_response("index.html", request.scope)
+
+
+async def _page_with_choice(request: Request) -> Response:
+    """The page, which offers to compute on the device it is seen on."""
+    page = (_WEB / "index.html").read_text("utf-8").replace(f"{_CHOICE} hidden>", f"{_CHOICE}>")
+    tag = f'"{sha256(page.encode()).hexdigest()}"'
+    response = HTMLResponse(page, headers=_ASK_AGAIN | {"ETag": tag})
+    had = _FILES.is_not_modified(response.headers, request.headers)
+    return NotModifiedResponse(response.headers) if had else response
