@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
+from safetensors.numpy import load, save_file
 
 from contract.manifest import as_json
 
@@ -92,9 +92,18 @@ class Golden:
     def load(cls, path: Path) -> "Golden":
         """What `save` wrote. Raises `ValueError` for anything else or a bound that is none."""
         try:
-            with safe_open(path, framework="numpy") as file:
-                tensors = {key: file.get_tensor(key) for key in file.keys()}  # noqa: SIM118
-                facts = json.loads((file.metadata() or {})[_FACTS])
+            return cls.parse(path.read_bytes(), path.name)
+        except OSError as error:
+            raise ValueError(f"{path.name}: {error}") from error
+
+    @classmethod
+    def parse(cls, content: bytes, name: str) -> "Golden":
+        """The same from the bytes of the file of that name, which may change meanwhile: one that
+        is cut short while it is mapped would end the process. Raises `ValueError` as `load`."""
+        try:
+            tensors: Arrays = load(content)
+            header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+            facts = json.loads(header.get("__metadata__", {})[_FACTS])
             truth, bounds = _group(tensors, "truth"), facts["bounds"]
             for name in truth.keys() - bounds.keys():
                 raise KeyError(f"the bound of {name}")
@@ -109,9 +118,9 @@ class Golden:
             )
             golden._check()
         except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{path.name} says nothing of {error}") from error
-        except (OSError, SafetensorError, ValueError, OverflowError, RecursionError) as error:
-            raise ValueError(f"{path.name}: {error}") from error
+            raise ValueError(f"{name} says nothing of {error}") from error
+        except (SafetensorError, ValueError, OverflowError, RecursionError) as error:
+            raise ValueError(f"{name}: {error}") from error
         return golden
 
     def _check(self) -> None:

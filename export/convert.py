@@ -40,6 +40,7 @@ from training import checkpoint
 from training.config import BatchConfig
 from training.kinds import KINDS as TRAINED
 from training.loop import CHECKPOINT, Progress
+from training.recipe import build
 
 # What only some models have behind them: the artifact they were trained on from, and a rounding.
 _HISTORY = ("from", "rounded")
@@ -136,8 +137,8 @@ def _require_facts(facts: dict[str, Any]) -> None:
     """Raise an error that `checkpoint.understanding` tells unless the facts say how a model was
     trained."""
     batch = facts["batch"]
-    BatchConfig(**batch)
-    Progress(**facts["progress"])
+    build(BatchConfig, dict(batch), "batch")
+    build(Progress, dict(facts["progress"]), "progress")
     _ = batch["rows"], batch["steps"], facts["data"]["name"], facts["training"]
 
 

@@ -11,7 +11,7 @@ import hashlib
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from io import BufferedReader
 from pathlib import Path
@@ -64,10 +64,7 @@ class Artifact:
 
     def read(self, name: str) -> bytes:
         """One of its files, which must not have changed. Raises `ArtifactError`."""
-        content = _read(self.folder / name, _LARGEST_WEIGHTS_BYTES)
-        found = hashlib.sha256(content).hexdigest()
-        _check_hash(self.folder / name, found, self.manifest.files[name])
-        return content
+        return _read_listed(self.folder, self.manifest, name, _LARGEST_WEIGHTS_BYTES)
 
     def tensors(self, name: str) -> Arrays:
         """All tensors of one of its safetensors files, which must not have changed. Raises
@@ -90,7 +87,8 @@ def load_artifact(folder: Path) -> Artifact:
         if graphs is not None:
             _check_graphs(folder, manifest, graphs, sizes, scan=scan)
     try:
-        golden = Golden.load(folder / GOLDEN)
+        content = _read_listed(folder, manifest, GOLDEN, _LARGEST_FILE_BYTES)
+        golden = Golden.parse(content, GOLDEN)
         _check_golden(golden, manifest)
     except ValueError as error:
         raise ArtifactError(f"{folder}: {_short(error)}") from error
@@ -99,7 +97,10 @@ def load_artifact(folder: Path) -> Artifact:
 
 def artifact_folders(root: Path) -> list[Path]:
     """The folders in `root` that hold an artifact. Raises `ArtifactError` when there is none."""
-    folders = sorted(p.parent for p in root.glob(f"*/{MANIFEST}"))
+    folders = []
+    with suppress(OSError):  # no folder, or none that may be read
+        # Of what nobody can tell, as of a mount that is dead, `Path.glob` has an error for all.
+        folders = sorted(p for p in root.iterdir() if os.path.exists(p / MANIFEST))
     if not folders:
         raise ArtifactError(f"{root.resolve()} holds no artifact; `make serve` builds one")
     return folders
@@ -111,6 +112,14 @@ def _read_manifest(path: Path) -> Manifest:
         return parse_manifest(content)
     except ValueError as error:
         raise ArtifactError(f"{path}: {_short(error)}") from error
+
+
+def _read_listed(folder: Path, manifest: Manifest, name: str, largest_bytes: int) -> bytes:
+    """A file that had the hash of the manifest: it may have become another since."""
+    content = _read(folder / name, largest_bytes)
+    found = hashlib.sha256(content).hexdigest()
+    _check_hash(folder / name, found, manifest.files[name])
+    return content
 
 
 def _check_file(path: Path, expected: str) -> int:
@@ -136,7 +145,7 @@ def _check_graphs(
 ) -> None:
     weights = {name: sizes[name] for name in (WEIGHTS, DERIVED) if name in sizes}
     for options, name in graphs.files().items():
-        content = _read(folder / name, _LARGEST_GRAPH_BYTES)
+        content = _read_listed(folder, manifest, name, _LARGEST_GRAPH_BYTES)
         try:
             graph, filtered = read_graph(content), options == "filtered"
             check_graph(graph, manifest, weights, scan=scan, filtered=filtered)

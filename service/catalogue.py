@@ -21,7 +21,7 @@ from service.leaving import Leaving
 from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
-from service.places import Look, Place, look_at, named
+from service.places import Look, Place, is_there, look_at, named
 from service.precision import choose, compare, pairs
 from service.settings import Settings
 
@@ -179,8 +179,8 @@ class Models:
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
             for place in self.places if found else ():
-                if place.folder not in found and place.folder.is_dir():
-                    # It has lost its manifest: to be told, as any change.
+                if place.folder not in found and is_there(place.folder):
+                    # It has lost its manifest, or may not be read: to be told, as any change.
                     found[place.folder] = look_at(place.folder)
                 elif place.folder not in found:
                     log.info("%s: its folder has gone", place.name)

@@ -65,6 +65,15 @@ def named(places: Iterable[Place]) -> dict[str, Place]:
     return dict(sorted(found.items()))
 
 
+def is_there(folder: Path) -> bool:
+    """Whether it is, as far as one can tell: it may lie where nobody may look, or on a mount that
+    is dead, and has not gone for that."""
+    try:
+        return folder.is_dir()
+    except OSError:
+        return True
+
+
 def look_at(folder: Path) -> Look:
     """What a folder's files look like: it differs once a file has changed, even one whose size and
     time of modification are the same, as its inode or its ctime is another."""

@@ -98,6 +98,22 @@ def test_an_artifact_of_another_version_is_told_in_a_line(
         assert why in said
 
 
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"elapsed_s": None}, "progress.elapsed_s is None; it must be a float"),
+        ({"updates": "12"}, "progress.best_update is '12'; it must be a int"),
+        ({"batch": {"rows": 2.5, "steps": 20}}, "batch.rows is 2.5; it must be a int"),
+    ],
+)
+def test_an_artifact_that_counts_in_what_is_no_number_is_told_in_a_line(
+    folder: Path, changes: dict[str, object], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    _change(folder, provenance=read_artifact(folder).provenance | changes)
+    said = _told(["convert", str(folder), str(folder.parent / "again")], capsys)
+    assert f"{folder} is of another version or was altered: {why}" in said
+
+
 @pytest.mark.parametrize("missing", ["batch", "versions", "updates"])
 def test_an_artifact_that_does_not_say_how_it_was_trained_is_told(
     folder: Path, missing: str, capsys: pytest.CaptureFixture[str]

@@ -37,3 +37,21 @@ def test_a_link_to_nothing_hides_no_change(tmp_path: Path) -> None:
     manifest.write_text("22")
     assert {name for name, *_ in before} == {"manifest.json"}
     assert look_at(tmp_path) != before
+
+
+def test_a_folder_that_nobody_may_look_into_stops_no_other(artifacts: Path, tmp_path: Path) -> None:
+    """As on a mount that is dead. Here it is a link to a name that is too long to look for."""
+    lost = "x" * 300
+    (tmp_path / "odd").symlink_to(lost)
+    (tmp_path / "versions").mkdir()
+    copy_of(artifacts / "letters", tmp_path / "versions")
+    (tmp_path / "current").symlink_to("versions/letters")
+    with changing(tmp_path) as service:
+        before = service.text()
+        (tmp_path / "current").unlink()
+        (tmp_path / "current").symlink_to(lost)
+        copy_of(artifacts / "noise", tmp_path)
+        service.look()
+        assert service.standing("noise")["state"] == "ready"
+        assert "File name too long" in service.standing()["failed"]
+        assert service.text() == before
