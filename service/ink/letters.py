@@ -22,12 +22,13 @@ MARKS = frozenset((
 # Letters that Unicode does not take apart, though people write them as a letter and a bar.
 _BARRED = {"ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l", "Ł": "L"}
 _FOLDED = {
-    "'": "‘’‚‛‹›ʼ′´",
+    "'": "‘’‚‛‹›ʻʼ′´",
     '"': "“”„‟«»″",
     "-": "‐‑‒–—―−",
     " ": "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"
     "\u205f\u3000",
-    "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
+    "": "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063"
+    "\u2064\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff",
     "\n": "\r\v\f\u0085\u2028\u2029",
     "...": "…", "ss": "ß", "SS": "ẞ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ",
     "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬅﬆ",

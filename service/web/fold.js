@@ -2,13 +2,15 @@
 // processors put in place of plain characters is folded back.
 
 const FOLDED = {
-  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bc\u2032\u00b4",
+  "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bb\u02bc\u2032\u00b4",
   '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
   "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
   " ":
     "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f" +
     "\u205f\u3000",
-  "": "\u00ad\u200b\u200c\u200d\u2060\ufeff",
+  "":
+    "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063" +
+    "\u2064\u2066\u2067\u2068\u2069\ufe0e\ufe0f\ufeff",
   "\n": "\r\v\f\u0085\u2028\u2029",
   "...": "…", ss: "ß", SS: "ẞ", ae: "æ", AE: "Æ", oe: "œ", OE: "Œ",
   ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬅﬆ",

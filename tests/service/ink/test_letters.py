@@ -32,7 +32,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("a\r\nb\u2028c", "a\nb\nc"),
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
         ("ＡＢ！～", "AB!~"),
-        ("‘’‚‛‹›ʼ′´“”„‟«»″", "'" * 9 + '"' * 7),
+        ("‘’‚‛‹›ʻʼ′´“”„‟«»″", "'" * 10 + '"' * 7),
         ("‐‑‒–—―−", "-" * 7),
         ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
         ("\u2028\u2029\u0085\r\n\r\v\f", "\n" * 7),
@@ -45,6 +45,13 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
 )
 def test_what_is_obvious_is_folded(text: str, folded: str) -> None:
     assert fold(text) == folded
+
+
+def test_what_cannot_be_seen_is_left_out() -> None:
+    # Which way a text runs, how a formula is meant, how an emoji looks; what follows is deprecated.
+    unseen = [c for c in map(chr, range(0x2000, 0x206A)) if unicodedata.category(c) == "Cf"]
+    assert len(unseen) > 15
+    assert fold(f"a{''.join(unseen)}\ufe0e\ufe0fb") == "ab"
 
 
 def test_every_space_there_is_is_folded() -> None:
