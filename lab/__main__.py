@@ -11,6 +11,8 @@ from training.loading import end_at_ctrl_c
 if __name__ == "__main__":
     end_at_ctrl_c()
 
+from contract.files import require_writable
+from export.folders import require_parent
 from export.results import command
 from lab.command import add_verbs
 from lab.glyphs import report as glyphs
@@ -73,11 +75,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(module: ModuleType, options: argparse.Namespace) -> int:
-    """Hours of work would not have told that there is no folder for what comes of it."""
+    """Hours of work would not have told that there is no place for what comes of it."""
     given = vars(options)
     for file in (given.get("out"), given.get("sheet")):
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
+            require_parent(file)
     try:
         return int(module.run(options))
     except ArtifactError as error:
@@ -93,6 +96,7 @@ def _analysis(options: argparse.Namespace) -> int:
 def _norms(options: argparse.Namespace) -> None:
     from lab.norms import NORMS, contrast_twins
 
+    require_writable(options.out)
     runs = {norm: Path("runs", f"contrast-{norm}") for norm in NORMS}
     for norm, run in runs.items():
         carry_out(read_recipe("contrast", [f"model.norm={norm}"]), run, "cpu", data_folder())
@@ -102,6 +106,7 @@ def _norms(options: argparse.Namespace) -> None:
 def _race(options: argparse.Namespace) -> None:
     from lab.race import NORMS, race
 
+    require_writable(options.out)
     # The result names the data as it was typed, whatever folder that was in.
     data = [f"data.source={options.data}"] if options.data else []
     there = [f"data.source={typed_data(options.data)}"] if options.data else []

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from contract.files import require_writable
 from export.results import write_json
 from lab import experiment
 from lab.paper import RESULTS
@@ -100,6 +101,7 @@ def run_task(
     source = None if quick else _source(plans[0])
     runs = QUICK if quick else RUNS
     out = out or (runs if quick or norms or seeds else RESULTS)
+    require_writable(out)
     with alone(runs / name):
         if quick:
             forget(one, runs)  # never where someone points

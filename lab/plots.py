@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from contract.files import write_whole
+from training.checkpoint import understanding
 
 _ROOT = Path(__file__).parents[1]
 RESULTS = Path("docs", "results")
@@ -71,9 +72,10 @@ def found(root: Path = _ROOT) -> list[Plot]:
     analysis."""
     plots = []
     for path in sorted((root / RESULTS / "lab").glob("*.json")):
-        told = json.loads(path.read_text("utf-8"))
-        text = f"The paper: {told['claim']}."
-        plots.append(Plot(f"{path.stem}.png", told["title"], told["paper"], text))
+        with understanding(path):
+            told = json.loads(path.read_text("utf-8"))
+            text = f"The paper: {told['claim']}."
+            plots.append(Plot(f"{path.stem}.png", told["title"], told["paper"], text))
         for more in sorted(path.parent.glob(f"{path.stem}-*.png")):
             if more.stem in _MORE:
                 plots.append(Plot(more.name, told["title"], told["paper"], _MORE[more.stem]))

@@ -11,7 +11,7 @@ from pathlib import Path
 from lab.legibility.reading import Errors, errors
 from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
-from training.ink.prepare import Ink
+from training.ink.prepare import Ink, is_own
 
 LIST = Path(__file__).with_name("lines.txt")
 COUNT = 200
@@ -31,13 +31,14 @@ RULE = (
 
 
 def corpus(saved: Path | None, marks: bool = False, figures: bool = False) -> PenCorpus:
-    """The corpus in a file, or prepared from `EVENKEEL_DATA`, with isolated marks, figures and
-    letters if they are wanted. Raises `ValueError`."""
-    if saved is not None:
-        return read_pens(saved, Tally())
-    if "EVENKEEL_DATA" not in os.environ:
+    """What people wrote of the corpus in a file, or prepared from `EVENKEEL_DATA`, with isolated
+    marks, figures and letters if they are wanted; a pen's own lines are no measure of it. Raises
+    `ValueError`."""
+    if saved is None and "EVENKEEL_DATA" not in os.environ:
         raise ValueError("EVENKEEL_DATA is not set; it is the folder that holds the pen data")
-    return read_pens(Path(os.environ["EVENKEEL_DATA"], _FOLDER), Tally(), marks, figures)
+    source = saved or Path(os.environ["EVENKEEL_DATA"], _FOLDER)
+    found = read_pens(source, Tally(), marks, figures)
+    return PenCorpus(found.name, [ink for ink in found.inks if not is_own(ink)])
 
 
 def corpus_if_any(saved: Path | None, marks: bool = False) -> PenCorpus | None:

@@ -144,12 +144,16 @@ def _lstm(content: Json) -> tuple[int, dict[str, Json]]:
 
 
 def _first_byte(content: Json, target: str) -> str:
-    """p50 and p99 in ms of 32 streaming clients, the medians of repeats."""
+    """p50 and p99 in ms of 32 streaming clients, the medians of repeats; a dash where none of them
+    was answered."""
     rows = [
         r["first_byte_ms"]
         for r in content["rows"]["load"]
         if (r["target"], r["clients"], r["streamed"], r["lengths"]) == (target, 32, True, "fixed")
+        and r["first_byte_ms"] is not None
     ]
+    if not rows:
+        return "-"
     return " and ".join(told(median(r[q] for r in rows)) for q in ("p50", "p99"))
 
 

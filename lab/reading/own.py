@@ -23,7 +23,7 @@ from lab.reading.shown import READER, readers_of
 from training.command import positive
 from training.ink.compose import Rows
 from training.ink.corpus import PenCorpus
-from training.ink.prepare import LONGEST_INK, OWN, Ink, is_own
+from training.ink.prepare import LONGEST_INK, OWN, Ink
 
 _CHARACTERS = range(2, 33)  # of a text, and a few more
 _MARKED, _FIGURED = 0.3, 0.25  # as in the recipes that such lines are for
@@ -55,14 +55,15 @@ def add_options(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Write the corpus, and say how many of the texts were read."""
+    if options.out.suffix != ".npz":
+        raise ValueError(f"OUT is {str(options.out)!r}; a corpus is a file that ends with .npz")
     corpus = held_out.corpus(options.pens, marks=True, figures=True)
-    people = [ink for ink in corpus.inks if not is_own(ink)]
-    learned, _ = PenCorpus(corpus.name, people).split(held_out.VALIDATION_FRACTION)
+    learned, _ = corpus.split(held_out.VALIDATION_FRACTION)
     generator = np.random.default_rng(options.seed)
     pen, read = Pen(options.artifact), readers_of(options.reader)[READER]
     asked = texts_asked(pen, learned, options.count, generator, options.more)
     lines = legible(pen, read, asked, options.tries, generator)
-    PenCorpus(corpus.name, people + lines).save(options.out)
+    PenCorpus(corpus.name, corpus.inks + lines).save(options.out)
     print(f"{len(lines)} of {len(asked)} texts are read as they were meant: {options.out}")
     return 0
 

@@ -63,6 +63,8 @@ def parameters_of(source: Path) -> int:
 
 def _served(artifact: Path) -> Reader:
     manifest = read_artifact(artifact)
+    if not isinstance(manifest, ReaderManifest):
+        raise ValueError(f"{artifact} is of kind {manifest.kind}; only a reader reads ink")
     path = artifact / manifest.graphs.scan.plain
     graph = ServedGraph(path, manifest.ports, scan=True, threads=1)
 
@@ -72,7 +74,6 @@ def _served(artifact: Path) -> Reader:
         steps = {"forced": forced[:, None], "force": force[:, None]}
         return np.asarray(graph.run(graph.initial_state(1), steps, {})[1]["logits"][:, 0])
 
-    assert isinstance(manifest, ReaderManifest)
     return Reader(logits, manifest.pieces.reordered)
 
 

@@ -10,6 +10,7 @@ from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
 from contract.ink import STYLES
+from lab import __main__ as lab_commands
 from lab.__main__ import main
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import accents, hands, hands_sheet
@@ -114,6 +115,19 @@ def test_a_line_is_shown_with_y_up() -> None:
     (stroke,) = as_shown(_STROKE)
     assert stroke[1, 1] > stroke[0, 1]
     assert as_shown(_STROKE[:0]) == []
+
+
+@pytest.mark.parametrize("option", ["--out", "--sheet"])
+@pytest.mark.parametrize("command", ["glyphs", "hands", "accents"])
+def test_a_folder_is_no_file_to_write_to(
+    command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """It would be told after the work, and what came of that be lost."""
+    module, _ = lab_commands._READINGS[command]
+    monkeypatch.setattr(module, "run", lambda _: pytest.fail("the work has begun"))
+    assert main([command, option, str(tmp_path)]) == 1
+    assert f"{tmp_path} is a folder; name a file" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

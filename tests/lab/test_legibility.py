@@ -32,7 +32,8 @@ from lab.legibility.report import intervals, judge, others, tidiness_goals
 from lab.legibility.scribbles import Extent, bounds, extent, tidiness
 from lab.legibility.sentences import LONGEST, sentences
 from lab.legibility.write_ink import Written
-from training.ink.prepare import Ink
+from training.ink.corpus import PenCorpus
+from training.ink.prepare import OWN, Ink
 from training.ink.synthetic import Style, write
 
 _TEXTS = ["the first line", "a second line", "the third of them", "number four!", "and a fifth"]
@@ -202,6 +203,14 @@ def test_a_line_is_readable_up_to_the_bound_and_no_further(
     assert held_out.choose([line], lambda _: [line.text[14:]]) == [held_out.identity(line)]
     with pytest.raises(ValueError, match="0 of 1 lines"):
         held_out.choose([line], lambda _: [line.text[15:]])
+
+
+def test_what_a_pen_wrote_is_no_line_of_people(tmp_path: Path) -> None:
+    """Its own lines stand beside theirs in a corpus of `lab own`."""
+    theirs = _ink("a line of ink")
+    own = replace(theirs, text="a line of its own", writer=OWN, source=OWN)
+    PenCorpus("few", [theirs, own]).save(tmp_path / "own.npz")
+    assert [ink.text for ink in held_out.corpus(tmp_path / "own.npz").inks] == [theirs.text]
 
 
 def test_one_word_and_lines_too_short_or_too_long_are_no_candidates() -> None:

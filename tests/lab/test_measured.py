@@ -74,6 +74,16 @@ def test_a_file_of_results_that_is_none_is_named(content: str, tmp_path: Path) -
             write(tmp_path)
 
 
+def test_a_server_that_answered_none_of_its_clients_has_a_dash_for_its_first_byte() -> None:
+    """Of repeats, those count in which somebody was."""
+    row = {"target": "peer", "clients": 32, "streamed": True, "lengths": "fixed"}
+    failed = row | {"first_byte_ms": None}
+    loads = [row | {"first_byte_ms": {"p50": ms, "p99": 2 * ms}} for ms in (1.0, 3.0)]
+    others = [loads[0] | {"clients": 1, "first_byte_ms": None}]
+    assert page._first_byte({"rows": {"load": [failed, *others]}}, "peer") == "-"
+    assert page._first_byte({"rows": {"load": [failed, *loads]}}, "peer") == "2 and 4"
+
+
 def test_where_no_normalisation_diverged_nothing_is_told_of_who_was_sooner() -> None:
     norms = {"layer": {"updates_to_best_of_none": None}}
     assert page._sooner({"cases": {"": {"norms": norms}}}) == "-"

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from contract.alphabets import LONGEST_TEXT
+from lab.__main__ import main
 from lab.legibility.reading import in_units
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import own
@@ -148,6 +149,13 @@ def test_a_text_is_one_that_a_line_has_room_for(
 ) -> None:
     rows = _Lines(people[0], *drawn)
     assert own._text(rows, 9, wanted, np.random.default_rng(0)) == text  # type: ignore[arg-type]
+
+
+def test_a_corpus_is_written_to_a_file_that_can_be_read_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["own", str(tmp_path / "mine"), "--pens", "nowhere.npz"]) == 1
+    assert "mine'; a corpus is a file that ends with .npz" in capsys.readouterr().err
 
 
 def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(

@@ -40,6 +40,12 @@ def test_only_what_there_is_is_listed(tmp_path: Path) -> None:
     assert not json.loads((tmp_path / plots.SHOWN / plots.LIST).read_text())["draws"]
 
 
+def test_results_that_lack_what_is_told_beside_a_picture_are_named(tmp_path: Path) -> None:
+    _results(tmp_path, lab__draw_json=b'{"title": "a task", "paper": "figure 9"}')
+    with pytest.raises(ValueError, match=r"draw\.json is of another version .* 'claim' is missing"):
+        plots.publish(tmp_path)
+
+
 def test_what_draws_a_digit_comes_along(tmp_path: Path) -> None:
     decoder = tmp_path / plots.RESULTS / "lab" / plots.DECODER
     decoder.parent.mkdir(parents=True)

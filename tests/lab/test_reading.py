@@ -50,6 +50,12 @@ def twin(tmp_path: Path) -> Path:
     return tmp_path
 
 
+def test_a_pen_is_no_reader() -> None:
+    pen = Path(__file__).parents[2] / "artifacts" / "handwriting"
+    with pytest.raises(ValueError, match="is of kind handwriting; only a reader reads ink"):
+        reader_of(pen)
+
+
 def test_an_artifact_reads_what_its_network_reads(squint: Path, inks: list[Ink]) -> None:
     run_of_it = reader_of(squint)
     model = make_reader(SQUINT)

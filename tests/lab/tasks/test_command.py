@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from contract.manifest import Finding
+from lab import __main__ as lab_commands
 from lab import experiment
 from lab.__main__ import main
 from lab.compare import Laboratory
@@ -41,6 +42,17 @@ def test_results_say_what_was_asked_for_with_every_option() -> None:
     assert main(["all", "--quick"]) == 0
     result = json.loads(Path("runs/lab-quick/line.json").read_text(encoding="utf-8"))
     assert result["command"] == "python -m lab all --quick"
+
+
+@pytest.mark.parametrize("command", [["line"], ["line", "--quick"], ["norms"], ["race"]])
+def test_where_no_result_can_be_written_nothing_is_trained(
+    command: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(lab_commands, "carry_out", lambda *_: pytest.fail("it has begun"))
+    Path("file").touch()
+    assert main([*command, "--out", "file/results"]) == 1
+    assert "file is no folder" in capsys.readouterr().err
+    assert LineTask.updates_done == 0
 
 
 @pytest.mark.parametrize("more", [[], ["--quick"]])

@@ -1,0 +1,101 @@
+"""Medians and tails of what was timed: each is of the samples it says, in the units it says."""
+
+import random
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from bench import floor, training, websocket
+from bench.sides import Side
+from bench.step import compare
+
+_STEPS = 200
+
+
+def _compared(**seconds: list[float]) -> dict[str, dict[str, float]]:
+    """Rows of sides that take so long in each round, by the clock that they alone move."""
+    now_s = [0.0]
+
+    def side(times: list[float]) -> Side:
+        left = iter(s for timed in times for s in (50.0, timed))  # once to be warm
+
+        def run() -> None:
+            now_s[0] += next(left)
+
+        return Side(run)
+
+    rounds = len(seconds["served"])
+    rows = compare(
+        "m", 1, {name: side(times) for name, times in seconds.items()}, _STEPS, rounds,
+        clock=lambda: now_s[0], sleep=lambda _: None,
+    )  # fmt: skip
+    names = ("us_median", "us_p99", "ratio_median", "ratio_p10", "ratio_p99",
+             "over_floor_median", "over_floor_p99")  # fmt: skip
+    return {row.side: {name: getattr(row, name) for name in names} for row in rows}
+
+
+def test_the_quantiles_of_a_step_are_samples_by_nearest_rank() -> None:
+    """Of twelve rounds: the sixth of them, the second, and the last."""
+    slow = [float(n) for n in range(1, 13)]
+    random.Random(0).shuffle(slow)
+    rows = _compared(served=[2.0] * 12, eager=slow, floor=[0.5] * 12)
+    second_us = 1e6 / _STEPS
+    assert rows["eager"] == {
+        "us_median": 6 * second_us, "us_p99": 12 * second_us,
+        "ratio_median": 3.0, "ratio_p10": 1.0, "ratio_p99": 6.0,
+        "over_floor_median": 12.0, "over_floor_p99": 24.0,
+    }  # fmt: skip
+    assert rows["served"]["us_median"] == 2 * second_us
+    assert (rows["served"]["ratio_p10"], rows["served"]["ratio_p99"]) == (1.0, 1.0)
+    assert rows["floor"]["over_floor_p99"] == 1.0
+
+
+def test_a_ratio_is_the_median_of_ratios_and_none_of_medians() -> None:
+    rows = _compared(served=[1.0, 4.0, 3.0, 2.0], eager=[2.0, 2.0, 12.0, 2.0])
+    # Of the rounds 2, 0.5, 4 and 1; of the medians, it would be 1.
+    assert rows["eager"]["ratio_median"] == 1.0
+    rows = _compared(served=[9.0, 9.0, 1.0, 1.0], eager=[27.0, 1.0, 3.0, 3.0])
+    assert rows["eager"]["ratio_median"] == 3.0
+
+
+def test_an_update_is_compared_with_that_of_the_same_round() -> None:
+    assert training._ratios([1.0, 2.0, 9.0], [1.0, 4.0, 3.0]) == [1.0, 0.5]
+    assert training._ratios([float(n) for n in range(1, 21)], [2.0] * 20) == [5.0, 1.0]
+
+
+@pytest.mark.parametrize(("steps", "p999"), [(9_999, None), (10_000, 9990.0)])
+def test_steps_of_a_websocket_are_told_in_microseconds(steps: int, p999: float | None) -> None:
+    seconds = [n / 1e6 for n in range(steps, 0, -1)]
+    row = websocket._row("websocket", 2, seconds)
+    assert (row.way, row.threads, row.steps, row.p999_us) == ("websocket", 2, steps, p999)
+    assert (row.p50_us, row.p90_us, row.p99_us) == (5000.0, 9000.0, 9900.0)
+
+
+def _reader(now_s: list[float], costs_s: list[float]) -> Callable[[torch.Tensor], torch.Tensor]:
+    left = iter(costs_s)
+
+    def read(buffer: torch.Tensor) -> torch.Tensor:
+        now_s[0] += next(left)
+        return buffer
+
+    return read
+
+
+@pytest.mark.parametrize("last", ["sum", "amax"])
+def test_the_floor_is_that_of_the_reader_which_is_fastest_by_median(
+    last: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A slow spell of some trials, and those before it is warm, do not count."""
+    now_s, calls = [0.0], floor._WARM_UP + floor._TRIALS
+    spell, warm = floor._TRIALS // 2 - 1, floor._WARM_UP
+    quick = [1000.0] * warm + [2.0] * (floor._TRIALS - spell) + [1000.0] * spell
+    costs = {"sum": quick, "amax": [3.0] * calls}
+    readers = {name: _reader(now_s, some) for name, some in costs.items()}
+    if last == "sum":  # in whatever order
+        readers = dict(reversed(readers.items()))
+    monkeypatch.setattr(floor, "_READERS", readers)
+    monkeypatch.setattr(floor, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    name, _ = floor.reads(400, 1)
+    assert name == "sum"
