@@ -9,7 +9,7 @@ from typing import Any
 from weakref import WeakSet
 
 import numpy as np
-from fastapi import APIRouter, WebSocket, WebSocketDisconnect
+from fastapi import APIRouter, Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
@@ -28,6 +28,7 @@ from service.kinds import KINDS
 from service.online import Online
 
 router = APIRouter()
+_PATH = "/v1/online"
 
 _POLICY_VIOLATION = 1008
 _GOING_AWAY = 1001
@@ -104,7 +105,7 @@ class _Addressed(BaseModel):
     model: str
 
 
-@router.websocket("/v1/online")
+@router.websocket(_PATH)
 async def online(socket: WebSocket) -> None:
     """Follow a caller until it leaves, breaks a rule, or the service ends."""
     sessions: Sessions = socket.app.state.sessions
@@ -129,9 +130,16 @@ async def online(socket: WebSocket) -> None:
             pass  # said before it left
 
 
+@router.get(_PATH, include_in_schema=False)
+async def not_a_socket() -> Response:
+    """A request that asks for no WebSocket, as of a browser's address bar or a proxy that passes
+    no upgrades on."""
+    raise NoSuchRoute(f"{_PATH} is a WebSocket; a proxy in front has to pass the upgrade on")
+
+
 async def elsewhere(socket: WebSocket) -> None:
     """Say where there is one: the framework would say nothing, and files know of no sockets."""
-    error = NoSuchRoute("there is no WebSocket at this path; there is one at /v1/online")
+    error = NoSuchRoute(f"there is no WebSocket at this path; there is one at {_PATH}")
     await socket.send_denial_response(answer_to(error))
 
 

@@ -108,3 +108,9 @@ def test_a_session_is_of_one_line_and_a_break_in_its_text_a_space(ink: InkServic
         with online(ink, model="scrawl", text=text, seed=3) as session:
             answers.append(session.ask(write=40)["points"])
     assert answers == [answers[0]] * len(texts)
+
+
+def test_who_asks_for_no_socket_is_told_that_it_is_one(ink: InkService) -> None:
+    answer = ink.client.get("/v1/online")
+    assert answer.status_code == 404
+    assert "/v1/online is a WebSocket" in answer.json()["error"]["message"]
