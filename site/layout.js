@@ -23,7 +23,7 @@ export class Layout {
     this.room = Math.floor((AVERAGE * (between * ROOM)) / character); // as `widthOf` has it
     if (this.room < LEAST_ROOM) {
       throw new Refusal(
-        `the margins leave ${between.toFixed(0)} px beside each other, too few for two characters ` +
+        `the margins leave ${between.toFixed(0)} px of the width, too few for two characters ` +
           `of ${character.toFixed(0)} px in this hand`,
         "line_height",
       );

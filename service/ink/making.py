@@ -39,8 +39,8 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     room = layout.room
     if room < LEAST_ROOM:
         raise InvalidRequest(
-            f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px beside each other, "
-            f"too few for two characters of {advance * layout.px_per_unit:.0f} px in this hand",
+            f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px of the width, too "
+            f"few for two characters of {advance * layout.px_per_unit:.0f} px in this hand",
             "line_height",
         )
     lines = break_text(text, room)

@@ -106,9 +106,9 @@ class PageOptions(RequestBody):
         high_px = (layout.page_height_px or math.inf) - 2 * layout.margin_px
         given = self.page is not None or self.margin is not None
         if given and (room_px < _LEAST_ROOM_PX or high_px < self.line_height):
-            high = "" if math.isinf(high_px) else f" and {high_px:.0f} below"
+            high = "" if math.isinf(high_px) else f" and {max(high_px, 0):.0f} of the height"
             raise ValueError(
-                f"the margins leave {room_px:.0f} px beside{high} each other; at least "
+                f"the margins leave {max(room_px, 0):.0f} px of the width{high}; there have to be "
                 f"{_LEAST_ROOM_PX} and a line of {self.line_height:g}"
             )
         return self

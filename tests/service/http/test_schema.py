@@ -51,7 +51,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^origin is a place on a ruled line; ",
         r"^return_state needs line_height: ",
         r"^(judge|best_by) is for best_of; ",
-        r"^the margins leave -?\d+ px beside",
+        r"^the margins leave \d+ px of the width",
         r"^page has a width of its own; ",
         r"^inkml (is|has) ",
         r"^the ink has no line in it$",

@@ -237,10 +237,10 @@ def test_paper_that_there_is_not_is_refused(ink: InkService, body: dict[str, Any
     assert ink.post(text="a", **body).status_code == 400
 
 
-def test_margins_without_a_page_are_beside_alone(ink: InkService) -> None:
+def test_margins_without_a_page_leave_a_width_alone(ink: InkService) -> None:
     told = {body["margin"]: ink.post(text="a", **body).json()["error"]["message"] for body in (
         {"margin": 200}, {"margin": 60, "page": "a5"}
     )}  # fmt: skip
-    assert "px beside each other" in told[200]
+    assert "leave 0 px of the width" in told[200]
     assert "inf" not in told[200]
-    assert re.search(r"px beside and \d+ below each other", told[60])
+    assert re.search(r"px of the width and \d+ of the height", told[60])
