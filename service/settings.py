@@ -42,32 +42,33 @@ class Settings(BaseSettings):
     artifacts: Path = Field(Path("artifacts"), description="folder of the models to serve")
     site: Path = Field(
         Path("build/site"),
-        description="folder of the static site; where it is, the page offers to compute on the "
-        "device it is seen on",
+        description="folder of the static site; where there is one, the page offers to compute "
+        "on the visitor's device",
     )
     require: Names = Field(
         (),
-        description="names of models without which the service does not start and is not ready, "
-        "separated by commas; none means any one",
+        description="names of models that have to be served for the service to start and be "
+        "ready, separated by commas; without names, any one will do",
     )
     precision: Precision = Field(
         "exact",
-        description="what answers a request that names no model, where a model is served in eight "
-        "bits too: exact, int8, or auto for the faster of the two here",
+        description="which of a model's two precisions answers a request that names no model: "
+        "exact, int8, or auto for the faster one on this machine",
     )
     watch_s: float = Field(
         5.0,
         ge=0,
-        description="seconds between two looks for new, changed and removed artifacts; 0 looks at "
-        "SIGHUP only",
+        description="seconds between two looks for new, changed and removed artifacts; with 0 "
+        "the service looks on SIGHUP only",
     )
     state_key: SecretStr | None = Field(
         None,
-        description="secret that signs state tokens; replicas that share it accept each other's. "
-        "Without one, tokens last until the service restarts",
+        description="secret that signs state tokens; replicas that share it accept each other's"
+        " tokens. Without one, a token lasts until the service restarts",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
-        "auto", description="where models run: cpu, cuda, or auto, which takes CUDA if it is there"
+        "auto",
+        description="where models run: cpu, cuda, or auto, which takes CUDA where there is a GPU",
     )
     runner: Literal["auto", "scan", "slots"] = Field(
         "auto", description="scan runs a chunk in one call, slots step by step; auto fits provider"
@@ -76,16 +77,17 @@ class Settings(BaseSettings):
         0,
         ge=0,
         le=512,
-        description="threads of a model's session; 0 takes the number that is fastest here; while "
-        "other models work too, half of the cores at most",
+        description="threads of a model's session; 0 takes the number that is fastest on this "
+        "machine. While other models work too, a model has half of the cores at "
+        "most",
     )
     slots: int = Field(24, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
     max_wait_s: float = Field(
         0.75,
         gt=0,
-        description="seconds others may be expected to hold up a request; "
-        "one that would wait for longer gets a 503 at once",
+        description="longest expected wait for other requests, in seconds; a request that would"
+        " wait longer gets a 503 at once",
     )
     deadline_s: float = Field(
         600.0, gt=0, description="seconds a request may take; then it ends with a 504"
@@ -105,8 +107,8 @@ class Settings(BaseSettings):
     piece_s: float = Field(
         0.02,
         ge=0,
-        description="seconds between two events of a stream, at least, where others have all other "
-        "slots; a share of that where they have some",
+        description="least seconds between two events of a stream while other requests have all"
+        " other slots; where they have some, that share of it",
     )
     checkpoint_steps: int = Field(
         256, ge=1, description="steps, of the prompt too, between two resumable tokens of a stream"
@@ -115,23 +117,26 @@ class Settings(BaseSettings):
     max_request_steps: int = Field(
         1 << 21,
         ge=1,
-        description="largest number of bytes one request may have read and written, "
-        "all its choices together",
+        description="most bytes that one request may read and write, all its choices together",
     )
     max_body_bytes: int = Field(1 << 20, ge=1024, description="largest request body or message")
     max_header_bytes: int = Field(
-        32768, ge=1024, description="largest head of a request, its URL and headers, and trailers"
+        32768,
+        ge=1024,
+        description="largest head of a request (URL and headers), and largest trailers",
     )
     max_connections: int = Field(
         1000,
         ge=2,
-        description="connections at once, fewer if the limit of open files wants it; more are "
-        "answered at /livez and /readyz alone. One address may have half of them",
+        description="connections at once, or fewer if the limit of open files is lower; further"
+        " ones are answered at /livez and /readyz alone. One address may have half "
+        "of them",
     )
     request_timeout_s: float = Field(
         20.0,
         gt=0,
-        description="seconds a head, and then a body, may take to arrive, and answers to be read",
+        description="seconds that the head of a request may take to arrive, then its body, and "
+        "then the client to read the answer",
     )
     idle_timeout_s: float = Field(
         600.0, gt=0, description="seconds without a message after which a WebSocket is closed"
@@ -140,11 +145,9 @@ class Settings(BaseSettings):
         20, ge=0, description="seconds that running requests get to finish when the service stops"
     )
     keys: Path | None = Field(
-        None, description="TOML file of the API keys that are asked for; without one, none are"
+        None, description="TOML file of API keys; without one, no key is asked for"
     )
-    open: bool = Field(
-        False, description="serve without keys beyond the loopback interface all the same"
-    )
+    open: bool = Field(False, description="serve without keys even beyond the loopback interface")
     trusted_proxies: Names = Field(
         (), description="addresses whose X-Forwarded-For is believed, separated by commas"
     )
@@ -159,28 +162,30 @@ class Settings(BaseSettings):
     shutdown_delay_s: float = Field(
         0.0,
         ge=0,
-        description="seconds of accepting on after SIGTERM, not ready any more, until "
-        "load balancers have noticed",
+        description="seconds after SIGTERM in which requests are still accepted though /readyz "
+        "is red, until load balancers have noticed",
     )
     stall_timeout_s: float = Field(
         30.0,
         gt=0,
         description="seconds a run may take before /livez says that it is stuck; a model that "
-        "proves itself when the service starts has ten times as long before it is given up",
+        "is attested when the service starts has ten times as long before it is "
+        "given up",
     )
     allow_unproved: bool = Field(
-        False, description="serve models whose parity report is missing or red all the same"
+        False, description="serve even models whose parity report is missing or red"
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="least severe lines of the log: debug, info, warning or error"
     )
     log_requests: bool = Field(
-        True, description="a line of JSON for each request on standard output; probes are left out"
+        True,
+        description="write a line of JSON for each request to standard output; probes are left out",
     )
     traces: bool = Field(
         False,
-        description="send OpenTelemetry traces to where the OTEL_* variables say; "
-        "wants the packages of the role traces",
+        description="send OpenTelemetry traces to where the OTEL_* variables say; needs the "
+        "packages of the role traces",
     )
 
     @field_validator(
