@@ -47,10 +47,11 @@ def page(root: Path) -> str:
         parts = [
             section(
                 "# Measured",
-                "Written by `make report` from [docs/results](results/) and the manifests in "
-                "`artifacts/`; do not edit. Each part names its command, hardware and versions. "
-                "`docs/results` keeps what a run measured; a figure is as good as the quiet of the "
-                "machine it was taken on, and ratios are better than times.",
+                "All that was measured: exactness, legibility, speed beside peers, and which goals "
+                "of speed were reached. `make report` writes this page from "
+                "[docs/results](results/), which keeps what each run measured, and the manifests "
+                "in `artifacts/`; do not edit it. Each part names its command, hardware and "
+                "versions. Other work on a machine changes figures, and times more than ratios.",
             ),
             section("## In six rows", headlines(shipped, bench, tasks, legibility), _TERMS),
             proof.models(shipped.values()),

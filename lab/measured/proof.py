@@ -36,9 +36,9 @@ def models(shipped: Iterable[Manifest]) -> str:
     return section(
         "## Models",
         "From the manifests in `artifacts/`. A step is a byte of text, a point of a pen, or a "
-        "piece of ink that is read. The state is all a model remembers of one text or line. The "
-        "loss is that of a byte, of a point, or of a character read; logits are divided by the "
-        "temperature at which what was held out is likeliest.",
+        "piece of ink that is read. The state is all that a model remembers of one text or line. "
+        "The loss is per byte, per point, or per character read. Where logits are divided, it is "
+        "by the temperature at which the held-out data is likeliest.",
         table(head, rows),
     )
 
@@ -62,7 +62,7 @@ def parity(shipped: Iterable[Manifest]) -> str:
     return section(
         "## Parity",
         "`.venv/bin/python -m export verify --record artifacts/NAME`, with `--full` for the large "
-        "counts. The versions are those its graphs were made with. "
+        "counts. Each report names the versions that its graphs were made with. "
         "[exactness.md](exactness.md) says what each check is.",
         *_reports(shipped),
     )
@@ -98,10 +98,11 @@ def norms(content: Json) -> str:
     return section(
         "## Norms",
         source(content),
-        f"Four LSTMs of {units} units, trained alike on Python's language reference, batches of "
-        f"{rows} rows of {steps} steps, from the same seed. Nats per byte, every segment from the "
-        f"zero state; of the {told(total)} bytes there are those in whole segments: {counted}; "
-        f"{small} in batches of {SMALL_BATCH}, {longer} where they are {LONGER} times as long.",
+        f"Four LSTMs of {units} units that differ in nothing but their norm, trained alike on "
+        f"Python's language reference, batches of {rows} rows of {steps} steps, from the same "
+        "seed. The figures are nats per byte, with every segment from the zero state. Of the "
+        f"{told(total)} bytes only those in whole segments count: {counted}, but {small} in "
+        f"batches of {SMALL_BATCH} and {longer} where segments are {LONGER} times as long.",
         table(
             (
                 "norm",
@@ -133,12 +134,13 @@ def race(content: Json) -> str:
     return section(
         "## Race of two pens",
         source(content),
-        f"Two pens trained alike, {content['recipe']['batch']['rows']} lines an update, one "
-        f"without normalisation, both from seed {content['recipe']['training']['seed']} at a rate "
+        f"Two pens trained alike, {content['recipe']['batch']['rows']} lines an update, one with "
+        "layer norm and one without normalisation, both from seed "
+        f"{content['recipe']['training']['seed']} at a rate "
         f"of {content['recipe']['training']['learning_rate']}. With layer norm "
         f"{_sooner(content['ratio'])}. "
-        "It is no finding of the paper: at the best rate of each, and of three seeds, "
-        "[it did not come out](paper.md#section-65-handwriting).",
+        "This does not confirm the paper: with the best rate of each pen, and with three seeds, "
+        "[its finding did not come out](paper.md#section-65-handwriting).",
         table(("norm", "best, nats a point", f"updates to {aim:.4f}"), rows),
         "![Validation loss of both](results/pen-contrast.png)",
     )
@@ -173,12 +175,14 @@ def legibility(content: Json) -> str:
     return section(
         "## Legibility",
         source(content),
-        f"`{content['model']['name']}` at bias {told(content['bias'])}, read by Tesseract "
-        f"{reader['tesseract']}.",
+        "How well an outside reader, Tesseract "
+        f"{reader['tesseract']}, reads `{content['model']['name']}` at bias "
+        f"{told(content['bias'])}.",
         table(("ink", "lines", "characters", "edits", "character error rate"), rows),
         f"{content['texts_in_training']} of the {content['real']['lines']} texts were also written "
-        f"by training writers. Of {sentences['lines']} invented sentences {sentences['ended']} end "
-        f"by the end-of-text rule and {sentences['scribbled']} scribble off.",
+        f"by writers of the training data. Of {sentences['lines']} invented sentences "
+        f"{sentences['ended']} end by the end-of-text rule, and {sentences['scribbled']} scribble "
+        "off: they are more than twice as wide or high as nearly all lines of people.",
         table(("goal", "measured", "wanted", "reached"), wanted),
     )
 
@@ -197,9 +201,10 @@ def analysis(content: Json) -> str:
     return section(
         "## The paper's table 1",
         source(content | {"command": "python -m lab analysis"}),
-        "Relative change of the output of random float64 networks: the largest where the paper "
-        "says it is invariant, the smallest where it says it is not. Padding, Fisher "
-        "information and growth over 2,000 steps are in [results/analysis](results/analysis/).",
+        "How much the output of random float64 networks changes, relatively, when weights or data "
+        "do. Where the paper says that the output is invariant, a cell has the largest change; "
+        "where it says that it is not, the smallest. Padding, Fisher information and growth over "
+        "2,000 steps are in [results/analysis](results/analysis/).",
         table(("change", *(f"{kind} norm" for kind in kinds)), rows),
     )
 

@@ -48,16 +48,16 @@ def step(content: Json) -> str:
     return section(
         "## One step",
         source(content),
-        "Microseconds for one byte or pen point at batch 1, sampling included, in process; then "
-        "how many times as long other ways to run the same weights take. All write the same with "
-        "the same noise. Ratios are medians over interleaved rounds. The floor is reading the "
-        "weights once at the bandwidth measured in the same rounds. `lstm-512` is a random LN-LSTM "
-        "of 512 units.",
+        "The microseconds that one byte or pen point takes at batch 1, sampling included, in "
+        "process; then how many times as long other ways to run the same weights take. With the "
+        "same noise all of them write the same. Ratios are medians over interleaved rounds. The "
+        "floor is the time to read the weights once, at the bandwidth measured in the same rounds. "
+        "`lstm-512` is an LN-LSTM of 512 units with random weights.",
         table(head, measured),
-        "[Variants](exactness.md#variants-for-speed-when-asked-to) that are made when asked for:",
+        "[Variants](exactness.md#variants-for-speed-when-asked-to) that are made on request:",
         table(("model", "threads", "variant", "µs", "over the floor"), varied),
-        "The quantized one beside peers whose weights are bytes too, in times of it. They round "
-        "inputs otherwise, and write something else:",
+        "The variant in 8 bits beside peers whose weights are bytes too, and how many times as "
+        "long these take. They round inputs in another way, so they write something else:",
         table(("model", "threads", "µs", *_IN_EIGHT_BITS.values()), eight),
         "A line of handwriting in process:",
         table(("characters", "points", "threads", "ms"), lines),
@@ -106,10 +106,10 @@ def http(content: Json) -> str:
     return section(
         "## HTTP, clients that wait",
         source(content),
-        "Completions of `shakespeare` to clients on the same cores, each asking again when it has "
-        "its answer; medians over repeats. Good is an answer whose first byte came within 50 ms; "
-        "without streaming the first byte is the whole answer. Times are of answers: a request "
-        "that failed, as one that was refused, has none.",
+        "Completions of `shakespeare` for clients on the same cores, each of which asks again when "
+        "it has its answer; medians over repeats. An answer is good if its first byte came within "
+        "50 ms; without streaming the first byte comes with the whole answer. Times are of "
+        "requests that were answered: those that failed, which includes those refused, have none.",
         table(
             (
                 "server",
@@ -123,7 +123,7 @@ def http(content: Json) -> str:
             ),
             rows,
         ),
-        "The same without HTTP and engine, rows side by side:",
+        "The same completions without HTTP and engine, rows side by side:",
         table(("rows", "ms for 200 bytes", "bytes/s"), in_process),
     )
 
@@ -163,10 +163,12 @@ def arrivals(content: Json) -> str:
     return section(
         "## HTTP, arrivals that do not wait",
         source(content),
-        "Poisson arrivals of 200-byte completions, every server by turns at shares of what the "
-        "service can do with 32 clients, of streams and of whole answers each by itself, up to "
-        "the first beyond 120% of what the server can do. Latency counts from the moment a "
-        "request was meant to be sent; 30 s without an answer is a failure.",
+        "Requests for 200-byte completions arrive at random (Poisson), whether or not earlier ones "
+        "have been answered. The rates are shares of what the service can do with 32 clients that "
+        "wait, for streams and for whole answers each by itself. Servers take turns, each up to "
+        "the first rate beyond 120% of what it can do. Latency counts from the moment a request "
+        "was meant to be sent; 30 s without an answer is a failure. The bars of the picture are of "
+        "the clients that wait in this run, not of the table above.",
         table(
             ("offered a second", "server", "streamed", *_SPREADS, "good a second", "failed"), rows
         ),
@@ -181,7 +183,8 @@ def websocket(content: Json) -> str:
     return section(
         "## One step over the WebSocket",
         source(content),
-        "From sending one byte to having 256 log-probabilities, by turns with the same in process.",
+        "The time from sending one byte to having 256 log-probabilities, measured by turns with "
+        "the same step in process.",
         table(("way", "p50, µs", "p90", "p99"), rows),
     )
 
@@ -214,7 +217,7 @@ def training(content: Json) -> str:
     return section(
         "## Training",
         source(content),
-        "Characters a second in whole updates of an LN-LSTM, of `torch.nn.LSTM` without a norm, "
+        "Characters a second in whole updates: of our LN-LSTM, of `torch.nn.LSTM` without a norm, "
         "and of a naive loop.",
         table(
             ("units", "threads", "ours", "`nn.LSTM`", "naive", "ours / `nn.LSTM`", "ours / naive"),
@@ -233,8 +236,9 @@ def goals(full: Sequence[Json], quick: Sequence[Json]) -> str:
     missed = sum(goal["met"] is False for goal in runs[0].values())
     return section(
         "## Goals",
-        f"Of the goals of speed, **{missed} of {len(rows)}** were missed by `make bench-all`, "
-        f"section by section: {source(full[0])} Beside it the short run of `make bench`: "
+        f"Of the goals of speed, **{missed} of {len(rows)}** were missed in the full run "
+        "(`make bench-all`), which was made section by section: "
+        f"{source(full[0])} The last column is of the short run (`make bench`): "
         f"{source(quick[0])} "
         "[LOG.md](LOG.md#goals-of-speed-that-were-missed) tells what was tried.",
         table(("goal", "what is compared", "`make bench-all`", "`make bench`"), rows),

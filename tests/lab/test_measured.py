@@ -32,11 +32,11 @@ def test_losses_of_twins_are_told_with_the_bytes_that_are_in_whole_segments() ->
     recipe = {"model": {"units": 8}, "batch": {"rows": 32, "steps": 10}}
     content = {"command": "c", "recipe": recipe, "validation_bytes": 1000}
     told = " ".join(proof.norms(content | {"twins": [], "perturbations": []}).split())
-    assert "of the 1,000 bytes there are those in whole segments: 960;" in told
-    assert "1,000 in batches of 4, 960 where they are 3 times as long" in told
+    assert "Of the 1,000 bytes only those in whole segments count: 960, but" in told
+    assert "1,000 in batches of 4 and 960 where segments are 3 times as long" in told
     longer = content | {"validation_bytes": 1900, "twins": [], "perturbations": []}
     told = " ".join(proof.norms(longer).split())
-    assert "whole segments: 1,600; 1,880 in batches of 4, 960 where" in told
+    assert "segments count: 1,600, but 1,880 in batches of 4 and 960 where" in told
 
 
 def test_clients_that_wait_are_told_with_the_share_of_requests_that_failed() -> None:
