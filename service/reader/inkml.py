@@ -15,6 +15,7 @@ _DOCUMENT_TYPE = re.compile(r"\ufeff?(?>\s+|<!--.*?-->|<\?.*?\?>)*+<!DOCTYPE", r
 _SIGN = re.compile(r"(?<=[\d.])(?=-)")  # parts two numbers without a space
 _MOST_ELEMENTS = 50_000  # a tree of more is let go of in one go, for which all others wait
 _PORTION = 32 * 1024  # characters, which take some milliseconds
+_MOST_OF_NAME = 40  # characters that are told of what is no ink
 _MOST_CHANNELS = 64  # of all that a document names, those that its format may be among
 
 
@@ -112,7 +113,9 @@ def _traces(root: ElementTree.Element) -> list[ElementTree.Element]:
     down = (t for t in root.iter() if _tag(t) == "trace" and t.get("type") != "penUp")
     traces = [trace for trace in down if len(trace) or (trace.text or "").strip()]
     if not traces:
-        raise InvalidRequest("inkml has no trace of a pen that is down", "inkml")
+        other = root.tag.rpartition("}")[2]
+        of_another = f": it is <{other[:_MOST_OF_NAME]}>, not <ink>" if other != "ink" else ""
+        raise InvalidRequest(f"inkml has no trace of a pen that is down{of_another}", "inkml")
     if any(len(trace) for trace in traces):
         raise InvalidRequest("inkml has a trace with an element in it", "inkml")
     # Before any of them is read: a document has room for many more than are taken.

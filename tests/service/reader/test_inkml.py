@@ -112,8 +112,15 @@ def test_a_trace_that_goes_on_is_one_stroke() -> None:
     "traces", ["", '<trace type="penUp">1 2</trace>', "<trace/>" * 40_000], ids=len
 )
 def test_a_document_without_ink_is_told_to_have_none(traces: str) -> None:
-    with pytest.raises(InvalidRequest, match="inkml has no trace of a pen that is down"):
+    with pytest.raises(InvalidRequest, match=r"inkml has no trace of a pen that is down$"):
         _read(f"<ink>{traces}</ink>")
+
+
+def test_another_kind_of_drawing_is_called_by_its_name() -> None:
+    with pytest.raises(InvalidRequest, match=r"it is <svg>, not <ink>$"):
+        _read('<svg xmlns="http://www.w3.org/2000/svg"><path d="M0 0"/></svg>')
+    with pytest.raises(InvalidRequest, match=f"it is <{'a' * 40}>, not <ink>$"):
+        _read(f"<{'a' * 1000}/>")
 
 
 def test_a_sign_parts_two_numbers() -> None:
