@@ -58,7 +58,7 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     The new file has the permissions and, where that is allowed, the owner of the old one, unless a
     `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced.
     """
-    path = _behind(path)
+    path = behind(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists():  # until it is whole, nobody reads it who might not read the old one
@@ -75,13 +75,13 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
 def forget_unfinished(path: Path) -> None:
     """Remove the temporary files that `replacing` left beside `path` in processes that were killed.
     No other process may be writing the file: its temporary file would be removed as well."""
-    path = _behind(path)
+    path = behind(path)
     for left in path.parent.glob(f".{escape(path.name)}.*"):
         if left.suffix[1:].isdecimal():
             left.unlink(missing_ok=True)
 
 
-def _behind(path: Path) -> Path:
+def behind(path: Path) -> Path:
     """The path itself or, if it is a symbolic link, what that leads to."""
     return Path(os.path.realpath(path)) if path.is_symlink() else path
 

@@ -101,7 +101,7 @@ class Golden:
         """The same from the bytes of the file of that name, which may change meanwhile: one that
         is cut short while it is mapped would end the process. Raises `ValueError` as `load`."""
         try:
-            tensors: Arrays = load(content)
+            tensors = read_tensors(content)
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             facts = json.loads(header.get("__metadata__", {})[_FACTS])
             truth, bounds = _group(tensors, "truth"), facts["bounds"]
@@ -119,7 +119,7 @@ class Golden:
             golden._check()
         except (KeyError, TypeError, AttributeError) as error:
             raise ValueError(f"{name} says nothing of {error}") from error
-        except (SafetensorError, ValueError, OverflowError, RecursionError) as error:
+        except (ValueError, OverflowError, RecursionError) as error:
             raise ValueError(f"{name}: {error}") from error
         return golden
 
@@ -198,6 +198,18 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
         steps=sum(v.steps for v in verdicts),
         detail=speaks.detail,
     )
+
+
+def read_tensors(content: bytes) -> Arrays:
+    """All tensors of a safetensors file. Raises `ValueError` for one that is none, and for types
+    that numpy has not."""
+    try:
+        tensors: Arrays = load(content)
+    except KeyError as error:
+        raise ValueError(f"it has tensors of type {error.args[0]}") from error
+    except SafetensorError as error:
+        raise ValueError(error) from error
+    return tensors
 
 
 def _group(tensors: Arrays, group: str) -> Arrays:

@@ -17,11 +17,18 @@ MANIFESTS: Kinds[type[Manifest]] = Kinds(
 )
 
 
+LARGEST_MANIFEST_BYTES = 1 << 20
+
+
 def read_manifest(folder: Path) -> Manifest:
     """The manifest of a folder. Raises `OSError`, and `ValueError` that names the file."""
     path = folder / MANIFEST
     try:
-        return parse_manifest(path.read_bytes())
+        with path.open("rb") as file:
+            content = file.read(LARGEST_MANIFEST_BYTES + 1)
+        if len(content) > LARGEST_MANIFEST_BYTES:
+            raise ValueError(f"it has more than {LARGEST_MANIFEST_BYTES} bytes")
+        return parse_manifest(content)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
 

@@ -139,7 +139,8 @@ def _require_facts(facts: dict[str, Any]) -> None:
     batch = facts["batch"]
     build(BatchConfig, dict(batch), "batch")
     build(Progress, dict(facts["progress"]), "progress")
-    _ = batch["rows"], batch["steps"], facts["data"]["name"], facts["training"]
+    _ = batch["rows"], batch["steps"], facts["data"]["name"]
+    _ = facts["training"].keys(), facts.get("versions", {}).keys()
 
 
 def _in_eight_bits(model: nn.Module, facts: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:

@@ -7,7 +7,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from glob import escape
 from pathlib import Path
 
-from contract.files import alone_in, require_writable
+from contract.files import alone_in, behind, require_writable
 
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
@@ -17,7 +17,7 @@ def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None
         raise ValueError(f"{folder} is a link to nothing; name the folder of a new one")
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
-    require_writable(folder.parent)
+    require_writable(behind(folder).parent)
 
 
 def require_parent(file: Path | None) -> None:
@@ -35,11 +35,13 @@ def require_parent(file: Path | None) -> None:
 @contextmanager
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
     """Yields an empty folder to fill, which takes the place of `folder` when the block ends without
-    an error. What processes that were killed had begun for that place is removed first.
+    an error; where that is a symbolic link, the place of what it leads to, as for a file. What
+    processes that were killed had begun for that place is removed first.
 
     Raises `ValueError` as `require_place` does.
     """
     require_place(folder, ours, what)
+    folder = behind(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _forget_unfinished(folder)
     with (

@@ -17,17 +17,14 @@ from io import BufferedReader
 from pathlib import Path
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import load
 
-from contract.golden import Arrays, Golden
+from contract.golden import Arrays, Golden, read_tensors
 from contract.manifest import DERIVED, GOLDEN, MANIFEST, WEIGHTS, Graphs, Manifest
-from contract.manifests import parse_manifest
+from contract.manifests import LARGEST_MANIFEST_BYTES, parse_manifest
 from service.graph import read_graph
 from service.harmless import check_graph
 
 _LONGEST_REASON = 400
-_LARGEST_MANIFEST_BYTES = 1 << 20
 # Exported ones have some 30 kB, as their weights are elsewhere; reading 1 MB takes a second.
 _LARGEST_GRAPH_BYTES = 1 << 20
 _LARGEST_WEIGHTS_BYTES = 4 << 30
@@ -70,9 +67,8 @@ class Artifact:
         """All tensors of one of its safetensors files, which must not have changed. Raises
         `ArtifactError`."""
         try:
-            tensors: Arrays = load(self.read(name))
-            return tensors
-        except (SafetensorError, KeyError, ValueError) as error:  # KeyError of an odd type
+            return read_tensors(self.read(name))
+        except ValueError as error:
             raise ArtifactError(f"{self.folder}: {name}: {_short(error)}") from error
 
 
@@ -107,7 +103,7 @@ def artifact_folders(root: Path) -> list[Path]:
 
 
 def _read_manifest(path: Path) -> Manifest:
-    content = _read(path, _LARGEST_MANIFEST_BYTES)
+    content = _read(path, LARGEST_MANIFEST_BYTES)
     try:
         return parse_manifest(content)
     except ValueError as error:

@@ -5,6 +5,7 @@ take all memory before a session exists. The graphs this project exports need ne
 that, so everything else is refused:
 
 - operators that are not listed, and control flow but the one Scan over the steps of a chunk
+- nodes without an end, over which it would take its time while it loads
 - a node of constants alone: onnxruntime would compute it, however large, while it loads
 - tensors whose shape and bytes disagree, or that lie in a file without a hash
 - inputs and outputs other than the manifest's ports
@@ -32,6 +33,8 @@ INTEGER = frozenset({"DequantizeLinear", "MatMulInteger", "QuantizeLinear"})
 _ELEMENTS = {"float32": 1, "int64": 7, "bool": 9}
 _ELEMENT_BYTES = {1: 4, 2: 1, 3: 1, 7: 8, 9: 1}
 _MOST_DIMENSIONS = 8
+# Exported ones have some 200; over 20,000 onnxruntime takes ten seconds, and the more the slower.
+_MOST_NODES = 4096
 _MOST_DIGITS = 18  # of a number below 2 ** 63
 
 
@@ -113,6 +116,8 @@ def _check_nodes(graph: Graph, tensors: Mapping[str, Tensor], operators: frozens
     """All nodes, those of a body included, which sees the tensors of the graph around it."""
     if len(tensors) < len(graph.tensors):
         raise GraphError("two tensors have one name")
+    if len(graph.nodes) > _MOST_NODES:
+        raise GraphError(f"{len(graph.nodes)} nodes; there may be {_MOST_NODES}")
     for node in graph.nodes:
         if node.operator not in operators:
             raise GraphError(f"operator {node.operator!r} is not one that is served")

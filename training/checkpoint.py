@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -58,6 +58,7 @@ def understanding(path: Path) -> Iterator[None]:
         AttributeError,
         LookupError,
         RuntimeError,
+        SafetensorError,
         TypeError,
         ValueError,
     ) as error:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 _MOST_EPOCHS = 1_000_000
+# More than anybody trains at once; golden vectors are drawn and compared in batches as large.
+_MOST_STEPS = 2**20
 _HIGHEST_RATE = 1_000_000  # far above any that learns; beyond, AdamW's steps are no float32
 
 
@@ -57,6 +59,11 @@ class BatchConfig:
 
     def __post_init__(self) -> None:
         _require_positive("batch", rows=self.rows, steps=self.steps)
+        if self.rows * self.steps > _MOST_STEPS:
+            raise ValueError(
+                f"batch.rows is {self.rows} and batch.steps {self.steps}; an update has at most "
+                f"{_MOST_STEPS} steps of all rows together"
+            )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from torch import nn
 from contract.manifest import MANIFEST, WEIGHTS, sha256
 from contract.manifests import read_manifest
 from models.quantized import load_weights
+from training import checkpoint
 
 # What changes no matrix: how it is rounded, and what is left out while it is trained.
 _MAY_DIFFER = {"precision", "input_dropout", "recurrent_dropout", "output_dropout"}
@@ -37,5 +38,6 @@ def begin_from(artifact: Path, model: nn.Module, kind: str) -> dict[str, str]:
         told = ", ".join(f"{name}={value}" for name, value in other.items())
         mine = ", ".join(str(ours[name]) for name in other)
         raise ValueError(f"--from is {artifact}, which has {told}; the recipe has {mine}")
-    load_weights(model, load_file(artifact / WEIGHTS))
+    with checkpoint.understanding(artifact):
+        load_weights(model, load_file(artifact / WEIGHTS))
     return {"name": manifest.name, "digest": manifest.digest}

@@ -106,6 +106,15 @@ def test_vectors_of_nothing_are_refused(tmp_path: Path, change: dict[str, object
         Golden.load(tmp_path / "golden.safetensors")
 
 
+def test_a_tensor_of_a_type_that_numpy_has_not_is_told(tmp_path: Path) -> None:
+    header = b'{"filtered": {"dtype": "BF16", "shape": [1], "data_offsets": [0, 2]}}'
+    content = len(header).to_bytes(8, "little") + header + bytes(2)
+    (tmp_path / "golden.safetensors").write_bytes(content)
+    told = r"^golden\.safetensors: it has tensors of type BF16$"
+    with pytest.raises(ValueError, match=told):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
 @pytest.mark.parametrize("content", [None, b"", b"no tensors"])
 def test_a_file_that_holds_no_vectors_is_named(tmp_path: Path, content: bytes | None) -> None:
     if content is not None:

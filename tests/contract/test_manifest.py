@@ -96,6 +96,15 @@ def test_whoever_writes_a_manifest_anyone_may_read_it(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["manifest.json"]
 
 
+def test_a_manifest_that_is_larger_than_any_is_not_read(tmp_path: Path) -> None:
+    files = dict.fromkeys((WEIGHTS, GOLDEN, *_FACTS["graphs"].files()), "00")
+    TextManifest(**_FACTS | {"files": files}).write(tmp_path)
+    with (tmp_path / "manifest.json").open("a") as file:
+        file.write(" " * (1 << 20))
+    with pytest.raises(ValueError, match=r"manifest\.json: it has more than 1048576 bytes"):
+        read_manifest(tmp_path)
+
+
 def test_each_kind_has_its_alphabet() -> None:
     assert TextManifest(**_FACTS).alphabet.model_dump() == {"kind": "bytes"}
     alphabet = InkManifest(**_FACTS).alphabet

@@ -123,6 +123,18 @@ def test_an_empty_folder_is_anybodys_and_a_file_is_not(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink()
 
 
+def test_a_link_to_a_folder_stays_and_the_folder_is_replaced(tmp_path: Path) -> None:
+    folder = tmp_path / "elsewhere" / "it"
+    folder.mkdir(parents=True)
+    (folder / "old").touch()
+    (tmp_path / "link").symlink_to(Path("elsewhere", "it"))
+    with made_whole(tmp_path / "link", lambda _: True, "folder") as made:
+        (made / "new").touch()
+    assert (tmp_path / "link").is_symlink()
+    assert [path.name for path in folder.iterdir()] == ["new"]
+    assert [path.name for path in folder.parent.iterdir()] == ["it"]
+
+
 @pytest.mark.parametrize("fails", ["before", "made"])
 def test_a_folder_that_cannot_be_put_in_place_leaves_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str

@@ -12,6 +12,7 @@ from export.__main__ import main
 from export.convert import read_artifact
 from export.parity.report import Evidence, Extent, Served
 from export.text.parity import validation_text
+from tests.service.altered import rehash
 from tests.training.tiny import TEXT
 from training import checkpoint
 from training.command import add_training_options, asked_recipe
@@ -79,11 +80,16 @@ def test_what_the_manifest_does_not_list_is_neither_verified_nor_converted(
     ("table", "changes", "why"),
     [
         ("hyperparameters", {"wings": 2}, "wings"),
-        ("hyperparameters", {"units": "24"}, "str"),
+        ("hyperparameters", {"units": "24"}, "model.units is '24'; it must be a whole number"),
+        ("hyperparameters", {"units": 24.0}, "model.units is 24.0; it must be a whole number"),
+        ("hyperparameters", {"layers": True}, "model.layers is True; it must be a whole number"),
         ("hyperparameters", {"units": 32}, "size mismatch"),
         ("provenance", {"batch": None}, "NoneType"),
         ("provenance", {"batch": {"rows": 0, "steps": 20}}, "batch.rows is 0"),
         ("provenance", {"batch": {"rows": 8}}, "'steps' is missing"),
+        ("provenance", {"batch": {"rows": 10**12, "steps": 20}}, "at most 1048576 steps of all"),
+        ("provenance", {"training": None}, "NoneType"),
+        ("provenance", {"versions": []}, "list"),
     ],
 )
 def test_an_artifact_of_another_version_is_told_in_a_line(
@@ -112,6 +118,15 @@ def test_an_artifact_that_counts_in_what_is_no_number_is_told_in_a_line(
     _change(folder, provenance=read_artifact(folder).provenance | changes)
     said = _told(["convert", str(folder), str(folder.parent / "again")], capsys)
     assert f"{folder} is of another version or was altered: {why}" in said
+
+
+def test_weights_that_are_none_are_told_with_their_artifact(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "model.safetensors").write_bytes(b"no weights")
+    rehash(folder)
+    for words in ["verify", str(folder)], ["convert", str(folder), str(folder.parent / "again")]:
+        assert f"{folder} is of another version or was altered: " in _told(words, capsys)
 
 
 @pytest.mark.parametrize("missing", ["batch", "versions", "updates"])

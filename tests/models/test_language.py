@@ -21,6 +21,17 @@ def test_batch_norm_has_statistics_of_as_many_steps_as_it_is_told() -> None:
     assert {len(norm.running_mean) for norm in norms} == {7}
 
 
+def test_a_stack_has_no_more_layers_than_anybody_trains() -> None:
+    with pytest.raises(ValueError, match=r"^model\.layers is 65; it must be at most 64$"):
+        LanguageModel(LanguageConfig(layers=65, units=1, embedding=1))
+
+
+@pytest.mark.parametrize("size", [True, 4.0, "4"])
+def test_a_size_is_a_whole_number(size: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^model\.units is {size!r}; it must be a whole number$"):
+        LanguageModel(LanguageConfig(units=size, embedding=4))
+
+
 @pytest.mark.parametrize("name", ["layers", "units"])
 def test_a_stack_of_nothing_is_refused_by_the_name_of_what_there_is_none_of(name: str) -> None:
     sizes: dict[str, Any] = {name: 0}

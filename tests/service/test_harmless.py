@@ -67,6 +67,15 @@ def test_two_tensors_have_two_names() -> None:
         _check_nodes(Graph((), (tensor, tensor), (), ()), {"w": tensor}, OPERATORS)
 
 
+def test_a_graph_has_no_more_nodes_than_are_soon_loaded() -> None:
+    node = _node("Neg")
+    _check_nodes(Graph((node,) * 4096, (), (), ()), {}, OPERATORS)
+    long = Graph((node,) * 4097, (), (), ())
+    for graph in (long, Graph((_node("Scan", long),), (), (), ())):
+        with pytest.raises(GraphError, match="4097 nodes; there may be 4096"):
+            _check_nodes(graph, {}, OPERATORS)
+
+
 def test_a_scan_is_over_the_steps_and_over_nothing_else() -> None:
     for over, inputs in ((1, ("x", "w")), (2, ("x", "w")), (0, ("x",)), (2, ("w", "x"))):
         scan = Node("Scan", inputs, ("y",), {"num_scan_inputs": over}, _NO_GRAPH)

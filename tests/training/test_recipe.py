@@ -44,3 +44,9 @@ def test_a_recipe_nested_without_an_end_is_none(tmp_path: Path) -> None:
 def test_true_is_no_whole_number() -> None:
     with pytest.raises(ValueError, match=r"batch\.rows is True; it must be a int"):
         read_recipe("quickstart", ["batch.rows=true"])
+
+
+def test_an_update_is_no_larger_than_anybody_trains() -> None:
+    read_recipe("quickstart", ["batch.rows=16384"])  # of 64 steps
+    with pytest.raises(ValueError, match=r"rows is 16385 .* at most 1048576 steps of all rows"):
+        read_recipe("quickstart", ["batch.rows=16385"])

@@ -1,5 +1,6 @@
 """What a run may begin from, by what an artifact says of itself."""
 
+import hashlib
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -47,6 +48,13 @@ def test_what_is_left_out_may_be_other_than_it_was(tmp_path: Path, write: Write,
     assert begin_from(tmp_path, mine, "language") == {"name": "first", "digest": "d" * 64}
     own = mine.state_dict()
     assert all(torch.equal(own[name], tensor) for name, tensor in theirs.state_dict().items())
+
+
+def test_weights_that_are_none_are_told_with_their_artifact(tmp_path: Path, write: Write) -> None:
+    write({}, files={WEIGHTS: hashlib.sha256(b"no weights").hexdigest()})
+    (tmp_path / WEIGHTS).write_bytes(b"no weights")
+    with pytest.raises(ValueError, match=f"{tmp_path} is of another version or was altered"):
+        begin_from(tmp_path, LanguageModel(LanguageConfig(**_SIZES)), "language")
 
 
 def test_what_differs_is_told_of_both(tmp_path: Path, write: Write) -> None:
