@@ -36,7 +36,7 @@ def _found(monkeypatch: pytest.MonkeyPatch, *differing: str) -> dict[str, Findin
         lambda name: operators.OperatorBits(name, int(name in differing), 100),
     )
     everything = operators.operators.__wrapped__  # type: ignore[attr-defined]  # it is kept
-    return {finding.name: finding for finding in everything()[0]}
+    return {finding.name: finding for finding in everything()}
 
 
 @pytest.mark.parametrize("operator", COMPUTING)
