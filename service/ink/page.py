@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink.best import Best, Judge, best_of, joined, parts_of
 from service.ink.curve import DECIMALS
 from service.ink.layout import Layout
