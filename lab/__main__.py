@@ -73,7 +73,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(module: ModuleType, options: argparse.Namespace) -> int:
-    """Hours of work would not have told that there is no folder for what comes of it."""
+    """Have ink read. The folders of results are made first: hours later it would be too late to
+    learn that they cannot be."""
     given = vars(options)
     for file in (given.get("out"), given.get("sheet")):
         if file is not None:
