@@ -95,14 +95,14 @@ class Exchange(Generic[P]):
 
         return lambda piece: post.send(partial(deliver, piece))
 
-    def submit(self, engine: Engine, *, going_on: bool = False) -> None:
+    def submit(self, engine: Engine, *, admitted: bool = False) -> None:
         """Queue all jobs that have something to run. Raises what `Engine.submit` raises."""
         self._record.model = engine.name
         self._engine = engine
         for job in self.jobs:
             job.urgent, job.then = self._streamed, self._post.after
         waiting = [job for job in self.jobs if not job.finished_at_once]
-        engine.submit(waiting, going_on=going_on)
+        engine.submit(waiting, admitted=admitted)
         self._record.begin(self.jobs, engine.name)
         for job in self.jobs:
             if job.finished_at_once:
