@@ -8,7 +8,8 @@ import numpy as np
 
 from bench.peers.batch import Request, inputs, portions
 from bench.target import ARTIFACTS, BYTES, MODEL, PROMPT
-from service.artifact import Arrays, load_artifact
+from contract.golden import Arrays
+from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.engine.threads import usable_cores

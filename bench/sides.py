@@ -18,9 +18,10 @@ import torch
 from torch import Tensor, nn
 
 from bench import floor
+from contract.golden import Arrays
 from export.convert import load_model
 from export.kinds import KINDS
-from service.artifact import Arrays, Artifact
+from service.artifact import Artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.settings import Settings

@@ -86,7 +86,7 @@ def models(units: int) -> dict[str, LanguageModel]:
 
 
 def measure(full: bool) -> Iterator[tuple[str, Row] | Goal]:
-    """Every size with every number of threads; on request of a quick run, a third of the rounds."""
+    """Every size with every number of threads; a quick run has a third of the rounds."""
     rows = []
     for threads in thread_counts():
         for units, rounds in ROUNDS.items():

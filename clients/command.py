@@ -5,26 +5,22 @@ when the service refuses or does not answer, 2 for a command that makes no sense
 """
 
 import json
-import os
-import re
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any, TextIO
 from urllib.parse import quote
 
-import httpx
 import typer
 from rich.console import Console
 from rich.progress import Progress
 
+from clients.asking import asking, require_output
 from clients.client import Client
 from clients.errors import Refused
+from clients.files import FORMATS, format_of, found, inks, kept, piped, require_place, save
 from clients.options import (
     FILE,
-    FORMATS,
     HERE,
     KEEP,
     BestBy,
@@ -39,15 +35,8 @@ from clients.options import (
     Transparent,
     Url,
     Wander,
-    format_of,
-    found,
-    inks,
-    kept,
     parsed,
-    piped,
-    require_place,
     require_sayable,
-    save,
 )
 from clients.page import Page
 from clients.watch import Watch
@@ -105,7 +94,7 @@ def complete(
 ) -> None:
     """Go on with a text. Without a PROMPT or --state-in, with what is piped in, if anything is."""
     require_place(state_out)
-    _require_output()
+    require_output()
     if prompt == "-" or (prompt is None and state_in is None and not _is_terminal(sys.stdin)):
         prompt = piped()
     options = {
@@ -116,7 +105,7 @@ def complete(
     asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
     asked |= {name: value for name, value in options.items() if value is not None}
     require_sayable(asked | {"model": model})
-    with _asking(url, api_key, patience) as client:
+    with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
         for event in client.complete(**asked, return_state=state_out is not None):
             choice = event["choices"][0]
@@ -164,7 +153,7 @@ def write(
     asked |= {"text": piped().rstrip("\r\n") if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}
     require_sayable(asked)
-    with _asking(url, api_key, patience) as client:
+    with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "handwriting")
         ink = _written(client, asked)
         save(out, ink.content())
@@ -193,10 +182,10 @@ def read(
 ) -> None:
     """Read handwriting: a line of InkML or of strokes, or each line of a page that `write` kept as
     JSON."""
-    _require_output()
+    require_output()
     lines = inks(found(ink))
     require_sayable({"model": model, "line_height": line_height})
-    with _asking(url, api_key, patience) as client:
+    with asking(url, api_key, patience) as client:
         asked: dict[str, Any] = {"model": model or _default(client, "reader")}
         if line_height is not None:
             asked["line_height"] = line_height
@@ -212,8 +201,8 @@ def models(
     api_key: Key = None,
 ) -> None:
     """List the models, and whether they have proved themselves there."""
-    _require_output()
-    with _asking(url, api_key) as client:
+    require_output()
+    with asking(url, api_key) as client:
         listed = client.models()
         if as_json:
             typer.echo(json.dumps(listed, indent=2))
@@ -231,9 +220,9 @@ def attest(
     api_key: Key = None,
 ) -> None:
     """Have models replay their golden vectors now; exits 1 if any does not agree."""
-    _require_output()
+    require_output()
     require_sayable({"names": names})
-    with _asking(url, api_key) as client:
+    with asking(url, api_key) as client:
         ok = True
         for name in names or [model["id"] for model in client.models()]:
             try:
@@ -259,38 +248,10 @@ def watch(
     api_key: Key = None,
 ) -> None:
     """Watch latency live, by probing each model; Ctrl-C ends. Exits 1 if the last probes failed."""
-    _require_output()
-    with _asking(url, api_key) as client:
+    require_output()
+    with asking(url, api_key) as client:
         ok = Watch(client).run(count, every_s=every)
     raise typer.Exit(0 if ok else 1)
-
-
-@contextmanager
-def _asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
-    """A client whose errors are told in plain words."""
-    urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
-    try:
-        asking = Client(urls, api_key, patience_s=patience_s)
-    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
-        _fail(str(error), 2)
-    try:
-        with asking as client:
-            yield client
-    except BrokenPipeError:
-        raise  # whoever read has read enough
-    except httpx.UnsupportedProtocol:
-        _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
-    except httpx.TransportError as error:
-        _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
-    except Refused as error:
-        _fail(str(error))
-    except OSError as error:
-        _leave_output()
-        _fail(str(error))
-    except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
-        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
 
 
 def _written(client: Client, asked: dict[str, Any]) -> Page:
@@ -304,32 +265,9 @@ def _written(client: Client, asked: dict[str, Any]) -> Page:
     return ink
 
 
-def _require_output() -> None:
-    """Fail where standard output is closed: typer would print to nowhere without a word."""
-    if sys.stdout is None:
-        _fail("standard output is closed")
-
-
-def _leave_output() -> None:
-    """Lead standard output nowhere, after writing to it has failed: flushed once more at the end of
-    the process, it would fail again, and the exit status be 120."""
-    with suppress(OSError, AttributeError):  # of one that is no file, or closed
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _is_terminal(stream: TextIO | None) -> bool:
     """Python has None for one that is closed."""
     return stream is not None and stream.isatty()
-
-
-def _shown(url: str) -> str:
-    """An address, or several, without the user and the password that may be in them."""
-    return re.sub(r"//[^/@,]*@", "//", url)
-
-
-def _fail(message: str, status: int = 1) -> None:
-    typer.echo(f"evenkeel: {message}", err=True)
-    raise typer.Exit(status)
 
 
 def _default(client: Client, kind: str) -> str:

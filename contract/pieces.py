@@ -2,7 +2,7 @@
 
 How fast a pen moved is not in them, so any tablet will do, and nothing of a text has to be known.
 Rows to train on, the strokes of a caller and those still being written are cut here.
-Shapes: n points of a stroke, S strokes, N pieces; units are those of ink, y points up.
+Shapes: n points of a stroke, N pieces; units are those of ink, y points up.
 """
 
 from collections.abc import Sequence

@@ -75,7 +75,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _read(module: ModuleType, options: argparse.Namespace) -> int:
-    """Hours of work would not have told that there is no place for what comes of it."""
+    """Have ink read. Places for results are looked at first: hours later it would be too late to
+    learn that there are none."""
     given = vars(options)
     for file in (given.get("out"), given.get("sheet")):
         if file is not None:

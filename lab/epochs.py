@@ -1,6 +1,6 @@
 """Rows of a batch by seed and update: what the laboratory's own tasks of the training loop share.
 
-Shapes: N examples, B rows.
+Shapes: B rows.
 """
 
 from abc import ABC, abstractmethod
@@ -49,7 +49,7 @@ class Epochs(ABC):
         return self._order[index * self.rows : (index + 1) * self.rows]
 
     def initial_state(self) -> State:
-        """None."""
+        """Nothing: every row begins anew."""
         return ()
 
 

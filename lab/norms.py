@@ -2,7 +2,7 @@
 
 For each: the loss training computes, the loss of what is served, the same at a batch of four and on
 sequences three times longer than any in training; and how fast a perturbation of the state grows.
-Shapes: T steps, B rows.
+Shapes: T steps.
 """
 
 import copy

@@ -1,8 +1,8 @@
 """Handwriting networks of Graves (2013), with LN-LSTM layers: pen points in, their density out.
 
 The synthesis network writes a given text; the prediction network writes on without one.
-Shapes: T time, B batch, H units, L layers, K window Gaussians, M mixture Gaussians, U characters,
-E embedding, R = 6M + 1 raw outputs of the mixture.
+Shapes: T time, B batch, H units, U characters, E embedding, R = 6M + 1 raw outputs
+of a mixture of M Gaussians.
 """
 
 from dataclasses import dataclass

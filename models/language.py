@@ -1,6 +1,6 @@
 """A language model over bytes: 256 symbols, so any UTF-8 is known and nothing is out of alphabet.
 
-Shapes: T time, B batch, E embedding, H units, L layers, V = 256 symbols.
+Shapes: T time, B batch, V = 256 symbols.
 """
 
 from dataclasses import dataclass

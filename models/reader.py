@@ -1,7 +1,7 @@
 """A reader of ink: pieces of strokes in, logits of characters and a blank out, as it is written
 (connectionist temporal classification, Graves et al. 2006); and its twin that reads both ways.
 
-Shapes: T time, B batch, H units, L layers, P numbers of a piece, V symbols. `lengths (B,)` int64.
+Shapes: T time, B batch, P numbers of a piece, V symbols. `lengths (B,)` int64.
 """
 
 from dataclasses import dataclass

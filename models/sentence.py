@@ -1,7 +1,7 @@
 """A sentence as one vector: the state of a recurrent layer after its last word.
 
 Sentences stand side by side, padded at the end; what follows a sentence leaves its vector alone.
-Shapes: T words, B sentences, E embedding, H units, V words of the vocabulary.
+Shapes: T words, B sentences, H units.
 """
 
 import torch

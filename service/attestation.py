@@ -71,7 +71,7 @@ async def attest_in_queue(
     golden, verdicts = artifact.golden, list[Verdict]()
 
     async def run(
-        rows: Sequence[int], runs: Sequence[Arrays], *, filtered: bool, going_on: bool
+        rows: Sequence[int], runs: Sequence[Arrays], *, filtered: bool, admitted: bool
     ) -> list[Arrays]:
         jobs = [
             GivenSteps(
@@ -86,7 +86,7 @@ async def attest_in_queue(
         ]
         wanted = sum(job.steps_wanted() for job in jobs)
         try:
-            await run_steps(engine, jobs, going_on=going_on)
+            await run_steps(engine, jobs, admitted=admitted)
         finally:
             pay(wanted - sum(job.steps_wanted() for job in jobs))
         parts = [jobs[first : first + len(rows)] for first in range(0, len(jobs), len(rows))]
@@ -98,11 +98,11 @@ async def attest_in_queue(
 
     for filtered, rows in _replays(artifact):
         steps = stack_rows([golden.step_inputs(r) for r in rows], axis=1)
-        (replayed,) = await run(rows, [steps], filtered=filtered, going_on=bool(verdicts))
+        (replayed,) = await run(rows, [steps], filtered=filtered, admitted=bool(verdicts))
         verdict = golden.judge(replayed, rows)
         if verdict.ok:
             runs = forcing_runs(steps)
-            found = await run(rows, runs, filtered=filtered, going_on=True)
+            found = await run(rows, runs, filtered=filtered, admitted=True)
             verdict = _forced(artifact, verdict, runs, found)
         verdicts.append(verdict)
     return worst(verdicts)

@@ -44,6 +44,11 @@ class ServiceError(Exception):
     code: str | None = None
     retry_after_s: int | None = None
 
+    def __init_subclass__(cls) -> None:
+        """Below 500 the request is at fault, unless a class says otherwise."""
+        if cls.status < 500 and cls.type == ServiceError.type:
+            cls.type = "invalid_request_error"
+
     def __init__(self, message: str, param: str | None = None) -> None:
         super().__init__(message)
         self.message = message
@@ -57,66 +62,55 @@ class ServiceError(Exception):
 
 class InvalidRequest(ServiceError):
     status = 400
-    type = "invalid_request_error"
 
 
 class Unauthorized(ServiceError):
     status = 401
-    type = "invalid_request_error"
     code = "invalid_api_key"
 
 
 class Forbidden(ServiceError):
     status = 403
-    type = "invalid_request_error"
     code = "forbidden"
 
 
 class UnknownModel(ServiceError):
     status = 404
-    type = "invalid_request_error"
     code = "model_not_found"
 
 
 class UnknownStyle(ServiceError):
     status = 404
-    type = "invalid_request_error"
     code = "style_not_found"
 
 
 class NoSuchRoute(ServiceError):
     status = 404
-    type = "invalid_request_error"
     code = "unknown_url"
 
 
 class RequestTimeout(ServiceError):
     status = 408
-    type = "invalid_request_error"
     code = "request_timeout"
 
 
 class StateMismatch(ServiceError):
     status = 409
-    type = "invalid_request_error"
     code = "state_mismatch"
 
 
 class NotLoaded(ServiceError):
     status = 409
-    type = "invalid_request_error"
     code = "not_loaded"
 
 
 class BodyTooLarge(ServiceError):
     status = 413
-    type = "invalid_request_error"
     code = "body_too_large"
 
 
 class CodedBody(ServiceError):
     status = 415
-    type = "invalid_request_error"
     code = "coded_body"
 
 
@@ -129,7 +123,6 @@ class TooManyRequests(ServiceError):
 
 class HeadTooLarge(ServiceError):
     status = 431
-    type = "invalid_request_error"
     code = "headers_too_large"
 
 

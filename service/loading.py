@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from service.artifact import Artifact, ArtifactError
-from service.engine.crowd import Crowd, sharing
+from service.engine.core_budget import CoreBudget, sharing
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import Pace, measure_pace
@@ -42,7 +42,7 @@ class Loader:
         self._metrics = metrics
         self._kinds = kinds
         self._runtime = choose_runtime(settings)
-        self._crowd = Crowd(usable_cores())
+        self._budget = CoreBudget(usable_cores())
         self._proving: Engine | None = None
         self._proof_s = _PROOF * settings.stall_timeout_s
 
@@ -53,8 +53,8 @@ class Loader:
         Raises `ArtifactError`.
         """
         made, chosen = self._made(artifact, like or self._runtime)
-        seat = self._crowd.seat(chosen.threads)
-        another = partial(sharing, artifact, chosen, seat)
+        share = self._budget.share(chosen.threads)
+        another = partial(sharing, artifact, chosen, share)
         kind = self._kinds[artifact.manifest.kind]
         codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge)
         allowed = self._settings.allow_unproved
@@ -84,7 +84,7 @@ class Loader:
             problem=problem,
             name=artifact.name,
             another=another,
-            seat=seat,
+            share=share,
         )
         return model
 

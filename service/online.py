@@ -78,28 +78,28 @@ class Online(ABC):
         outputs, _ = await self._run(forced, np.arange(len(forced)) < len(known))
         return outputs
 
-    async def _write(self, count: int, *, going_on: bool = False) -> tuple[np.ndarray, Arrays]:
+    async def _write(self, count: int, *, admitted: bool = False) -> tuple[np.ndarray, Arrays]:
         """Let the model go on: what it drew `(count, ...)`, and the outputs of its steps."""
         before = np.asarray(self._state[self._pending])
         unused = np.zeros((count + (not self._ahead), *before.shape), before.dtype)
         extra = len(unused) - count
         drawn_first = before[None] if self._ahead else before[None][:0]
         none = np.zeros(len(unused), bool)
-        outputs, drawn = await self._run(unused, none, going_on=going_on)
+        outputs, drawn = await self._run(unused, none, admitted=admitted)
         return np.concatenate([drawn_first, drawn])[:count], {
             name: array[extra:] for name, array in outputs.items()
         }
 
     async def _run(
-        self, forced: np.ndarray, force: np.ndarray, *, going_on: bool = False
+        self, forced: np.ndarray, force: np.ndarray, *, admitted: bool = False
     ) -> tuple[Arrays, np.ndarray]:
         """The outputs of the steps, and what they emitted. A message of which some have been made
-        is `going_on`, and is not refused the others."""
+        is `admitted`, and is not refused the others."""
         inputs = {"forced": forced, "force": force} | self._noise(len(force))
         job = GivenSteps(self._state, self._row, inputs, wants_state=True)
         try:
             if not self.engine.run_now(job):
-                await run_steps(self.engine, [job], going_on=going_on)
+                await run_steps(self.engine, [job], admitted=admitted)
         finally:
             self.ran += len(force) - job.steps_wanted()
         self._state, self._ahead = job.state, True

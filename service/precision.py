@@ -80,7 +80,7 @@ async def _speedup(exact: ServedModel, eight: ServedModel, rows: int) -> float:
             jobs = [_some_steps(model.artifact) for _ in range(rows)]
             steps = jobs[0].steps_wanted()
             began_s = time.perf_counter()
-            await run_steps(model.engine, jobs, going_on=True)
+            await run_steps(model.engine, jobs, admitted=True)
             runs_s.append((time.perf_counter() - began_s) / steps)
     exact_s, eight_s = map(statistics.median, taken_s)
     speedup = round(exact_s / eight_s, 3)

@@ -28,7 +28,7 @@ function stepInputs(forced, uniforms) {
 }
 
 /** What the model thought of a byte before temperature, in nats, and its favourite: `logits (V,)`. */
-export function logprobsOf(logits, token) {
+function logprobsOf(logits, token) {
   let best = 0;
   for (let byte = 1; byte < logits.length; byte += 1) if (logits[byte] > logits[best]) best = byte;
   const sum = logits.reduce((total, logit) => total + Math.exp(logit - logits[best]), 0);

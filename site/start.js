@@ -19,7 +19,7 @@ const troubles = new Map(); // by model that could not be had, until it is
 function showFetched({ loaded, total }) {
   if (total === 0) return showTroubles();
   fetching.hidden = bar.hidden = false;
-  bar.value = total && Math.min(1, loaded / total);
+  bar.value = Math.min(1, loaded / total);
   const figures = [loaded, total].map((bytes) => (bytes / MB).toFixed(1));
   told.textContent = `Fetching the model, kept for the next visit: ${figures[0]} of ${figures[1]} MB`;
 }

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, distributed
 
 from models.cells import State
-from training.machine import Terminated, held_back, memory_shortage
+from training.machine import Terminated, deferred_signals, memory_shortage
 
 
 @contextmanager
@@ -45,7 +45,7 @@ class Group:
         if self.size == 1:
             yield
             return
-        with held_back(signal.SIGINT, signal.SIGTERM) as self._came:
+        with deferred_signals(signal.SIGINT, signal.SIGTERM) as self._came:
             yield
 
     def interrupt_if_told(self) -> None:

@@ -23,7 +23,7 @@ from training.capture import gradients_of
 from training.config import TrainConfig
 from training.group import Group
 from training.log import LOG, forget_rows_after
-from training.machine import held_back
+from training.machine import deferred_signals
 from training.task import Calibrates, Task
 from training.weights import Weights
 
@@ -91,7 +91,7 @@ class Trainer:
                 due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
                 for _ in range(due_at - self.progress.update):
-                    with held_back(signal.SIGINT, signal.SIGTERM):
+                    with deferred_signals(signal.SIGINT, signal.SIGTERM):
                         if save_now:  # together: who is interrupted alone is waited for for ever
                             self.save()
                             saved = time.monotonic()
@@ -216,7 +216,7 @@ class Trainer:
     def _validate(self) -> float:
         """Validate and log; returns the mean training loss since the last time."""
         train_loss = torch.stack(self._losses).mean().item() if self._losses else math.nan
-        with self.weights.worn(self.weights.blended()):
+        with self.weights.swapped_in(self.weights.blended()):
             loss = self.task.validate()
         progress = self.progress
         if loss < progress.best_loss or self.config.keep == "last":
@@ -241,7 +241,7 @@ class Trainer:
     def _calibrate(self) -> None:
         """Calibrate the weights that are kept, and validate them again."""
         assert isinstance(self.task, Calibrates)
-        with self.weights.worn(self.weights.best):
+        with self.weights.swapped_in(self.weights.best):
             temperature, loss = self.task.calibrate(), self.task.validate()
             best = self.weights.copied(self.weights.best)
         self.weights.best = best

@@ -70,7 +70,7 @@ def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
 
 
 @contextmanager
-def held_back(*numbers: signal.Signals) -> Iterator[list[int]]:
+def deferred_signals(*numbers: signal.Signals) -> Iterator[list[int]]:
     """Hold signals back until the block has ended, and deliver them then: a run that was saved in
     the midst of an update would do half of it twice. Yields the list of those that have come."""
     came: list[int] = []

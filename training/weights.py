@@ -55,7 +55,7 @@ class Weights:
         return {n: torch.lerp(t, began[n], self._blend) for n, t in self.average.items()}
 
     @contextmanager
-    def worn(self, weights: dict[str, Tensor]) -> Iterator[None]:
+    def swapped_in(self, weights: dict[str, Tensor]) -> Iterator[None]:
         """Give the model these weights inside of the block. It has its own again afterwards, also
         when the block ends with an error."""
         live = self.copied(weights)

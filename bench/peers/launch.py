@@ -23,7 +23,8 @@ from bench.target import ARTIFACTS, MODEL, SERVERS, Server, Target
 _START_LIMIT_S = 120.0
 _STOP_LIMIT_S = 10.0
 _POLL_S = 0.01
-_HERE = build_opener(ProxyHandler({}))
+# Servers of this machine are asked past a proxy that the environment may name.
+unproxied = build_opener(ProxyHandler({}))
 
 
 @contextmanager
@@ -104,7 +105,7 @@ def _wait(name: str, process: psutil.Popen, health: str, began_s: float) -> None
 def ready(health: str) -> bool:
     """Whether what is asked there says 200."""
     try:
-        with _HERE.open(health, timeout=2) as answer:
+        with unproxied.open(health, timeout=2) as answer:
             return answer.status == 200
     except OSError:
         return False

@@ -1,7 +1,7 @@
 """Golden vectors of a reader: ink that nobody wrote, with what training computed for it.
 
 A reader draws nothing, so what it reads is made by the synthetic pen from a seed.
-Shapes: T steps, B rows, P numbers of a piece, V symbols.
+Shapes: T steps, B rows, V symbols.
 """
 
 import copy

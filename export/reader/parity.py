@@ -31,10 +31,8 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
     outputs, _ = follow(served.step, read)
     findings, curves = compare(model, read, outputs["logits"])
     work = make_work(sample(model, evidence.extent.bit_steps, bits.LARGEST_BATCH, SEED + 1), SEED)
-    wide = writer.wide()
-    lines = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
     return Report([
-        numbers.structure(wide, lines, training_logits, "logits"),
+        _structure(writer, evidence),
         *findings,
         *bits.findings(served, work, evidence.extent, SEED),
         *operators.operators(),
@@ -80,6 +78,12 @@ def reading(trained: NDArray[Any], logits: NDArray[Any]) -> Finding:
         detail=f"of {tied.size:,} steps have another likeliest symbol "
         f"({int((different & tied).sum())} more are ties)",
     )  # fmt: skip
+
+
+def _structure(writer: GraphWriter, evidence: Evidence) -> Finding:
+    wide = writer.wide()
+    read = sample(_model(wide), evidence.extent.structure_steps, 2, SEED)
+    return numbers.structure(wide, read, training_logits, "logits")
 
 
 def make_work(read: Sample, seed: int) -> bits.Work:

@@ -1,4 +1,4 @@
-"""The parity report of a language model. Shapes: T steps, B rows, R rows of mixed work."""
+"""The parity report of a language model. Shapes: T steps, B rows, V symbols."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,13 +34,13 @@ def report(writer: GraphWriter, evidence: Evidence) -> Report:
     # The error of a trained model does not grow with the steps: a training segment shows it.
     part = evidence.manifest.provenance["batch"]["steps"]
     findings, curves = compare(model, drawn, outputs["logits"], draws, part)
-    findings.insert(0, _structure(writer, evidence))
     text, note = validation_text(evidence)
     if text is not None:
         trained = training_logits(model, text).numpy()
         logits = read(served.scan, text)["logits"]
         findings.append(score("validation text", text.symbols.numpy(), trained, logits))
-    return Report(findings + _bits(model, evidence), curves, note)
+    findings = [_structure(writer, evidence), *findings, *_bits(model, evidence)]
+    return Report(findings, curves, note)
 
 
 def compare(

@@ -1,6 +1,6 @@
 """Handwriting by a served graph, without the service: many texts, each from its own randomness.
 
-Shapes: T steps of a chunk, B rows side by side, U symbols of a text with its end, N points of ink.
+Shapes: T steps of a chunk, B rows side by side, N points of ink, M points drawn.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
 """A reader to be judged, from an artifact as it is served or from a run as it is trained.
 
-Shapes: T steps, N pieces, V symbols.
+Shapes: T steps, N pieces of P numbers, V symbols.
 """
 
 from collections.abc import Callable, Sequence

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 
 from service.engine import terms
 from service.engine.chunk import Chunks
-from service.engine.crowd import Crowd, Seat
+from service.engine.core_budget import CoreBudget, CoreShare
 from service.engine.given import GivenSteps
 from service.engine.jobs import Job
 from service.engine.limits import Limits
@@ -51,14 +51,14 @@ class Engine:
         name: str,
         another: Callable[[], Runner] | None = None,
         problem: Callable[[], str | None] = lambda: None,
-        seat: Seat | None = None,
+        share: CoreShare | None = None,
     ) -> None:
         """`another` makes a runner in the place of one whose run failed; None keeps that one.
-        `problem` says why a model will not serve; `seat` is where others see that it works."""
+        `problem` says why a model will not serve; `share` is where others see that it works."""
         self.name = name
         self._slots = Slots(runner, metrics, limits.slice_s)
         self._another = another
-        self._seat = seat or Crowd(cores=1).seat(threads=1)
+        self._share = share or CoreBudget(cores=1).share(threads=1)
         self._metrics = metrics
         self._limits = limits
         self._attest = attest
@@ -113,9 +113,9 @@ class Engine:
         since_s = self._working_since_s
         return 0.0 if since_s is None else time.monotonic() - since_s
 
-    def submit(self, jobs: Sequence[Job], *, going_on: bool = False) -> None:
+    def submit(self, jobs: Sequence[Job], *, admitted: bool = False) -> None:
         """Queue all jobs or none. Raises `NotReady` unless the model is ready. Unless the jobs are
-        `going_on`, part of a request that was let in before, also raises the `Overloaded` of
+        `admitted`, part of a request that was let in before, also raises the `Overloaded` of
         `Schedule.overload`, and `DeadlineExceeded` once their deadline has passed."""
         with self._wake:
             if not self.ready or self._stopping:
@@ -124,7 +124,7 @@ class Engine:
             if not jobs:
                 return
             asked = terms.current()
-            if not going_on:
+            if not admitted:
                 if asked.deadline_s <= time.monotonic():
                     raise terms.late()
                 if error := self._overload(len(jobs), jobs[0].steps_expected(), asked):
@@ -195,7 +195,7 @@ class Engine:
             log.exception("the engine of a model failed")
         finally:
             self.ready = False
-            self._seat.leave()
+            self._share.release()
             self.attested.set()
             self._end_all(NotReady("the model has stopped"))
             self._working_since_s = None
@@ -216,9 +216,9 @@ class Engine:
                 self._slots.tend(now_s)
                 if schedule.slots:
                     self._working_since_s = now_s
-                    self._seat.take()
+                    self._share.acquire()
                     return True
-                self._seat.leave()
+                self._share.release()
                 self._working_since_s = None
                 self._idle = True
                 self._wake.wait(_LOOK_S if schedule.waiting else None)

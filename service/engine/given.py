@@ -92,10 +92,10 @@ class Replay(GivenSteps):
 
 
 async def run_steps(
-    engine: "Engine", jobs: Sequence[GivenSteps], *, going_on: bool = False
+    engine: "Engine", jobs: Sequence[GivenSteps], *, admitted: bool = False
 ) -> None:
     """Queue the jobs, at least one, and wait for all of them; they are cancelled if nobody waits
-    any more. What is `going_on` was let in before.
+    any more. What is `admitted` was let in before.
 
     Raises what `Engine.submit` raises, and the error of a job that failed.
     """
@@ -115,7 +115,7 @@ async def run_steps(
 
     for job in jobs:
         job.done = lambda job: loop.call_soon_threadsafe(tell, job)
-    engine.submit(jobs, going_on=going_on)
+    engine.submit(jobs, admitted=admitted)
     try:
         await ended
     finally:

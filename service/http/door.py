@@ -88,8 +88,8 @@ class Door:
             return None
         error = engine.refusal(steps)
         if error is not None:
-            told = record.current()
-            told.path, told.model = path, engine.name
+            current = record.current()
+            current.path, current.model = path, engine.name
         return error
 
 

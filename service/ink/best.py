@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from service.catalogue import Models
 from service.engine.jobs import FinishReason
 from service.errors import EngineFault, InvalidRequest, NotReady
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink.curve import DECIMALS
 from service.ink.layout import Layout
 from service.ink.letters import bases

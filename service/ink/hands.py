@@ -16,7 +16,7 @@ from contract.strokes import measure as measure_strokes
 from service.engine.given import GivenSteps, run_steps
 from service.errors import InvalidRequest, StateMismatch, shown
 from service.http import record
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink.letters import require_line, written
 from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row_of
 from service.ink.measure import Measures, measure

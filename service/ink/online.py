@@ -131,7 +131,7 @@ class OnlineInk(Online):
         portions: list[np.ndarray] = []
         while count and not self._ended:
             steps = min(count, _PORTION)
-            portions.append(await self._write_on(steps, going_on=bool(portions)))
+            portions.append(await self._write_on(steps, admitted=bool(portions)))
             count -= steps
         drawn = np.concatenate(portions)
         start = np.zeros(2) if self._at is None else self._at
@@ -141,9 +141,9 @@ class OnlineInk(Online):
             places.tolist(), drawn[:, 2].tolist(), strict=True)]  # fmt: skip
         return points, self._ended
 
-    async def _write_on(self, count: int, *, going_on: bool) -> np.ndarray:
+    async def _write_on(self, count: int, *, admitted: bool) -> np.ndarray:
         """The model's own next points `(n, 3)` as offsets, up to the end of the text."""
-        drawn, outputs = await self._write(count, going_on=going_on)
+        drawn, outputs = await self._write(count, admitted=admitted)
         # A step that reads a point says if the text may have ended with it, and draws the next.
         self._ending.follow(drawn[:1])
         end = self._ending.first(outputs["ended"], outputs["drawn"])

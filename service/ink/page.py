@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink.best import Best, Judge, best_of, joined, parts_of
 from service.ink.curve import DECIMALS
 from service.ink.layout import Layout
@@ -196,8 +196,8 @@ class Page:
                 until=until,
             )
             exchange.jobs.append(line)
-        going_on = begun is not None or any(line.points for line in self.lines)
-        exchange.submit(self.model.engine, going_on=going_on)
+        admitted = begun is not None or any(line.points for line in self.lines)
+        exchange.submit(self.model.engine, admitted=admitted)
         self._writing = exchange
 
     def resume(self) -> dict[str, Any]:

@@ -68,7 +68,7 @@ class ServedReader(Judge):
         steps = {"forced": forced, "force": np.arange(len(forced)) < len(pieces)}
         job = GivenSteps(self.artifact.initial_state(), {}, steps)
         try:
-            await run_steps(self.engine, [job], going_on=True)
+            await run_steps(self.engine, [job], admitted=True)
         finally:
             record.current().pay(len(forced) - job.steps_wanted())
         symbols = encode(text, self.manifest.alphabet.characters)

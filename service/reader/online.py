@@ -1,6 +1,6 @@
 """Ink read as it is written: a reader followed piece by piece, over `/v1/online` and for a line.
 
-Shapes: n points, N pieces.
+Shapes: n points, N pieces of P numbers.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class OnlineReader(Online):
         with come_by(field):
             pieces = await self.trace(points)
         settled = await self.read(pieces)
-        ahead = await self.ahead(going_on=bool(len(pieces)))
+        ahead = await self.ahead(admitted=bool(len(pieces)))
         self._text = (self._text + text_of(settled))[-_KEPT:]
         shown = [*described(settled, settled=True), *described(ahead, settled=False)]
         return {
@@ -120,14 +120,14 @@ class OnlineReader(Online):
         self._last = int(outputs["logits"][-1].argmax())
         return settled
 
-    async def ahead(self, *, going_on: bool) -> list[Read]:
+    async def ahead(self, *, admitted: bool) -> list[Read]:
         """What the line would say beyond that if the pen rested; it stands where it stood."""
         if not self._ahead:
             return []
         kept = self._state, self.steps
         unused = np.zeros((self._rests, PIECE), np.float32)
         none = np.zeros(self._rests, bool)
-        outputs, _ = await self._run(unused, none, going_on=going_on)
+        outputs, _ = await self._run(unused, none, admitted=admitted)
         self._state, self.steps = kept
         return best_path(outputs["logits"], self._last)
 

@@ -57,7 +57,7 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
             pieces = await asyncio.to_thread(_alone, model, strokes)
     try:
         settled = await line.read(pieces)
-        ahead = await line.ahead(going_on=True)
+        ahead = await line.ahead(admitted=True)
     finally:
         record.current().pay(line.ran)
     answer = {

@@ -1,6 +1,6 @@
 """Strokes that are still being written, cut into pieces as far as they go.
 
-Shapes: n points, N pieces; units are those of ink, y points up.
+Shapes: n points; units are those of ink, y points up.
 """
 
 from collections.abc import Iterator, Sequence

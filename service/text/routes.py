@@ -14,8 +14,9 @@ from pydantic_core import to_json
 
 from service.engine import terms
 from service.errors import InvalidRequest, NoSuchRoute, StateMismatch, UnknownModel
-from service.http.answers import EventStream, Exchange, unless_gone
+from service.http.answers import EventStream, unless_gone
 from service.http.described import BUSY, OF_STREAMS, Responses, events, fails
+from service.http.exchange import Exchange
 from service.settings import Settings
 from service.text.completion import (
     ByteLogprob,

@@ -1,13 +1,12 @@
 // What lies on the desk of the Write tab: a sheet as it is being written, one of before, and whether it
 // still is what the form asks for.
-import { count, make, parts } from "./elements.js";
+import { count, make, narrow, parts } from "./elements.js";
 import { asked, fill, wantedSeed } from "./request.js";
 import { fromSvg, toSvg } from "./save.js";
-import { blank, writeOn } from "./sheet.js";
+import { blank, shortcomings, writeOn } from "./sheet.js";
 import { Sheets } from "./sheets.js";
 
 const at = parts("write");
-const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 
 // {request, fingerprint, lines, said, whole, svg, form}: the request, seed included; `whole` if the
 // pen came to its end, `svg` once it has stopped; `form` is what the form said when it began.
@@ -31,7 +30,7 @@ export const offerSheets = (whose) => (desk = whose);
 export async function put(request, response, { signal, begun, wanted = true, said }) {
   let own = null;
   try {
-    const { usage, cut, unreadable } = await writeOn(at.sheet, response, {
+    const { usage, ...missed } = await writeOn(at.sheet, response, {
       signal,
       pace: () => Number(at.speed.value),
       lineHeight: request.line_height,
@@ -43,7 +42,7 @@ export async function put(request, response, { signal, begun, wanted = true, sai
       reached: follow,
     });
     own.whole = true;
-    own.said = summary(own.request, usage, cut, unreadable);
+    own.said = summary(own.request, usage, missed);
     return own.said;
   } finally {
     at.echo.querySelector(".now")?.classList.remove("now");
@@ -52,12 +51,10 @@ export async function put(request, response, { signal, begun, wanted = true, sai
   }
 }
 
-function summary({ seed, best_of: draws, best_by: part }, { characters, points }, cut, unreadable) {
+function summary({ seed, best_of: draws, best_by: part }, { characters, points }, missed) {
   // Points of draws that were not kept are counted too.
   const how = draws ? `the most legible of ${draws} draws of each ${part}` : count(points, "point");
-  const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
-  const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
-  return `${count(characters, "character")}, ${how}${unfinished}${unclear}\nseed ${seed}`;
+  return `${count(characters, "character")}, ${how}${shortcomings(missed)}\nseed ${seed}`;
 }
 
 function lay(request, { seed, lines, system_fingerprint: fingerprint }, said) {

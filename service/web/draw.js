@@ -1,5 +1,5 @@
 // The Draw tab: a few words in a person's own hand, and the model that goes on in it.
-import { allow, count, onPress, parts, say } from "./elements.js";
+import { allow, count, narrow, onPress, parts, say } from "./elements.js";
 import { Expectation, ellipses } from "./expect.js";
 import { offerMine } from "./hands.js";
 import { bestOf, named, offer, reader, watch } from "./models.js";
@@ -8,7 +8,7 @@ import { BASELINE_PX, Pad } from "./pad.js";
 import { printByLines } from "./print.js";
 import { fill } from "./request.js";
 import { aborted, handwrite, readInk } from "./service.js";
-import { roomIn, writeOn } from "./sheet.js";
+import { roomIn, shortcomings, writeOn } from "./sheet.js";
 import { onShow, show } from "./tabs.js";
 import { watchTyping } from "./typed.js";
 import { Work } from "./work.js";
@@ -28,7 +28,6 @@ const LONGEST_WORDS = 60; // characters, as the field has it
 const at = parts("draw");
 const work = new Work(at, refresh);
 const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged, full: sayFull });
-const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 let expectation = null;
 let idle = 0;
 let linePx = FIRST_LINE_PX; // of the sheet below
@@ -61,7 +60,7 @@ export function start() {
     const body = request(strokes);
     const asked = said();
     const response = await handwrite(body, work.signal);
-    const { head, usage, cut, unreadable } = await writeOn(at.sheet, response, {
+    const { head, usage, ...missed } = await writeOn(at.sheet, response, {
       signal: work.signal,
       pace: () => 1,
       lineHeight: body.line_height,
@@ -73,9 +72,7 @@ export function start() {
         at.sheet.scrollIntoView({ block: "nearest" });
       },
     });
-    const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
-    const unclear = unreadable ? `; ${count(unreadable, "line")} hard to read` : "";
-    return `${count(usage.characters, "character")} in your hand${unfinished}${unclear}\nseed ${head.seed}`;
+    return `${count(usage.characters, "character")} in your hand${shortcomings(missed)}\nseed ${head.seed}`;
   };
   work.run(task, { asks: false }); // the form may be right only once the ink is read
 }

@@ -1,4 +1,7 @@
-// The page's elements: found by tab, made with their content, and their state.
+// The page's elements: found by tab, made with their content, and their state; and figures in words.
+
+/** Whether there is little room. */
+export const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 
 /** The elements of one tab by what their ids say after its name: `write-seed` is `seed`. */
 export function parts(tab) {

@@ -61,7 +61,7 @@ function slider(row, column) {
 const numbers = () => sliders.map((row) => row.map((range) => range.valueAsNumber));
 
 /** As it stands in a column: a figure space where there is no minus. */
-const told = (x) => (x < 0 ? `−${(-x).toFixed(2)}` : `\u2007${x.toFixed(2)}`);
+const inColumn = (x) => (x < 0 ? `−${(-x).toFixed(2)}` : `\u2007${x.toFixed(2)}`);
 
 function normalise() {
   const rows = numbers();
@@ -72,8 +72,8 @@ function normalise() {
     const [alone, beside] = [norm(rows), norm(padded)];
     const moved = rows.map((row, n) => Math.max(...row.map((_, i) => Math.abs(beside[n][i] - alone[n][i]))));
     const lines = beside.map((row, n) => {
-      const cells = row.map((x) => make("td", {}, told(x)));
-      const change = n < rows.length ? make("td", { className: moved[n] ? "bad" : "good" }, told(moved[n])) : make("td", {}, "");
+      const cells = row.map((x) => make("td", {}, inColumn(x)));
+      const change = n < rows.length ? make("td", { className: moved[n] ? "bad" : "good" }, inColumn(moved[n])) : make("td", {}, "");
       const element = line(n < rows.length ? String(n + 1) : "pad", ...cells, change);
       element.className = n < rows.length ? "" : "pad";
       return element;

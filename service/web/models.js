@@ -11,9 +11,9 @@ export const watch = (watcher) => watchers.push(watcher);
 export const named = (name) => known.get(name);
 export const ofKind = (kind) => [...known.values()].filter((model) => model.kind === kind);
 
-/** Fill a list with the models of a kind; chosen is the one that was before, or else the preferred one, or
- *  what answers for it in eight bits, if it is there, or the one for requests that name none. How many there
- *  are. */
+/** Fill a list with the models of a kind; how many there are. Chosen is the one that was before; or else what
+ *  the service takes in eight bits for the preferred one; or that one itself; or the one for requests that
+ *  name none. */
 export function offer(select, kind, preferred) {
   const models = ofKind(kind);
   const options = models.map((model) => new Option(told(model), model.id, model.default, model.default));
@@ -146,13 +146,20 @@ export async function check(name) {
 
 const pause = () => new Promise((resolve) => setTimeout(resolve, 2000));
 
+/** What a model is made of. */
+export function networkOf({ hyperparameters: { cell, norm, layers, units }, parameters }) {
+  const normed = `${norm === "none" ? "no" : norm} norm`;
+  return `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(parameters)} parameters`;
+}
+
+const whenChecked = ({ checkedAt }) => (checkedAt ? `at ${checkedAt.toLocaleTimeString()}` : "at its start");
+
 /** Say in plain words whether a model can be asked, and that it is what was trained. */
 export function showReady(element, model) {
   const ok = serves(model);
   const why = !ok && whyNot(model);
   element.className = `verdict ${ok ? "good" : why ? "bad" : ""}`;
-  const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
-  if (ok) say(element, `Ready: checked on this machine ${when}, it computes what it computed in training.`);
+  if (ok) say(element, `Ready: checked on this machine ${whenChecked(model)}, it computes what it computed in training.`);
   else if (why) say(element, `Not served: ${why}.`);
   else say(element, model.pending ?? "Getting ready: it is checking itself against its training.");
 }
@@ -163,8 +170,7 @@ export function showVerdict(element, model) {
   element.className = `verdict ${a?.ok && !model.failed ? "good" : whyNot(model) ? "bad" : ""}`;
   if (model.failed && a?.ok !== false) return say(element, `Not served: ${model.failed}.`);
   if (!a) return say(element, model.pending ?? "Not attested yet: the model is replaying its golden vectors.");
-  const when = model.checkedAt ? `at ${model.checkedAt.toLocaleTimeString()}` : "at its start";
   const errors = `largest error ${scientific(a.max_error)}, allowed ${scientific(a.bound)}`;
-  const figures = `${whole(a.steps)} steps replayed ${when}, ${errors}`;
+  const figures = `${whole(a.steps)} steps replayed ${whenChecked(model)}, ${errors}`;
   say(element, a.ok ? `Attested on this machine: ${figures}` : `Not attested, so not served: ${a.detail} (${figures})`);
 }

@@ -11,7 +11,7 @@ export const MOST_IF_INVARIANT = 1e-9;
 export const LEAST_IF_NOT = 1e-2;
 export const KINDS = ["batch", "weight", "layer"];
 
-export const transposed = (matrix) => matrix[0].map((_, i) => matrix.map((row) => row[i]));
+const transposed = (matrix) => matrix[0].map((_, i) => matrix.map((row) => row[i]));
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
 const largest = (matrix) => Math.max(...matrix.flat().map(Math.abs));
 

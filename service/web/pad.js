@@ -2,7 +2,7 @@
 import { draw } from "./elements.js";
 import { curve, distance } from "./ink.js";
 
-export const HEIGHT_PX = 200;
+const HEIGHT_PX = 200;
 export const BASELINE_PX = 130;
 const WIDTH_PX = 640; // until it is known how much room there is
 const MARGIN_PX = 20;
@@ -18,7 +18,8 @@ export class Pad {
   #path = null; // of the stroke being drawn
   #pointer = null;
 
-  /** `heard` has point(place, up) for each point as it is drawn, and changed(). */
+  /** `heard` has point(place, up) for each point as it is drawn, changed(), and full() for a stroke that has no
+   *  room. */
   constructor(svg, heard) {
     this.#svg = svg;
     this.heard = heard;

@@ -130,7 +130,7 @@ export class Pen {
       this.#thinner = null;
       this.#begin(point.at);
     } else {
-      const leg = this.#leg();
+      const leg = this.#leg(); // which may settle what was there, and begin another path
       this.#settled += curveTo(leg);
     }
     this.#stroke.push(point.at);

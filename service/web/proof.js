@@ -1,6 +1,6 @@
 // The Proof tab: for every model, what was compared with its training, and the verdict here.
 import { allow, make, onPress, scientific, whole } from "./elements.js";
-import { all, check, serves, showVerdict, watch } from "./models.js";
+import { all, check, networkOf, serves, showVerdict, watch } from "./models.js";
 
 const list = document.getElementById("proof-models");
 const cards = new Map(); // by name: the element of a model, and how to bring it up to date
@@ -44,10 +44,8 @@ function table(model) {
 }
 
 function facts(model) {
-  const { cell, norm, layers, units } = model.hyperparameters;
-  const normed = norm === "none" ? "no norm" : `${norm} norm`;
   const said = {
-    network: `${cell?.toUpperCase()}, ${normed}, ${layers} × ${units} units, ${whole(model.parameters)} parameters${model.precision === "int8" ? ", 8 bits" : ""}`,
+    network: `${networkOf(model)}${model.precision === "int8" ? ", 8 bits" : ""}`,
     "layer norms": `${whole(model.layer_normalizations)}${model.variant?.folded ? ", and one more in a table of all first inputs" : ""}`,
     "trained on": model.provenance.data.name,
     runtime: model.runtime,

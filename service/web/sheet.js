@@ -1,4 +1,5 @@
 // A sheet of paper that is written on as the events of a handwriting stream come in.
+import { count } from "./elements.js";
 import { Nib } from "./nib.js";
 import { Pen } from "./pen.js";
 import { events } from "./service.js";
@@ -60,6 +61,12 @@ export async function writeOn(sheet, response, { signal, pace, lineHeight, begun
     signal.removeEventListener("abort", stop);
   }
   return { head, usage, cut, unreadable };
+}
+
+/** What is to be said of lines that were left unfinished or are hard to read, if there are any. */
+export function shortcomings({ cut, unreadable }) {
+  const unfinished = cut ? `; ${count(cut, "line")} not finished` : "";
+  return unfinished + (unreadable ? `; ${count(unreadable, "line")} hard to read` : "");
 }
 
 /** How wide a page fits into an element, in px. */

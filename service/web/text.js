@@ -1,7 +1,7 @@
 // The Text tab: a text model writes on from a prompt, each character tinted by its probability.
-import { allow, count, onPress, parts, whole } from "./elements.js";
+import { allow, count, narrow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
-import { follow, named, offer, watch } from "./models.js";
+import { follow, named, networkOf, offer, watch } from "./models.js";
 import { complete, events } from "./service.js";
 import { Work } from "./work.js";
 
@@ -12,7 +12,6 @@ const work = new Work(at, refresh);
 // What is on the paper: the model that wrote it; `state`, the token after its last byte; and `cut`,
 // the request, its answer's head and the letters of a run that ended before it could give a token.
 let passage = null;
-const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 
 export const model = () => named(at.model.value);
 export const stop = () => work.stop();
@@ -125,12 +124,7 @@ function refresh() {
 }
 
 function showFacts() {
-  const { hyperparameters, parameters, provenance } = model();
-  const { cell, norm, layers, units } = hyperparameters;
-  const normed = `${norm === "none" ? "no" : norm} norm`;
-  const network = `${cell.toUpperCase()}, ${normed}, ${layers} × ${units} units`;
-  const trained = `trained on ${provenance.data.name}`;
-  at.facts.textContent = `${network}, ${whole(parameters)} parameters; ${trained}`;
+  at.facts.textContent = `${networkOf(model())}; trained on ${model().provenance.data.name}`;
 }
 
 /** The models are known. */

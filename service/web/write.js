@@ -1,7 +1,7 @@
 // The Write tab: a sentence, a hand, and the pen that writes it.
 import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
-import { allow, draw, onPress, parts } from "./elements.js";
+import { allow, draw, narrow, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
 import { bestOf, decided, drawsOf, lookAgain, named, offer, offers, reader, ready } from "./models.js";
 import { own } from "./own.js";
@@ -16,7 +16,6 @@ import { Work } from "./work.js";
 
 const at = parts("write");
 const work = new Work(at, refresh);
-const narrow = matchMedia("(max-width: 52rem)"); // as in the style sheets
 const FILES = ["svg", "png", "pdf"];
 const COPIES = { curl: asCurl, python: asPython, link: asLink };
 

@@ -12,7 +12,8 @@ import httpx
 import pytest
 import typer
 
-from clients.options import require_place, require_sayable, save
+from clients.files import require_place, save
+from clients.options import require_sayable
 from service.http.document import VERSION
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
@@ -187,7 +188,7 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").touch()
-    monkeypatch.setattr("clients.options.os.access", lambda *_: False)
+    monkeypatch.setattr("clients.files.os.access", lambda *_: False)
     with pytest.raises(typer.BadParameter, match=f"nor can anything in {tmp_path}"):
         require_place(tmp_path / "new")
     require_place(tmp_path / "there")

@@ -15,8 +15,8 @@ from typing import Any
 import httpx
 import pytest
 
-from clients import options
 from clients.command import write
+from clients.files import piped
 from service.ink.schemas import HandwritingRequest
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
@@ -351,7 +351,7 @@ def test_help_tells_of_everything(verb: str) -> None:
 
 def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", None)  # as Python has it then
-    assert options.piped() == ""
+    assert piped() == ""
 
 
 @pytest.mark.parametrize(

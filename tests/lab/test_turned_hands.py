@@ -10,7 +10,7 @@ import pytest
 
 from contract.manifests import read_manifest
 from lab.legibility.reading import NoReader, errors, overall, read, tesseract, tesseract_version
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink.hands import read_strokes
 from service.ink.line import InkLine, InkPiece
 from service.ink.model import InkModel

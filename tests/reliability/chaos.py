@@ -16,10 +16,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
-from urllib.request import ProxyHandler, build_opener
 
 from bench.goal import judge
-from bench.peers.launch import launch
+from bench.peers.launch import launch, unproxied
 from bench.target import ARTIFACTS, MODEL, SERVICE, Server, Target
 from tests.reliability.held import metrics, series
 from tests.reliability.proxy import Proxy, balancing
@@ -35,7 +34,6 @@ _SETTINGS = {
 _FAULTY = Server(("tests.reliability.faulty",))
 _STOPPED_S = 5.0
 _LATE_S = 60.0
-_HERE = build_opener(ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +98,7 @@ class Stage:
     def well(self) -> str:
         """What the replicas say of themselves."""
         return ", ".join(
-            _HERE.open(target.url(path), timeout=10).read().decode()
+            unproxied.open(target.url(path), timeout=10).read().decode()
             for path in ("/livez", "/readyz")
             for target in self.replicas
         )

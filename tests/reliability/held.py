@@ -4,14 +4,13 @@ import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from urllib.request import ProxyHandler, build_opener
 
 import psutil
 
+from bench.peers.launch import unproxied
 from bench.target import Target
 
 _PATIENCE_S = 30.0
-_HERE = build_opener(ProxyHandler({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def settled(
 
 def metrics(service: Target) -> str:
     """The page of metrics."""
-    with _HERE.open(service.url("/metrics"), timeout=_PATIENCE_S) as answer:
+    with unproxied.open(service.url("/metrics"), timeout=_PATIENCE_S) as answer:
         return str(answer.read().decode())
 
 

@@ -1,5 +1,4 @@
-"""A load balancer: TCP connections by turns to the replicas whose `/readyz` is
-green."""
+"""A load balancer: TCP connections by turns to the replicas whose `/readyz` is green."""
 
 import asyncio
 import contextlib

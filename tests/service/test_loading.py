@@ -44,10 +44,10 @@ def test_models_of_a_service_make_room_for_each_other(
     monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
     loader = Loader(settings(artifacts, slots=2, threads=2), Metrics(), KINDS)
     models = [loader.make(load_artifact(artifacts / name)) for name in ("letters", "noise")]
-    one, other = (model.engine._seat for model in models)
-    assert not other.crowded
-    one.take()
-    assert (one.crowded, other.crowded) == (False, True)
+    one, other = (model.engine._share for model in models)
+    assert not other.oversubscribed
+    one.acquire()
+    assert (one.oversubscribed, other.oversubscribed) == (False, True)
 
 
 def test_threads_are_counted_on_a_cpu_alone(loader: Loader, artifacts: Path) -> None:

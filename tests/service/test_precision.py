@@ -207,8 +207,8 @@ def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
 ) -> None:
     clock, runs = SimpleNamespace(now_s=0.0), {"a": [], "a-int8": []}
 
-    async def run_steps(engine: str, jobs: list[Any], *, going_on: bool) -> None:
-        assert going_on
+    async def run_steps(engine: str, jobs: list[Any], *, admitted: bool) -> None:
+        assert admitted
         slow = len(runs[engine]) % 4 == 0  # the first run, and two more of nine
         each_s = 1.6e-3 if engine == "a" or len(jobs) > 1 else 0.8e-3  # a step of 32
         clock.now_s += each_s * 2 * (6 if slow else 1)

@@ -10,7 +10,12 @@ from contextlib import AbstractContextManager
 import pytest
 import torch
 
-from training.machine import Terminated, held_back, terminated_as_interrupted, use_fast_float32
+from training.machine import (
+    Terminated,
+    deferred_signals,
+    terminated_as_interrupted,
+    use_fast_float32,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +62,7 @@ def test_a_signal_ends_a_training_alone_and_is_its_callers_again(came: list[int]
 
 def test_a_signal_that_was_held_back_is_its_handlers(came: list[int]) -> None:
     handler = signal.getsignal(signal.SIGTERM)
-    with held_back(signal.SIGTERM):
+    with deferred_signals(signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGTERM)
         assert came == []
     assert came == [signal.SIGTERM]
@@ -69,13 +74,15 @@ def test_a_signal_that_nobody_handles_is_raised_after_it_was_held_back(
 ) -> None:
     monkeypatch.setattr(signal, "raise_signal", came.append)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with held_back(signal.SIGTERM):
+    with deferred_signals(signal.SIGTERM):
         os.kill(os.getpid(), signal.SIGTERM)
         assert came == []
     assert came == [signal.SIGTERM]
 
 
-@pytest.mark.parametrize("waits", [terminated_as_interrupted, lambda: held_back(signal.SIGTERM)])
+@pytest.mark.parametrize(
+    "waits", [terminated_as_interrupted, lambda: deferred_signals(signal.SIGTERM)]
+)
 def test_a_training_in_a_thread_asks_for_no_signal(
     came: list[int], waits: Callable[[], AbstractContextManager[None]]
 ) -> None:

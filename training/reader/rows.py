@@ -1,8 +1,8 @@
 """Rows of ink a reader learns from: a writer's line, made a little different each time it is seen,
 and cut as the strokes of a caller are.
 
-Shapes: n points of a stroke, N pieces of a row, T of the longest of a batch with its rests, B rows,
-U symbols of the longest text.
+Shapes: n points of a stroke, P numbers of a piece, T pieces of the longest row of a batch with its
+rests, B rows, U symbols of the longest text.
 """
 
 from typing import NamedTuple

@@ -1,6 +1,6 @@
 """Reading as a training task: whole rows of ink, each from the zero state, and their texts.
 
-Shapes: T steps, B rows, V symbols.
+Shapes: B rows.
 """
 
 import numpy as np

@@ -1,6 +1,6 @@
 """DRAW (Gregor et al. 2015): an encoder looks at a picture, a decoder draws it, in T steps.
 
-Shapes: T steps, B rows, P pixels (S a side), H units, Z latent, N filters a side.
+Shapes: T steps, B rows, P pixels, Z latent, N filters a side.
 """
 
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """A classifier of sentences: one layer of self-attention, a norm, the largest of each feature.
 
-Shapes: B batch, T positions, U the most there are, F features, C classes. Word 0 is padding.
+Shapes: B batch, T positions, F features, C classes. Word 0 is padding.
 """
 
 from dataclasses import dataclass

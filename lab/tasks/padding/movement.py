@@ -1,6 +1,6 @@
 """How far a sentence's logits move when it stands among others and padding instead of alone.
 
-Shapes: B rows, T positions, C classes.
+Shapes: B rows, N of all batches, T positions, C classes.
 """
 
 from collections.abc import Sequence

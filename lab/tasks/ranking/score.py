@@ -1,6 +1,6 @@
 """How well a picture and a sentence fit, what is learned from it, and how good a ranking is.
 
-Shapes: C captions, P pictures, D dimensions; caption i is of picture i.
+Shapes: C captions, P pictures, D dimensions, Q queries among N; caption i is of picture i.
 """
 
 import torch

@@ -40,7 +40,8 @@ class Meeting(nn.Module):
         self.norm_second = make_norm(kind, units, bias=False, longest_step=1)
 
     def forward(self, a: Tensor, b: Tensor) -> Tensor:
-        """`a (B, E)` or, of T places each, `(B, T, E)`; `b (B, E)`; to as many of H units."""
+        """`a (B, inputs)` or, of T places, `(B, T, inputs)`, and `b (B, inputs)`; to as many of
+        `units`."""
         first = self.norm_first(self.first(a.flatten(0, -2)))
         second = self.norm_second(self.second(b))
         if a.dim() == 3:

@@ -2,7 +2,7 @@
 
 `story` and `question` are the bidirectional LSTMs as one Scan each, which takes the words from the
 front and from the end; `answer` looks. Who runs them turns what was read from the end around.
-Shapes: T steps, B rows, U words of a story, H units.
+Shapes: T steps, B rows, U words of a story, Q of a question.
 """
 
 import torch

@@ -1,6 +1,6 @@
 """Skip-thoughts: an encoder of a sentence, and decoders of the one before and the one after it.
 
-Shapes: T words, B sentences, H units, P words that are predicted.
+Shapes: T words, B sentences, E embedding, H units.
 """
 
 from dataclasses import dataclass

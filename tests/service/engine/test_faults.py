@@ -253,7 +253,7 @@ def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path)
 class _FailsTheFirst:
     """An engine that ends its jobs at once, the first by an error."""
 
-    def submit(self, jobs: Sequence[GivenSteps], *, going_on: bool) -> None:
+    def submit(self, jobs: Sequence[GivenSteps], *, admitted: bool) -> None:
         first, *others = jobs
         first.fail(EngineFault("it broke"))
         for job in others:

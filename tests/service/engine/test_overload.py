@@ -95,7 +95,7 @@ def test_what_would_start_too_late_is_refused_with_the_time_to_come_back() -> No
             started.submit([Call(max_tokens=100).job])
         assert refused.value.retry_after_s == 1
         started.submit([Call(max_tokens=20).job])  # who wants little waits for as little
-        started.submit([Call(max_tokens=100).job], going_on=True)
+        started.submit([Call(max_tokens=100).job], admitted=True)
         terms.agree(1e9, "another")
         started.submit([Call(max_tokens=100).job])
         terms.agree(0.5, "third")

@@ -289,9 +289,9 @@ def test_what_has_begun_to_write_is_refused_no_more(
 ) -> None:
     asked: list[tuple[int, bool]] = []
 
-    async def noted(engine: Engine, jobs: list[GivenSteps], *, going_on: bool) -> None:
-        asked.append((jobs[0].steps_wanted(), going_on))
-        await run_steps(engine, jobs, going_on=going_on)
+    async def noted(engine: Engine, jobs: list[GivenSteps], *, admitted: bool) -> None:
+        asked.append((jobs[0].steps_wanted(), admitted))
+        await run_steps(engine, jobs, admitted=admitted)
 
     monkeypatch.setattr("service.online.run_steps", noted)
     monkeypatch.setattr(Engine, "run_now", lambda engine, job: False)

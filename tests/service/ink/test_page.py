@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from service.http.answers import Exchange
+from service.http.exchange import Exchange
 from service.ink import page
 from service.ink.line import InkLine
 from tests.service.writing import InkService

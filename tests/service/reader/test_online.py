@@ -76,9 +76,9 @@ def test_ink_that_has_been_read_is_not_refused_the_look_ahead(
     """But before anything has been read of a message it may be."""
     asked: list[bool] = []
 
-    async def noted(engine: Engine, jobs: list[GivenSteps], *, going_on: bool) -> None:
-        asked.append(going_on)
-        await run_steps(engine, jobs, going_on=going_on)
+    async def noted(engine: Engine, jobs: list[GivenSteps], *, admitted: bool) -> None:
+        asked.append(admitted)
+        await run_steps(engine, jobs, admitted=admitted)
 
     monkeypatch.setattr("service.online.run_steps", noted)
     monkeypatch.setattr(Engine, "run_now", lambda engine, job: False)

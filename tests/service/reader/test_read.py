@@ -134,9 +134,9 @@ def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
     engine, seen = reader.app.state.models[MODEL].engine, []
     submit = engine.submit
 
-    def watched(jobs: Any, *, going_on: bool = False) -> None:
-        seen.append(going_on)
-        submit(jobs, going_on=going_on)
+    def watched(jobs: Any, *, admitted: bool = False) -> None:
+        seen.append(admitted)
+        submit(jobs, admitted=admitted)
 
     monkeypatch.setattr(engine, "submit", watched)
     _judge(reader)
@@ -147,7 +147,7 @@ def test_a_judge_is_asked_on_behalf_of_what_was_let_in(
 def test_what_a_judge_did_not_read_is_not_paid_for(
     reader: ReaderService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuses(jobs: Any, *, going_on: bool = False) -> None:
+    def refuses(jobs: Any, *, admitted: bool = False) -> None:
         raise NotReady("gone")
 
     paid: list[int] = []

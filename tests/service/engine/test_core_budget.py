@@ -10,7 +10,7 @@ import pytest
 from contract.golden import Arrays
 from service.artifact import load_artifact
 from service.attestation import attest
-from service.engine.crowd import Crowd, SharingRunner, sharing
+from service.engine.core_budget import CoreBudget, SharingRunner, sharing
 from service.engine.runners import Runner, ScanRunner, SlotRunner, stack_rows
 from service.engine.runtime import Runtime
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
@@ -20,53 +20,53 @@ _TWO = Runtime("cpu", "scan", threads=2, slots=4)
 
 
 def test_who_is_alone_has_all_threads_and_others_at_work_take_them() -> None:
-    crowd = Crowd(cores=2)
-    one, other = crowd.seat(2), crowd.seat(2)
-    assert not one.crowded
-    one.take()
-    one.take()  # of the same engine, chunk after chunk
-    assert (one.crowded, other.crowded) == (False, True)
-    other.take()
-    assert one.crowded
-    assert other.crowded
-    one.leave()
-    one.leave()
-    assert not other.crowded
-    other.leave()
-    assert crowd.wanted == 0
+    budget = CoreBudget(cores=2)
+    one, other = budget.share(2), budget.share(2)
+    assert not one.oversubscribed
+    one.acquire()
+    one.acquire()  # of the same engine, chunk after chunk
+    assert (one.oversubscribed, other.oversubscribed) == (False, True)
+    other.acquire()
+    assert one.oversubscribed
+    assert other.oversubscribed
+    one.release()
+    one.release()
+    assert not other.oversubscribed
+    other.release()
+    assert budget.wanted == 0
 
 
 @pytest.mark.parametrize(
-    ("cores", "threads", "crowded"), [(2, 1, False), (4, 2, False), (3, 2, True)]
+    ("cores", "threads", "oversubscribed"), [(2, 1, False), (4, 2, False), (3, 2, True)]
 )
 def test_nobody_steps_back_while_there_are_cores_for_all(
-    cores: int, threads: int, crowded: bool
+    cores: int, threads: int, oversubscribed: bool
 ) -> None:
-    crowd = Crowd(cores)
-    crowd.seat(threads).take()
-    assert crowd.seat(threads).crowded is crowded
+    budget = CoreBudget(cores)
+    budget.share(threads).acquire()
+    assert budget.share(threads).oversubscribed is oversubscribed
 
 
 @pytest.mark.parametrize(("cores", "fewer"), [(1, 1), (2, 1), (5, 2), (8, 4)])
 def test_who_steps_back_keeps_half_of_the_cores_and_one_at_least(cores: int, fewer: int) -> None:
     """0 threads would be all of them to onnxruntime."""
-    assert Crowd(cores).seat(8).fewer == fewer
+    assert CoreBudget(cores).share(8).fewer == fewer
 
 
 def test_bits_are_the_same_whoever_runs_and_whenever_that_changes(artifacts: Path) -> None:
-    artifact, crowd = load_artifact(artifacts / "letters"), Crowd(cores=2)
-    shared = sharing(artifact, _TWO, crowd.seat(2))
+    artifact, budget = load_artifact(artifacts / "letters"), CoreBudget(cores=2)
+    shared = sharing(artifact, _TWO, budget.share(2))
     assert isinstance(shared, SharingRunner)
     ran = _watched(shared)
     alone = ScanRunner(artifact, replace(_TWO, threads=1))
-    other, rows = crowd.seat(2), artifact.golden.plain_rows[:2]
+    other, rows = budget.share(2), artifact.golden.plain_rows[:2]
     steps = stack_rows([artifact.golden.step_inputs(row) for row in rows], axis=1)
     row = stack_rows([artifact.golden.row_inputs(row) for row in rows], axis=0)
     for runner in (shared, alone):
         for slot in (1, 3):
             runner.load(slot, artifact.initial_state())
-    for crowded in (False, True, True, False):
-        other.take() if crowded else other.leave()
+    for oversubscribed in (False, True, True, False):
+        other.acquire() if oversubscribed else other.release()
         found = [runner.run([1, 3], steps, row, filtered=False) for runner in (shared, alone)]
         _same(*found)
         _same(*(runner.read(3) for runner in (shared, alone)))
@@ -101,21 +101,21 @@ def test_a_model_that_fits_beside_another_keeps_its_one_runner(
     artifacts: Path, threads: int, cores: int
 ) -> None:
     artifact, runtime = load_artifact(artifacts / "letters"), replace(_TWO, threads=threads)
-    assert type(sharing(artifact, runtime, Crowd(cores).seat(threads))) is ScanRunner
+    assert type(sharing(artifact, runtime, CoreBudget(cores).share(threads))) is ScanRunner
     slots = replace(_TWO, runner="slots")
-    assert type(sharing(artifact, slots, Crowd(2).seat(2))) is SlotRunner
+    assert type(sharing(artifact, slots, CoreBudget(2).share(2))) is SlotRunner
 
 
 def test_what_was_made_already_is_not_made_again(artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
     made = {n: ScanRunner(artifact, replace(_TWO, threads=n)) for n in (1, 2)}
-    shared = sharing(artifact, _TWO, Crowd(2).seat(2), made)
+    shared = sharing(artifact, _TWO, CoreBudget(2).share(2), made)
     assert list(shared.parts) == [made[2], made[1]]
 
 
 def test_both_are_given_up(artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
-    shared = sharing(artifact, _TWO, Crowd(2).seat(2))
+    shared = sharing(artifact, _TWO, CoreBudget(2).share(2))
     assert attest(artifact, shared).ok
     shared.give_up()
     for part in shared.parts:
@@ -123,26 +123,26 @@ def test_both_are_given_up(artifacts: Path) -> None:
             attest(artifact, part)
 
 
-def test_an_engine_has_its_seat_while_it_has_work() -> None:
-    crowd, runs = Crowd(cores=2), threading.Event()
-    seat, other = crowd.seat(2), crowd.seat(2)
+def test_an_engine_has_its_share_while_it_has_work() -> None:
+    budget, runs = CoreBudget(cores=2), threading.Event()
+    share, other = budget.share(2), budget.share(2)
     runner = ScriptedRunner(b"abcdefgh" * 8, during=lambda number: runs.wait(10))
-    engine = made_engine(runner, limits=limits(), seat=seat)
+    engine = made_engine(runner, limits=limits(), share=share)
     engine.start()
     assert engine.attested.wait(10)
-    assert not other.crowded
+    assert not other.oversubscribed
     call = Call(max_tokens=4)
     engine.submit([call.job])
-    assert eventually(lambda: other.crowded)
+    assert eventually(lambda: other.oversubscribed)
     runs.set()
-    assert eventually(lambda: not other.crowded)
+    assert eventually(lambda: not other.oversubscribed)
     runs.clear()
     engine.submit([Call(max_tokens=4).job])
-    assert eventually(lambda: other.crowded)
+    assert eventually(lambda: other.oversubscribed)
     engine.tell_to_stop()  # in the middle of it
     runs.set()
     engine.stop()
-    assert crowd.wanted == 0
+    assert budget.wanted == 0
 
 
 def test_both_runners_of_a_service_prove_themselves(

@@ -15,71 +15,71 @@ from service.engine.runners import Runner, ScanRunner, make_runner
 from service.engine.runtime import Runtime
 
 
-class Crowd:
-    """The engines at work on so many cores."""
+class CoreBudget:
+    """So many cores, and the threads of the engines at work on them."""
 
     def __init__(self, cores: int) -> None:
         self.cores = cores
         self.wanted = 0  # threads of all that are at work
         self._lock = threading.Lock()
 
-    def seat(self, threads: int) -> "Seat":
-        """For an engine whose runs gain from so many threads."""
-        return Seat(self, threads)
+    def share(self, threads: int) -> "CoreShare":
+        """That of an engine whose runs gain from so many threads."""
+        return CoreShare(self, threads)
 
     def add(self, threads: int) -> None:
-        """So many more are wanted, or fewer."""
+        """So many more threads are wanted, or fewer."""
         with self._lock:
             self.wanted += threads
 
 
-class Seat:
-    """One engine's share of the cores: it calls `take` when it has work and `leave` when it has
+class CoreShare:
+    """One engine's share of the cores, which it acquires when it has work and releases when it has
     none."""
 
-    def __init__(self, crowd: Crowd, threads: int) -> None:
-        self._crowd, self._threads = crowd, threads
+    def __init__(self, budget: CoreBudget, threads: int) -> None:
+        self._budget, self._threads = budget, threads
         self._taken = 0
 
     @property
-    def crowded(self) -> bool:
+    def oversubscribed(self) -> bool:
         """Whether its threads and those of the others at work are more than there are cores."""
-        return self._crowd.wanted - self._taken + self._threads > self._crowd.cores
+        return self._budget.wanted - self._taken + self._threads > self._budget.cores
 
     @property
     def fewer(self) -> int:
-        """How many threads it makes do with while it is `crowded`."""
-        return max(1, self._crowd.cores // 2)
+        """How many threads it makes do with while the cores are `oversubscribed`."""
+        return max(1, self._budget.cores // 2)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Count this engine's threads among those at work."""
         self._change(self._threads)
 
-    def leave(self) -> None:
+    def release(self) -> None:
         """Count them no more."""
         self._change(0)
 
     def _change(self, threads: int) -> None:
         if threads != self._taken:
-            self._crowd.add(threads - self._taken)
+            self._budget.add(threads - self._taken)
             self._taken = threads
 
 
 class SharingRunner:
     """Two runners of one model over the same slots, the `narrow` one with fewer threads: it runs
-    while the seat is crowded. On the CPU the bits are the same whatever the threads."""
+    while the cores are oversubscribed. On the CPU the bits are the same whatever the threads."""
 
     divides, taken = True, False
 
-    def __init__(self, wide: ScanRunner, narrow: ScanRunner, seat: Seat) -> None:
+    def __init__(self, wide: ScanRunner, narrow: ScanRunner, share: CoreShare) -> None:
         narrow.share(wide)
-        self._wide, self._narrow, self._seat = wide, narrow, seat
+        self._wide, self._narrow, self._share = wide, narrow, share
         self.width = wide.width
         self.parts: Sequence[Runner] = (wide, narrow)
         self.load, self.read = wide.load, wide.read
 
     def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        runner = self._narrow if self._seat.crowded else self._wide
+        runner = self._narrow if self._share.oversubscribed else self._wide
         return runner.run(slots, steps, row, filtered=filtered)
 
     def give_up(self) -> None:
@@ -88,15 +88,15 @@ class SharingRunner:
 
 
 def sharing(
-    artifact: Artifact, runtime: Runtime, seat: Seat, made: Mapping[int, Runner] | None = None
+    artifact: Artifact, runtime: Runtime, share: CoreShare, made: Mapping[int, Runner] | None = None
 ) -> Runner:
     """The runner of a model: one that uses fewer threads while others are at work, if it has more
     than that. Runners that are `made` already, by their number of threads, are not made again."""
     made = made or {}
     wide = made.get(runtime.threads) or make_runner(artifact, runtime)
-    fewer = replace(runtime, threads=seat.fewer)
+    fewer = replace(runtime, threads=share.fewer)
     if not isinstance(wide, ScanRunner) or runtime.threads <= fewer.threads:
         return wide
     narrow = made.get(fewer.threads) or make_runner(artifact, fewer)
     assert isinstance(narrow, ScanRunner)
-    return SharingRunner(wide, narrow, seat)
+    return SharingRunner(wide, narrow, share)

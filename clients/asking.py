@@ -1,0 +1,66 @@
+"""How the verbs of `evenkeel` ask a service, and how they fail: with a line on standard error."""
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import NoReturn
+
+import httpx
+import typer
+
+from clients.client import Client
+from clients.errors import Refused
+
+
+@contextmanager
+def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Client]:
+    """A client whose errors are told in plain words."""
+    urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
+    try:
+        client = Client(urls, api_key, patience_s=patience_s)
+    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
+        _fail(str(error), 2)
+    try:
+        with client:
+            yield client
+    except BrokenPipeError:
+        raise  # whoever read has read enough
+    except httpx.UnsupportedProtocol:
+        _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
+    except httpx.TransportError as error:
+        _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
+    except Refused as error:
+        _fail(str(error))
+    except OSError as error:
+        _leave_output()
+        _fail(str(error))
+    except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
+        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
+
+
+def require_output() -> None:
+    """Fail where standard output is closed: typer would print to nowhere without a word."""
+    if sys.stdout is None:
+        _fail("standard output is closed")
+
+
+def _leave_output() -> None:
+    """Lead standard output nowhere, after writing to it has failed: flushed once more at the end of
+    the process, it would fail again, and the exit status be 120."""
+    with suppress(OSError, AttributeError):  # of one that is no file, or closed
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _shown(url: str) -> str:
+    """An address, or several, without the user and the password that may be in them."""
+    return re.sub(r"//[^/@,]*@", "//", url)
+
+
+def _fail(message: str, status: int = 1) -> NoReturn:
+    typer.echo(f"evenkeel: {message}", err=True)
+    raise typer.Exit(status)

@@ -1,0 +1,145 @@
+"""The jobs of a request are given up as soon as nobody wants their pieces."""
+
+import asyncio
+import socket
+from contextlib import aclosing
+from functools import partial
+from types import SimpleNamespace
+
+import pytest
+
+from service.errors import EngineFault
+from service.http.exchange import Exchange, _Post
+from service.text.completion import TextPiece
+from tests.service.engine.scripted import Call
+
+
+def _exchange(piece: TextPiece) -> Exchange[TextPiece]:
+    """Of two jobs; the first has sent a piece."""
+    exchange: Exchange[TextPiece] = Exchange(streamed=True)
+    send = exchange.sender()
+    exchange.jobs += [Call().job, Call().job]
+    send(piece)
+    return exchange
+
+
+def test_pieces_that_are_not_read_to_the_end_cancel_their_jobs() -> None:
+    async def leave() -> list[bool]:
+        exchange = _exchange(TextPiece(text="a"))
+        async with aclosing(exchange.pieces()) as pieces:
+            assert (await anext(pieces))[1].text == "a"
+            assert not any(job.cancelled for job in exchange.jobs)
+        return [job.cancelled for job in exchange.jobs]
+
+    assert asyncio.run(leave()) == [True, True]
+
+
+def test_one_that_fails_ends_the_others() -> None:
+    async def fail() -> list[bool]:
+        exchange = _exchange(TextPiece(error=EngineFault("it broke")))
+        with pytest.raises(EngineFault):
+            async for _ in exchange.pieces():
+                pass
+        return [job.cancelled for job in exchange.jobs]
+
+    assert asyncio.run(fail()) == [True, True]
+
+
+def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_read() -> None:
+    async def follow() -> None:
+        exchange: Exchange[TextPiece] = Exchange(streamed=True)
+        exchange._engine = SimpleNamespace(wake=lambda: None)  # type: ignore[assignment]
+        sends = []
+        for _ in range(2):
+            sends.append(exchange.sender())
+            exchange.jobs.append(Call().job)
+
+        async def sent(number: int, count: int) -> list[bool]:
+            for _ in range(count):
+                sends[number](TextPiece())
+            for _ in range(count):  # a few at a time
+                await asyncio.sleep(0)
+            return [job.paused for job in exchange.jobs]
+
+        assert await sent(0, 63) == [False, False]
+        assert await sent(1, 63) == [False, False]
+        assert await sent(0, 1) == [True, False]
+        async with aclosing(exchange.pieces()) as pieces:
+            for _ in range(31):
+                await anext(pieces)
+            assert exchange.jobs[0].paused
+            await anext(pieces)
+            assert not exchange.jobs[0].paused
+
+    asyncio.run(follow())
+
+
+def test_the_engine_is_woken_for_one_that_is_read_again_and_one_that_is_left() -> None:
+    """It would see neither for half a second."""
+
+    async def follow() -> list[int]:
+        woken: list[None] = []
+        exchange: Exchange[TextPiece] = Exchange(streamed=True)
+        exchange._engine = SimpleNamespace(wake=lambda: woken.append(None))  # type: ignore[assignment]
+        send = exchange.sender()
+        exchange.jobs.append(Call().job)
+        for _ in range(64):
+            send(TextPiece())
+        for _ in range(64):
+            await asyncio.sleep(0)
+        counted = []
+        async with aclosing(exchange.pieces()) as pieces:
+            for taken in range(32):
+                await anext(pieces)
+                if taken in (30, 31):
+                    counted.append(len(woken))
+        return [*counted, len(woken)]
+
+    assert asyncio.run(follow()) == [0, 1, 2]
+
+
+def test_who_asks_meanwhile_is_heard_before_all_pieces_of_a_chunk_are_taken() -> None:
+    async def hear() -> int:
+        loop, taken = asyncio.get_running_loop(), 0
+        heard: asyncio.Future[int] = loop.create_future()
+        ours, theirs = socket.socketpair()
+
+        async def take(exchange: Exchange[TextPiece]) -> None:
+            nonlocal taken
+            async with aclosing(exchange.pieces()) as pieces:
+                await anext(pieces)
+            taken += 1
+            if taken == 1:
+                theirs.send(b"a request")
+
+        with ours, theirs:
+            loop.add_reader(ours, lambda: heard.done() or heard.set_result(taken))
+            exchanges: list[Exchange[TextPiece]] = [Exchange(streamed=True) for _ in range(16)]
+            senders = [exchange.sender() for exchange in exchanges]
+            for exchange in exchanges:
+                exchange.jobs.append(Call().job)
+            taking = [asyncio.ensure_future(take(exchange)) for exchange in exchanges]
+            await asyncio.sleep(0)
+            for send in senders:  # as an engine does between two chunks
+                send(TextPiece(text="a"))
+            await asyncio.gather(*taking)
+            before = await heard
+            loop.remove_reader(ours)
+            return before
+
+    assert asyncio.run(hear()) < 16
+
+
+def test_who_waits_for_what_was_sent_is_told_when_it_has_come_and_at_once_if_nothing_was() -> None:
+    async def tell() -> list[str]:
+        post, told = _Post(asyncio.get_running_loop()), []
+        post.after(lambda: told.append("at once"))
+        for number in range(6):  # more than are delivered at a time
+            post.send(partial(told.append, f"piece {number}"))
+        post.after(lambda: told.append("after"))
+        assert told == ["at once"]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        return told
+
+    assert asyncio.run(tell()) == ["at once", *(f"piece {n}" for n in range(6)), "after"]
