@@ -208,10 +208,8 @@ def test_what_cannot_be_written_is_named_while_typing(
         assert "nothing but spaces" in visit.text(note)
         visit[field].fill("a\u0007b")
         assert visit.text(note) == "The pen cannot write U+0007"  # which nobody would see
-        visit[field].fill(
-            "\u2764\ufe0f or \u3164"
-        )  # an emoji's second half, and a letter without ink
-        assert visit.text(note) == "The pen cannot write \u2764  U+FE0F  U+3164"
+        visit[field].fill("\u2764\ufe0f or \u3164")  # of an emoji, and of a letter without ink
+        assert visit.text(note) == "The pen cannot write \u2764  U+3164"
         visit[field].fill("caf\u00e9")
         assert visit[note].is_hidden()
         assert visit[field].get_attribute("aria-invalid") == "false"
