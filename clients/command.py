@@ -186,9 +186,7 @@ def read(
     lines = inks(found(ink))
     require_sayable({"model": model, "line_height": line_height})
     with asking(url, api_key, patience) as client:
-        asked: dict[str, Any] = {"model": model or _default(client, "reader")}
-        if line_height is not None:
-            asked["line_height"] = line_height
+        asked = {"model": model or _default(client, "reader"), "line_height": line_height}
         for line in lines:
             answer = {"text": ""} if line is None else client.read(**asked, **line)
             typer.echo(json.dumps(answer) if as_json else answer["text"])

@@ -26,15 +26,15 @@ class Dropout(NamedTuple):
 _MOST_DROPPED = 0.99
 # More than anybody trains; products of sizes far beyond it are no numbers of PyTorch.
 _LARGEST = 2**20
-# The same of layers: each is made by itself, and a graph of 200 is larger than one that is served.
-_MOST_LAYERS = 64
+# Layers are made one by one, and a graph of 200 is larger than one that is served.
+_LARGEST_OF = {"layers": 64}
 
 
 def require_from(least: int, **sizes: int) -> None:
     """Raise `ValueError` for a size of a model's configuration, by its name, that is no whole
     number, below `least` or beyond what anybody trains."""
     for name, size in sizes.items():
-        most = _MOST_LAYERS if name == "layers" else _LARGEST
+        most = _LARGEST_OF.get(name, _LARGEST)
         if type(size) is not int:  # a manifest may say anything, true as well
             raise ValueError(f"model.{name} is {size!r}; it must be a whole number")
         if size < least:

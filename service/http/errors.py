@@ -75,7 +75,7 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
     elif errors[0]["type"] == "json_invalid":
         what = errors[0]["ctx"]["error"].removesuffix(" at")  # as some of Python's end
         why = f"is not JSON: {what} at character {errors[0]['loc'][0]}"
-        told = _unreadable(why)
+        told = InvalidRequest(f"the request body {why}")
     elif errors[0]["type"] == "missing" and not errors[0]["loc"]:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
     else:
@@ -179,7 +179,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
         told = f"there is nothing at {shown(request.url.path)}; /docs lists what there is"
     wrapped = kinds.get(error.status_code, InvalidRequest)(told)
     if why := _why_unreadable(error.__cause__):
-        wrapped = _unreadable(why)
+        wrapped = InvalidRequest(f"the request body {why}")
     wrapped.status = error.status_code
     answer = answer_to(wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
@@ -197,10 +197,6 @@ def _why_unreadable(cause: BaseException | None) -> str | None:
         case ValueError():
             return f"has a whole number of over {sys.get_int_max_str_digits()} digits"
     return None
-
-
-def _unreadable(why: str) -> InvalidRequest:
-    return InvalidRequest(f"the request body {why}")
 
 
 def _allowed(request: Request, error: HTTPException) -> list[str]:
