@@ -239,8 +239,10 @@ def test_paper_that_there_is_not_is_refused(ink: InkService, body: dict[str, Any
 
 def test_margins_without_a_page_leave_a_width_alone(ink: InkService) -> None:
     told = {body["margin"]: ink.post(text="a", **body).json()["error"]["message"] for body in (
-        {"margin": 200}, {"margin": 60, "page": "a5"}
+        {"margin": 200}, {"margin": 60, "page": "a5"},
+        {"margin": 70, "page": {"width": 100, "height": 100}},
     )}  # fmt: skip
     assert "leave 0 px of the width" in told[200]
     assert "inf" not in told[200]
     assert re.search(r"px of the width and \d+ of the height", told[60])
+    assert "leave 0 px of the width and 0 of the height" in told[70]
