@@ -20,7 +20,7 @@ from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
 from contract.golden import Arrays
 from contract.manifest import Finding
-from export.convert import load_model
+from export.artifact import load_model
 from export.cuda import without_kernel
 from export.golden import Sample
 from export.graph import OPSET

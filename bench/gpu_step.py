@@ -25,7 +25,7 @@ from bench.goal import judge
 from bench.rows import percentiles
 from bench.step import SHIPPED, random_artifact
 from bench.target import ARTIFACTS
-from export.convert import load_model
+from export.artifact import load_model
 from export.golden import Sample
 from export.kinds import KINDS
 from export.results import command, machine, write_json

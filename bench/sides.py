@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from bench import floor
 from contract.golden import Arrays
-from export.convert import load_model
+from export.artifact import load_model
 from export.kinds import KINDS
 from service.artifact import Artifact
 from service.engine.runners import ScanRunner

@@ -11,7 +11,8 @@ if __name__ == "__main__":
     end_at_ctrl_c()
 
 from contract.files import require_writable
-from export.convert import convert, read_artifact, require_artifact, require_servable
+from export.artifact import read_artifact
+from export.convert import convert, require_artifact, require_servable
 from export.folders import require_parent
 from export.kinds import KINDS
 from training.command import add_training_options, asked_recipe, is_first, train, train_by

@@ -6,14 +6,13 @@ import math
 import platform
 import re
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import fields
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import onnxruntime
-from safetensors.torch import load_file
 from torch import nn
 
 from contract.manifest import (
@@ -21,14 +20,21 @@ from contract.manifest import (
     GOLDEN,
     MANIFEST,
     NAME,
-    WEIGHTS,
     Graphs,
-    Manifest,
     Runners,
     Variant,
     sha256,
 )
 from contract.manifests import MANIFESTS, read_manifest
+from export.artifact import (
+    HISTORY,
+    facts_of,
+    is_artifact,
+    load_model,
+    read_artifact,
+    require_facts,
+    require_files,
+)
 from export.folders import made_whole, require_place
 from export.graph import OPSET, layer_normalizations
 from export.kind import ExportKind
@@ -37,13 +43,9 @@ from export.variant import GraphWriter
 from models.norms import fold as fold_weights
 from models.quantized import as_floats, integer_matrices, load_weights
 from training import checkpoint
-from training.config import BatchConfig
 from training.kinds import KINDS as TRAINED
-from training.loop import CHECKPOINT, Progress
-from training.recipe import build
+from training.loop import CHECKPOINT
 
-# What only some models have behind them: the artifact they were trained on from, and a rounding.
-_HISTORY = ("from", "rounded")
 _ROUNDED = "after training, which was in float32, as the validation loss is"
 
 # File by runner and by whether options that leave symbols out are in the graph.
@@ -71,12 +73,12 @@ def convert(
     weights, a variant its model cannot have, or a place where something else is.
     """
     _require_name(artifact)
-    with made_whole(artifact, _is_artifact, "artifact") as folder:
+    with made_whole(artifact, is_artifact, "artifact") as folder:
         model, facts = read_source(source)
         if quantize:
             model, facts = _in_eight_bits(model, facts)
         write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
-        if _is_artifact(source):
+        if is_artifact(source):
             _keep_extras(source, folder)
         approve(folder)
 
@@ -84,7 +86,7 @@ def convert(
 def require_artifact(artifact: Path) -> None:
     """Raise `ValueError` unless an artifact can be written there, under the name of its folder."""
     _require_name(artifact)
-    require_place(artifact, _is_artifact, "artifact")
+    require_place(artifact, is_artifact, "artifact")
 
 
 def _require_name(artifact: Path) -> None:
@@ -102,13 +104,9 @@ def require_servable(kind: ExportKind[Any], model: nn.Module, source: object) ->
         raise ValueError(f"{source} is {reason}")
 
 
-def _is_artifact(folder: Path) -> bool:
-    return (folder / MANIFEST).is_file()
-
-
 def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
     """The model of a run or of an artifact, and the facts of its training."""
-    if _is_artifact(source):
+    if is_artifact(source):
         manifest = read_artifact(source)
         weights = {n: h for n, h in manifest.files.items() if n.endswith(".safetensors")}
         require_files(source, weights)
@@ -124,23 +122,13 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
         model = kind.model(facts["model"])
     require_servable(kind, model, source)
     with checkpoint.understanding(source):
-        _require_facts(facts)
+        require_facts(facts)
         validated = math.isfinite(facts["progress"]["best_loss"])
     if not validated:
         raise ValueError(f"{source} has not been validated yet; train it on")
     with checkpoint.understanding(source):
         model.load_state_dict(checkpoint.group(tensors, "best"))
     return model, facts
-
-
-def _require_facts(facts: dict[str, Any]) -> None:
-    """Raise an error that `checkpoint.understanding` tells unless the facts say how a model was
-    trained."""
-    batch = facts["batch"]
-    build(BatchConfig, dict(batch), "batch")
-    build(Progress, dict(facts["progress"]), "progress")
-    _ = batch["rows"], batch["steps"], facts["data"]["name"]
-    _ = facts["training"].keys(), facts.get("versions", {}).keys()
 
 
 def _in_eight_bits(model: nn.Module, facts: dict[str, Any]) -> tuple[nn.Module, dict[str, Any]]:
@@ -204,7 +192,7 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     temperature = facts["progress"].get("temperature")
     return (
         again
-        | {name: facts[name] for name in _HISTORY if name in facts}
+        | {name: facts[name] for name in HISTORY if name in facts}
         | {
             "data": facts["data"],
             "batch": facts["batch"],
@@ -219,24 +207,6 @@ def provenance(facts: dict[str, Any]) -> dict[str, Any]:
     )
 
 
-def facts_of(artifact: Path, manifest: Manifest) -> dict[str, Any]:
-    """The facts of a training as a checkpoint has them, from an artifact's provenance. Raises
-    `ValueError` where it is of another version."""
-    trained = manifest.provenance
-    with checkpoint.understanding(artifact):
-        facts = {"kind": manifest.kind, "model": manifest.hyperparameters}
-        facts |= {name: trained[name] for name in ("data", "batch", "training", "versions")}
-        facts |= {name: trained[name] for name in _HISTORY if name in trained}
-        facts["progress"] = {
-            "best_update": trained["updates"],
-            "best_loss": trained["validation_loss"],
-            "elapsed_s": trained["elapsed_s"],
-            "temperature": trained.get("temperature"),
-        }
-        _require_facts(facts)
-    return facts
-
-
 def _keep_extras(source: Path, folder: Path) -> None:
     """What was added to an artifact after it was converted goes with it, such as stored hands:
     states of the network, which other graphs of it go on from as well."""
@@ -246,26 +216,3 @@ def _keep_extras(source: Path, folder: Path) -> None:
             shutil.copyfile(source / file, folder / file)
             after = read_manifest(folder)
             after.with_file(folder / file, **{field: getattr(before, field)}).write(folder)
-
-
-def require_files(artifact: Path, files: Mapping[str, str]) -> None:
-    """Raise `ValueError` unless the files of an artifact, by name, have these SHA-256."""
-    for name, expected in files.items():
-        if not (artifact / name).is_file() or sha256(artifact / name) != expected:
-            raise ValueError(f"{artifact / name} is not the file its manifest describes")
-
-
-def load_model(artifact: Path, manifest: Manifest) -> Any:
-    """The PyTorch model of an artifact, from the very bytes onnxruntime reads; dropout rates 0.
-    Raises `ValueError` where it is of another version."""
-    with checkpoint.understanding(artifact):
-        model: nn.Module = fold_weights(KINDS[manifest.kind].model(manifest.hyperparameters))
-        model.load_state_dict(load_file(artifact / WEIGHTS))
-    return model
-
-
-def read_artifact(artifact: Path) -> Manifest:
-    """The manifest of an artifact folder. Raises `ValueError` when there is none that is valid."""
-    if not _is_artifact(artifact):
-        raise ValueError(f"{artifact} is not an artifact: it has no {MANIFEST}")
-    return read_manifest(artifact)

@@ -6,7 +6,7 @@ onnxruntime on the CPU at batch 1. Bounds stand beside each check; a broken one 
 
 from pathlib import Path
 
-from export.convert import facts_of, load_model, read_artifact, require_files
+from export.artifact import facts_of, load_model, read_artifact, require_files
 from export.kinds import KINDS
 from export.parity.replay import replay
 from export.parity.report import QUICK, Evidence, Extent, Report, Served

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import nn
 
-from export.convert import convert, read_artifact, write_artifact
+from export.artifact import read_artifact
+from export.convert import convert, write_artifact
 from export.ink.styles import StyleChoice, add_styles
 from export.kinds import KINDS
 from models.handwriting import HandwritingConfig, HandwritingModel

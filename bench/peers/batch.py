@@ -17,7 +17,7 @@ import numpy as np
 from contract.golden import Arrays
 from contract.manifest import Ports
 from contract.noise import UniformStream
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.parity.served import ServedGraph
 from service.engine.threads import usable_cores
 from service.settings import Settings

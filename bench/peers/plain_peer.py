@@ -22,7 +22,7 @@ from torch import Tensor
 
 from bench.peers.batch import ARTIFACT, FIRST_CHUNK_STEPS, PORT, THREADS, portions
 from contract.noise import UniformStream
-from export.convert import load_model, read_artifact
+from export.artifact import load_model, read_artifact
 from export.text.golden import options
 from models.generation import LanguageStep
 

@@ -17,7 +17,7 @@ from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
 from contract.manifest import Name, Strict, Words
 from contract.noise import InkNoise
-from export.convert import read_artifact, require_files
+from export.artifact import read_artifact, require_files
 from export.parity.report import Served
 from export.parity.served import Graph
 from training.ink.corpus import PenCorpus

@@ -11,6 +11,7 @@ from export.parity.report import Evidence, Report
 from export.reader import golden, parity
 from export.variant import GraphWriter
 from models.reader import ReaderModel, ReaderStep, TwinModel
+from training.reader.kind import learned_reordered
 
 
 class ReaderExport(ExportKind[ReaderModel]):
@@ -23,7 +24,7 @@ class ReaderExport(ExportKind[ReaderModel]):
         return None if online else "a twin that reads both ways; only one that reads on is served"
 
     def contract(self, facts: dict[str, Any]) -> dict[str, Any]:
-        return {"pieces": PieceUnits(reordered=facts["data"].get("reordered", 0) > 0)}
+        return {"pieces": PieceUnits(reordered=learned_reordered(facts))}
 
     def step(self, model: ReaderModel, *, filtered: bool, variant: Variant = EXACT) -> ReaderStep:
         return ReaderStep(model)

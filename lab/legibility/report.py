@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from contract.manifest import WEIGHTS
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.results import machine, write_json
 from lab.legibility import held_out
 from lab.legibility.goal import Goal

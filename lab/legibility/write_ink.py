@@ -14,7 +14,7 @@ from contract.alphabets import WINDOW_SYMBOLS
 from contract.ending import Ending
 from contract.golden import Arrays
 from contract.ink import InkManifest
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.parity.served import ServedGraph
 from service.artifact import load_artifact
 from service.ink.line import InkEdge, hand_after, in_sight, on_its_line, row_of

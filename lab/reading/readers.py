@@ -15,14 +15,16 @@ from numpy.typing import NDArray
 from contract.manifest import MANIFEST
 from contract.pieces import RESTS, Pieces, cut, line_of
 from contract.reader import ReaderManifest, best_path
-from export.convert import read_artifact
-from export.kinds import KINDS
+from export.artifact import read_artifact
 from export.parity.served import ServedGraph
 from models.reader import ReaderModel, TwinModel
 from training import checkpoint
 from training.ink.prepare import Ink
 from training.loop import CHECKPOINT
+from training.reader.kind import ReaderTraining, learned_reordered
 from training.reader.rows import collate, strokes_of
+
+_READING = ReaderTraining()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,13 +89,15 @@ def _trained(run: Path) -> Reader:
         values, _ = model(batch.pieces, batch.lengths, model.initial_state(1))
         return np.asarray(values[:, 0].numpy())
 
-    return Reader(logits, KINDS[facts["kind"]].contract(facts)["pieces"].reordered)
+    return Reader(logits, learned_reordered(facts))
 
 
 def _load(run: Path) -> tuple[ReaderModel | TwinModel, dict[str, Any]]:
     if not (run / CHECKPOINT).exists():
         raise ValueError(f"{run} has neither {CHECKPOINT} nor {MANIFEST}")
     tensors, facts = checkpoint.load(run / CHECKPOINT)
-    model: ReaderModel | TwinModel = KINDS[facts["kind"]].model(facts["model"])
+    if facts.get("kind") != _READING.name:
+        raise ValueError(f"{run} is no run of a reader; only a reader reads ink")
+    model = _READING.model(facts["model"])
     model.load_state_dict(checkpoint.group(tensors, "best"))
     return model, facts

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from contract.ink import STYLES
 from contract.manifest import WEIGHTS
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from lab.legibility.reading import PAGE, Offsets, one_line, picture, tesseract_all
 from lab.reading.readers import read_strokes, reader_of
 from service.ink.pen import LinePen, strokes

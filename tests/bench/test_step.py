@@ -28,7 +28,7 @@ from bench.step import (
     random_artifact,
     verified,
 )
-from export.convert import load_model
+from export.artifact import load_model
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runtime

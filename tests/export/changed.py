@@ -8,7 +8,7 @@ import onnx
 from safetensors.numpy import load_file, save_file
 
 from contract.manifest import DERIVED, sha256
-from export.convert import read_artifact
+from export.artifact import read_artifact
 
 
 def with_served_weight_changed(artifact: Path, folder: Path, name: str, by: float) -> Path:

@@ -5,7 +5,7 @@ from pathlib import Path
 import onnx
 import onnx_ir as ir
 
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.graph import ROW_INDEPENDENT, tensor_offsets
 from export.parity.served import ServedGraph
 

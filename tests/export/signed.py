@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from export.convert import load_model, read_artifact
+from export.artifact import load_model, read_artifact
 from export.cuda import without_kernel
 from export.kinds import KINDS
 from export.parity.report import Served

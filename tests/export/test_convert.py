@@ -11,7 +11,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from export.convert import convert, read_artifact, read_source
+from export.artifact import read_artifact
+from export.convert import convert, read_source
 from export.folders import made_whole
 from tests.training.tiny import tensors
 from training import checkpoint

@@ -19,7 +19,8 @@ from torch import nn
 from contract.integers import LARGEST_INPUT
 from contract.manifest import WEIGHTS
 from export.__main__ import main
-from export.convert import convert, read_artifact
+from export.artifact import read_artifact
+from export.convert import convert
 from export.cuda import without_kernel
 from export.integers import integer_products, worths
 from export.parity.replay import replay

@@ -8,7 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from contract.manifest import DERIVED, WEIGHTS
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.integers import LEAST_ROWS
 from tests.artifacts import eight_bits_of, write_scrawl
 from tests.export.signed import require_the_same_on_cuda

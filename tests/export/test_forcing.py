@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
-from export.convert import load_model, read_artifact
+from export.artifact import load_model, read_artifact
 from export.parity import bits
 from export.parity.report import Served
 from export.parity.served import ServedGraph

@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from contract.manifest import sha256
-from export.convert import load_model, read_artifact
+from export.artifact import load_model, read_artifact
 from export.graph import ConversionError, _quiet, check_graph, export_graph, tensor_offsets
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel

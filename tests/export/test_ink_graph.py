@@ -14,7 +14,8 @@ import torch
 from contract.golden import Arrays, Golden
 from contract.mixture import outputs_of
 from contract.noise import InkNoise
-from export.convert import convert, load_model, read_artifact
+from export.artifact import load_model, read_artifact
+from export.convert import convert
 from export.golden import Sample
 from export.ink import golden
 from export.ink.golden import drawn_from, training_mixtures

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 
 from contract.manifest import Finding
 from export import variant
-from export.convert import load_model, read_artifact
+from export.artifact import load_model, read_artifact
 from export.golden import Sample
 from export.kinds import KINDS
 from export.parity import numbers

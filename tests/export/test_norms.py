@@ -11,7 +11,8 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from contract.golden import Golden
-from export.convert import convert, load_model, read_artifact
+from export.artifact import load_model, read_artifact
+from export.convert import convert
 from export.golden import Sample
 from export.graph import ConversionError, check_graph, export_graph
 from export.text.golden import golden_logits, options, training_logits

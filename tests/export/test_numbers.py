@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from contract.golden import Arrays
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.golden import Sample
 from export.parity import numbers
 from export.parity.report import QUICK, Evidence, Served

@@ -13,7 +13,8 @@ from torch import nn
 from contract.golden import Golden
 from contract.pieces import RESTS
 from contract.reader import ReaderManifest
-from export.convert import convert, load_model, read_artifact, read_source, write_artifact
+from export.artifact import load_model, read_artifact
+from export.convert import convert, read_source, write_artifact
 from export.golden import Sample
 from export.parity.report import Extent, Served
 from export.parity.served import follow

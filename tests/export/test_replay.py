@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 from contract.golden import Golden
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.parity.replay import replay
 from export.parity.report import Served
 from tests.service.altered import lose_state, pass_on

@@ -19,7 +19,8 @@ from contract.ink import InkManifest
 from contract.logits import log_probabilities
 from contract.manifest import Finding
 from contract.text import NEUTRAL
-from export.convert import _keep_extras, read_artifact, read_source
+from export.artifact import read_artifact
+from export.convert import _keep_extras, read_source
 from export.golden import MARGIN, Sample
 from export.graph import ROW_INDEPENDENT
 from export.ink import parity as ink_parity

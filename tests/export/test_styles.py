@@ -13,7 +13,7 @@ from contract.ink import STYLES, InkManifest
 from contract.manifest import WEIGHTS
 from contract.noise import InkNoise
 from export.__main__ import main
-from export.convert import read_artifact, require_files
+from export.artifact import read_artifact, require_files
 from export.ink.styles import (
     _MEASURED,
     _TIMES,

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from export.__main__ import main
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from export.parity.report import Evidence, Extent, Served
 from export.text.parity import validation_text
 from tests.service.altered import rehash

@@ -9,7 +9,8 @@ import onnx_ir as ir
 import pytest
 
 from contract.manifest import EXACT
-from export.convert import convert, provenance, read_artifact, read_source
+from export.artifact import read_artifact
+from export.convert import convert, provenance, read_source
 from export.graph import tensor_offsets
 from export.hoist import hoist
 from export.kinds import KINDS

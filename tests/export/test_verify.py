@@ -11,7 +11,8 @@ import pytest
 
 from contract.manifest import Finding
 from export.__main__ import main
-from export.convert import convert, load_model, read_artifact
+from export.artifact import load_model, read_artifact
+from export.convert import convert
 from export.parity import bits
 from export.parity.replay import replay
 from export.parity.report import Evidence, Extent, Report, Served

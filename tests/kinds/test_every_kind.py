@@ -13,7 +13,8 @@ from safetensors.numpy import load_file, save_file
 
 from contract.golden import Golden
 from contract.manifest import GOLDEN, WEIGHTS
-from export.convert import convert, load_model, read_artifact
+from export.artifact import load_model, read_artifact
+from export.convert import convert
 from export.kinds import KINDS as EXPORTED
 from service.artifact import load_artifact
 from service.attestation import attest

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from export.convert import convert, read_artifact
+from export.artifact import read_artifact
+from export.convert import convert
 from export.parity.report import Report
 from export.verify import verify
 from tests.kinds import waves

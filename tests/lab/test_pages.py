@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from export.convert import read_artifact
+from export.artifact import read_artifact
 from lab.__main__ import main
 from lab.legibility import pages
 from lab.legibility.page_sheet import plot_pages

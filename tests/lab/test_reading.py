@@ -56,6 +56,12 @@ def test_a_pen_is_no_reader() -> None:
         reader_of(pen)
 
 
+def test_a_run_of_a_text_model_is_no_reader(tmp_path: Path) -> None:
+    checkpoint.save(tmp_path / CHECKPOINT, {}, {"kind": "language"})
+    with pytest.raises(ValueError, match="is no run of a reader; only a reader reads ink"):
+        reader_of(tmp_path)
+
+
 def test_an_artifact_reads_what_its_network_reads(squint: Path, inks: list[Ink]) -> None:
     run_of_it = reader_of(squint)
     model = make_reader(SQUINT)

@@ -118,7 +118,8 @@ def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -
     if ignored:
         program += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     program += "runpy.run_module('training', run_name='__main__')"
-    command = [sys.executable, "-c", program, *recipe, "--set", "training.epochs=1e6"]
+    quick = ["--set", "training.epochs=1e6", "--set", "model.units=24"]
+    command = [sys.executable, "-c", program, *recipe, *quick]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as training:
         until_s = time.monotonic() + _PATIENCE_S
         log = out / LOG

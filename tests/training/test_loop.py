@@ -15,7 +15,8 @@ import torch
 from safetensors import SafetensorError
 
 from export.__main__ import main
-from export.convert import convert, read_artifact
+from export.artifact import read_artifact
+from export.convert import convert
 from tests.training.tiny import (
     Interrupted,
     stop_after,

@@ -9,6 +9,12 @@ from training.reader.task import ReaderTask
 from training.task import Task
 
 
+def learned_reordered(facts: dict[str, Any]) -> bool:
+    """Whether a reader with these facts of its training is used to lines whose delayed strokes
+    stand where they belong."""
+    return bool(facts["data"].get("reordered", 0) > 0)
+
+
 class ReaderTraining:
     """Ink of a line, its text; on the lines a pen learns from, with the same writers held out."""
 

@@ -131,9 +131,9 @@ def test_logprobs_are_those_of_the_trained_model(
     service: Service, artifacts: Path, model: str
 ) -> None:
     torch = pytest.importorskip("torch")
-    from export.convert import load_model, read_manifest
+    from export.artifact import load_model, read_artifact
 
-    trained = load_model(artifacts / model, read_manifest(artifacts / model)).double()
+    trained = load_model(artifacts / model, read_artifact(artifacts / model)).double()
     text = _PROMPT.encode()
     inputs = torch.tensor([[10, *text[:-1]]]).T  # (T, 1); a newline stands before the first byte
     with torch.no_grad():
