@@ -62,29 +62,28 @@ def answer(service: Service, folder: Path, **changes: Any) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("wanted", "speedup", "suffix"),
+    ("wanted", "suffix_of"),
     [
-        ("exact", 9.0, ""),
-        ("int8", 0.1, "-int8"),
-        ("auto", 1.1, "-int8"),
-        ("auto", 0.9, ""),
-        ("auto", None, ""),
+        ("exact", {9.0: ""}),
+        ("int8", {0.1: "-int8"}),
+        ("auto", {1.1: "-int8", 0.9: "", None: ""}),
     ],
 )
 def test_what_names_no_model_gets_the_precision_of_the_settings(
-    both: Path, wanted: str, speedup: float | None, suffix: str
+    both: Path, wanted: str, suffix_of: dict[float | None, str]
 ) -> None:
     with measured(both, precision=wanted) as service:
         eight = service.app.state.models[f"{both.name}-int8"]
-        eight.speedup = eight.speedup_crowded = speedup
-        name = both.name + suffix
-        told = answer(service, both)
-        assert told["model"] == name
-        named = answer(service, both, model=name)
-        unlike = {"id": "", "created": 0}  # of every answer
-        assert told | unlike == named | unlike
-        listed = service.client.get("/v1/models").json()["data"]
-        assert [model["id"] for model in listed if model["default"]] == [name]
+        for speedup, suffix in suffix_of.items():
+            eight.speedup = eight.speedup_crowded = speedup
+            name = both.name + suffix
+            told = answer(service, both)
+            assert told["model"] == name
+            named = answer(service, both, model=name)
+            unlike = {"id": "", "created": 0}  # of every answer
+            assert told | unlike == named | unlike
+            listed = service.client.get("/v1/models").json()["data"]
+            assert [model["id"] for model in listed if model["default"]] == [name]
 
 
 def _stub(
