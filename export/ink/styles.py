@@ -142,8 +142,9 @@ def read_ink(graph: Graph, ink: Ink) -> Arrays:
     return after | {"kappa": after["kappa"] - np.float32(len(text) - 1)}
 
 
-def advance_of(graph: Graph, state: Arrays, context: str) -> float:
-    """How wide the model writes a character in a hand, in units: the mean of some lines."""
+def advance_of(graph: Graph, state: Arrays, context: str) -> float | None:
+    """How wide the model writes a character in a hand, in units: the mean of some lines. None where
+    no line has any width, as of a pen that has hardly learnt."""
     text = encode(f"{context} {_MEASURED}")
     symbols = np.full((_TIMES, WINDOW_SYMBOLS), END, np.int64)
     symbols[:, : len(text)] = text
@@ -166,5 +167,7 @@ def advance_of(graph: Graph, state: Arrays, context: str) -> float:
         drawn = outputs["drawn"][:, line]
         end = Ending().first(outputs["ended"][:, line], drawn)
         # The first move is from the end of the hand's own ink to the beginning of the line.
-        widths.append(np.ptp(drawn[1:end, 0].cumsum(dtype=np.float64)))
-    return float(np.mean(widths)) / len(_MEASURED)
+        places = drawn[1:end, 0].cumsum(dtype=np.float64)
+        if len(places) and (width := np.ptp(places)) > 0:
+            widths.append(width)
+    return float(np.mean(widths)) / len(_MEASURED) if widths else None

@@ -160,7 +160,7 @@ function inkChanged() {
 /** Read what is on the paper, unless there is more by then or the person says what it is. */
 async function read(latest) {
   const strokes = structuredClone(pad.strokes);
-  const found = large(strokes) ? await readInk({ strokes }).catch(() => null) : { text: "" };
+  const found = large(strokes) ? await readInk({ model: reader()?.id, strokes }).catch(() => null) : { text: "" };
   if (typed || reading !== latest) return;
   if (!found) {
     at.wrote.hidden = false;

@@ -47,8 +47,13 @@ export function reader() {
 /** What to ask for where a model can read: the most legible of four draws of each word. */
 export const bestOf = () => (serves(reader()) ? drawsOf(4) : {});
 
-/** What to ask for to have the most legible of so many draws of each word. */
-export const drawsOf = (count) => (count === 1 ? {} : { best_of: count, best_by: "word" });
+/** What to ask for to have the most legible of so many draws of each word. The reader is named, since
+ *  the service counts those as well that do not serve. */
+export const drawsOf = (count) =>
+  count === 1 ? {} : { best_of: count, best_by: "word", judge: reader()?.id };
+
+/** Whether an error says that the reader which was to choose among draws is not there. */
+export const isUnjudged = ({ param }) => param === "best_of" || param === "judge";
 
 export const all = () => [...known.values()];
 

@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, narrow, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, decided, drawsOf, lookAgain, named, offer, offers, reader, ready } from "./models.js";
+import { bestOf, decided, drawsOf, isUnjudged, lookAgain, named, offer, offers, reader, ready } from "./models.js";
 import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -39,7 +39,7 @@ const write = (seed, width = roomIn(at.desk), draws = bestOf()) =>
     const drawn = { ...said, seed, width };
     let request = { ...drawn, ...draws };
     const unjudged = async (error) => {
-      if (error.param !== "best_of") throw error;
+      if (!isUnjudged(error)) throw error;
       await lookAgain(); // it may have gone since the page was loaded
       if (bestOf().best_of) throw error; // it is there: so many draws are not to be had
       return stream((request = drawn));
@@ -136,7 +136,7 @@ const download = (format) =>
 async function askForPdf() {
   const { request, fingerprint } = shown();
   const response = await handwrite({ ...request, format: "pdf" }, work.signal).catch((error) => {
-    if (error.param !== "best_of") throw error;
+    if (!isUnjudged(error)) throw error;
     throw new Error("The service has no reader any more, which this sheet was chosen by: write it again.");
   });
   if (response.headers.get("X-Evenkeel-Fingerprint") === fingerprint) return response.blob();

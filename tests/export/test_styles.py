@@ -54,6 +54,19 @@ def test_a_hand_is_as_wide_as_its_lines_are_from_their_first_points_to_their_las
     assert advance == pytest.approx(np.mean(widths) / len(_MEASURED))
 
 
+@pytest.mark.parametrize("points", [0, 1, 2])
+def test_a_hand_that_writes_no_width_has_none(points: int) -> None:
+    """As of a pen that has hardly learnt: its lines are over after no point, or one or two."""
+
+    class Over(_Ruler):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            drawn = np.ones_like(steps["forced"])
+            drawn[points, :, 0] = _PAST
+            return state, {"drawn": drawn, "ended": np.ones(drawn.shape[:2], bool)}
+
+    assert advance_of(Over(), {"h": np.zeros(1)}, "a") is None
+
+
 def test_the_lines_a_hand_is_measured_by_are_drawn_with_noise_of_their_own() -> None:
     ruler = _Ruler()
     advance_of(ruler, {"h": np.zeros(1)}, "a")

@@ -129,7 +129,7 @@ def test_with_two_that_could_read_neither_is_asked_to(handwriting: str, opened: 
               return [alone, bestOf()];
             }"""
         )
-    assert asked == [{"best_of": 4, "best_by": "word"}, {}]
+    assert asked == [{"best_of": 4, "best_by": "word", "judge": "reader"}, {}]
 
 
 def test_a_list_begins_with_what_answers_in_eight_bits_where_that_is_so(

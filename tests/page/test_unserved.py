@@ -9,7 +9,7 @@ import pytest
 
 from tests.page.answers import HEAD, listing, stream, unready
 from tests.page.conftest import Open
-from tests.page.visit import HANDWRITING, Visit
+from tests.page.visit import HANDWRITING, Strokes, Visit
 from tests.service.altered import copy_of, edit_manifest
 from tests.service.serving import eventually, listening, settings
 
@@ -34,6 +34,23 @@ def test_where_the_reader_is_not_served_lines_are_drawn_once(browser: Any, tmp_p
         assert visit["#draw-text"].get_attribute("placeholder") == "the words you wrote"
         visit.go("proof")
         visit.until("() => document.body.innerText.includes('Not served, as it is without proof')")
+
+
+def test_beside_a_reader_that_is_not_served_the_other_reads(
+    browser: Any, tmp_path: Path, strokes: Strokes
+) -> None:
+    """The service counts both, so the page has to name the one it means."""
+    folder = _folder(tmp_path / "artifacts", "reader")
+    other = shutil.copytree(_ARTIFACTS / "reader", folder / "second")
+    edit_manifest(other, lambda manifest: manifest.update(name="second"))
+    chosen = settings(folder, allow_unproved=False, max_wait_s=60.0)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
+        visit.until("() => document.querySelectorAll('#proof-models .verdict.good').length === 2")
+        visit.write("a")
+        assert "draws of each" in visit["#write-progress"].inner_text()
+        visit["#draw-tab"].click()
+        visit.scribble(strokes)
+        visit.until("() => document.querySelector('#draw-text').value.length > 5")
 
 
 def test_where_the_reader_goes_lines_are_drawn_once(browser: Any, tmp_path: Path) -> None:

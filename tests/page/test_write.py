@@ -98,6 +98,7 @@ def test_what_is_chosen_is_what_is_asked_for(handwriting: str, opened: Open) -> 
             "color": "#204060",
             "best_of": 4,
             "best_by": "word",
+            "judge": "reader",
         }
 
 
