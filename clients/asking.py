@@ -58,7 +58,7 @@ def _leave_output() -> None:
 
 def _shown(url: str) -> str:
     """An address, or several, without the user and the password that may be in them."""
-    return re.sub(r"//[^/@,]*@", "//", url)
+    return re.sub(r"//[^/,]*@", "//", url)
 
 
 def _fail(message: str, status: int = 1) -> NoReturn:
