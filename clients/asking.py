@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import httpx
 import typer
+from httpx_sse import SSEError
 
 from clients.client import Client
 from clients.errors import Refused
@@ -30,6 +31,8 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
         raise  # whoever read has read enough
     except httpx.UnsupportedProtocol:
         _fail(f"{_shown(url)} is no address: it begins with http:// or https://", 2)
+    except SSEError:
+        _fail(f"what {_shown(url)} answers is no stream of events; is Evenkeel there?")
     except httpx.TransportError as error:
         _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
     except (json.JSONDecodeError, UnicodeDecodeError):
@@ -58,7 +61,7 @@ def _leave_output() -> None:
 
 def _shown(url: str) -> str:
     """An address, or several, without the user and the password that may be in them."""
-    return re.sub(r"//[^/@,]*@", "//", url)
+    return re.sub(r"//[^/,]*@", "//", url)
 
 
 def _fail(message: str, status: int = 1) -> NoReturn:

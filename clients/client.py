@@ -27,9 +27,11 @@ _READ_PER_S = 500
 # A proxy that compresses would hold events back until there is enough of them to compress.
 _AS_IT_IS = {"Accept-Encoding": "identity"}
 # A proxy that the environment names is not used for the loopback interface: it has one of its own.
+_HERE = ("127.0.0.1", "localhost", "::1")
 _NO_PROXY = dict.fromkeys(("all://127.0.0.1", "all://localhost", "all://[::1]"))
-# Environment variables that name files of TLS.
+# Environment variables that name files of TLS, and those that name proxies.
 _OF_TLS = ("SSL_CERT_FILE", "SSL_CERT_DIR", "SSLKEYLOGFILE")
+_OF_PROXIES = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY")
 
 
 class Client:
@@ -52,13 +54,7 @@ class Client:
         if key and any(httpx.URL(url).userinfo for url in urls):
             raise ValueError("an address with a user in it leaves no place for an API key")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
-        try:
-            self._http = httpx.Client(
-                headers=headers, timeout=timeout_s, mounts=_NO_PROXY, limits=_KEPT_SHORTLY
-            )
-        except OSError as error:  # TLS is made ready whatever is asked, and does not name its file
-            told = " and ".join(f"{n}={os.environ[n]}" for n in _OF_TLS if n in os.environ)
-            raise ValueError(f"TLS cannot be had with {told}: {error}") from error
+        self._http = _http(urls, headers=headers, timeout=timeout_s, limits=_KEPT_SHORTLY)
 
     def __enter__(self) -> Self:
         return self
@@ -130,6 +126,22 @@ def _intact() -> Iterator[None]:
         yield
     except httpx.DecodingError as error:
         raise httpx.RemoteProtocolError(f"damaged on the way: {error}") from error
+
+
+def _http(urls: Sequence[str], *, limits: httpx.Limits, **options: Any) -> httpx.Client:
+    """Of these addresses. Raises a `ValueError` that names the variables of the environment by
+    which there can be none: what is in them is made ready whatever is asked."""
+    try:
+        # With a transport of its own it makes no proxies: those for elsewhere cannot be in the way.
+        here = all(httpx.URL(url).host in _HERE for url in urls)
+        own = httpx.HTTPTransport(limits=limits) if here else None
+        return httpx.Client(transport=own, mounts=_NO_PROXY, limits=limits, **options)
+    except OSError as error:
+        told = " and ".join(f"{n}={os.environ[n]}" for n in _OF_TLS if n in os.environ)
+        raise ValueError(f"TLS cannot be had with {told}: {error}") from error
+    except (httpx.InvalidURL, ValueError, ImportError) as error:  # a proxy may have a password
+        told = " and ".join(n for n in os.environ if n.upper() in _OF_PROXIES)
+        raise ValueError(f"no proxies can be had from {told}: {error}") from error
 
 
 def _is_model(listed: Any) -> bool:

@@ -50,4 +50,5 @@ def _message(response: httpx.Response) -> str:
     try:
         return str(response.json()["error"]["message"])
     except (ValueError, LookupError, TypeError):
-        return f"{response.status_code} {response.reason_phrase} from {response.url}"
+        asked = response.url.copy_with(userinfo=b"")  # a password is for no log
+        return f"{response.status_code} {response.reason_phrase} from {asked}"

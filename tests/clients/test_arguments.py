@@ -110,6 +110,21 @@ def test_a_password_of_an_address_is_not_shown() -> None:
         assert "127.0.0.1:2" in result.stderr or "ftp://host" in result.stderr
 
 
+@pytest.mark.parametrize("password", ["secret", "sec@secret", "sec%40secret"])
+def test_a_password_is_not_shown_when_a_proxy_answers_by_itself(
+    service: Scripted, password: str
+) -> None:
+    url = service.url.replace("//", f"//me:{password}@")
+    for said, told in (
+        (b"HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n", "502 Bad Gateway from"),
+        (b"HTTP/1.1 200 OK\r\ncontent-length: 6\r\n\r\n<html>", "what"),
+    ):
+        service.script = [said]
+        stderr = evenkeel(url, "models").stderr
+        assert stderr.startswith(f"evenkeel: {told} {service.url}")
+        assert "sec" not in stderr
+
+
 def test_a_user_in_an_address_leaves_no_place_for_a_key(service: Scripted) -> None:
     url = service.url.replace("//", "//me:secret@")
     service.script = [answered({"data": []})]

@@ -97,6 +97,24 @@ def test_this_machine_is_asked_by_no_proxy_whatever_it_is_called(
         assert (proxy is not client._http._transport) is asked
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("all_proxy", "socks5h://127.0.0.1:1"), ("NO_PROXY", "fd00::/8"), ("HTTP_PROXY", "ftp://a")],
+)
+def test_a_proxy_that_cannot_be_had_is_in_the_way_of_nobody_who_is_asked_without(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    for other in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY"):
+        monkeypatch.delenv(other, raising=False)
+        monkeypatch.delenv(other.lower(), raising=False)
+    monkeypatch.setenv(name, value)
+    service.script = [answered({"data": []})]
+    assert _evenkeel(service, "models").exit_code == 0
+    told = _evenkeel(service, "models", "--url", f"{service.url},http://far.example")
+    assert told.exit_code == 2
+    assert told.stderr.startswith(f"evenkeel: no proxies can be had from {name}: ")
+
+
 def test_a_question_is_put_once(service: Scripted) -> None:
     service.script = [refusal(503), answered({"data": []})]
     assert _evenkeel(service, "models").exit_code == 1

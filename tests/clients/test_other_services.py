@@ -17,6 +17,18 @@ def test_what_is_not_the_service_is_told(service: Scripted) -> None:
     assert result.stderr == f"evenkeel: what {service.url} answers is no JSON; is Evenkeel there?\n"
 
 
+@pytest.mark.parametrize("verb", ["complete", "write"])
+def test_a_page_in_the_place_of_a_stream_is_an_answer(
+    service: Scripted, tmp_path: Path, verb: str
+) -> None:
+    service.script = [b"HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: 0\r\n\r\n"]
+    out = ("-o", str(tmp_path / "a.svg")) if verb == "write" else ()
+    result = evenkeel(service.url, verb, "a", "-m", "m", "--patience", "0", *out)
+    assert result.exit_code == 1
+    told = f"what {service.url} answers is no stream of events; is Evenkeel there?"
+    assert result.stderr == f"evenkeel: {told}\n"
+
+
 @pytest.mark.parametrize("words", [("models",), ("attest",), ("complete", "a"), ("watch",)])
 @pytest.mark.parametrize("said", [{"data": [{"id": "m"}]}, {"status": "ok"}, [], None], ids=str)
 def test_another_service_is_told_from_this_one(
