@@ -1,5 +1,6 @@
 """What the service refuses, in its own words."""
 
+from contextlib import suppress
 from typing import Any
 
 import httpx
@@ -47,8 +48,12 @@ def is_temporary(error: BaseException) -> bool:
 
 
 def _message(response: httpx.Response) -> str:
-    try:
-        return str(response.json()["error"]["message"])
-    except (ValueError, LookupError, TypeError):
-        asked = response.url.copy_with(userinfo=b"")  # a password is for no log
-        return f"{response.status_code} {response.reason_phrase} from {asked}"
+    with suppress(ValueError, LookupError, TypeError):
+        if isinstance(message := response.json()["error"]["message"], str):
+            return message
+    asked = response.url.copy_with(userinfo=b"")  # a password is for no log
+    # Not followed: a key would go along.
+    to = (
+        f", which sends to {response.headers['Location']}" if response.has_redirect_location else ""
+    )
+    return f"{response.status_code} {response.reason_phrase} from {asked}{to}"

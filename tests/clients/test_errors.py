@@ -12,11 +12,24 @@ from clients.replicas import begin_again
 from tests.clients.scripted import refusal, scripted, text_of
 
 
-@pytest.mark.parametrize("told", [{"error": "bad gateway"}, ["bad"], {"error": None}, "bad", {}])
+@pytest.mark.parametrize(
+    "told",
+    [{"error": "bad gateway"}, ["bad"], {"error": None}, {"error": {"message": None}}, "bad", {}],
+)
 def test_what_is_no_error_of_the_service_is_told_by_its_status(told: Any) -> None:
     """As a proxy in front of it has its own."""
     response = httpx.Response(502, json=told, request=httpx.Request("POST", "http://one/v1"))
     with pytest.raises(Refused, match="502 Bad Gateway from http://one/v1"):
+        check(response)
+
+
+def test_a_redirection_says_where_to() -> None:
+    request = httpx.Request("GET", "http://one/v1/models")
+    response = httpx.Response(308, headers={"Location": "https://one/v1/models"}, request=request)
+    told = (
+        r"308 Permanent Redirect from http://one/v1/models, which sends to https://one/v1/models$"
+    )
+    with pytest.raises(Refused, match=told):
         check(response)
 
 
