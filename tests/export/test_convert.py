@@ -5,14 +5,20 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from export.convert import convert, read_artifact, read_source
+from export.convert import convert, load_model, read_artifact, read_source
 from export.folders import made_whole
+from export.kinds import KINDS
+from export.parity.numbers import structure
+from export.text.golden import sample, training_logits
+from export.variant import GraphWriter
 from tests.training.tiny import tensors
 from training import checkpoint
 from training.loop import CHECKPOINT
@@ -61,6 +67,21 @@ def test_a_conversion_that_fails_leaves_the_old_artifact(
         convert(run, tmp_path / "tiny")
     assert [p.name for p in tmp_path.iterdir()] == ["tiny"]
     assert (tmp_path / "tiny" / "manifest.json").read_text() == "as it was"
+
+
+def test_a_full_disk_is_told_with_the_artifact_or_the_folder_of_the_comparison(
+    run: Path, artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    full_disk: Callable[[int], AbstractContextManager[None]],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    model = load_model(artifact, read_artifact(artifact)).double()
+    drawn = sample(model, 4, 1, seed=1)
+    with full_disk(1000):
+        with pytest.raises(OSError, match=f"could not write {tmp_path / 'new'}: "):
+            convert(run, tmp_path / "new")
+        with pytest.raises(OSError, match=f"could not write {tmp_path}/"):
+            structure(GraphWriter(KINDS["language"], model), drawn, training_logits, "logits")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_artifact_is_not_replaced(run: Path, artifact: Path, tmp_path: Path) -> None:
