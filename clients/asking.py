@@ -40,7 +40,7 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
     except Refused as error:
         _fail(str(error))
     except OSError as error:
-        _leave_output()
+        leave_output()
         _fail(str(error))
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
         _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
@@ -52,7 +52,7 @@ def require_output() -> None:
         _fail("standard output is closed")
 
 
-def _leave_output() -> None:
+def leave_output() -> None:
     """Lead standard output nowhere, after writing to it has failed: flushed once more at the end of
     the process, it would fail again, and the exit status be 120."""
     with suppress(OSError, AttributeError):  # of one that is no file, or closed

@@ -12,6 +12,8 @@ from pathlib import Path
 from stat import S_IMODE
 from typing import Any
 
+from safetensors import SafetensorError
+
 
 def printable(name: str) -> str:
     """A file name, or a text with one in it, that can be printed: bytes of the name that are not
@@ -51,19 +53,35 @@ def from_toml(text: str) -> dict[str, Any]:
 
 
 @contextmanager
+def told_of(place: Path) -> Iterator[None]:
+    """Have an error of writing there name the place: of a full disk the system tells no more than
+    that it is full, and safetensors raises an error of its own. Raises `OSError`."""
+    try:
+        yield
+    except SafetensorError as error:
+        raise OSError(f"could not write {place}: {error}") from error
+    except OSError as error:
+        if error.errno is None or error.filename is not None:
+            raise
+        raise OSError(error.errno, error.strerror, str(place)) from error
+
+
+@contextmanager
 def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file beside `path`, to write the new content to. It replaces
     the old file when the block ends without an error, and is removed otherwise.
 
     The new file has the permissions and, where that is allowed, the owner of the old one, unless a
-    `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced.
+    `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced. Raises
+    `OSError` as `told_of` does.
     """
     path = behind(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists():  # until it is whole, nobody reads it who might not read the old one
             temporary.touch(0o600)
-        yield temporary
+        with told_of(path):
+            yield temporary
         _open_to_the_same(path, temporary)
         if mode is not None:
             temporary.chmod(mode)

@@ -72,10 +72,12 @@ def _verify(
 ) -> int:  # fmt: skip
     from export.parity.report import FULL, QUICK
     from export.verify import verify
-    from training.curves import plot_errors, require_picture
 
-    require_parent(plot)
-    require_picture(plot)
+    if plot is not None:  # matplotlib takes seconds, and wants a place to write to
+        from training.curves import plot_errors, require_picture
+
+        require_parent(plot)
+        require_picture(plot)
     if record:
         require_writable(artifact)
     before = read_artifact(artifact)

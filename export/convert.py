@@ -15,6 +15,7 @@ from typing import Any
 import onnxruntime
 from torch import nn
 
+from contract.files import told_of
 from contract.manifest import (
     EXACT,
     GOLDEN,
@@ -70,16 +71,18 @@ def convert(
     sees the new one before it takes the place of an old one, which stays if it raises.
 
     Raises `ConversionError` when a graph breaks a promise, `ValueError` for a source without
-    weights, a variant its model cannot have, or a place where something else is.
+    weights, a variant its model cannot have, or a place where something else is, and `OSError` for
+    a disk that is full.
     """
     _require_name(artifact)
     with made_whole(artifact, is_artifact, "artifact") as folder:
         model, facts = read_source(source)
         if quantize:
             model, facts = _in_eight_bits(model, facts)
-        write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
-        if is_artifact(source):
-            _keep_extras(source, folder)
+        with told_of(artifact):
+            write_artifact(folder, artifact.name, model, facts, Variant(folded=fold))
+            if is_artifact(source):
+                _keep_extras(source, folder)
         approve(folder)
 
 

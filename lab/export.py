@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save_file
 from torch import nn
 
+from contract.files import told_of
 from contract.golden import Arrays
 from contract.manifest import GOLDEN, MANIFEST, Finding, sha256
 from export.folders import made_whole
@@ -43,9 +44,9 @@ def export(
     """Write the graphs of a trained task, its weights, golden vectors and a manifest; the report.
 
     All of it or nothing. Raises `ConversionError` when a graph breaks a promise, `ValueError` for
-    a place where something else is.
+    a place where something else is, `OSError` for a disk that is full.
     """
-    with made_whole(folder, _is_export, "export of a task") as made:
+    with made_whole(folder, _is_export, "export of a task") as made, told_of(folder):
         return _write(experiment, task, recipe, made)
 
 

@@ -2,10 +2,11 @@
 
 import gc
 import os
+import resource
 import shutil
 import sys
 from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from pathlib import Path
 
@@ -111,3 +112,19 @@ def artifacts(folder_of: Callable[..., Path]) -> Path:
 def inks(folder_of: Callable[..., Path]) -> Path:
     """A folder with the artifacts `letters`, `scrawl` and `squint`; nobody may change it."""
     return folder_of("letters", "scrawl", "squint")
+
+
+@pytest.fixture
+def full_disk() -> Callable[[int], AbstractContextManager[None]]:
+    """A disk on which no file can grow beyond so many bytes."""
+
+    @contextmanager
+    def full(most_bytes: int) -> Iterator[None]:
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, limits[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+
+    return full

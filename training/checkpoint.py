@@ -26,12 +26,9 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
     Raises `OSError` naming the file when it cannot be written.
     """
     flat = {name: t.detach().cpu().contiguous() for name, t in tensors.items()}
-    try:
-        forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
-        with replacing(path) as temporary:
-            save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
-    except Exception as error:
-        raise OSError(f"could not write {path}: {error}") from error
+    forget_unfinished(path)  # first: each is as large as a checkpoint, and the disk may be full
+    with replacing(path) as temporary:
+        save_file(flat, temporary, metadata={_KEY: json.dumps(facts)})
 
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:

@@ -49,6 +49,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     except BrokenPipeError:
         return _read_enough()
     except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
+        _leave_full_output()
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
@@ -69,6 +70,17 @@ def _read_enough() -> int:
         if stream is not None:
             os.dup2(nowhere, stream.fileno())
     return 1
+
+
+def _leave_full_output() -> None:
+    """Write what has been printed or, where that fails, lead it nowhere: at the end of the process
+    it would fail once more, and the exit code be 120."""
+    if sys.stdout is None:
+        return
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:

@@ -26,15 +26,17 @@ def add_commands(commands: Any) -> None:
 
 def _pens(options: argparse.Namespace) -> int:
     from export.folders import require_parent
-    from training.curves import require_picture
     from training.ink.command import show
-    from training.ink.sheet import plot_sheet
 
     if options.out is not None and options.out.suffix != ".npz":
         raise ValueError(f"--out is {str(options.out)!r}; a corpus is a file that ends with .npz")
     for place in options.plot, options.out:
         require_parent(place)
-    require_picture(options.plot)
+    if options.plot is not None:  # matplotlib takes seconds, and wants a place to write to
+        from training.curves import require_picture
+        from training.ink.sheet import plot_sheet
+
+        require_picture(options.plot)
     lines = show(options.folder)
     kept = bool(lines)
     if lines and options.out is not None:

@@ -14,6 +14,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from contract.files import told_of
 from contract.manifest import Finding
 from export.golden import Sample
 from export.parity.served import ServedGraph, read
@@ -31,7 +32,7 @@ def structure(writer: GraphWriter, sample: Sample, trained: Trained, output: str
     PyTorch runs the rows of the sample at once as training does, onnxruntime each row alone.
     """
     truth = trained(writer.model, sample).numpy()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, told_of(Path(folder)):
         path = Path(folder, "model.onnx")
         step = writer.write(path, scan=True, filtered=False)
         served = read(ServedGraph(path, writer.ports(step), scan=True), sample)[output]

@@ -23,7 +23,7 @@ from tests.clients.scripted import Scripted, answered, refusal, streamed
 from tests.service.serving import listening, settings
 
 _ROOT = Path(__file__).parents[2]
-_COMMAND = (sys.executable, "-c", "from clients.command import main; main()")
+_COMMAND = (sys.executable, "-m", "clients")
 _STATE_SPAN = ("--max-tokens", "20", "--seed", "5")
 _ENDS = ("length", "stop")  # of two lines
 

@@ -3,10 +3,14 @@
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from stat import S_IMODE
 
+import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from contract.files import forget_unfinished, printable, replacing, write_whole
 
@@ -21,6 +25,25 @@ def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
     write_whole(path, "newer")
     assert path.read_text() == "newer"
     assert [p.name for p in tmp_path.iterdir()] == ["manifest.json"]
+
+
+def test_a_full_disk_is_told_with_the_file_that_it_had_no_room_for(
+    tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
+    path = tmp_path / "results.json"
+    write_whole(path, "old")
+    with full_disk(1000):
+        with pytest.raises(OSError, match=f"{path}'$"):
+            write_whole(path, "new" * 1000)
+        with (
+            pytest.raises(OSError, match=f"^could not write {path}: "),
+            replacing(path) as temporary,
+        ):
+            save_file({"w": np.zeros(1000)}, temporary)
+    assert path.read_text() == "old"
+    with pytest.raises(BrokenPipeError) as raised, replacing(path):  # nor is another told as one
+        raise BrokenPipeError
+    assert raised.value.filename is None
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])

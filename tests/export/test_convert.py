@@ -5,18 +5,27 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
-from export.artifact import read_artifact
-from export.convert import convert, read_source
+from contract.ink import InkManifest
+from export.artifact import load_model, read_artifact
+from export.convert import _keep_extras, convert, read_source
 from export.folders import made_whole
+from export.kinds import KINDS
+from export.parity.numbers import structure
+from export.text.golden import sample, training_logits
+from export.variant import GraphWriter
 from tests.training.tiny import tensors
 from training import checkpoint
 from training.loop import CHECKPOINT
+
+_SHIPPED = Path(__file__).parents[2] / "artifacts"
 
 ROOT = Path(__file__).parents[2]
 
@@ -62,6 +71,21 @@ def test_a_conversion_that_fails_leaves_the_old_artifact(
         convert(run, tmp_path / "tiny")
     assert [p.name for p in tmp_path.iterdir()] == ["tiny"]
     assert (tmp_path / "tiny" / "manifest.json").read_text() == "as it was"
+
+
+def test_a_full_disk_is_told_with_the_artifact_or_the_folder_of_the_comparison(
+    run: Path, artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    full_disk: Callable[[int], AbstractContextManager[None]],
+) -> None:  # fmt: skip
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    model = load_model(artifact, read_artifact(artifact)).double()
+    drawn = sample(model, 4, 1, seed=1)
+    with full_disk(1000):
+        with pytest.raises(OSError, match=f"could not write {tmp_path / 'new'}: "):
+            convert(run, tmp_path / "new")
+        with pytest.raises(OSError, match=f"could not write {tmp_path}/"):
+            structure(GraphWriter(KINDS["language"], model), drawn, training_logits, "logits")
+    assert not list(tmp_path.iterdir())
 
 
 def test_what_is_no_artifact_is_not_replaced(run: Path, artifact: Path, tmp_path: Path) -> None:
@@ -198,3 +222,28 @@ def test_golden_vectors_of_long_rows_are_no_larger_than_a_service_reads(
     convert(artifact, tmp_path / "short")
     steps = load_file(tmp_path / "short" / "golden.safetensors")
     assert {len(values) for name, values in steps.items() if name.startswith("steps.")} == {3}
+
+
+def test_an_artifact_with_a_changed_weight_is_not_read_again(tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(_SHIPPED / "shakespeare", tmp_path / "shakespeare"))
+    read_source(folder)
+    content = bytearray((folder / "model.safetensors").read_bytes())
+    content[-1] ^= 1
+    (folder / "model.safetensors").write_bytes(content)
+    with pytest.raises(ValueError, match=r"model\.safetensors is not the file its manifest"):
+        read_source(folder)
+
+
+def test_stored_hands_go_with_an_artifact_that_is_converted_again(tmp_path: Path) -> None:
+    source = _SHIPPED / "handwriting"
+    before = read_artifact(source)
+    assert isinstance(before, InkManifest)
+    files = {name: sha for name, sha in before.files.items() if name != "styles.safetensors"}
+    before.model_copy(update={"styles": (), "files": files}).write(tmp_path)
+    _keep_extras(source, tmp_path)
+    after = read_artifact(tmp_path)
+    assert isinstance(after, InkManifest)
+    assert after.styles == before.styles != ()
+    assert after.files == before.files
+    stored = [(folder / "styles.safetensors").read_bytes() for folder in (source, tmp_path)]
+    assert stored[0] == stored[1]

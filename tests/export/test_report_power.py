@@ -3,7 +3,6 @@
 Graphs are stood in for by small classes; of artifacts the shipped ones alone are read.
 """
 
-import shutil
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +14,10 @@ import torch
 from torch import Tensor, nn
 
 from contract.golden import Arrays, Golden
-from contract.ink import InkManifest
 from contract.logits import log_probabilities
 from contract.manifest import Finding
 from contract.text import NEUTRAL
 from export.artifact import read_artifact
-from export.convert import _keep_extras, read_source
 from export.golden import MARGIN, Sample
 from export.graph import ROW_INDEPENDENT
 from export.ink import parity as ink_parity
@@ -374,28 +371,3 @@ def test_golden_draws_are_clear_of_borders_on_both_sides(golden: Golden) -> None
                 uniform = float(np.clip(golden.steps["uniform"][t, row] + by, 1e-7, 1 - 1e-7))
                 logits = golden.truth["logits"][t, row]
                 assert draw(logits, uniform, temperature, given["logit_bias"]) == byte
-
-
-def test_an_artifact_with_a_changed_weight_is_not_read_again(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(_SHIPPED / "shakespeare", tmp_path / "shakespeare"))
-    read_source(folder)
-    content = bytearray((folder / "model.safetensors").read_bytes())
-    content[-1] ^= 1
-    (folder / "model.safetensors").write_bytes(content)
-    with pytest.raises(ValueError, match=r"model\.safetensors is not the file its manifest"):
-        read_source(folder)
-
-
-def test_stored_hands_go_with_an_artifact_that_is_converted_again(tmp_path: Path) -> None:
-    source = _SHIPPED / "handwriting"
-    before = read_artifact(source)
-    assert isinstance(before, InkManifest)
-    files = {name: sha for name, sha in before.files.items() if name != "styles.safetensors"}
-    before.model_copy(update={"styles": (), "files": files}).write(tmp_path)
-    _keep_extras(source, tmp_path)
-    after = read_artifact(tmp_path)
-    assert isinstance(after, InkManifest)
-    assert after.styles == before.styles != ()
-    assert after.files == before.files
-    stored = [(folder / "styles.safetensors").read_bytes() for folder in (source, tmp_path)]
-    assert stored[0] == stored[1]

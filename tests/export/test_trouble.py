@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -221,3 +222,13 @@ def training_options(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_training_options(parser)
     return parser.parse_args(words)
+
+
+@pytest.mark.parametrize(("verb", "why"), [("verify", "is not an artifact"), ("pens", "no folder")])
+def test_what_draws_nothing_needs_nothing_to_draw_with(
+    verb: str, why: str, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    for name in "training.curves", "training.ink.sheet":
+        monkeypatch.setitem(sys.modules, name, None)
+    assert why in _told([verb, str(tmp_path / "none")], capsys)

@@ -288,3 +288,22 @@ def test_ctrl_c_after_the_imports_is_told() -> None:
     ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
     assert ended.returncode == 128 + signal.SIGINT
     assert b"goes on where it stopped" in ended.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_an_output_that_is_full_is_told_in_a_line_and_by_the_exit_code() -> None:
+    program = (
+        "import argparse, sys\n"
+        "from training.command import run\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.set_defaults(command=lambda options: print('what was asked for'))\n"
+        "sys.exit(run(parser, []))"
+    )
+    command = [sys.executable, "-c", program]
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
+    with open("/dev/full", "wb") as full:
+        ended = subprocess.run(
+            command, env=buffered, stdout=full, stderr=subprocess.PIPE, timeout=_PATIENCE_S
+        )
+    assert (ended.returncode, ended.stderr.count(b"\n")) == (1, 1)
+    assert b"error: [Errno 28] No space left on device" in ended.stderr
