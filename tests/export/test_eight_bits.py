@@ -23,6 +23,7 @@ from export.artifact import read_artifact
 from export.convert import convert
 from export.cuda import without_kernel
 from export.integers import integer_products, worths
+from export.parity.bits import MAX_COST
 from export.parity.replay import replay
 from export.parity.report import Extent, Report, Served
 from export.verify import verify
@@ -44,6 +45,8 @@ from training.run import carry_out
 
 SMALL = Extent(sampled_steps=240, structure_steps=60, bit_steps=6, timed=False)
 _PRODUCT = "MatMulInteger"
+_SHIPPED = Path(__file__).parents[2] / "artifacts"
+_EXACT = {"language": "shakespeare", "handwriting": "handwriting"}
 LEAST = replace(SMALL, sampled_steps=40, structure_steps=5)
 
 
@@ -86,12 +89,13 @@ def report(made: tuple[Path, Path, Path], corpus: Path) -> Report:
 
 
 def test_the_report_has_the_lines_and_bounds_of_the_exact_model_and_holds(
-    made: tuple[Path, Path, Path], report: Report, corpus: Path
+    made: tuple[Path, Path, Path], report: Report
 ) -> None:
     assert report.holds, [finding.line() for finding in report.findings]
-    exact = verify(made[0], corpus.parent, LEAST)
-    lines = {(f.name, f.bound) for f in exact.findings}
-    assert {(f.name, f.bound) for f in report.findings} == lines
+    exact = read_artifact(_SHIPPED / _EXACT[read_artifact(made[2]).kind])
+    lines = {(f.name, f.bound) for f in exact.parity or ()}
+    timed = {("bits, cost", MAX_COST)}  # of a full report alone
+    assert {(f.name, f.bound) for f in report.findings} == lines - timed
 
 
 def test_it_is_attested_on_both_runners(made: tuple[Path, Path, Path]) -> None:
