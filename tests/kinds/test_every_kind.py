@@ -129,6 +129,10 @@ def test_golden_vectors_are_read_as_they_were_written(artifact: Path, tmp_path: 
     assert (tmp_path / GOLDEN).read_bytes() == (artifact / GOLDEN).read_bytes()
 
 
+def test_the_manifest_says_in_which_mode_the_golden_vectors_were_made(artifact: Path) -> None:
+    assert read_artifact(artifact).provenance["golden_mode"] == "training"
+
+
 def test_the_graph_has_one_native_node_for_every_layer_norm(artifact: Path) -> None:
     manifest = read_artifact(artifact)
     model = onnx.load(artifact / manifest.graphs.step.plain, load_external_data=False)

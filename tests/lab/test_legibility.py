@@ -281,6 +281,8 @@ def test_ink_of_more_than_twice_what_people_do_is_a_scribble() -> None:
     texts = ["a usual line"] * 3
     tidy = tidiness(texts, [_written(usual), _written(wide, ended=False), _written(tall)], people)
     assert (tidy.lines, tidy.ended, tidy.scribbled) == (3, 2, 2)
+    most = Extent(tidy.widest_per_character, tidy.tallest)
+    assert most == Extent(extent(wide, len(texts[1])).width_per_character, 1)
     assert [goal.met for goal in tidiness_goals(tidy)] == [False, False]
     assert tidiness_goals(replace(tidy, scribbled=1))[1].met is False
 

@@ -39,3 +39,11 @@ def test_under_weight_norm_the_length_of_a_direction_changes_nothing() -> None:
         assert gain.shape == (_UNITS,)
         direction.data *= 7
     assert torch.allclose(model(x), before, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("norm", ["layer", "batch", "weight", "none"])
+def test_every_hidden_layer_learns_a_bias(norm: str) -> None:
+    model, x = _made(norm)
+    model(x).square().sum().backward()
+    for layer in model.hidden:
+        assert layer.norm.bias.grad.shape == (_UNITS,)

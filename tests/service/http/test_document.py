@@ -123,8 +123,10 @@ def test_every_request_answer_and_header_has_an_example(document: dict[str, Any]
             if kind == "application/json" and "example" in content:
                 schema = content["schema"] | {"components": document["components"]}
                 Draft202012Validator(schema).validate(content["example"])
-        for name, header in response["headers"].items():
-            assert "example" in _resolved(document, header), (route, status, name)
+        for name, told in response["headers"].items():
+            header = _resolved(document, told)
+            assert "example" in header, (route, status, name)
+            Draft202012Validator(header["schema"]).validate(header["example"])
 
 
 def test_the_example_of_an_error_is_its_body(document: dict[str, Any]) -> None:
@@ -153,6 +155,18 @@ def test_the_version_is_that_of_the_project(document: dict[str, Any]) -> None:
     project = tomllib.loads((Path(__file__).parents[3] / "pyproject.toml").read_text())["project"]
     assert document["info"]["version"] == project["version"]
     assert document["info"]["license"]["identifier"] == project["license"]
+
+
+@pytest.mark.parametrize("path", sorted(_PROBES | {"/health"}))
+def test_head_is_told_as_get_is(document: dict[str, Any], path: str) -> None:
+    head, get = (
+        {
+            status: (told["headers"], {k: c.get("example") for k, c in told["content"].items()})
+            for status, told in document["paths"][path][method]["responses"].items()
+        }
+        for method in ("head", "get")
+    )
+    assert head == get
 
 
 def test_every_answer_names_its_request(document: dict[str, Any]) -> None:

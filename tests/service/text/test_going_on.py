@@ -135,6 +135,16 @@ def test_one_that_the_service_ends_tells_where_it_stands() -> None:
     assert (end.moment.drawn, end.moment.edge.undecided) == (3, b"\xe2")
 
 
+@pytest.mark.parametrize("drawn", [b"", b"\xe2"])
+def test_one_that_has_nothing_to_show_yet_tells_where_it_stands(drawn: bytes) -> None:
+    call = Call(prompt=b"p", max_tokens=5)
+    call.job.accept(_outputs(b"p" + drawn))
+    call.job.fail(NotReady("stopping"), {"position": 1 + len(drawn)})
+    (end,) = call.result().pieces
+    assert end.moment is not None
+    assert (end.moment.drawn, end.moment.edge.undecided) == (len(drawn), drawn)
+
+
 @_SCRIPTS
 @pytest.mark.parametrize("chunk", [3, 8, 20])
 @pytest.mark.parametrize("stop", _STOPS)
