@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from service.__main__ import main
 from service.settings import Settings
 from tests.service.serving import eventually
 
@@ -100,12 +101,17 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_THREADS", "9" * 30),
     ],
 )
-def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str) -> None:
-    process = _start(**{name: value})
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 2
+def test_a_wrong_setting_is_named_and_ends_with_2(
+    name: str,
+    value: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["service"])
+    monkeypatch.setenv(name, value)
+    assert main() == 2
+    err = capsys.readouterr().err
     assert f"error: {name} is " in err or f"error: {name}: " in err
-    assert "Traceback" not in err
 
 
 def test_a_setting_that_is_misspelt_is_told_in_the_log(tmp_path: Path) -> None:
@@ -126,9 +132,14 @@ def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPa
     assert Settings() == without
 
 
-def test_a_wrong_key_is_not_printed() -> None:
-    _, err = _start(EVENKEEL_STATE_KEY="my secret").communicate(timeout=60)
-    assert "my secret" not in err
+def test_a_wrong_key_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["service"])
+    monkeypatch.setenv("EVENKEEL_STATE_KEY", "my secret")
+    assert main() == 2
+    told = capsys.readouterr()
+    assert "my secret" not in told.out + told.err
 
 
 def test_a_service_without_artifacts_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
