@@ -5,6 +5,7 @@ import secrets
 import threading
 import weakref
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 
 from service.artifact import Artifact, ArtifactError
@@ -41,8 +42,8 @@ class Loader:
         self._settings = settings
         self._metrics = metrics
         self._kinds = kinds
-        self._runtime = choose_runtime(settings)
         self._budget = CoreBudget(usable_cores())
+        self._runtime = _within(choose_runtime(settings), self._budget.cores)
         self._proving: Engine | None = None
         self._proof_s = _PROOF * settings.stall_timeout_s
 
@@ -113,3 +114,12 @@ class Loader:
         if runtime.provider == "cpu" and runtime.threads == 0:
             return fastest_runners(artifact, runtime, limit_s=self._proof_s)
         return {}, runtime
+
+
+def _within(runtime: Runtime, cores: int) -> Runtime:
+    """With no more threads than there are cores. More would keep each other from them, and be told
+    to make do with half of the cores even where no other model is at work."""
+    if runtime.threads <= cores:
+        return runtime
+    log.warning("EVENKEEL_THREADS is %d, but there are %d cores", runtime.threads, cores)
+    return replace(runtime, threads=cores)

@@ -77,9 +77,9 @@ class Settings(BaseSettings):
         0,
         ge=0,
         le=512,
-        description="threads of a model's session; 0 takes the number that is fastest on this "
-        "machine. While other models work too, a model has half of the cores at "
-        "most",
+        description="threads of a model's session, as many as there are cores at most; 0 takes the "
+        "number that is fastest on this machine. While other models work too, a model has half of "
+        "the cores at most",
     )
     slots: int = Field(24, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")

@@ -14,6 +14,8 @@ from service.engine.slots import Slots
 from service.metrics import EngineMetrics
 
 _LEAST_STEPS = 4  # of a chunk, however long they take: handing out has its price as well
+# Of all rows of a chunk together. Four times as many logits are more than a session may hold.
+_MOST_ROW_STEPS = 1 << 17
 
 
 class Chunks:
@@ -26,8 +28,9 @@ class Chunks:
         self._metrics = metrics
 
     def steps_for(self, jobs: Sequence[Job], step_s: float) -> int:
-        """Few while someone waits for a first byte, and no more than others want to wait for."""
-        steps = self._limits.chunk_steps
+        """Few while someone waits for a first byte, and no more than others want to wait for, or
+        than there is memory for."""
+        steps = min(self._limits.chunk_steps, _MOST_ROW_STEPS // len(jobs))
         for job in jobs:
             if job.urgent and not job.started:
                 steps = min(steps, max(self._limits.first_chunk_steps, job.steps_to_first()))

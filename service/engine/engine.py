@@ -138,8 +138,9 @@ class Engine:
         """The `Overloaded` that `submit` would raise for a job of at least so many steps; None if
         it might let the job in, or would refuse it for another reason."""
         with self._wake:
-            able = self.ready and not self._stopping
-            return self._overload(1, steps, terms.current()) if able else None
+            asked = terms.current()
+            able = self.ready and not self._stopping and asked.deadline_s > time.monotonic()
+            return self._overload(1, steps, asked) if able else None
 
     def run_now(self, job: GivenSteps) -> bool:
         """Run a short job on this thread if nothing else is to do; whether it has ended.

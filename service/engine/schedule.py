@@ -152,7 +152,10 @@ class Schedule:
 
     def has_room(self, caller: str, count: int, size: int) -> bool:
         """Whether so many more may wait in a queue of `size`, of which each caller has a share.
-        Those that free slots take at once do not wait."""
+        Those that free slots take at once do not wait. Where nobody else is, any number may: a
+        request of more than slots and queue hold would be told to come back for ever."""
+        if not (self.slots or self.waiting):
+            return True
         if len(self.waiting) + count <= size + self._free:
             return True
         waiting = Counter(ticket.caller for ticket in self.waiting)

@@ -31,6 +31,7 @@ log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_EVERY_S = 1.0
 _LARGEST_BYTES = 16 << 20  # some 100,000 keys
+_Limit = Annotated[int, Field(ge=1, lt=2**63)]  # as whole numbers of TOML are
 
 
 class BadKeys(ValueError):
@@ -47,8 +48,8 @@ class Key:
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     admin: bool = False
-    concurrency: Annotated[int, Field(ge=1)] | None = None
-    bytes_per_minute: Annotated[int, Field(ge=1)] | None = None
+    concurrency: _Limit | None = None
+    bytes_per_minute: _Limit | None = None
     expires: datetime | None = None
 
     @property

@@ -50,6 +50,17 @@ def test_models_of_a_service_make_room_for_each_other(
     assert (one.oversubscribed, other.oversubscribed) == (False, True)
 
 
+def test_a_model_that_works_alone_has_its_threads_however_many_are_asked_for(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
+    loader = Loader(settings(artifacts, slots=2, threads=3), Metrics(), KINDS)
+    assert "EVENKEEL_THREADS is 3, but there are 2 cores" in caplog.text
+    model = loader.make(load_artifact(artifacts / "letters"))
+    assert model.runtime.threads == 2
+    assert not model.engine._share.oversubscribed
+
+
 def test_threads_are_counted_on_a_cpu_alone(loader: Loader, artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
     for runtime in (Runtime("cuda", "slots", 0, 2), Runtime("cpu", "scan", 3, 2)):

@@ -149,6 +149,16 @@ def test_a_refusal_beforehand_is_that_of_a_queue_with_no_room() -> None:
     assert isinstance(idle.refusal(steps=1), Overloaded)
 
 
+def test_who_is_late_already_is_not_told_to_come_back() -> None:
+    idle = made_engine(ScriptedRunner(_SCRIPT, 1))
+    idle.ready, idle._pace = True, Pace((1e-6, 0.0), (1e-6, 0.0))
+    terms.agree(0.0, "")
+    assert idle.refusal(steps=1) is None
+    with pytest.raises(DeadlineExceeded):
+        idle.submit([Call().job])
+    terms.agree(1e9, "")
+
+
 def _job_of(call: Call) -> None:
     call.job.urgent = False
 

@@ -7,7 +7,9 @@ import numpy as np
 import pytest
 
 from service.engine import pace as paces
+from service.engine.chunk import Chunks
 from service.engine.pace import Pace, measure_pace, median_step_s
+from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 
 
 def _pace() -> Pace:
@@ -125,3 +127,11 @@ def test_runs_that_warm_up_are_not_measured(monkeypatch: pytest.MonkeyPatch) -> 
     artifact: Any = SimpleNamespace(golden=golden, initial_state=dict)
     runner: Any = SimpleNamespace(load=lambda slot, state: None, run=run)
     assert median_step_s(artifact, runner, 2, runs=3) == pytest.approx(1e-3)
+
+
+@pytest.mark.parametrize(("rows", "steps"), [(32, 4096), (1024, 128)])
+def test_a_chunk_of_many_rows_is_one_that_a_session_has_memory_for(rows: int, steps: int) -> None:
+    some = limits(chunk_steps=4096, first_chunk_steps=4096)
+    idle = made_engine(ScriptedRunner(b"x", rows), limits=some)
+    chunks = Chunks(idle._slots, _pace(), some, idle._metrics)
+    assert chunks.steps_for([Call(max_tokens=5000).job] * rows, 1e-6) == steps

@@ -375,12 +375,19 @@ def test_a_queue_that_one_has_filled_has_room_for_another() -> None:
 
 def test_those_that_free_slots_take_do_not_wait() -> None:
     line = _Line(width=4)
-    assert line.schedule.has_room("one", 6, 2)
-    assert not line.schedule.has_room("one", 7, 2)
     line.add("other", _Work())
     line.fill()
     assert line.schedule.has_room("one", 5, 2)
     assert not line.schedule.has_room("one", 6, 2)
+
+
+def test_a_request_larger_than_the_queue_is_let_in_where_nobody_else_is() -> None:
+    line = _Line(width=1)
+    assert line.schedule.has_room("one", 128, 1)
+    line.add("one", _Work())
+    assert not line.schedule.has_room("one", 128, 1)
+    line.fill()
+    assert not line.schedule.has_room("one", 128, 1)
 
 
 def test_those_whom_free_slots_will_take_hold_nobody_up() -> None:

@@ -28,6 +28,7 @@ from service.http import record
 from service.http.answers import EventStream
 from service.http.record import Record, Recorder
 from service.metrics import Metrics, Work
+from tests.service.engine.scripted import Call
 from tests.service.serving import Service, eventually, listening, running, settings
 from tests.service.writing import InkService, online
 
@@ -125,6 +126,9 @@ def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path)
     chosen = settings(artifacts, queue_size=2, max_body_bytes=1024, allowed_hosts=("testserver",))
     with running(chosen) as service:
         counted, ask = _Counted(service.app), service.client
+        another = Call().job
+        another.paused = True  # by whoever reads it: it stays in the queue
+        service.app.state.models["letters"].engine.submit([another])
         service.post(max_tokens=-1)
         service.post(model="nobody")
         service.post(n=64)
