@@ -230,15 +230,17 @@ class Settings(BaseSettings):
     @field_validator("state_key")
     @classmethod
     def _cannot_be_guessed(cls, key: SecretStr | None) -> SecretStr | None:
-        secret = "" if key is None else key.get_secret_value()
+        if key is None:
+            return None
+        secret = key.get_secret_value().strip()  # the end of a line comes with many a file
         few = None
         if len(secret) < _SHORTEST_SECRET:
             few = f"{_SHORTEST_SECRET} characters"
         elif len(set(secret)) < _LEAST_VARIETY:
             few = f"{_LEAST_VARIETY} different characters"
-        if key is not None and few:
+        if few:
             raise ValueError(f"it has fewer than {few}; take a random one: openssl rand -hex 32")
-        return key
+        return SecretStr(secret)
 
     @field_validator("traces")
     @classmethod

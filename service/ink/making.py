@@ -38,8 +38,9 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     layout = body.layout(units.units_per_line, advance)
     room = layout.room
     if room < LEAST_ROOM:
+        room_px = max(layout.width_px - 2 * layout.margin_px, 0)
         raise InvalidRequest(
-            f"the margins leave {layout.width_px - 2 * layout.margin_px:.0f} px of the width, too "
+            f"the margins leave {room_px:.0f} px of the width, too "
             f"few for two characters of {advance * layout.px_per_unit:.0f} px in this hand",
             "line_height",
         )

@@ -10,7 +10,9 @@ from service.settings import Settings, misspelt
     ("key", "taken"),
     [
         ("abcdefghijklmnop", True),
+        ("abcdefghijklmnop\n", True),  # as a file has it that somebody has typed
         ("abcdefghijklmno", False),
+        ("abcdefghijklmno\n", False),
         ("abcdefghabcdefgh", True),
         ("abcdefgabcdefgab", False),
     ],
@@ -19,7 +21,7 @@ def test_a_secret_has_16_characters_of_which_8_differ(key: str, taken: bool) -> 
     if taken:
         told = Settings(state_key=key).state_key  # type: ignore[arg-type]
         assert told is not None
-        assert told.get_secret_value() == key
+        assert told.get_secret_value() == key.strip()
         return
     with pytest.raises(ValidationError, match="it has fewer than") as refused:
         Settings(state_key=key)  # type: ignore[arg-type]
