@@ -66,7 +66,9 @@ def plot_glyphs(shown: Sequence[Shown], image: Path) -> None:
 def _label(axes: Axes, one: Shown, corner: NDArray[np.float64]) -> None:
     x, y = corner[0] + 1.0, corner[1] - _ABOVE_UNITS
     axes.text(x, y, one.character, fontsize=11, family="monospace", parse_math=False)
-    axes.text(x, y - 4.2, f"{100 * one.right:.0f}%", fontsize=SMALL_PT, color=GREY, parse_math=False)
+    axes.text(
+        x, y - 4.2, f"{100 * one.right:.0f}%", fontsize=SMALL_PT, color=GREY, parse_math=False
+    )
 
 
 def _draw(axes: Axes, ink: Sample, middle: NDArray[np.float64]) -> None:
