@@ -3,67 +3,80 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import fill
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lab.analysis.plots import STYLES, save
+from lab.analysis.plots import STYLES, Style
 from lab.measured.table import Json
-from training.curves import pyplot
+from training.figures import HALF_IN, SMALL_PT, WIDTH_IN, save, subplots
 
 # Norms that one task alone has, in the order it names them.
-_OTHERS = ("#7b4fa3", "#c2185b", "#8d6e36")
-_NARROW = 34  # characters
-_DPI = 90
-_SMALL_DPI, _MANY_PANELS = 75, 12  # of one with more panels, which the page could not have else
+_OTHERS = (Style("#7b4fa3", "D"), Style("#c2185b", "v"), Style("#8d6e36", "P"))
+_MARKS = 5  # of a curve
+_TICKS = 5  # of an axis of a small panel
+_MANY_COLUMNS = 2
+BANDS = "line: median of seeds; shade: their range"
 Numbers = NDArray[np.floating[Any]]
 
 
-def color_of(norm: str, norms: Sequence[str]) -> str:
-    """The color of a norm in every picture of the project."""
+def style_of(norm: str, norms: Sequence[str]) -> Style:
+    """How a norm is drawn in every picture of the project."""
     if norm in STYLES:
-        return STYLES[norm].color
+        return STYLES[norm]
     return _OTHERS[[n for n in norms if n not in STYLES].index(norm) % len(_OTHERS)]
 
 
 def plot(content: Json, image: Path) -> None:
-    """A row of panels for each case, one for each plotted metric, from a task's results."""
+    """A row of panels for each case, one for each plotted metric, from a task's results; of one
+    metric, panels side by side. What the panels of a column share is said above the first."""
     metrics = [m for m in content["metrics"] if m["plotted"]]
-    cases = content["cases"]
-    dpi = _DPI if len(cases) * len(metrics) <= _MANY_PANELS else _SMALL_DPI
-    figure, grid = pyplot.subplots(
-        len(cases), len(metrics), figsize=(4.6 * len(metrics) + 1, 3.3 * len(cases)), dpi=dpi,
-        layout="constrained", squeeze=False,
+    shown = [(case, metric) for case in content["cases"] for metric in metrics]
+    columns = len(metrics) if len(metrics) > 1 else min(_MANY_COLUMNS, len(shown))
+    rows = -(-len(shown) // columns)
+    small = columns > _MANY_COLUMNS
+    figure, grid = subplots(
+        rows, columns, (1.7 if small else 2.7) * rows + 0.7, WIDTH_IN if columns > 1 else HALF_IN,
+        squeeze=False,
     )  # fmt: skip
-    for row, (case, result) in zip(grid, cases.items(), strict=True):
-        for axes, metric in zip(row, metrics, strict=True):
-            _panel(axes, result["norms"], metric)
-            axes.set_title(case)
-    for axes in grid[-1]:
+    for place, (axes, (case, metric)) in enumerate(zip(grid.flat, shown, strict=False)):
+        _panel(axes, content["cases"][case]["norms"], metric)
+        axes.set_title(case)
+        if small:
+            axes.locator_params(nbins=_TICKS)
+            axes.set_ylabel("")
+            # The metric above its column alone, or no panel would have room.
+            axes.set_title(f"{metric['label']}\n{case}" if place < columns else case)
+    for axes in grid.flat[max(0, len(shown) - columns) : len(shown)]:
         axes.set_xlabel("updates")
-    handles, labels = grid[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, frameon=False, loc="outside right upper")
-    title = f"{content['title']}: median and range of seeds"
-    # Beside the legend, one panel is narrow.
-    figure.suptitle(title if len(metrics) > 1 else fill(title, _NARROW), fontsize=10)
+    for axes in grid.flat[len(shown) :]:
+        axes.set_axis_off()
+    finish(figure, grid.flat[0], f"{content['title']} ({BANDS})", image)
+
+
+def finish(figure: Any, axes: Any, title: str, image: Path) -> None:
+    """With a title, and below it all the names that one panel has; written to a file."""
+    handles, labels = axes.get_legend_handles_labels()
+    figure.suptitle(title, x=0.01, ha="left", fontsize=SMALL_PT + 1, wrap=True)
+    figure.legend(handles, labels, ncols=len(labels), loc="outside lower center")
     image.parent.mkdir(parents=True, exist_ok=True)
     save(figure, image)
 
 
 def draw_curve(axes: Any, found: Json, metric: str, norm: str, norms: Sequence[str]) -> Numbers:
-    """A metric over updates, from what the results have `found` of a norm; the median drawn."""
-    return draw_seeds(axes, found["updates"], numbers(found["curves"][metric]), norm, norms)
-
-
-def draw_seeds(
-    axes: Any, x: Sequence[float], values: Numbers, norm: str, norms: Sequence[str], line: str = "-"
-) -> Numbers:
-    """Values `(seeds, x)` as their median, which is returned, and their range."""
-    color, middle = color_of(norm, norms), np.median(values, 0)
-    axes.plot(x, middle, line, color=color, label=norm, linewidth=1.8)
-    axes.fill_between(x, values.min(0), values.max(0), color=color, alpha=0.2, linewidth=0)
+    """A metric over updates, from what the results have `found` of a norm: the range of seeds and
+    their median, which is returned."""
+    x, values = found["updates"], numbers(found["curves"][metric])  # (seeds, x)
+    style, middle = style_of(norm, norms), np.median(values, 0)
+    # Marks of different norms at different places, where curves are one on the other.
+    every = -(-len(x) // _MARKS)
+    first = list(norms).index(norm) % every
+    axes.plot(
+        x, middle, color=style.color, marker=style.mark, markevery=(first, every), markersize=5,
+        label=norm, linewidth=1.6,
+    )  # fmt: skip
+    axes.fill_between(x, values.min(0), values.max(0), color=style.color, alpha=0.13, linewidth=0)
     return middle
 
 
@@ -78,7 +91,6 @@ def _panel(axes: Any, norms: Json, metric: Json) -> None:
         everything.append(draw_curve(axes, result, metric["name"], norm, list(norms)))
     axes.set_ylabel(metric["label"])
     axes.set_ylim(*_span(np.concatenate(everything), higher=metric["higher_is_better"]))
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _span(values: Any, *, higher: bool) -> tuple[float | None, float | None]:

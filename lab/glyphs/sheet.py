@@ -5,22 +5,20 @@ from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 
-import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 from PIL import Image
 
-matplotlib.use("Agg")
-from matplotlib import pyplot
-from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
+from training.figures import GREY, SMALL_PT, pyplot
 
 SAMPLES = 6  # of each character
-_COLUMNS = 6
+_COLUMNS = 3
 _BESIDE_UNITS, _BELOW_UNITS, _ABOVE_UNITS = 7.0, 4.5, 8.5  # of a sample, about its middle and line
 _GAP_UNITS, _COLUMN_GAP_UNITS = 1.0, 5.0
-_LABEL_UNITS = 11.0
-_PX_PER_UNIT = 2.3
+_LABEL_UNITS = 12.0
+_PX_PER_UNIT = 2.58  # so that the sheet is as wide as it is shown
 _GREYS = 12
 
 
@@ -68,7 +66,9 @@ def plot_glyphs(shown: Sequence[Shown], image: Path) -> None:
 def _label(axes: Axes, one: Shown, corner: NDArray[np.float64]) -> None:
     x, y = corner[0] + 1.0, corner[1] - _ABOVE_UNITS
     axes.text(x, y, one.character, fontsize=11, family="monospace", parse_math=False)
-    axes.text(x, y - 4.2, f"{100 * one.right:.0f}%", fontsize=5.5, color="0.4", parse_math=False)
+    axes.text(
+        x, y - 4.2, f"{100 * one.right:.0f}%", fontsize=SMALL_PT, color=GREY, parse_math=False
+    )
 
 
 def _draw(axes: Axes, ink: Sample, middle: NDArray[np.float64]) -> None:

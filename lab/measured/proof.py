@@ -142,7 +142,8 @@ def race(content: Json) -> str:
         "This does not confirm the paper: with the best rate of each pen, and with three seeds, "
         "[its finding did not come out](paper.md#section-65-handwriting).",
         table(("norm", "best, nats a point", f"updates to {aim:.4f}"), rows),
-        "![Validation loss of both](results/pen-contrast.png)",
+        "![Validation loss of both against updates; dashed, the best of the pen without "
+        "normalisation](results/pen-contrast.png)",
     )
 
 

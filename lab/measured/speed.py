@@ -61,7 +61,8 @@ def step(content: Json) -> str:
         table(("model", "threads", "µs", *_IN_EIGHT_BITS.values()), eight),
         "A line of handwriting in process:",
         table(("characters", "points", "threads", "ms"), lines),
-        "![One step at batch 1, every side](results/bench/step.png)",
+        "![Bars of the time of one step at batch 1, a panel for each model: the floor, this "
+        "service, its variants and the peers](results/bench/step.png)",
     )
 
 
@@ -172,7 +173,8 @@ def arrivals(content: Json) -> str:
         table(
             ("offered a second", "server", "streamed", *_SPREADS, "good a second", "failed"), rows
         ),
-        "![Latency and throughput by load](results/bench/http.png)",
+        "![Above, time to the whole answer and to the first byte against offered load, at p50 and "
+        "p99; below, throughput and goodput with 32 clients that wait](results/bench/http.png)",
     )
 
 

@@ -4,16 +4,17 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from numpy.typing import NDArray
 
 from service.ink.pen import strokes
+from training.figures import DPI, GREY, WIDTH_IN, pyplot, save
 
-matplotlib.use("Agg")
-from matplotlib import pyplot
-from matplotlib.axes import Axes
-
+_LANGUAGES = {
+    "deu": "German", "fra": "French", "spa": "Spanish", "ita": "Italian", "por": "Portuguese",
+    "swe": "Swedish", "dan": "Danish",
+}  # fmt: skip
 _INK, _MARKS = "#1c2a4a", "#b03a2e"
 _ACROSS = 2
 
@@ -31,17 +32,19 @@ class Drawn(Protocol):
 def plot_accents(lines: Mapping[str, Sequence[Drawn]], image: Path) -> None:
     """Write an image with the first lines of each language, their marks in another colour."""
     figure, table = pyplot.subplots(
-        len(lines), _ACROSS, figsize=(10, 0.75 * len(lines)), dpi=100, squeeze=False
+        len(lines), _ACROSS, figsize=(WIDTH_IN, 0.65 * len(lines)), dpi=DPI, squeeze=False
     )
-    figure.subplots_adjust(0.01, 0, 1, 1, 0.02, 0)
+    figure.subplots_adjust(0.1, 0, 1, 1, 0.02, 0)
     for number, (row, (language, some)) in enumerate(zip(table, lines.items(), strict=True)):
         # Other hands in each language.
         for place, axes in enumerate(row):
             axes.axis("off")
             _draw(axes, some[(number + place * len(some) // _ACROSS) % len(some)])
-        row[0].text(0, 0.95, language, fontsize=8, color="gray", transform=row[0].transAxes)
-    figure.savefig(image)
-    pyplot.close(figure)
+        row[0].text(
+            -0.02, 0.5, _LANGUAGES[language], color=GREY, ha="right", va="center",
+            transform=row[0].transAxes,
+        )  # fmt: skip
+    save(figure, image)
 
 
 def _draw(axes: Axes, line: Drawn) -> None:

@@ -2,14 +2,11 @@
 
 from pathlib import Path
 
-import matplotlib
 import numpy as np
 
 from lab.legibility.write_ink import Hand, Pen
 from lab.reading.shown import as_shown
-
-matplotlib.use("Agg")
-from matplotlib import pyplot
+from training.figures import DPI, GREY, WIDTH_IN, pyplot, save
 
 _SENTENCES = (
     "Quick zebras vex my dog; 4 jumped!",
@@ -31,17 +28,16 @@ def plot_hands(pen: Pen, hands: dict[str, Hand], image: Path) -> None:
     texts = [_SENTENCES[i % len(_SENTENCES)] for i in range(len(hands))]
     inks = pen.write(texts, _BIAS, _SEED, list(hands.values()))
     rows = -(-len(hands) // 2)
-    figure, table = pyplot.subplots(rows, 2, figsize=(12.4, 0.865 * rows), dpi=100, squeeze=False)
-    figure.subplots_adjust(0.01, 0, 1, 0.96, 0.02, 0.1)
+    figure, table = pyplot.subplots(rows, 2, figsize=(WIDTH_IN, 0.7 * rows), dpi=DPI, squeeze=False)
+    figure.subplots_adjust(0.01, 0, 1, 0.94, 0.02, 0.3)
     for axes in table.flat:
         axes.axis("off")
     for axes, name, ink in zip(table.flat, hands, inks, strict=False):
         for stroke in as_shown(ink.offsets):
-            axes.plot(*stroke.T, color=_INK, linewidth=1.6, solid_capstyle="round")
+            axes.plot(*stroke.T, color=_INK, linewidth=1.3, solid_capstyle="round")
         middle = np.median(np.concatenate(as_shown(ink.offsets))[:, 1])
         box = axes.get_window_extent()
         half = _WIDTH * box.height / box.width / 2
         axes.set(xlim=(-20, _WIDTH - 20), ylim=(middle - half, middle + half))
-        axes.set_title(name, loc="left", fontsize=8, color="gray", pad=1)
-    figure.savefig(image)
-    pyplot.close(figure)
+        axes.set_title(name, fontweight="normal", color=GREY, pad=1)
+    save(figure, image)

@@ -18,6 +18,7 @@ from lab.glyphs.people import MOST_EACH, marks_among_words, real_lines
 from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading.shown import Readers
+from tests.training.legible import SHOWN_PX
 from training.ink.prepare import Ink
 
 _COUNT = 40
@@ -214,6 +215,8 @@ def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) 
     assert [len(one.samples) for one in shown] == [SAMPLES] * len(CHARACTERS)
     plot_glyphs(shown, tmp_path / "sheet.png")
     assert (tmp_path / "sheet.png").stat().st_size <= 150_000
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        assert sheet.width <= SHOWN_PX
     thick = np.stack([np.arange(-5.0, 6.0), np.tile([4.0, 4.3], 6)[:11], np.zeros(11)], axis=1)
     darkest = []
     for own in (np.arange(11) < 5, np.arange(11) == 0):

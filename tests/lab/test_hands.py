@@ -13,9 +13,10 @@ from contract.ink import STYLES
 from lab import __main__ as lab_commands
 from lab.__main__ import main
 from lab.legibility.write_ink import Hand, Pen, Written
-from lab.reading import accents, hands, hands_sheet
+from lab.reading import accents, accents_sheet, hands, hands_sheet
 from lab.reading.shown import Readers, as_shown
 from tests.service.altered import edit_manifest
+from tests.training.legible import SHOWN_PX
 
 _STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
 
@@ -108,7 +109,11 @@ def test_the_sheet_has_every_stored_hand(tmp_path: Path) -> None:
     hands_sheet.plot_hands(cast(Pen, pen), named, image)
     assert len(pen.asked[0][0]) == 3
     with Image.open(image) as sheet:
-        assert sheet.size == (1240, 173)
+        assert sheet.size == (SHOWN_PX, 140)
+
+
+def test_every_language_of_the_sheet_of_accents_has_a_name() -> None:
+    assert accents_sheet._LANGUAGES.keys() == accents.SENTENCES.keys()
 
 
 def test_a_line_is_shown_with_y_up() -> None:

@@ -72,7 +72,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
                     options.parts,
                 )
             elif options.verb == "board":
-                yield from board.measure(service, options.seconds, options.out / "board.png")
+                yield from board.measure(service, options.seconds)
             elif options.verb == "aborts":
                 yield from aborts.measure(service, options.clients)
             else:

@@ -25,7 +25,7 @@ from bench.goal import judge
 from bench.peers.launch import end, free_port, ready
 from bench.target import Target
 from tests.reliability.load import capacity_per_s, offer
-from tests.reliability.plots import Panel, Series, plot_board
+from tests.reliability.plots import Panel, Series
 from tests.reliability.record import Found
 from tests.reliability.work import INK, TEXT, Reply, Work, ask, connect
 
@@ -40,17 +40,15 @@ _STEP_S = 5
 _QUIET = {"Failed runs"}
 
 
-def measure(service: Target, seconds: float, image: Path) -> Iterator[Found]:
-    """A load of text beside ink, for so long in all, and what Prometheus says then, which is also
-    drawn into a file."""
+def measure(service: Target, seconds: float) -> Iterator[Found]:
+    """A load of text beside ink, for so long in all, and what Prometheus says then."""
     with tempfile.TemporaryDirectory() as folder, _prometheus(service, Path(folder)) as url:
         began_s = time.time()
         uvloop.run(_load(service.url(""), seconds))
         time.sleep(2 * _STEP_S)
         panels = _ask(url, began_s, time.time())
-    image.parent.mkdir(parents=True, exist_ok=True)
-    plot_board(panels, image)
     for panel in panels:
+        yield "samples", panel
         values = [value for series in panel.series for _, value in series.points]
         largest = max(values, default=None)
         yield "panels", {"title": panel.title, "series": len(panel.series), "largest": largest}
@@ -113,6 +111,8 @@ def _ask(url: str, began_s: float, ended_s: float) -> list[Panel]:
                 panel["title"], panel["type"], panel["fieldConfig"]["defaults"].get("unit", ""),
                 (place["x"], place["y"], place["w"], place["h"]),
                 [line for target in panel["targets"] for line in ask_range(target)],
+                [change["matcher"]["options"] for change in panel["fieldConfig"]["overrides"]
+                 if {"id": "custom.axisPlacement", "value": "right"} in change["properties"]],
             )
         )  # fmt: skip
     return panels
@@ -128,7 +128,7 @@ def _series(url: str, began_s: float, ended_s: float, target: dict[str, str]) ->
     answer.raise_for_status()
     for found in answer.json()["data"]["result"]:
         name = re.sub(r"{{(\w+)}}", partial(_label, found["metric"]), target["legendFormat"])
-        read = [(at - began_s, float(value)) for at, value in found["values"]]
+        read = [(round(at - began_s, 1), float(value)) for at, value in found["values"]]
         yield Series(name, tuple((at, value) for at, value in read if not math.isnan(value)))
 
 

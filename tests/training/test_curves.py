@@ -15,7 +15,7 @@ from training import curves
 def figures(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Figure]]:
     """What was closed, which is what was written."""
     closed: list[Figure] = []
-    monkeypatch.setattr(curves.pyplot, "close", closed.append)
+    monkeypatch.setattr(pyplot, "close", closed.append)
     yield closed
     monkeypatch.undo()
     for figure in closed:
@@ -35,10 +35,10 @@ def test_the_losses_are_those_of_the_log_and_the_best_is_marked(
     drawn = [(list(line.get_xdata()), list(line.get_ydata())) for line in axes.lines]
     epochs, training, validation = (list(column) for column in zip(*told, strict=True))
     assert drawn == [(epochs, training), (epochs, validation), ([2.0], [2.25])]
-    assert [text.get_text() for text in axes.texts] == ["2.2500"]
-    assert (axes.get_ylabel(), axes.get_title()) == ("nats per byte", "a run of $5")
+    assert [text.get_text() for text in axes.texts] == ["best: 2.2500"]
+    assert (axes.get_ylabel(), axes.get_title("left")) == ("nats per byte", "a run of $5")
     least, most = axes.get_ylim()
-    assert least < 2.25 < 2.75 < most
+    assert least < 1.0 < 2.75 < most  # of training too, which ends below
     assert (tmp_path / "loss.png").stat().st_size > 5000
 
 
@@ -58,5 +58,8 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     none, layer, level = axes.lines
     assert (list(none.get_ydata()), list(layer.get_ydata())) == ([2.5, 2.0], [2.0, 1.0])
     assert list(level.get_ydata()) == [2.0, 2.0]
+    names = [text.get_text() for text in axes.get_legend().get_texts()]
+    assert names == ["norm: none", "norm: layer", "the best of none"]
+    assert len({line.get_color() for line in axes.lines}) == 3
     least, most = axes.get_ylim()
     assert least < 1.0 < 2.5 < most

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image, ImageDraw
+from PIL import Image, ImageDraw, ImageFont
 from safetensors.torch import save_file
 
 from lab.epochs import evaluating
@@ -17,30 +17,38 @@ from lab.tasks.draw.task import DrawTask
 
 _SAMPLES_A_SIDE = 10
 _FILMS = 6
-_ZOOM = 2  # of a film; its frames are lines between the pixels
-_GAP_PX = 2
-_PAPER, _FRAME = (255, 255, 255), (200, 30, 30)
+_SAMPLES_GAP_PX = 2
+_FILM_PX = 76  # of a drawing of a film, a side
+_FILM_GAP_PX, _HEAD_PX, _LETTERS_PX = 6, 20, 13
+_PAPER, _FRAME = (255, 255, 255), (230, 90, 0)
 Pictures = NDArray[np.float32]
 
 
 def draw_samples(task: DrawTask, image: Path, seed: int = 1) -> None:
     """A sheet of what is drawn out of noise, as probabilities."""
     pictures, _ = _drawn(task, _SAMPLES_A_SIDE**2, seed)
-    sheet = _sheet(pictures[-1].reshape(_SAMPLES_A_SIDE, _SAMPLES_A_SIDE, *pictures.shape[2:]), 1)
+    side = pictures.shape[-1]
+    grid = pictures[-1].reshape(_SAMPLES_A_SIDE, _SAMPLES_A_SIDE, side, side)
+    sheet = _sheet(grid, side, _SAMPLES_GAP_PX)
     sheet.convert("L").save(image, optimize=True)
 
 
 def draw_film(task: DrawTask, image: Path, seed: int = 1) -> None:
-    """A row for each drawing, a column for each step, and where the decoder wrote in red."""
+    """A row for each drawing, a column for each step by its number, and where the decoder wrote
+    framed."""
     pictures, frames = _drawn(task, _FILMS, seed)
-    sheet = _sheet(pictures.swapaxes(0, 1), _ZOOM)
+    sheet = _sheet(pictures.swapaxes(0, 1), _FILM_PX, _FILM_GAP_PX, _HEAD_PX)
     pen = ImageDraw.Draw(sheet)
-    size = _ZOOM * pictures.shape[2] + _GAP_PX
+    zoom, size = _FILM_PX / pictures.shape[2], _FILM_PX + _FILM_GAP_PX
     for column, row in np.ndindex(*frames.shape[:2]):
         x, y, width = frames[column, row]
-        corners = [(c + side * width / 2 - 0.5) * _ZOOM for side in (-1, 1) for c in (x, y)]
-        inside = np.clip(corners, 0, size - _GAP_PX - 1) + np.tile((column, row), 2) * size
-        pen.rectangle([float(c) for c in inside], outline=_FRAME)
+        corners = [(c + side * width / 2 - 0.5) * zoom for side in (-1, 1) for c in (x, y)]
+        inside = np.clip(corners, 0, _FILM_PX - 1) + np.tile((column, row), 2) * size
+        pen.rectangle([float(c) for c in inside + (0, _HEAD_PX) * 2], outline=_FRAME, width=2)
+    for column in range(len(frames)):
+        told = f"stroke {column + 1}" if column == 0 else f"{column + 1}"
+        place = (column * size + _FILM_PX / 2, _HEAD_PX / 2)
+        pen.text(place, told, "black", ImageFont.load_default(_LETTERS_PX), "mm")
     sheet.quantize(64, dither=Image.Dither.NONE).save(image, optimize=True)
 
 
@@ -58,13 +66,13 @@ def _drawn(task: DrawTask, count: int, seed: int) -> tuple[Pictures, Pictures]:
     return pictures.unflatten(-1, (side, side)).numpy(), frames.numpy()
 
 
-def _sheet(grid: Pictures, zoom: int) -> Image.Image:
-    """Pictures `(rows, columns, S, S)` of 0 to 1 side by side, dark on white."""
-    rows, columns, side, _ = grid.shape
-    size = zoom * side + _GAP_PX
-    sheet = Image.new("RGB", (columns * size - _GAP_PX, rows * size - _GAP_PX), _PAPER)
+def _sheet(grid: Pictures, side_px: int, gap_px: int, head_px: int = 0) -> Image.Image:
+    """Pictures `(rows, columns, S, S)` of 0 to 1 side by side, dark on white, below a margin."""
+    rows, columns = grid.shape[:2]
+    size = side_px + gap_px
+    sheet = Image.new("RGB", (columns * size - gap_px, head_px + rows * size - gap_px), _PAPER)
     for row, column in np.ndindex(rows, columns):
         grey = np.rint(255 * (1 - grid[row, column])).astype(np.uint8)
-        picture = Image.fromarray(grey).resize((zoom * side, zoom * side), Image.Resampling.NEAREST)
-        sheet.paste(picture, (column * size, row * size))
+        picture = Image.fromarray(grey).resize((side_px, side_px), Image.Resampling.NEAREST)
+        sheet.paste(picture, (column * size, head_px + row * size))
     return sheet

@@ -5,19 +5,20 @@ from pathlib import Path
 
 import numpy as np
 
-from lab.analysis.plots import save
-from lab.curves import draw_seeds, numbers
-from training.curves import pyplot
+from lab.curves import finish, numbers, style_of
+from training.figures import subplots
 
 _LEAST_MOVED = 1e-9  # where 0 is drawn on a logarithmic axis
+_APART = 1.6  # of the bars of two norms at one share, in %
 
 
 def draw(folder: Path) -> None:
     """`padding-share.png`, of the `padding.json` beside it: medians of seeds and their range."""
     cases = json.loads((folder / "padding.json").read_text("utf-8"))["cases"].values()
-    figure, panels = pyplot.subplots(1, 2, figsize=(9, 3.4), dpi=90, layout="constrained")
+    figure, panels = subplots(1, 2, 3.8)
     norms = list(next(iter(cases))["norms"])
-    for norm in norms:
+    for place, norm in enumerate(norms):
+        style, aside = style_of(norm, norms), _APART * (place - (len(norms) - 1) / 2)
         tests = [case["norms"][norm]["test"] for case in cases]
         (share,) = numbers([[test["padding"]["median"] for test in tests]])
         error, moved = (
@@ -26,12 +27,16 @@ def draw(folder: Path) -> None:
         )
         shown = 100 - error, np.maximum(moved, _LEAST_MOVED)
         for axes, values in zip(panels, shown, strict=True):
-            draw_seeds(axes, share, values, norm, norms, "o-")
+            middle = np.median(values, 0)
+            reach = middle - values.min(0), values.max(0) - middle
+            axes.errorbar(
+                share + aside, middle, reach, color=style.color, marker=style.mark, markersize=5,
+                linewidth=1.2, elinewidth=1.6, capsize=2, label=norm,
+            )  # fmt: skip
     panels[0].set_ylabel("accuracy on the test sentences, %")
     panels[1].set_ylabel("a row's logits beside others,\nrelative to alone, in training")
     panels[1].set_yscale("log")
     for axes in panels:
         axes.set_xlabel("positions of a training batch that are padding, %")
-        axes.spines[["top", "right"]].set_visible(False)
-    panels[0].legend(frameon=False)
-    save(figure, folder / "padding-share.png")
+    title = "self-attention over padded sentences (mark: median of seeds; bar: their range)"
+    finish(figure, panels[0], title, folder / "padding-share.png")

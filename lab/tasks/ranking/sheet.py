@@ -2,10 +2,9 @@
 
 from pathlib import Path
 
-from lab.analysis.plots import save
 from lab.tasks.ranking.score import ranks
 from lab.tasks.ranking.task import Ranking
-from training.curves import pyplot
+from training.figures import pyplot, save
 
 _QUERIES, _FOUND = 8, 6
 _DPI = 80

@@ -2,11 +2,10 @@
 
 from pathlib import Path
 
-from lab.analysis.plots import save
 from lab.epochs import evaluating
 from lab.tasks.reader.data import Stories
 from lab.tasks.reader.model import AttentiveReader
-from training.curves import pyplot
+from training.figures import pyplot, save
 
 _SHOWN_TASKS = (1, 4, 6, 15, 16, 20)
 _LINE = 86  # characters of a line

@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-from lab.analysis.plots import save
-from lab.curves import draw_curve
+from lab.curves import BANDS, draw_curve, finish
 from lab.measured.table import Json
 from lab.tasks.thoughts.probes import FIGURES
-from training.curves import pyplot
+from training.figures import GREY, subplots
 
 _COLUMNS = 4
-_DPI = 80
+_TICKS = 5  # of an axis
 _DASHES = {"bag of words": ":", "random encoder": "--"}
 
 
@@ -19,19 +18,21 @@ def draw(content: Json, image: Path) -> None:
     (result,) = content["cases"].values()
     labels = {metric["name"]: metric["label"] for metric in content["metrics"]}
     rows = -(-len(FIGURES) // _COLUMNS)
-    figure, grid = pyplot.subplots(
-        rows, _COLUMNS, figsize=(3.4 * _COLUMNS, 2.8 * rows), dpi=_DPI, layout="constrained"
-    )
+    figure, grid = subplots(rows, _COLUMNS, 2.1 * rows + 0.7, sharex=True)
     for axes, name in zip(grid.flat, FIGURES, strict=True):
         for norm, found in result["norms"].items():
             draw_curve(axes, found, name, norm, list(result["norms"]))
         for baseline, figures in result["data"]["probes"].items():
-            axes.axhline(figures[name], color="grey", linestyle=_DASHES[baseline], label=baseline)
-        axes.set_title(labels[name], fontsize=9)
-        axes.spines[["top", "right"]].set_visible(False)
+            axes.axhline(
+                figures[name], color=GREY, linewidth=1.2, linestyle=_DASHES[baseline],
+                label=baseline,
+            )  # fmt: skip
+        # The words of a label that are before its unit are many for so narrow a panel.
+        axes.set_title(labels[name].replace(", ", ",\n", 1))
+        axes.locator_params(nbins=_TICKS)
     for axes in grid[-1]:
         axes.set_xlabel("updates")
-    figure.suptitle("curves: a part of each set, while training; lines: all of it", fontsize=9)
-    handles, names = grid.flat[0].get_legend_handles_labels()
-    figure.legend(handles, names, frameon=False, ncols=len(names), loc="outside lower center")
-    save(figure, image)
+    title = (
+        f"probes of {content['title']}, each on a part of its set ({BANDS}); baselines on all of it"
+    )
+    finish(figure, grid.flat[0], title, image)

@@ -26,6 +26,7 @@ from lab.tasks.draw.task import Binary, DrawTask
 from models.cells import Cell
 from models.generation import Step
 
+_CELL_PX = pictures._FILM_PX + pictures._FILM_GAP_PX
 _STEPS, _ROWS, _LATENT, _SIDE = 3, 4, 2, 6
 _KINDS = ("layer", "weight", "none", "batch")
 
@@ -295,7 +296,8 @@ def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
     with Image.open(tmp_path / "samples.png") as samples:
         assert samples.size == (10 * (_SIDE + 2) - 2,) * 2
     with Image.open(tmp_path / "film.png") as film:
-        assert film.size == (_STEPS * (2 * _SIDE + 2) - 2, 6 * (2 * _SIDE + 2) - 2)
+        gap = pictures._FILM_GAP_PX
+        assert film.size == (_STEPS * _CELL_PX - gap, pictures._HEAD_PX + 6 * _CELL_PX - gap)
         colors = np.asarray(film.convert("RGB")).reshape(-1, 3)
         assert (colors[:, 0] > colors[:, 1] + 100).any()
 
@@ -321,15 +323,18 @@ def test_a_film_has_a_column_a_stroke_and_its_frame_around_the_pixels_it_is_of(
     frames[2, 4] = 2.0, 5.0, 2.0  # pixels 1 to 3 across and 4 to 6 down, by their middles
     monkeypatch.setattr(pictures, "_drawn", lambda *_: (drawn, frames))
     draw_film(_task(), tmp_path / "film.png")
-    cell = 2 * _SIDE + 2
     with Image.open(tmp_path / "film.png") as film:
         colors = np.asarray(film.convert("RGB")).astype(int)
-    corner = colors[4 * cell : 5 * cell - 2, 2 * cell : 3 * cell - 2]
+    head, colors = np.split(colors, [pictures._HEAD_PX])
+    numbered = {int(place) // _CELL_PX for place in np.nonzero(head.max(2) < 128)[1]}
+    assert numbered == set(range(_STEPS))
+    corner = colors[4 * _CELL_PX : 5 * _CELL_PX, 2 * _CELL_PX : 3 * _CELL_PX]
     down, across = np.nonzero(corner[..., 0] > corner[..., 1] + 100)
-    assert (across.min(), across.max()) == (1, 5)
-    assert (down.min(), down.max()) == (7, 11)
+    pixel = pictures._FILM_PX / _SIDE
+    assert np.abs(np.array([across.min(), across.max()]) - pixel * np.array([0.5, 2.5])).max() <= 1
+    assert np.abs(np.array([down.min(), down.max()]) - pixel * np.array([3.5, 5.5])).max() <= 1
     dark = np.argwhere((colors.max(2) < 40) & (colors.min(2) < 40))
-    assert (dark.min(0) // cell).tolist() == (dark.max(0) // cell).tolist() == [3, 0]
+    assert (dark.min(0) // _CELL_PX).tolist() == (dark.max(0) // _CELL_PX).tolist() == [3, 0]
 
 
 def test_a_picture_in_characters_has_every_second_line_from_the_first() -> None:

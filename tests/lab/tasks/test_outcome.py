@@ -13,6 +13,7 @@ from lab.compare import Contender, Run, best_rate, beyond, budget_of
 from lab.experiment import Metric
 from lab.outcome import _tests, median_curve, sooner, updates_to_reach, winner
 from lab.plan import Budget, Plan
+from tests.training.legible import LEAST_PX, smallest_letters_px
 from training.config import DataConfig, Recipe
 
 _LOSS = Metric(name="loss", label="loss")
@@ -137,13 +138,41 @@ def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(
     found = {"updates": [10, 20], "curves": {"hits": seeds}}
     axes = _panel(monkeypatch, higher=True, norms={"layer": found, "one": found, "two": found})
     assert axes.get_ylabel() == "hits, %"
-    assert axes.get_title() == "plain"
+    assert axes.get_title("left") == "plain"
     lines = axes.get_lines()
     assert [line.get_label() for line in lines] == ["layer", "one", "two"]
     assert len({line.get_color() for line in lines}) == 3
+    assert len({line.get_marker() for line in lines}) == 3  # in grey print
     assert lines[0].get_ydata().tolist() == [3.0, 4.0]
     heights = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (1.0, 9.0)
+
+
+def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of one metric two beside one another, of many a row for each case."""
+    figures: list[Figure] = []
+    monkeypatch.setattr(curves, "save", lambda figure, _: figures.append(figure))
+    names = ("hits", "rank", "nats")
+    found = {"updates": [10, 20, 30], "curves": {name: [[1.0, 2.0, 3.0]] for name in names}}
+    cases = {case: {"norms": {"layer": found, "none": found}} for case in ("en", "de", "fr")}
+    metrics = [
+        {"name": name, "label": f"{name}, %", "higher_is_better": True, "plotted": True}
+        for name in names
+    ]
+    content = {"title": "a line", "cases": cases}
+    curves.plot(content | {"metrics": metrics[:1]}, Path("one.png"))
+    curves.plot(content | {"metrics": metrics}, Path("many.png"))
+    one, many = figures
+    assert [axes.get_title("left") for axes in one.axes if axes.axison] == ["en", "de", "fr"]
+    assert [axes.get_xlabel() for axes in one.axes if axes.axison] == ["", "updates", "updates"]
+    told = [f"{name}, %\nen" for name in names] + ["de"] * 3 + ["fr"] * 3
+    assert [axes.get_title("left") for axes in many.axes] == told
+    for figure in figures:
+        assert all(len(axes.lines) == 2 for axes in figure.axes if axes.axison)
+        assert [text.get_text() for text in figure.legends[0].get_texts()] == ["layer", "none"]
+        assert smallest_letters_px(figure) >= LEAST_PX
 
 
 @pytest.mark.parametrize("higher", [True, False])

@@ -12,18 +12,18 @@ from matplotlib.figure import Figure
 from torch import Tensor
 
 from export.parity.operators import compare_operator
-from lab import experiment
+from lab import curves, experiment
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.sequences import lengths_of, similar
 from lab.steps import RowStep
-from lab.tasks.padding import picture
 from lab.tasks.padding.data import parse, read_sentences
 from lab.tasks.padding.experiment import EXPERIMENT, Padded
 from lab.tasks.padding.model import PaddingConfig, SentenceClassifier
 from lab.tasks.padding.movement import movement
 from lab.tasks.padding.picture import draw
+from tests.training.legible import LEAST_PX, smallest_letters_px
 
 
 def _made(norm: str) -> SentenceClassifier:
@@ -266,10 +266,33 @@ def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
     cases = {"0%": {"norms": {"batch": none}}, "50%": {"norms": {"batch": much}}}
     (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
     drawn: list[Figure] = []
-    monkeypatch.setattr(picture, "save", lambda figure, image: drawn.append(figure))
+    monkeypatch.setattr(curves, "save", lambda figure, image: drawn.append(figure))
     draw(tmp_path)
     accuracy, moved = (axes.lines[0] for axes in drawn[0].axes)
     pyplot.close(drawn[0])
     assert list(accuracy.get_xdata()) == list(moved.get_xdata()) == [1.0, 50.0]
     assert list(accuracy.get_ydata()) == [80.0, 69.0]
     assert list(moved.get_ydata()) == [1e-9, 2.0]
+    (bars,) = drawn[0].axes[0].collections
+    assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[80.0, 80.0], [68.0, 70.0]]
+
+
+def test_bars_of_two_norms_at_one_share_stand_side_by_side(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    well = {"error": [20.0], "padding": [50.0], "moved in training": [1e-7]}
+    test = {name: {"median": seeds[0], "seeds": seeds} for name, seeds in well.items()}
+    norms = {norm: {"test": test} for norm in ("layer", "batch", "none")}
+    (tmp_path / "padding.json").write_text(
+        json.dumps({"cases": {"50%": {"norms": norms}}}), "utf-8"
+    )
+    drawn: list[Figure] = []
+    monkeypatch.setattr(curves, "save", lambda figure, image: drawn.append(figure))
+    draw(tmp_path)
+    for axes in drawn[0].axes:
+        places = [bars.get_segments()[0][0, 0] for bars in axes.collections]  # type: ignore[attr-defined]
+        assert places == sorted(set(places))
+        assert len(places) == 3
+        assert sum(places) / 3 == pytest.approx(50.0)
+    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == list(norms)
+    assert smallest_letters_px(drawn[0]) >= LEAST_PX

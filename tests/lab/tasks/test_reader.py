@@ -26,7 +26,7 @@ from lab.tasks.reader.model import AttentiveReader, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
 from models.cells import Cell
-from training.curves import pyplot
+from training.figures import pyplot
 
 _TEXT = """1 Mary took the milk.
 2 John went home.

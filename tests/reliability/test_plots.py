@@ -1,0 +1,66 @@
+"""Pictures of what the service lives through: each line has its name, and none its axis from
+another."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.reliability import plots
+from tests.training.legible import LEAST_PX, smallest_letters_px
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """What would be written."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(plots, "save", lambda figure, _: drawn.append(figure))
+    return drawn
+
+
+def _panel(title: str, unit: str, series: dict[str, list[float]], **more: Any) -> dict[str, Any]:
+    lines = [{"name": n, "points": tuple(enumerate(values))} for n, values in series.items()]
+    told = {"title": title, "type": "timeseries", "unit": unit, "place": (0, 0, 8, 7), "right": ()}
+    return told | {"series": lines} | more
+
+
+def test_a_board_has_numbers_above_and_lines_that_are_not_nothing(figures: list[Figure]) -> None:
+    panels = [
+        _panel("Error of it", "percentunit", {"pen": [0.5, 0.25]}, type="stat"),
+        _panel("Ready", "none", {"ready": [1]}, type="stat"),
+        _panel("Requests", "reqps", {"pen": [1.0, 2.0], "idle": [0.0, 0.0]}),
+        _panel("Memory", "bytes", {"resident": [2e6, 3e6], "cores": [0.5, 1.5]}, right=("cores",)),
+        _panel("Queue", "s", {"p50": []}),
+    ]
+    plots.plot_board({"samples": panels}, Path("none.png"))
+    error, ready, requests, memory, queue, _, cores = figures[0].axes
+    assert [axes.texts[0].get_text() for axes in (error, ready)] == ["25%  pen", "1  ready"]
+    told = [axes.get_title("left") for axes in (requests, memory, queue)]
+    assert told == ["Requests, a second", "Memory, MB", "Queue, s"]
+    names = [text.get_text() for text in requests.get_legend().get_texts()]
+    assert names == ["pen"]
+    assert [text.get_text() for text in memory.get_legend().get_texts()] == ["resident", "cores"]
+    assert list(memory.lines[0].get_ydata()) == [2.0, 3.0]
+    assert list(cores.lines[0].get_ydata()) == [0.5, 1.5]
+    assert queue.get_legend() is None
+    assert smallest_letters_px(figures[0]) >= LEAST_PX
+
+
+def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
+    figures: list[Figure],
+) -> None:
+    spread = {"p99": 40.0}
+    row = {"times_capacity": 1.0, "offered_per_s": 9.0, "answered_per_s": 8.0, "good_per_s": 8.0,
+           "whole_ms": spread, "first_ms": spread, "refusal_ms": None}  # fmt: skip
+    plots.plot_overload({"overload": [row]}, Path("none.png"))
+    rates, times = figures[0].axes
+    limits = {text.get_text(): text.xy[1] for text in times.texts}  # type: ignore[attr-defined]
+    assert limits == {
+        "refusal in 5 ms": 5,
+        "good: first byte in 50 ms": 50,
+        "good: whole answer in 2,000 ms": 2000,
+    }
+    widths = {line.get_label(): line.get_linewidth() for line in rates.lines}
+    assert widths["answered"] > 2 * widths["good"]
+    assert smallest_letters_px(figures[0]) >= LEAST_PX
