@@ -244,6 +244,7 @@ class _Fading(DecoderStep):
         return super().forward(*recurrent, canvas * 0.9999, noise)
 
 
+@pytest.mark.long
 def test_a_canvas_that_fades_turns_the_report_red(tmp_path: Path) -> None:
     planted = _part(lambda network: _Fading(network.decoder))
     assert not _structure_holds(planted, _network(), tmp_path)

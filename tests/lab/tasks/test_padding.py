@@ -225,6 +225,7 @@ class Unmasked(RowStep):
         return super().forward(inputs[0] + (inputs[0] == 0).long())
 
 
+@pytest.mark.long
 def test_padding_taken_for_words_turns_the_report_red(tmp_path: Path) -> None:
     task = _task(0.0)
     (part,) = experiment.load("padding").parts(task)

@@ -227,6 +227,7 @@ def test_a_network_that_diverged_has_a_picture_in_which_nothing_is_dark(tmp_path
     assert (tmp_path / "reader-attention.png").stat().st_size > 5000
 
 
+@pytest.mark.long
 def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:
     model, inputs = _made()
     model.eval()
@@ -256,6 +257,7 @@ class Unmasked(AnswerStep):
         return super().forward(story, real == real, question)
 
 
+@pytest.mark.long
 def test_looking_at_padding_turns_the_report_red(tmp_path: Path) -> None:
     model, inputs = _made()
     *_, part = parts_of(model, inputs)
