@@ -230,6 +230,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> PartGraph:
     return PartGraph(_part(), _network(), tmp_path_factory.mktemp("exported"))
 
 
+@pytest.mark.long
 def test_the_decoder_is_exported_as_it_was_trained(exported: PartGraph) -> None:
     report = compare(exported, _network())
     assert [finding.name for finding in report if not finding.holds] == []
