@@ -56,6 +56,16 @@ def test_some_writers_are_held_out_and_more_are_not() -> None:
     assert 0 < len(_HELD_OUT) < 15
 
 
+def test_a_file_is_read_and_no_ink_is_looked_for_where_there_is_no_data(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVENKEEL_DATA", raising=False)
+    found = held_out.corpus_if_any(saved)
+    assert found is not None
+    assert len(found.inks) == len(_people())
+    assert held_out.corpus_if_any(None) is None
+
+
 def test_glyphs_of_people_are_those_of_held_out_writers(saved: Path) -> None:
     assert _writers([ink for ink, _ in glyphs.real_ink(saved)]) == _HELD_OUT
 

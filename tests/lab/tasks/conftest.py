@@ -1,6 +1,6 @@
 """One quick run of each task, shared by its tests.
 
-All of them take minutes: `make lab-test` does that, `make test` runs `digits` alone.
+All of them take minutes: `make lab-test` does that, `make test` runs that of `digits` alone.
 """
 
 from collections.abc import Callable
@@ -29,19 +29,9 @@ def laboratory(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, str],
     return ready
 
 
-_ALWAYS = (
-    "test_frame.py",
-    "test_jobs.py",
-    "test_command.py",
-    "test_outcome.py",
-    "test_digits.py",
-    "[digits]",
-)
-
-
 @pytest.hookimpl(tryfirst=True)  # before those that take long are skipped
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The other tasks take long."""
+def pytest_collection_modifyitems(items: list[pytest.Function]) -> None:
+    """What trains another task than `digits` takes long."""
     for item in items:
-        if "lab/tasks/" in item.nodeid and not any(name in item.nodeid for name in _ALWAYS):
+        if "laboratory" in item.fixturenames and "digits" not in item.nodeid:
             item.add_marker(pytest.mark.long)

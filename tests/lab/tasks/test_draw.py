@@ -231,6 +231,7 @@ def exported(tmp_path_factory: pytest.TempPathFactory) -> PartGraph:
     return PartGraph(_part(), _network(), tmp_path_factory.mktemp("exported"))
 
 
+@pytest.mark.long
 def test_the_decoder_is_exported_as_it_was_trained(exported: PartGraph) -> None:
     report = compare(exported, _network())
     assert [finding.name for finding in report if not finding.holds] == []
@@ -245,6 +246,7 @@ class _Fading(DecoderStep):
         return super().forward(*recurrent, canvas * 0.9999, noise)
 
 
+@pytest.mark.long
 def test_a_canvas_that_fades_turns_the_report_red(tmp_path: Path) -> None:
     planted = _part(lambda network: _Fading(network.decoder))
     assert not _structure_holds(planted, _network(), tmp_path)

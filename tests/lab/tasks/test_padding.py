@@ -225,6 +225,7 @@ class Unmasked(RowStep):
         return super().forward(inputs[0] + (inputs[0] == 0).long())
 
 
+@pytest.mark.long
 def test_padding_taken_for_words_turns_the_report_red(tmp_path: Path) -> None:
     task = _task(0.0)
     (part,) = experiment.load("padding").parts(task)
@@ -249,7 +250,7 @@ def test_a_norm_that_diverged_in_all_seeds_of_a_case_has_a_picture_too(tmp_path:
         "50%": {"norms": {"layer": {"test": well}, "none": {"test": well}}},
     }
     (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
-    draw(tmp_path)
+    EXPERIMENT.picture(_task(0.0), tmp_path)
     assert (tmp_path / "padding-share.png").stat().st_size > 5000
 
 

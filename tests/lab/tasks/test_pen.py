@@ -10,10 +10,11 @@ import torch
 
 from lab import experiment
 from lab.compare import Laboratory
+from lab.experiment import LabTask
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.pen.data import halves, read
+from lab.tasks.pen.data import Pens, halves, read
 from training.ink.corpus import PenBatch, PenCorpus
 from training.ink.line import Tally
 from training.ink.prepare import Ink, prepare
@@ -50,18 +51,27 @@ def test_most_writers_of_a_corpus_are_learned_from_and_no_writer_is_in_two_parts
     assert told == [len(pens.train), len(pens.validation), len(pens.test)]
 
 
-def test_the_stand_in_has_lines_for_each_part_and_is_the_same_every_time() -> None:
-    pens, again = read(None, 0.04), read(None, 0.04)
+@pytest.fixture(scope="module")
+def pens() -> Pens:
+    return read(None, 0.04)
+
+
+def test_the_stand_in_has_lines_for_each_part_and_is_the_same_every_time(pens: Pens) -> None:
+    again = read(None, 0.04)
     assert pens.corpus.sha256 == again.corpus.sha256
     texts = [{ink.text for ink in part} for part in (pens.train, pens.validation, pens.test)]
     assert all(texts)
     assert sum(map(len, texts)) == len(set.union(*texts))
 
 
-def test_nats_are_the_mean_over_the_points_of_all_rows(
-    laboratory: Callable[[str, str], Laboratory],
-) -> None:
-    task = laboratory("pen", "layer").trained("layer", 0)
+def _task(pens: Pens, seed: int) -> LabTask:
+    one = experiment.load("pen")
+    return one.task(read_plans(one, quick=True)[0].full("layer", 1e-2, seed), pens)
+
+
+def test_nats_are_the_mean_over_the_points_of_all_rows(pens: Pens) -> None:
+    few = replace(pens, validation=pens.validation[:9], test=pens.test[:3])
+    task = _task(few, 0)
     total = points = 0.0
     for tensors in task._validation:  # type: ignore[attr-defined]
         batch = PenBatch(*tensors)
@@ -70,15 +80,12 @@ def test_nats_are_the_mean_over_the_points_of_all_rows(
         total, points = total + nats.sum().item(), points + batch.counts.sum().item()
     assert task.validate() == pytest.approx(total / points)
     assert task.figures == {"nats": pytest.approx(total / points)}
-    held_out = task.measure(task.rows_of(read(None, 0.04).test))  # type: ignore[attr-defined]
+    held_out = task.measure(task.rows_of(few.test))  # type: ignore[attr-defined]
     assert task.test() == {"nats": held_out} != task.figures
 
 
-def test_rows_are_drawn_by_the_seed_of_the_run() -> None:
-    one = experiment.load("pen")
-    pens, plan = read(None, 0.04), read_plans(one, quick=True)[0]
-    tasks = [one.task(plan.full("layer", 1e-2, seed), pens) for seed in (0, 1, 1)]
-    first, other, again = (task.batch(0)[0][0] for task in tasks)
+def test_rows_are_drawn_by_the_seed_of_the_run(pens: Pens) -> None:
+    first, other, again = (_task(pens, seed).batch(0)[0][0] for seed in (0, 1, 1))
     assert torch.equal(other, again)
     assert not torch.equal(first, other)
 

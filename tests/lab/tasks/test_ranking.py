@@ -294,12 +294,14 @@ class _Padded(SentenceStep):
         return *after, self.model.unit(after[0])
 
 
+@pytest.mark.long
 def test_an_export_is_green(task: Ranking, tmp_path: Path) -> None:
     report = export(_ONE, task, _RECIPE, tmp_path / "x")
     assert len(report) == 8
     assert all(finding.holds for finding in report)
 
 
+@pytest.mark.long
 def test_an_export_that_reads_padding_is_red(task: Ranking, tmp_path: Path) -> None:
     _, part = _ONE.parts(task)
     model = fold(task.model)

@@ -3,7 +3,6 @@
 import io
 import tarfile
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,10 +14,11 @@ import torch
 from torch import Tensor
 
 from contract.manifest import sha256
+from lab import experiment
 from lab.classify import Examples
-from lab.compare import Laboratory
 from lab.export import compare
 from lab.graphs import PartGraph
+from lab.plan import read_plans
 from lab.tasks.reader import picture
 from lab.tasks.reader.data import ARCHIVE, Stories, parse, read_stories
 from lab.tasks.reader.experiment import Reading
@@ -36,8 +36,6 @@ _TEXT = """1 Mary took the milk.
 1 Sandra slept.
 2 Who slept? \tSandra\t1
 """
-
-Ready = Callable[[str, str], Laboratory]
 
 
 def test_later_questions_see_all_lines_and_answers_with_commas_are_one() -> None:
@@ -171,8 +169,10 @@ def test_batch_norm_everywhere_is_also_where_story_and_question_meet(
     assert (before - alone).abs().max() > 1e-3  # in training, a row is not by itself
 
 
-def test_the_test_tells_each_task_and_their_mean(laboratory: Ready) -> None:
-    task = laboratory("reader", "layer").trained("layer", 0)
+def test_the_test_tells_each_task_and_their_mean() -> None:
+    one = experiment.load("reader")
+    recipe = read_plans(one, quick=True)[0].full("layer", 1e-2, 0)
+    task: Any = one.task(recipe, one.data(recipe, None))
     found = task.test()
     whole = task.measure(Examples(*task.held_out))
     assert found["error"] == pytest.approx(whole["error"])
@@ -227,6 +227,7 @@ def test_a_network_that_diverged_has_a_picture_in_which_nothing_is_dark(tmp_path
     assert (tmp_path / "reader-attention.png").stat().st_size > 5000
 
 
+@pytest.mark.long
 def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:
     model, inputs = _made()
     model.eval()
@@ -256,6 +257,7 @@ class Unmasked(AnswerStep):
         return super().forward(story, real == real, question)
 
 
+@pytest.mark.long
 def test_looking_at_padding_turns_the_report_red(tmp_path: Path) -> None:
     model, inputs = _made()
     *_, part = parts_of(model, inputs)

@@ -216,6 +216,14 @@ def test_the_encoder_before_training_is_the_same_whatever_was_drawn_before(task:
     assert found[0] == found[1]
 
 
+def test_facts_are_of_the_stories_and_of_what_has_learned_nothing(task: Thoughts) -> None:
+    material = replace(task.material)
+    material.baselines = {"bag of words": {"SICK r": 0.12345}}
+    assert _ONE.facts(material) == task.stories.facts() | {
+        "probes": {"bag of words": {"SICK r": 0.123}}
+    }
+
+
 def test_relatedness_is_told_of_what_pairs_share() -> None:
     drawn = read_probes(None).related
     figures = relatedness(drawn, bag_of_words)
@@ -262,6 +270,7 @@ class _Late(ThoughtStep):
         return *after, inputs[0].clone()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("step", "sound"), [(ThoughtStep, True), (_Late, False)])
 def test_an_export_that_is_a_word_late_is_red(
     task: Thoughts, tmp_path: Path, step: Any, sound: bool
