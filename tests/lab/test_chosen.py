@@ -41,7 +41,9 @@ def _ways(count: int, slower: float, reason: str = "stop") -> dict[str, list[Dra
 
 
 def _streamed(*first_lines_s: float) -> list[dict[str, Streamed]]:
-    return [{way: Streamed(0.5, 1.0 if way == ONE else s) for way in WAYS} for s in first_lines_s]
+    """First lines that take so many times what one draw takes."""
+    times = [dict.fromkeys(WAYS, s) | {ONE: 1.0} for s in first_lines_s]
+    return [{way: Streamed(0.25, s / 2) for way, s in of.items()} for of in times]
 
 
 def test_errors_and_times_are_those_of_the_best_over_those_of_one() -> None:
@@ -56,7 +58,7 @@ def test_errors_and_times_are_those_of_the_best_over_those_of_one() -> None:
     assert [content["invented"][way]["edits"] for way in WAYS] == [4, 1, 2]
     assert [content["invented"][way]["ratio"] for way in list(WAYS)[1:]] == [0.25, 0.5]
     assert [content[name]["by word"]["unreadable"] for name in drawn] == [2, 0]
-    assert content["streamed"]["by word"] == {"first_ink_s": 0.5, "first_line_s": 1.4}
+    assert content["streamed"]["by word"] == {"first_ink_s": 0.25, "first_line_s": 0.7}
     assert [(goal.value, goal.met) for goal in goals] == [
         (0.25, True), (1.5, True), (1.4, True), (0.5, True), (1.5, True), (1.4, True),
     ]  # fmt: skip

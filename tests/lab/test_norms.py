@@ -2,14 +2,17 @@
 
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from lab.__main__ import main
 from lab.norms import (
     GROWTH_STEPS,
     LONGER,
+    NORMS,
     SMALL_BATCH,
     load_twin,
     loss,
@@ -97,3 +100,17 @@ def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyP
     found = perturb_trained("batch", model, _TEXT)
     assert (found.after_50, found.after_200) == (distances[49], distances[199])
     assert found.after_50 > found.after_200
+
+
+def test_each_twin_is_trained_with_its_own_norm(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trained: dict[str, str] = {}
+
+    def carry_out(recipe: Any, run: Path, *_: object) -> None:
+        trained[run.name] = recipe.model.norm
+
+    monkeypatch.setattr("lab.__main__.carry_out", carry_out)
+    monkeypatch.setattr("lab.norms.contrast_twins", lambda *_: None)
+    assert main(["norms", "--out", str(tmp_path)]) == 0
+    assert trained == {f"contrast-{norm}": norm for norm in NORMS}
