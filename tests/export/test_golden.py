@@ -19,6 +19,7 @@ from export.text.golden import _SEED
 from export.text.golden import golden as make_golden
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
+from models.norms import NormKind
 from tests.export.sampler import draw, drawn_again
 
 OPTIONS = tuple(NEUTRAL)
@@ -164,3 +165,9 @@ def test_a_sample_of_a_report_is_drawn_with_the_noise_of_requests_near_borders_t
         assert drawn.keys() == noise.keys()
         for port, expected in noise.items():
             np.testing.assert_array_equal(drawn[port].numpy(), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(("norm", "told"), [("layer", False), ("none", False), ("batch", True)])
+def test_a_longest_step_is_told_of_batch_norm_alone(norm: NormKind, told: bool) -> None:
+    model = LanguageModel(LanguageConfig(units=4, layers=1, norm=norm))
+    assert ("past_longest_step" in KINDS["language"].served_as(model)) == told
