@@ -12,9 +12,14 @@ from contract.golden import Arrays, Golden
 from contract.noise import UniformStream
 from contract.text import GREEDY, NEUTRAL
 from export.golden import MARGIN, Sample
+from export.ink import golden as ink_golden
+from export.kinds import KINDS
+from export.text import golden as text_golden
 from export.text.golden import _SEED
 from export.text.golden import golden as make_golden
+from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
+from models.norms import NormKind
 from tests.export.sampler import draw, drawn_again
 
 OPTIONS = tuple(NEUTRAL)
@@ -150,3 +155,19 @@ def test_a_bound_is_of_the_rounding_of_all_rows_that_training_had(
     assert made.truth["logits"].shape == (12, 8, VOCABULARY)
     assert made.bounds["logits"] == pytest.approx(4e-3)
     assert made.training_error == pytest.approx(1e-4)
+
+
+def test_a_sample_of_a_report_is_drawn_with_the_noise_of_requests_near_borders_too() -> None:
+    text = LanguageModel(LanguageConfig(units=4, layers=1))
+    ink = HandwritingModel(HandwritingConfig(units=4, mixtures=2, embedding=2))
+    for name, model, golden in (("language", text, text_golden), ("handwriting", ink, ink_golden)):
+        drawn, noise = KINDS[name].sample(model, 3, 2, 5).noise, golden.noise(5, 3, 2)
+        assert drawn.keys() == noise.keys()
+        for port, expected in noise.items():
+            np.testing.assert_array_equal(drawn[port].numpy(), expected.astype(np.float32))
+
+
+@pytest.mark.parametrize(("norm", "told"), [("layer", False), ("none", False), ("batch", True)])
+def test_a_longest_step_is_told_of_batch_norm_alone(norm: NormKind, told: bool) -> None:
+    model = LanguageModel(LanguageConfig(units=4, layers=1, norm=norm))
+    assert ("past_longest_step" in KINDS["language"].served_as(model)) == told

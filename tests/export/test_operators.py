@@ -1,6 +1,11 @@
 """Which operators are compared one by one, and that a single row of one that differs is told."""
 
+from typing import Any
+
+import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper
 
 from contract.manifest import Finding
 from export.graph import INTEGER, ROW_INDEPENDENT
@@ -63,3 +68,39 @@ def test_a_product_differs_without_prepacking_alone_and_every_row_counts() -> No
     assert (kept.differing_rows, kept.rows) == (0, sum(BATCHES) * len(WIDTHS))
     # More than one of every batch at every width.
     assert lost.differing_rows > len(BATCHES) * len(WIDTHS)
+
+
+@pytest.mark.parametrize("operator", COMPUTING)
+def test_what_an_operator_is_given_beside_its_rows_varies(
+    monkeypatch: pytest.MonkeyPatch, operator: str
+) -> None:
+    """A product by ones has no product that is rounded, a sum of zeros no order."""
+    made: list[onnx.ModelProto] = []
+
+    def keep(content: bytes, *_: Any, **__: Any) -> None:
+        made.append(onnx.load_from_string(content))
+
+    monkeypatch.setattr(operators.ort, "InferenceSession", keep)
+    operators._session(operator, 33, np.random.default_rng(0), prepacking=True)
+    (model,) = made
+    assert operator in {node.op_type for node in model.graph.node}
+    for tensor in model.graph.initializer:
+        content = numpy_helper.to_array(tensor)
+        if content.size >= 33:
+            assert np.unique(content).size > 16, tensor.name
+
+
+def test_batches_have_the_sizes_they_are_said_to_have_and_no_row_twice(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[np.ndarray] = []
+
+    def same(x: np.ndarray) -> np.ndarray:
+        seen.append(x)
+        return x
+
+    monkeypatch.setattr(operators, "_session", lambda *_: same)
+    assert compare_operator("Add").differing_rows == 0
+    sizes = [len(x) for x in seen if len(x) > 1]
+    assert sizes == [*BATCHES] * len(WIDTHS)
+    assert all(len(np.unique(x, axis=0)) == len(x) for x in seen)

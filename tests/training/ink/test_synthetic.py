@@ -39,6 +39,14 @@ def test_characters_are_on_the_line_over_it_or_below_it(font: str) -> None:
         assert _ink(letter, font=font)[:, 1].min() < -3, letter
 
 
+def test_a_quotation_mark_is_an_apostrophe_twice() -> None:
+    (apostrophe,) = _strokes("'")
+    marks = _strokes('"')
+    assert len(marks) == 2
+    for mark in marks:
+        assert mark - mark[0] == pytest.approx(apostrophe - apostrophe[0], abs=0.1)
+
+
 def test_a_hand_leans_climbs_and_is_as_large_wide_and_fast_as_it_is_said_to() -> None:
     bottom, top = _ink("l")[[-1, 0]]
     assert bottom[1] < 1 < 20 < top[1]  # it is drawn downwards
