@@ -67,7 +67,10 @@ def main() -> int:
         log.warning(told)
     try:
         app = create_alone(settings)
-    except (ArtifactError, BadKeys) as error:
+    except BadKeys as error:
+        print(f"error: EVENKEEL_KEYS: {error}", file=sys.stderr)
+        return 2
+    except ArtifactError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
     try:
