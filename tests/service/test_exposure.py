@@ -136,7 +136,7 @@ def test_keys_that_cannot_be_read_are_an_error(artifacts: Path) -> None:
         timeout=60,
     )
     assert done.returncode == 2
-    assert "error: /nowhere/keys.toml" in done.stderr
+    assert "error: EVENKEEL_KEYS: /nowhere/keys.toml" in done.stderr
 
 
 @pytest.mark.parametrize(
