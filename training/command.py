@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TextIO
 
 import torch
 from safetensors import SafetensorError
@@ -48,7 +49,7 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
             return code
     except BrokenPipeError:
         return _read_enough()
-    except (ValueError, OSError, SafetensorError) as error:  # the last of a full disk
+    except (ValueError, OSError, SafetensorError) as error:  # of files that do not fit too
         _leave_full_output()
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -65,10 +66,9 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
 
 def _read_enough() -> int:
     """Whoever reads the output has enough: what is left of it is for nobody."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
     for stream in sys.stdout, sys.stderr:
         if stream is not None:
-            os.dup2(nowhere, stream.fileno())
+            _lead_nowhere(stream)
     return 1
 
 
@@ -80,7 +80,11 @@ def _leave_full_output() -> None:
     try:
         sys.stdout.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _lead_nowhere(sys.stdout)
+
+
+def _lead_nowhere(stream: TextIO) -> None:
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _interrupted(error: KeyboardInterrupt) -> int:

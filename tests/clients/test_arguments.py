@@ -2,9 +2,10 @@
 
 import json
 import os
-import resource
 import stat
 import tomllib
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
@@ -164,19 +165,16 @@ def test_a_file_of_the_environment_that_is_none_is_told(
     assert (told.exit_code, name in told.stderr) == (2, True), told
 
 
-def test_what_does_not_fit_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
+def test_what_does_not_fit_leaves_the_old_file_as_it_was(
+    tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
     """A state that is read from the same file is the only one there is."""
     file = tmp_path / "romeo.state"
     file.write_bytes(b"old")
     file.chmod(0o640)
     (tmp_path / "link").symlink_to(file)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
-    try:
-        with pytest.raises(OSError, match="too large"):
-            save(tmp_path / "link", bytes(2000))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(1000), pytest.raises(OSError, match="too large"):
+        save(tmp_path / "link", bytes(2000))
     assert file.read_bytes() == b"old"
     assert len(list(tmp_path.iterdir())) == 2  # nothing of the new one is left
     save(tmp_path / "link", b"new")

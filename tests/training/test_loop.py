@@ -3,11 +3,12 @@
 import argparse
 import json
 import os
-import resource
 import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -186,16 +187,13 @@ def test_a_checkpoint_cut_short_is_named(corpus: Path, run: Path, tmp_path: Path
         carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())
 
 
-def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(tmp_path: Path) -> None:
+def test_a_full_disk_leaves_the_old_checkpoint_and_says_so(
+    tmp_path: Path, full_disk: Callable[[int], AbstractContextManager[None]]
+) -> None:
     path = tmp_path / "a.safetensors"
     checkpoint.save(path, {"w": torch.ones(3)}, {"n": 1})
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (10_000, limits[1]))
-    try:
-        with pytest.raises(OSError, match=r"could not write .*a\.safetensors"):
-            checkpoint.save(path, {"w": torch.zeros(100_000)}, {"n": 2})
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with full_disk(10_000), pytest.raises(OSError, match=r"could not write .*a\.safetensors"):
+        checkpoint.save(path, {"w": torch.zeros(100_000)}, {"n": 2})
     assert checkpoint.load(path)[1] == {"n": 1}
     assert [p.name for p in tmp_path.iterdir()] == ["a.safetensors"]
 
