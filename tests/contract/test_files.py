@@ -44,6 +44,9 @@ def test_a_full_disk_is_told_with_the_file_that_it_had_no_room_for(
     with pytest.raises(BrokenPipeError) as raised, replacing(path):  # nor is another told as one
         raise BrokenPipeError
     assert raised.value.filename is None
+    with pytest.raises(FileNotFoundError) as raised_of_another, replacing(path):
+        (tmp_path / "nowhere").read_bytes()
+    assert raised_of_another.value.filename == str(tmp_path / "nowhere")
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o644, 0o664])
