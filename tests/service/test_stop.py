@@ -24,14 +24,14 @@ from service.app import create_app
 from service.errors import NotReady
 from service.http import admin
 from service.server import Server
-from tests.service.processes import Stream, ready, spawned, started
+from tests.service.processes import Stream, expects, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
 
 def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
-    with started(artifacts, shutdown_delay_s=1.5) as service:
+    with started(artifacts, shutdown_delay_s=3) as service:
         service.tell(signal.SIGTERM)
         assert eventually(lambda: service.status("/readyz") == 503)
         assert service.status("/livez") == 200
@@ -157,7 +157,8 @@ def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
     with spawned(artifacts) as (process, url):
-        time.sleep(0.5)  # some of a second and a half
+        assert eventually(lambda: expects(process.pid, sig))  # its first act
+        time.sleep(0.3)  # of a second and more that it loads
         process.send_signal(sig)
         if sig == signal.SIGHUP:
             assert eventually(lambda: ready(url))

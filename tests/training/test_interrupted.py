@@ -26,7 +26,7 @@ from training.machine import Terminated
 from training.run import carry_out
 from training.weights import Weights
 
-_PATIENCE_S = 60.0
+_PATIENCE_S = 120.0
 
 
 def test_the_best_weights_and_their_loss_are_of_the_same_update(

@@ -129,7 +129,7 @@ def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
     url, service = server
     before = service.metric("steps_total")
     with ThreadPoolExecutor(1) as pool:
-        left = pool.submit(_give_up, url, _body(n=16), after_s=3.0)
+        left = pool.submit(_give_up, url, _body(n=16), after_s=6.0)
         assert eventually(lambda: service.metric("requests_running") == 16)
         assert eventually(lambda: service.metric("steps_total") > before)
         left.result()

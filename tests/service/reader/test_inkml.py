@@ -149,10 +149,10 @@ def test_formats_that_have_x_and_y_in_other_places_are_refused(other: str) -> No
 
 def test_a_document_of_nothing_but_channels_is_refused_at_once() -> None:
     channels = "".join(f"<channel name='{i:x}'/>" for i in range(47_000))
-    began_s = time.perf_counter()
+    began_s = time.thread_time()  # what others do is not counted
     with pytest.raises(InvalidRequest):
         _read(f"<ink>{channels}<trace>1 2</trace></ink>")
-    assert time.perf_counter() - began_s < 1  # it took 13 s
+    assert time.thread_time() - began_s < 1  # it took 13 s
 
 
 @pytest.mark.parametrize(
