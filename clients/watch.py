@@ -23,7 +23,7 @@ _PROBE: dict[str, dict[str, Any]] = {
 }
 _PROBES_KEPT = 1000
 _GAUGES = {"evenkeel_requests_running": "running", "evenkeel_requests_waiting": "waiting"}
-_NUMBERS = ("first ms p50", "p99", "each µs p50", "p99", "running", "waiting", "probes",
+_NUMBERS = ("first ms p50", "p99", "each us p50", "p99", "running", "waiting", "probes",
             "failed")  # fmt: skip
 
 

@@ -93,12 +93,13 @@ def load_artifact(folder: Path) -> Artifact:
 
 def artifact_folders(root: Path) -> list[Path]:
     """The folders in `root` that hold an artifact. Raises `ArtifactError` when there is none."""
-    folders = []
-    with suppress(OSError):  # no folder, or none that may be read
+    folders, place = [], root
+    with suppress(OSError):  # no folder, none that may be read, or no current one any more
+        place = root.absolute()
         # Of what nobody can tell, as of a mount that is dead, `Path.glob` has an error for all.
         folders = sorted(p for p in root.iterdir() if os.path.exists(p / MANIFEST))
     if not folders:
-        raise ArtifactError(f"{root.resolve()} holds no artifact; `make serve` builds one")
+        raise ArtifactError(f"{place} holds no artifact; `make serve` builds one")
     return folders
 
 

@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 _EXPORTER = "opentelemetry-exporter-otlp-proto-http"
 _NEARLY = 0.8  # of a name's letters
 _SHORTEST_SECRET, _LEAST_VARIETY = 16, 8  # characters, and different ones among them
+_TAKE_ANOTHER = "take a random one: openssl rand -hex 32"
 
 _JSON_LIST = re.compile(r"\s*\[\s*(\"|\]|$)")  # and not an address in brackets
 _ORIGIN = re.compile(r"[a-z][a-z0-9+.-]*://[^\s/?#@*A-Z]+")
@@ -188,6 +189,15 @@ class Settings(BaseSettings):
         "packages of the role traces",
     )
 
+    @field_validator("host")
+    @classmethod
+    def _can_be_looked_up(cls, host: str) -> str:
+        try:
+            host.encode("idna")
+        except UnicodeError as error:
+            raise ValueError(f"no host has such a name: {error}") from None
+        return host
+
     @field_validator(
         "require", "trusted_proxies", "allowed_hosts", "allowed_origins", mode="before"
     )
@@ -239,7 +249,11 @@ class Settings(BaseSettings):
         elif len(set(secret)) < _LEAST_VARIETY:
             few = f"{_LEAST_VARIETY} different characters"
         if few:
-            raise ValueError(f"it has fewer than {few}; take a random one: openssl rand -hex 32")
+            raise ValueError(f"it has fewer than {few}; {_TAKE_ANOTHER}")
+        try:
+            secret.encode()
+        except UnicodeEncodeError:  # which would tell all of it
+            raise ValueError(f"it has bytes that are no UTF-8; {_TAKE_ANOTHER}") from None
         return SecretStr(secret)
 
     @field_validator("traces")

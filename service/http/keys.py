@@ -24,7 +24,7 @@ from typing import Annotated
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-from contract.files import alone_in, from_toml, replacing
+from contract.files import alone_in, behind, from_toml, replacing
 
 log = logging.getLogger(__name__)
 
@@ -112,7 +112,7 @@ def new_key(
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
     try:
         # Of two who had read the same file, one would lose their key.
-        with alone_in(path.resolve().parent):
+        with alone_in(behind(path).parent):
             before = _text_of(path) if path.exists() else ""
             if name in _keys_in(before, path):
                 raise BadKeys(f"{path} has a key {name} already")

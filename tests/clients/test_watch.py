@@ -3,7 +3,7 @@
 import re
 from collections import deque
 from collections.abc import Iterator
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from types import SimpleNamespace
 from typing import Any
 
@@ -66,6 +66,12 @@ def test_a_terminal_of_80_columns_has_room_for_the_table(
     row.each_s.extend([0.0041051, 0.0041051])
     Console(width=80).print(watch._table())
     assert "…" not in capsys.readouterr().out
+
+
+def test_a_terminal_that_knows_ascii_alone_shows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = TextIOWrapper(BytesIO(), "ascii")
+    monkeypatch.setattr("clients.watch.Console", lambda: Console(file=shown, width=80))
+    assert Watch(_Serves()).run(1, every_s=0)  # type: ignore[arg-type]
 
 
 def _part(text: str) -> dict[str, Any]:

@@ -165,6 +165,20 @@ def test_a_service_without_any_artifact_says_how_to_get_one(tmp_path: Path) -> N
         artifact_folders(tmp_path)
 
 
+def test_a_folder_that_nobody_can_find_holds_no_artifact(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(ArtifactError, match="loop holds no artifact"):
+        artifact_folders(tmp_path / "loop")
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(ArtifactError, match="artifacts holds no artifact"):
+        artifact_folders(Path("artifacts"))
+
+
 @pytest.mark.parametrize("bound", [math.inf, -math.inf, math.nan, 0, -1e-5, "inf", "nan"])
 def test_golden_vectors_whose_bound_is_none_are_refused(copy: Path, bound: float | str) -> None:
     edit_golden(copy, logits=bound)

@@ -154,11 +154,12 @@ def test_a_state_key_that_might_be_guessed_is_refused(run: _Run, key: str, why: 
     assert key not in told
 
 
-@pytest.mark.parametrize("place", [".", "missing/keys.toml", "file/keys.toml"])
+@pytest.mark.parametrize("place", [".", "missing/keys.toml", "file/keys.toml", "loop/keys.toml"])
 def test_a_place_where_no_key_can_be_kept_is_told_in_a_line(
     run: _Run, tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
     status, out, told = run("keys", "new", "me", "--file", str(tmp_path / place))
     assert (status, out) == (2, "")
     assert told.startswith(f"error: {tmp_path / place}: ")

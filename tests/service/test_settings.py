@@ -50,6 +50,15 @@ def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch
             Settings(allowed_origins=(origins[0], odd))
 
 
+def test_a_service_listens_where_a_name_can_be_looked_up() -> None:
+    """What has no spelling for that ends the process within the event loop."""
+    for host in ("localhost", "keel.example.", "zo\xeb.example", "0.0.0.0", "::", "fe80::1%eth0"):
+        assert Settings(host=host).host == host
+    for odd in ("127.0.0..1", ".example", "a" * 64, "\udcff"):
+        with pytest.raises(ValidationError, match="no host has such a name"):
+            Settings(host=odd)
+
+
 def test_hosts_are_named_as_requests_name_them(monkeypatch: pytest.MonkeyPatch) -> None:
     hosts = ("a.example", "B.example", "10.0.0.9", "[::1]", "2001:DB8::0:9", "*")
     monkeypatch.setenv("EVENKEEL_ALLOWED_HOSTS", ", ".join(hosts))

@@ -94,6 +94,7 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_SLOTS", "0"),
         ("EVENKEEL_RUNNER", "fast"),
         ("EVENKEEL_STATE_KEY", "short"),
+        ("EVENKEEL_STATE_KEY", "random bytes \udcff\udc80\udcfe"),  # as Python has them
         ("EVENKEEL_ALLOW_UNPROVED", "maybe"),
         ("EVENKEEL_ALLOWED_HOSTS", '["keel.example"'),
         ("EVENKEEL_ALLOWED_HOSTS", "keel.example:8000"),
