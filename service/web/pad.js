@@ -18,16 +18,16 @@ export class Pad {
   #path = null; // of the stroke being drawn
   #pointer = null;
 
-  /** `heard` has point(place, up) for each point as it is drawn, changed(), and full() for a stroke that has no
-   *  room. */
+  /** `heard` has point(place, up) for each point as it is drawn, changed(), full() for a stroke that has no
+   *  room, and cancelled() for the last one, which nobody meant to write. */
   constructor(svg, heard) {
     this.#svg = svg;
     this.heard = heard;
     svg.addEventListener("pointerdown", (event) => this.#down(event));
     svg.addEventListener("pointermove", (event) => this.#move(event));
-    for (const end of ["pointerup", "pointercancel"]) {
-      svg.addEventListener(end, (event) => this.#up(event));
-    }
+    svg.addEventListener("pointerup", (event) => this.#up(event));
+    // The browser takes it for a palm, or for a gesture of the system.
+    svg.addEventListener("pointercancel", ({ pointerId }) => pointerId === this.#pointer && heard.cancelled());
     this.rule(WIDTH_PX);
   }
 

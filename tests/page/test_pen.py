@@ -126,9 +126,15 @@ def test_a_second_finger_adds_nothing_to_a_stroke(handwriting: str, opened: Open
         assert _points(visit) == [1]
 
 
-def test_a_stroke_that_the_browser_takes_back_ends(handwriting: str, opened: Open) -> None:
+def test_a_stroke_that_the_browser_takes_back_is_gone(handwriting: str, opened: Open) -> None:
+    """It was a palm, for one."""
     with opened(handwriting, "draw") as visit:
-        at = _press(visit, 60, 60)
+        _press(visit, 60, 60)
+        visit.page.mouse.up()
+        at = _press(visit, 90, 60)
+        _send(visit, "pointercancel", at, other=1)
+        _send(visit, "pointermove", at, times=1)
+        assert _points(visit) == [1, 2]
         _send(visit, "pointercancel", at)
         _send(visit, "pointermove", at)
         assert _points(visit) == [1]
