@@ -27,7 +27,7 @@ const LONGEST_WORDS = 60; // characters, as the field has it
 
 const at = parts("draw");
 const work = new Work(at, refresh);
-const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged, full: sayFull });
+const pad = new Pad(at.pad, { point: watchPoint, changed: inkChanged, full: sayFull, cancelled: undo });
 let expectation = null;
 let idle = 0;
 let linePx = FIRST_LINE_PX; // of the sheet below
@@ -214,6 +214,12 @@ function clear() {
   fit();
 }
 
+function undo() {
+  forget();
+  pad.undo();
+  fit();
+}
+
 function sayFull() {
   work.run(() => Promise.reject(new Error("The paper is full: Undo or Clear makes room.")), { asks: false });
 }
@@ -254,7 +260,7 @@ for (const event of ["input", "change"]) at.form.addEventListener(event, markSta
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
 for (const field of [at.text, at.model, at.live]) field.addEventListener("change", forget);
 at.model.addEventListener("change", lookAtTexts);
-onPress(at.undo, () => (forget(), pad.undo(), fit()));
+onPress(at.undo, undo);
 onPress(at.clear, clear);
 onPress(at.use, useMine);
 onPress(at.stop, stop);

@@ -144,7 +144,10 @@ function mineDrawn() {
 }
 
 at.hands.addEventListener("change", ({ target }) => chooseHand(target.value));
-onPress(at.forget, forgetMine);
+onPress(at.forget, () => {
+  forgetMine();
+  at.hands.querySelector("input:checked").focus(); // the button is gone, and the keyboard with it
+});
 watchOwn((before) => {
   if (before && wanted === before.token && own()) wanted = own().token; // drawn anew
   if (listed) listHands(listed);

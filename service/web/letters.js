@@ -67,7 +67,7 @@ export class Letters {
   /** A line is an element of its own, so that a long text is not laid out anew for each letter. */
   #put(letter) {
     const last = this.#paper.lastElementChild;
-    const open = last?.matches(".line") && last.lastChild.textContent !== "\n";
+    const open = last?.matches(".line") && !last.lastChild.textContent.endsWith("\n");
     const line = open ? last : this.#paper.appendChild(make("div", { className: "line" }));
     return line.appendChild(make("span", {}, letter));
   }

@@ -18,16 +18,16 @@ export class Pad {
   #path = null; // of the stroke being drawn
   #pointer = null;
 
-  /** `heard` has point(place, up) for each point as it is drawn, changed(), and full() for a stroke that has no
-   *  room. */
+  /** `heard` has point(place, up) for each point as it is drawn, changed(), full() for a stroke that has no
+   *  room, and cancelled() for the last one, which nobody meant to write. */
   constructor(svg, heard) {
     this.#svg = svg;
     this.heard = heard;
     svg.addEventListener("pointerdown", (event) => this.#down(event));
     svg.addEventListener("pointermove", (event) => this.#move(event));
-    for (const end of ["pointerup", "pointercancel"]) {
-      svg.addEventListener(end, (event) => this.#up(event));
-    }
+    svg.addEventListener("pointerup", (event) => this.#up(event));
+    // The browser takes it for a palm, or for a gesture of the system.
+    svg.addEventListener("pointercancel", ({ pointerId }) => pointerId === this.#pointer && heard.cancelled());
     this.rule(WIDTH_PX);
   }
 
@@ -82,7 +82,7 @@ export class Pad {
     this.#path = draw("path");
     this.#svg.append(this.#path);
     this.strokes.push([]);
-    this.#add(this.#place(event));
+    this.#add([event]);
     event.preventDefault(); // no text is selected, no other gesture begins
   }
 
@@ -90,16 +90,19 @@ export class Pad {
     if (event.pointerId !== this.#pointer) return;
     // Between two frames a pen reports more places than events.
     const moves = event.getCoalescedEvents?.() ?? [];
-    for (const move of moves.length ? moves : [event]) this.#add(this.#place(move));
+    this.#add(moves.length ? moves : [event]);
   }
 
-  #add(place) {
+  /** Add the places of events to the stroke, and draw it once: as a whole, which takes long if it is long. */
+  #add(events) {
     const stroke = this.strokes.at(-1);
-    const near = stroke.length && distance(stroke.at(-1), place) < LEAST_PX;
-    if (near || this.points >= MOST_POINTS) return;
-    stroke.push(place);
+    for (const place of events.map((event) => this.#place(event))) {
+      const near = stroke.length && distance(stroke.at(-1), place) < LEAST_PX;
+      if (near || this.points >= MOST_POINTS) continue;
+      stroke.push(place);
+      this.heard.point(place, false);
+    }
     this.#path.setAttribute("d", curve(stroke));
-    this.heard.point(place, false);
   }
 
   /** The stroke being drawn, if one is, goes on no more. */

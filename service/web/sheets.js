@@ -23,11 +23,12 @@ export class Sheets {
     const item = make("li", {}, button);
     button.addEventListener("click", () => this.#show(sheet));
     this.#kept.unshift({ sheet, item });
+    this.#list.prepend(item); // the others stay where they are, and the keyboard with them
     for (const { item: old } of this.#kept.splice(MOST)) {
+      if (old.contains(document.activeElement)) old.previousElementSibling.firstChild.focus();
       URL.revokeObjectURL(old.querySelector("img").src);
       old.remove();
     }
-    this.#list.prepend(item); // the others stay where they are, and the keyboard with them
     this.#list.hidden = this.#kept.length < 2; // one is on the desk
     this.mark(sheet);
   }

@@ -1,5 +1,5 @@
 // The Text tab: a text model writes on from a prompt, each character tinted by its probability.
-import { allow, count, narrow, onPress, parts, whole } from "./elements.js";
+import { allow, count, make, narrow, onPress, parts, whole } from "./elements.js";
 import { Letters, explain } from "./letters.js";
 import { follow, named, networkOf, offer, watch } from "./models.js";
 import { complete, events } from "./service.js";
@@ -73,10 +73,9 @@ function summary(letters, seconds, cut, head) {
 function begun(model, prompt) {
   passage = { model, state: null, cut: null };
   at.passage.replaceChildren();
-  if (prompt) {
-    const letters = new Letters(at.passage);
-    letters.append({ text: prompt });
-    for (const span of at.passage.querySelectorAll("span")) span.className = "prompt";
+  // In one piece, unlike what is tinted: each letter that comes has all pieces of its line laid out anew.
+  for (const line of prompt.match(/[^\n]*\n|[^\n]+/g) ?? []) {
+    at.passage.append(make("div", { className: "line" }, make("span", { className: "prompt" }, line)));
   }
   at.passage.scrollIntoView({ block: narrow.matches ? "start" : "nearest" });
 }

@@ -115,3 +115,14 @@ def test_tables_of_the_lab_stay_in_their_columns(site: str, opened: Open, width:
         visit.wait(".trio table")
         wider = "tables => tables.map((t) => t.offsetWidth - t.parentElement.clientWidth)"
         assert max(visit[".trio table"].evaluate_all(wider)) <= 0
+
+
+def test_the_header_fits_beside_the_choice_of_place(site: str, opened: Open) -> None:
+    with opened(site, "lab") as visit:
+        visit["#place"].evaluate("(place) => (place.hidden = false)")
+        heights_px = set()
+        for width in (834, 1024, 1180, 1280):
+            visit.page.set_viewport_size({"width": width, "height": 860})
+            assert visit.too_wide_by() == 0
+            heights_px.add(visit["header"].bounding_box()["height"])
+        assert len(heights_px) == 1  # nothing in it is broken into lines

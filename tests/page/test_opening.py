@@ -323,6 +323,10 @@ def test_so_many_sheets_are_kept(handwriting: str, opened: Open) -> None:
             visit.write("o", seed=seed)
         labels = [b.get_attribute("aria-label") for b in visit["#write-sheets button"].all()]
         assert [int(re.sub(r".*seed ", "", label)) for label in labels] == list(range(13, 1, -1))
+        visit["#write-sheets button"].last.focus()
+        visit.page.keyboard.press("Control+Enter")  # and that one makes room
+        visit.wait_done("write")
+        assert visit["#write-sheets li:last-child button:focus"].count() == 1
 
 
 def test_nine_hands_are_in_sight_and_more_are_hinted_at(handwriting: str, opened: Open) -> None:

@@ -116,9 +116,10 @@ def test_a_person_has_it_forgotten(drawn: Visit) -> None:
     assert drawn["#write-forget"].is_hidden()
     drawn.press("#draw-use")
     drawn.wait(_MINE)
-    drawn["#write-forget"].click()
+    drawn["#write-forget"].press("Enter")
     drawn.wait(_MINE, "detached")
     assert _kept(drawn) is None
+    assert drawn["#write-hands input:focus"].input_value() == ""  # "Any" has the keyboard
     drawn.go("write")
     drawn.wait("#write-hands input >> nth=2", "attached")
     assert drawn[_MINE].count() == 0

@@ -101,15 +101,40 @@ def test_every_place_between_two_frames_is_on_the_paper(handwriting: str, opened
         assert _points(visit) == [4]
 
 
+def test_a_stroke_is_drawn_once_however_many_places_there_are(
+    handwriting: str, opened: Open
+) -> None:
+    """A mouse may tell of a thousand places a second, and a long stroke takes long to draw."""
+    with opened(handwriting, "draw") as visit:
+        at = _press(visit, 60, 60)
+        visit.page.evaluate(
+            """() => {
+              window.drawn = 0;
+              const watcher = new MutationObserver((changes) => (window.drawn += changes.length));
+              const what = { subtree: true, attributeFilter: ["d"] };
+              watcher.observe(document.querySelector("#draw-pad"), what);
+            }"""
+        )
+        _send(visit, "pointermove", at, times=50)
+        assert visit.page.evaluate("window.drawn") == 1
+        assert _points(visit) == [51]
+
+
 def test_a_second_finger_adds_nothing_to_a_stroke(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw") as visit:
         _send(visit, "pointermove", _press(visit, 60, 60), other=1)
         assert _points(visit) == [1]
 
 
-def test_a_stroke_that_the_browser_takes_back_ends(handwriting: str, opened: Open) -> None:
+def test_a_stroke_that_the_browser_takes_back_is_gone(handwriting: str, opened: Open) -> None:
+    """It was a palm, for one."""
     with opened(handwriting, "draw") as visit:
-        at = _press(visit, 60, 60)
+        _press(visit, 60, 60)
+        visit.page.mouse.up()
+        at = _press(visit, 90, 60)
+        _send(visit, "pointercancel", at, other=1)
+        _send(visit, "pointermove", at, times=1)
+        assert _points(visit) == [1, 2]
         _send(visit, "pointercancel", at)
         _send(visit, "pointermove", at)
         assert _points(visit) == [1]
