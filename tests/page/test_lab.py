@@ -57,6 +57,9 @@ def test_the_browser_finds_all_eighteen_invariances(site: str, opened: Open, wid
 def test_the_table_is_normalised_as_pytorch_does(site: str, opened: Open) -> None:
     z = torch.tensor(Z, dtype=torch.float64)
     with opened(site, "lab") as visit:
+        heads = [row.locator("th").all_text_contents() for row in visit[".trio thead tr"].all()]
+        units = ["Case", "1", "2", "3"]
+        assert heads == [units, [*units, "Moved"], [*units, "Moved"]]
         _assert_shows(visit, z)
         _slide(visit, 2, 3, -8)
         z[1, 2] = -8
