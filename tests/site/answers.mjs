@@ -1,5 +1,6 @@
 // Asks the site's modules: `node answers.mjs QUESTION [ARGUMENT]...` reads cases as JSON and writes
 // an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -14,6 +15,7 @@ import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
 import { Session } from "./site/session.js";
 import { Store } from "./site/store.js";
+import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Squeeze } from "./site/squeeze.js";
@@ -141,6 +143,23 @@ async function fetched({ text, sha256, bytes, plain }) {
   return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
+/** The bytes that are told of while a file is fetched. */
+async function counted({ text }) {
+  const [packed, told] = [gzipSync(text), []];
+  globalThis.fetch = async () => new Response(packed);
+  const store = new Store(new URL("http://127.0.0.1/"), (bytes) => told.push(bytes));
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  await store.get({ path: "model.gz", bytes: packed.length, sha256 });
+  return { told, bytes: packed.length };
+}
+
+/** What is answered by a page whose one model proves itself a little later. */
+async function routed(request) {
+  let proved = false;
+  const attested = new Promise((resolve) => setTimeout(resolve, 20)).then(() => (proved = true));
+  return answer(new Map([["it", { attested, describe: () => ({ id: "it", proved }) }]]), request, never);
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
 async function refused({ manifest, page, opening }) {
   const model = { manifest, name: manifest.name };
@@ -191,7 +210,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  refused, replayed, forcing,
+  counted, refused, replayed, routed, forcing,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
