@@ -58,7 +58,7 @@ def test_write_fits(handwriting: str, opened: Open, window: dict[str, int], look
         look(visit, "write")
         visit["#write-panel summary"].click()
         assert visit.too_wide_by() == 0
-        # As WCAG 2.5.8 has it: what is smaller is hard to hit. A slider's own height is its thumb's.
+        # As WCAG 2.5.8 has it: what is smaller is hard to hit. Of a slider that is the thumb.
         fields = visit["#write-panel form :is(textarea, select, input:not([type=range], .hand *))"]
         heights = fields.evaluate_all("fields => fields.map((field) => field.offsetHeight)")
         assert min(heights) >= 24, heights

@@ -10,6 +10,7 @@ import { judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
+import { InkLine, fresh } from "./site/line.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
@@ -167,6 +168,16 @@ async function refused({ manifest, page, opening }) {
   return asked.then(() => null, ({ message, param = null }) => [message, param]);
 }
 
+/** How many points a line may take, and why it ends when they are drawn and its text is not over. */
+function lost({ manifest, text }) {
+  const model = { manifest, runner: { initial: () => ({}) } };
+  const line = new InkLine(text, fresh(model, 0), model, 1);
+  const most = line.wanted;
+  const [ended, drawn] = [new Uint8Array(most), new Float32Array(3 * most)].map((data) => ({ data }));
+  line.take({ state: {}, outputs: { ended, drawn, character: ended } });
+  return [most, line.wanted, line.reason];
+}
+
 async function opened(folder, web) {
   const ort = await import(join(web, "dist/ort.wasm.bundle.min.mjs"));
   ort.env.wasm.numThreads = 1;
@@ -210,7 +221,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  counted, refused, replayed, routed, forcing,
+  counted, lost, refused, replayed, routed, forcing,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
