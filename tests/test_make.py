@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 import threading
+import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -69,17 +70,87 @@ def test_what_make_starts_reports_to_nobody(tmp_path: Path) -> None:
     assert _make(tmp_path, "report", '[ "$ORT_DISABLE_TELEMETRY" = 1 ]\n') == 0
 
 
+def test_a_check_formats_lints_and_types(tmp_path: Path) -> None:
+    assert _make(tmp_path, "check", f'echo "$*" >> {tmp_path}/asked\n') == 0
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert asked == ["-m ruff format --check", "-m ruff check", "-m mypy"]
+
+
+def _docker(folder: Path, script: str) -> dict[str, str]:
+    """The Makefile in a folder, and the environment in which `docker` is a script."""
+    shutil.copy(_ROOT / "Makefile", folder)
+    docker = folder / "docker"
+    docker.write_text(f"#!/bin/sh\n{script}")
+    docker.chmod(0o755)
+    return os.environ | {"PATH": f"{folder}:{os.environ['PATH']}"}
+
+
 def test_a_look_at_what_would_be_done_starts_no_container(tmp_path: Path) -> None:
     """`make -n` runs a line that says how to call make, with all that stands beside it."""
-    shutil.copy(_ROOT / "Makefile", tmp_path)
-    docker = tmp_path / "docker"
-    docker.write_text(f"#!/bin/sh\ntouch {tmp_path}/started\n")
-    docker.chmod(0o755)
-    path = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    environment = _docker(tmp_path, f"touch {tmp_path}/started\n")
     look = ["make", "-n", "docker-check"]
-    told = subprocess.run(look, cwd=tmp_path, env=path, check=True, capture_output=True, text=True)
+    told = subprocess.run(
+        look, cwd=tmp_path, env=environment, check=True, capture_output=True, text=True
+    )
     assert "docker compose up --build --wait" in told.stdout
     assert not (tmp_path / "started").exists()
+
+
+def test_a_check_of_the_image_leaves_a_service_that_runs_alone(tmp_path: Path) -> None:
+    """What it starts and takes down is a project of its own."""
+    told = f'echo "$COMPOSE_PROJECT_NAME $2" >> {tmp_path}/told; [ "$2" != up ]\n'
+    environment = _docker(tmp_path, told)
+    done = subprocess.run(["make", "docker-check"], cwd=tmp_path, env=environment)
+    assert done.returncode != 0  # nothing came up
+    asked = (tmp_path / "told").read_text().splitlines()
+    assert asked == [f"evenkeel-check {what}" for what in ("up", "logs", "down")]
+
+
+@pytest.mark.parametrize(
+    ("last", "state", "well"),
+    [
+        (b"data: [DONE]\n\n", "0 false", True),
+        (b"", "0 false", False),
+        (b"data: [DONE]\n\n", "137 false", False),
+        (b"data: [DONE]\n\n", "0 true", False),
+    ],
+    ids=["well", "cut short", "killed", "out of memory"],
+)
+def test_a_container_is_stopped_while_it_answers(
+    tmp_path: Path, last: bytes, state: str, well: bool
+) -> None:
+    """Its first byte is there by then, and its last comes after."""
+    stopped, early = tmp_path / "stopped", []
+
+    class Answers(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.rfile.read(int(self.headers["content-length"]))
+            time.sleep(0.3)
+            early.append(stopped.exists())
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b'data: {"text": "O"}\n\n')
+            limit_s = time.monotonic() + 10
+            while not stopped.exists() and time.monotonic() < limit_s:
+                time.sleep(0.02)
+            self.wfile.write(last if stopped.exists() else b"")
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    (tmp_path / "tests" / "deploy").mkdir(parents=True)
+    (tmp_path / "tests" / "deploy" / "inside.py").touch()
+    told = f'case "$*" in *stop*) touch {stopped};; inspect*) echo "{state}";; esac\n'
+    with ThreadingHTTPServer(("127.0.0.1", 0), Answers) as server:
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
+        thread.start()
+        url = f"URL=http://127.0.0.1:{server.server_address[1]}"
+        drain = ["make", "docker-drain", url]
+        done = subprocess.run(drain, cwd=tmp_path, env=_docker(tmp_path, told), timeout=60)
+        server.shutdown()
+        thread.join()
+    assert early == [False]
+    assert (done.returncode == 0) is well
 
 
 _TEXT, _INK = "/v1/completions", "/v1/handwriting"

@@ -20,6 +20,8 @@ def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.Mo
     with launch("files", server=_FILES, settings={"EVENKEEL_SLOTS": "3"}) as target:
         had = psutil.Process(target.pid).environ()
     assert (had.get("EVENKEEL_KEYS"), had["EVENKEEL_SLOTS"]) == (None, "3")
+    # Nor does it report to its maker.
+    assert (had["BENTOML_DO_NOT_TRACK"], had["ORT_DISABLE_TELEMETRY"]) == ("true", "1")
 
 
 def test_in_process_chunks_are_those_of_the_server(

@@ -12,6 +12,18 @@ from tests.deploy.composed import read
 _ROOT = Path(__file__).parents[2]
 _BASE = _ROOT / "docker-compose.yml"
 _SCALE = _ROOT / "deploy" / "scale" / "docker-compose.yml"
+# Grafana's settings: who may look, who may log in, and whom it asks for what.
+_OF_A_PICTURE = {
+    "ANALYTICS_CHECK_FOR_PLUGIN_UPDATES": "false",
+    "ANALYTICS_CHECK_FOR_UPDATES": "false",
+    "ANALYTICS_REPORTING_ENABLED": "false",
+    "AUTH_ANONYMOUS_ENABLED": "true",
+    "AUTH_ANONYMOUS_ORG_ROLE": "Viewer",
+    "AUTH_BASIC_ENABLED": "false",
+    "AUTH_DISABLE_LOGIN_FORM": "true",
+    "PLUGINS_PREINSTALL_DISABLED": "true",
+    "SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
+}
 _FILES = [_BASE, _ROOT / "docker-compose.gpu.yml", _SCALE]
 
 
@@ -57,6 +69,32 @@ def test_settings_are_those_of_the_service_and_mean_something(
         if value != "None" and "$" not in value:  # else whoever starts it says so
             monkeypatch.setenv(key, value)
     Settings()
+
+
+def test_without_a_word_of_anybody_it_starts_for_this_machine(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A container listens everywhere, which the service takes without keys only where it is told
+    that this is meant."""
+    for key, value in _services(_BASE)["evenkeel"]["environment"].items():
+        if value is not None:
+            monkeypatch.setenv(key, re.sub(r"\$\{\w+:-(.*)\}", r"\1", str(value)))
+    assert Settings().open
+
+
+def test_the_folder_of_reports_is_opened_for_whoever_writes_there() -> None:
+    """Its owner is whoever made it, which no other may change without that right, not even root."""
+    opens, load = (_services(_BASE)[name] for name in ("load-report", "load"))
+    assert opens["volumes"] == load["volumes"] == ["./load-report:/report"]
+    assert opens["entrypoint"] == ["chmod", "777", "/report"]
+    assert (opens["user"], opens["cap_add"]) == ("root", ["FOWNER"])
+    assert load["depends_on"]["load-report"]["condition"] == "service_completed_successfully"
+    assert "--html=/report/report.html" in load["command"]
+
+
+def test_the_picture_is_to_be_looked_at_and_reports_to_nobody() -> None:
+    told = _services(_BASE)["grafana"]["environment"]
+    assert {name: told[f"GF_{name}"] for name in _OF_A_PICTURE} == _OF_A_PICTURE
 
 
 @_EACH

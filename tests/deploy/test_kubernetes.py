@@ -240,7 +240,8 @@ def test_the_autoscaler_follows_figures_of_the_service(fleet: dict[str, Manifest
     told = {metric.name for metric in Metrics().registry.collect()}
     known = set()
     for rule in adapter["rules"]["custom"]:
-        series = rule["seriesQuery"].partition("{")[0]
+        series, _, labels = rule["seriesQuery"].partition("{")
+        assert labels == 'namespace!="",pod!=""}', series  # or they are of no pod to be scaled
         assert series.removesuffix("_bucket") in told
         known.add(rule.get("name", {}).get("as", series))
     metrics = fleet["HorizontalPodAutoscaler"]["spec"]["metrics"]

@@ -8,6 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_STAGES = (
+    "contract", "models", "training", "export", "service", "ink", "clients", "lab", "page",
+    "deploy",
+)  # fmt: skip
 
 
 class StaleDefect(ValueError):
@@ -46,7 +50,7 @@ class Defect:
 def read_table(folder: Path = Path(__file__).parent) -> list[Defect]:
     """All defects, in the order of the stages."""
     defects = []
-    for stage in ("contract", "models", "training", "export", "service", "ink", "clients", "lab"):
+    for stage in _STAGES:
         for entry in tomllib.loads((folder / f"{stage}.toml").read_text())["defect"]:
             single = {key: entry.pop(key) for key in ("before", "after") if key in entry}
             edits = tuple(Edit(**edit) for edit in entry.pop("edits", [single]))

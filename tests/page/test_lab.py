@@ -57,6 +57,9 @@ def test_the_browser_finds_all_eighteen_invariances(site: str, opened: Open, wid
 def test_the_table_is_normalised_as_pytorch_does(site: str, opened: Open) -> None:
     z = torch.tensor(Z, dtype=torch.float64)
     with opened(site, "lab") as visit:
+        heads = [row.locator("th").all_text_contents() for row in visit[".trio thead tr"].all()]
+        units = ["Case", "1", "2", "3"]
+        assert heads == [units, [*units, "Moved"], [*units, "Moved"]]
         _assert_shows(visit, z)
         _slide(visit, 2, 3, -8)
         z[1, 2] = -8
@@ -96,6 +99,14 @@ def test_the_pictures_are_shown(site: str, opened: Open) -> None:
             picture.scroll_into_view_if_needed()
             loaded = "name => document.querySelector(`[src$='/${name}']`).naturalWidth > 0"
             visit.until(loaded, plot.file)
+        # Where nothing was measured there is no heading without a picture.
+        nothing = {"plots": [], "draws": False}
+        visit.page.route("**/lab/plots.json", lambda route: route.fulfill(json=nothing))
+        with visit.page.expect_response("**/lab/plots.json"):
+            visit.go("lab")
+        visit.page.wait_for_timeout(100)
+        assert visit["#lab-measured"].is_hidden()
+        assert visit["#lab-drawing"].is_hidden()
 
 
 def test_a_digit_is_drawn_out_of_noise(site: str, opened: Open) -> None:

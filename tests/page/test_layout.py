@@ -1,5 +1,6 @@
 """The layout: nothing is wider than the window; with `--screens DIR`, a picture of every tab."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -8,6 +9,8 @@ import pytest
 from tests.page.conftest import DRAWN, Open
 from tests.page.visit import Strokes, Visit
 
+_WEB = Path(__file__).parents[2] / "service" / "web"
+_OF_ITS_OWN_REM = {74}  # three tables of the lab beside each other
 _SIZES = {1280: 860, 390: 844, 360: 740}
 _NOT_PICTURED = {360}
 
@@ -18,6 +21,14 @@ _ALL_DRAWN = """() => [...document.images].every(image => {
 })"""
 
 Look = Callable[[Visit, str], None]
+
+
+def test_scripts_and_styles_agree_on_what_little_room_is() -> None:
+    narrow = re.search(r"max-width: (\d+)rem", (_WEB / "elements.js").read_text("utf-8"))
+    assert narrow
+    styles = "".join(sheet.read_text("utf-8") for sheet in _WEB.glob("*.css"))
+    widths = {float(rem) for rem in re.findall(r"@media \(m\w+-width: ([\d.]+)rem\)", styles)}
+    assert widths - _OF_ITS_OWN_REM == {int(narrow[1]), int(narrow[1]) + 0.01}
 
 
 @pytest.fixture(params=_SIZES)
@@ -47,6 +58,10 @@ def test_write_fits(handwriting: str, opened: Open, window: dict[str, int], look
         look(visit, "write")
         visit["#write-panel summary"].click()
         assert visit.too_wide_by() == 0
+        # As WCAG 2.5.8 has it: what is smaller is hard to hit. Of a slider that is the thumb.
+        fields = visit["#write-panel form :is(textarea, select, input:not([type=range], .hand *))"]
+        heights = fields.evaluate_all("fields => fields.map((field) => field.offsetHeight)")
+        assert min(heights) >= 24, heights
 
 
 def test_text_fits(site: str, opened: Open, window: dict[str, int], look: Look) -> None:

@@ -33,6 +33,7 @@ def test_the_stored_ink_needs_nothing_but_its_file(handwriting: str, opened: Ope
         visit.page.goto(handwriting)
         assert visit["#write-opening"].is_visible()
         assert visit["#write-opening"].evaluate("(image) => image.naturalWidth") > 300
+        assert visit["#write-opening"].get_attribute("alt") == f"Handwriting: {_SENTENCE}"
         visit.errors.clear()  # the scripts that did not come
 
 
@@ -116,6 +117,14 @@ def test_ink_that_is_late_is_marked_for_who_has_typed_since(handwriting: str, op
         held.pop().continue_()
         visit.wait("#write-stop[aria-disabled=true]")
         assert visit.text("#write-echo") == "Steady as she goes."
+        assert visit["#write-stale"].is_visible()
+        visit.press("#write-start")
+        visit.wait("#write-stop[aria-disabled=false]")
+        visit["#write-text"].fill("once more")
+        visit.page.wait_for_timeout(100)
+        held.pop().continue_()
+        visit.wait_done("write")
+        assert visit.text("#write-echo") == "something else"
         assert visit["#write-stale"].is_visible()
 
 

@@ -68,6 +68,7 @@ def test_a_check_that_fails_says_why_and_may_be_tried_again(site: str, opened: O
         button = card.locator("button")
         title = card.locator("h2").get_attribute("id")
         assert button.get_attribute("aria-describedby") == title  # of several such buttons
+        assert card.locator(f"#{title} + button").is_visible()  # what it is about comes first
         button.click()
         card.locator(".verdict.bad", has_text="answers 503").wait_for()
         visit.press("article >> nth=0 >> button")

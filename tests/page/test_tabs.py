@@ -102,12 +102,16 @@ SiteWith = Callable[[str], AbstractContextManager[str]]
 
 
 def test_without_a_handwriting_model_text_is_shown(site_with: SiteWith, opened: Open) -> None:
+    asked: list[str] = []
     with site_with("shakespeare") as site, opened(site) as visit:
+        visit.page.on("request", lambda request: asked.append(request.url))
+        visit.go("")
         assert _shown(visit) == ["text"]
         for tab in ("write", "draw"):
             visit[f"#{tab}-tab"].click()
             assert "no handwriting model" in visit.text(f"#{tab}-missing")
             assert visit[f"#{tab}-form"].is_hidden()
+    assert not [url for url in asked if "/v1/styles" in url]  # of a pen that is not there
 
 
 def test_without_a_language_model_text_says_so(site_with: SiteWith, opened: Open) -> None:

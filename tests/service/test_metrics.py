@@ -173,8 +173,31 @@ def test_the_dashboard_shows_what_its_names_say() -> None:
             if bound := re.search(r'le="(.*?)"', asked):
                 number, unit = re.search(r"within (\d+) (\w+)", name).groups()  # type: ignore[union-attr]
                 assert float(bound[1]) == int(number) * {"ms": 1e-3, "s": 1.0}[unit], name
-            if panel["title"] in ("Ready", "Attested"):  # the worst replica and model
-                assert asked.startswith("min("), name
+            if panel["type"] == "stat" and "sum" not in asked:  # the worst replica and model
+                worst = "min" if panel["title"] in ("Ready", "Attested") else "max"
+                assert re.match(rf"{worst}( by \(model\) )?\(", asked), name
+
+
+def _unit_of(expression: str) -> str:
+    """What the figures of an expression are of."""
+    if " / evenkeel_attestation_bound" in expression:
+        return "percentunit"
+    if re.match(r"sum .*rate\(evenkeel_\w*request", expression):
+        return "reqps"
+    if re.match(r"histogram_quantile|max\(evenkeel_\w+_seconds", expression):
+        return "s"
+    return "bytes" if re.match(r"\w+_bytes\{", expression) else "none"
+
+
+def test_the_dashboard_shows_figures_as_what_they_are() -> None:
+    for panel in _board()["panels"]:
+        first, *others = (_unit_of(target["expr"]) for target in panel["targets"])
+        assert panel["fieldConfig"]["defaults"]["unit"] == first, panel["title"]
+        assert set(others) <= {first, "none"}, panel["title"]
+        # What is true or wrong now is a figure; what goes up and down is a line.
+        now = panel["gridPos"]["y"] == 0
+        assert panel["type"] == ("stat" if now else "timeseries"), panel["title"]
+        assert not now or panel["options"]["reduceOptions"]["calcs"] == ["lastNotNull"]
 
 
 def test_shares_of_the_dashboard_are_not_upside_down_and_its_errors_are_errors() -> None:
@@ -237,7 +260,10 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
     assert source["datasources"][0]["jsonData"]["timeInterval"] == rules["scrape_interval"]
     asked = json.dumps(_board())
     assert set(re.findall(r'job=\\"(\w+)', asked)) == {scraped[0]["job_name"]}
-    assert set(re.findall(r'"uid": "(prom\w*)"', asked)) == {source["datasources"][0]["uid"]}
+    wanted = {name: source["datasources"][0][name] for name in ("type", "uid")}
+    (variable,) = _board()["templating"]["list"]
+    asking = [variable, *(part for p in _board()["panels"] for part in (p, *p["targets"]))]
+    assert [part["datasource"] for part in asking] == [wanted] * len(asking)
     boards = yaml.safe_load((_OBSERVE / "grafana/provisioning/dashboards/evenkeel.yml").read_text())
     (place,) = [provider["options"]["path"] for provider in boards["providers"]]
     assert f"./deploy/observe/grafana/dashboards:{place}:ro" in services["grafana"]["volumes"]

@@ -1,5 +1,6 @@
 // Asks the site's modules: `node answers.mjs QUESTION [ARGUMENT]...` reads cases as JSON and writes
 // an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
+import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { gzipSync } from "node:zlib";
@@ -9,11 +10,13 @@ import { judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
+import { InkLine, fresh } from "./site/line.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
 import { Session } from "./site/session.js";
 import { Store } from "./site/store.js";
+import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Squeeze } from "./site/squeeze.js";
@@ -141,11 +144,38 @@ async function fetched({ text, sha256, bytes, plain }) {
   return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
+/** The bytes that are told of while a file is fetched. */
+async function counted({ text }) {
+  const [packed, told] = [gzipSync(text), []];
+  globalThis.fetch = async () => new Response(packed);
+  const store = new Store(new URL("http://127.0.0.1/"), (bytes) => told.push(bytes));
+  const sha256 = createHash("sha256").update(text).digest("hex");
+  await store.get({ path: "model.gz", bytes: packed.length, sha256 });
+  return { told, bytes: packed.length };
+}
+
+/** What is answered by a page whose one model proves itself a little later. */
+async function routed(request) {
+  let proved = false;
+  const attested = new Promise((resolve) => setTimeout(resolve, 20)).then(() => (proved = true));
+  return answer(new Map([["it", { attested, describe: () => ({ id: "it", proved }) }]]), request, never);
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
 async function refused({ manifest, page, opening }) {
   const model = { manifest, name: manifest.name };
   const asked = page ? handwriting(model, page, never) : OnlineInk.of(model, opening);
   return asked.then(() => null, ({ message, param = null }) => [message, param]);
+}
+
+/** How many points a line may take, and why it ends when they are drawn and its text is not over. */
+function lost({ manifest, text }) {
+  const model = { manifest, runner: { initial: () => ({}) } };
+  const line = new InkLine(text, fresh(model, 0), model, 1);
+  const most = line.wanted;
+  const [ended, drawn] = [new Uint8Array(most), new Float32Array(3 * most)].map((data) => ({ data }));
+  line.take({ state: {}, outputs: { ended, drawn, character: ended } });
+  return [most, line.wanted, line.reason];
 }
 
 async function opened(folder, web) {
@@ -191,7 +221,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  refused, replayed, forcing,
+  counted, lost, refused, replayed, routed, forcing,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

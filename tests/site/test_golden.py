@@ -34,8 +34,10 @@ def test_verdicts_are_those_of_the_service(
     changes = [
         (truth, 77, 0.99 * bound),
         (truth, 2021, 1.01 * bound),
+        (truth, 2022, -1.01 * bound),
         (truth, 5, None),
         (exact, 9, 1),
+        (exact, 10, -1),
     ]
     cases = [{"folder": str(folder), "name": n, "place": p, "by": b} for n, p, b in changes]
     for change, verdict in zip(changes, ask("golden", cases), strict=True):

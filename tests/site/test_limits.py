@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 
 from contract.alphabets import LONGEST_TEXT
+from service.artifact import load_artifact
+from service.ink.line import InkEdge, InkLine
 from service.ink.schemas import MOST_CHARACTERS
+from service.state import Moment
 from tests.service.serving import Service
 from tests.site.conftest import Ask
 
@@ -72,3 +75,13 @@ def test_a_line_that_is_followed_is_as_long_as_in_the_service(
     long, short = refused({"opening": opening}, {"opening": shorter})
     assert long == expected
     assert " characters" not in short[0]
+
+
+def test_a_line_that_has_lost_its_way_ends_where_it_does_in_the_service(
+    ask: Ask, artifact: Callable[[str], Path]
+) -> None:
+    manifest = load_artifact(artifact("handwriting")).manifest
+    begun = Moment({}, 0, 0, 0, InkEdge())
+    theirs = InkLine("even keel", begun, manifest, lambda piece: None, bias=1.0)
+    case = {"manifest": manifest.model_dump(mode="json"), "text": "even keel"}
+    assert ask("lost", [case]) == [[theirs.steps_wanted(), 0, "length"]]

@@ -33,3 +33,10 @@ def test_an_altered_file_is_told_so_where_there_are_hashes(ask: Ask) -> None:
     other = _file(sha256="0" * 64)
     assert ask("fetched", [other]) == [_BROKEN]
     assert ask("fetched", [other | {"plain": True}]) == [{"text": _TEXT}]
+
+
+def test_how_much_has_come_of_how_much_is_told(ask: Ask) -> None:
+    (found,) = ask("counted", [{"text": _TEXT}])
+    first, *rest = found["told"]
+    assert first == {"total": found["bytes"]}
+    assert sum(part["loaded"] for part in rest) == found["bytes"]

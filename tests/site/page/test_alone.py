@@ -1,11 +1,11 @@
 """The site needs nobody: no network at the second visit, no other origin at any, and no headers."""
 
+import re
 import socket
 import threading
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from re import sub
 from shutil import copytree
 from typing import Any
 
@@ -94,7 +94,7 @@ def test_another_build_on_the_same_origin_takes_nothing_away(
     for folder in (SITE, other):
         copytree(BUILD / SITE, tmp_path / folder)
     worker = tmp_path / other / "sw.js"
-    worker.write_text(sub(r"(const SHELL = .*)`;", r"\1of another build`;", worker.read_text()))
+    worker.write_text(re.sub(r"(const SHELL = .*)`;", r"\1of another build`;", worker.read_text()))
     both = Shelf(tmp_path)
     with closing(both), SiteVisit.begun(browser, both.origin, "write") as visit:
         ink = _everything(visit)
@@ -157,9 +157,19 @@ def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any
     context.close()
 
 
+# What the page says of bytes that are on their way, as long as it is open.
+_WATCH = """() => {
+  window.told = [];
+  const look = () => told.push(document.querySelector(".fetching")?.textContent ?? "");
+  const all = { subtree: true, childList: true, characterData: true };
+  new MutationObserver(look).observe(document, all);
+}"""
+
+
 def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: Any) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()
+    page.add_init_script(f"({_WATCH})()")
     page.route("**/model.onnx.gz*", lambda route: route.fulfill(status=404, body=""))
     visit = SiteVisit(page, shelf.origin)
     visit.go("write")
@@ -172,4 +182,7 @@ def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: A
     page.unroute("**/model.onnx.gz*")
     visit.write("no")
     visit.until("() => document.querySelector('.fetching').hidden")
+    found = [re.search(r"([\d.]+) of ([\d.]+) MB", said) for said in page.evaluate("told")]
+    loaded, total = max((float(one[1]), float(one[2])) for one in found if one)
+    assert 5 < loaded <= total < loaded + 0.2  # all files together, but the one that did not come
     context.close()
