@@ -3,7 +3,6 @@
 import multiprocessing
 import os
 import shutil
-import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import lru_cache
@@ -15,6 +14,8 @@ import torch
 from lab.compare import RUNS, Contender, Laboratory
 from lab.experiment import Experiment, load
 from lab.plan import Plan
+from lab.shared import begin
+from training.loading import end_at_ctrl_c, hear_ctrl_c
 from training.machine import (
     Terminated,
     keep_freed_memory,
@@ -48,28 +49,31 @@ def carry_out(
     else:
         # Not forked: PyTorch's threads do not survive that.
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(workers, context, initializer=_end_with_parent) as pool:
+        with ProcessPoolExecutor(workers, context, initializer=begin) as pool:
             try:
-                found = list(pool.map(_compete, *zip(*jobs, strict=True)))
-            except Terminated:  # Ctrl-C reaches all of them, SIGTERM this one alone
-                for worker in multiprocessing.active_children():
-                    worker.terminate()
+                # Not by `map`: what that cancels at an interruption, the pool fails to end as well.
+                asked = [pool.submit(_work, *job) for job in jobs]
+                found = [job.result() for job in asked]
+            except BaseException as error:
+                if isinstance(error, Terminated):  # Ctrl-C reaches all of them, SIGTERM this one
+                    for worker in multiprocessing.active_children():
+                        worker.terminate()
+                pool.shutdown(cancel_futures=True)
                 raise
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}
 
 
-def _end_with_parent() -> None:
-    """Have this process end with the one that began it, which may be killed: then nobody holds the
-    folder it would go on to write in."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def follow() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
+def _work(*job: Any) -> Contender:
+    """`_compete` in a process of the pool, which ends when it is interrupted: the pool would give
+    it the next job in its queue. There is something to save while it is at one."""
+    try:
+        hear_ctrl_c()
+        return _compete(*job)
+    except KeyboardInterrupt:
+        os._exit(130)
+    finally:
+        end_at_ctrl_c()
 
 
 def _compete(
@@ -78,13 +82,8 @@ def _compete(
     torch.set_num_threads(1)
     use_fast_float32()
     keep_freed_memory()
-    try:
-        with terminated_as_interrupted():
-            return _laboratory(task, plan, source, runs).compete(norm, seeds)
-    except KeyboardInterrupt:
-        if multiprocessing.parent_process() is not None:
-            os._exit(130)  # a pool gives who is interrupted the next job in its queue
-        raise
+    with terminated_as_interrupted():
+        return _laboratory(task, plan, source, runs).compete(norm, seeds)
 
 
 @lru_cache(maxsize=1)  # the jobs of a case follow each other, and reading data can take minutes

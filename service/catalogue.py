@@ -319,6 +319,9 @@ class Models:
         """Give out its model no more; whoever holds it may go on with it for a while."""
         if place.model is None:
             return
+        for exact, eight in pairs(list(self)):
+            if exact is place.model:  # whatever comes in its place may be of another size
+                eight.speedup = eight.speedup_crowded = None
         engine, held = place.model.engine, weakref.ref(place.model)
         place.model = None
         self._leaving.add(engine, held)

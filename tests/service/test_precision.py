@@ -21,7 +21,7 @@ from service.metrics import Metrics
 from service.models import ServedModel
 from service.precision import choose, compare, pairs
 from tests.artifacts import eight_bits_of
-from tests.service.changing import changing
+from tests.service.changing import Changing, changing
 from tests.service.serving import Service, contents, eventually, running, settings
 from tests.service.writing import online
 
@@ -289,6 +289,27 @@ def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: 
         models = {model["id"]: model for model in service.client.get("/v1/models").json()["data"]}
         assert models[eight]["speedup"] > 0
         assert models[eight]["default"]
+
+
+def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path, tmp_path: Path) -> None:
+    """It may be of another size when it comes back, and `auto` would still go by the old ratio."""
+    folder, eight = tmp_path / both.name, f"{both.name}-int8"
+    shutil.copytree(both, folder)
+
+    def ratios(service: Changing) -> list[float | None]:
+        told = service.client.get(f"/v1/models/{eight}").json()
+        return [told["speedup"], told["speedup_crowded"]]
+
+    with changing(folder) as service:
+        assert eventually(lambda: service.models[eight].speedup_crowded is not None)
+        for change in ("reload", "unload", "load"):
+            if change != "load":
+                service.models[eight].speedup = service.models[eight].speedup_crowded = 99.0
+            assert service.tell(change, both.name).status_code == 200
+            if change == "unload":
+                assert ratios(service) == [None, None]
+            else:
+                assert all(0 < ratio < 99 for ratio in ratios(service))
 
 
 def test_eight_bits_of_a_model_that_is_not_served_are_a_model_like_any(

@@ -58,13 +58,15 @@ def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
     script.write_text(_JOBS)
     log = tmp_path / "begun"
     log.touch()
-    jobs = subprocess.Popen(
-        [sys.executable, str(script), str(tmp_path)],
-        cwd=_ROOT,
-        env=os.environ | {"PYTHONPATH": str(_ROOT)},
-        start_new_session=True,
-        stderr=subprocess.DEVNULL,
-    )
+    told = tmp_path / "told"
+    with told.open("w") as errors:
+        jobs = subprocess.Popen(
+            [sys.executable, str(script), str(tmp_path)],
+            cwd=_ROOT,
+            env=os.environ | {"PYTHONPATH": str(_ROOT)},
+            start_new_session=True,
+            stderr=errors,
+        )
     try:
         assert eventually(lambda: len(log.read_text()) == 2)
         tell = os.killpg if number == signal.SIGINT else os.kill
@@ -76,3 +78,21 @@ def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
             os.killpg(jobs.pid, signal.SIGKILL)
         jobs.wait()
     assert len(log.read_text()) == 2, "of six"
+    assert "Exception in thread" not in told.read_text(), "of the pool"
+
+
+def test_ctrl_c_ends_a_process_of_the_pool_that_is_still_loading() -> None:
+    """It would print where it was."""
+    program = (
+        "import multiprocessing, signal, sys, time\n"
+        "from lab.shared import begin\n"
+        "assert 'torch' not in sys.modules\n"
+        "multiprocessing.parent_process = multiprocessing.current_process\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "multiprocessing.process.BaseProcess.join = lambda process: time.sleep(60)\n"
+        "begin()\n"
+        "signal.raise_signal(signal.SIGINT)\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
