@@ -236,7 +236,7 @@ def test_measuring_takes_no_longer_than_it_may(both: Path) -> None:
             model.speedup = None
         began_s = time.monotonic()
         service.client.portal.call(models.compare)
-        assert time.monotonic() - began_s < 1.5  # of 9 pairs it would be 3.6
+        assert time.monotonic() - began_s < 2.7  # of 9 pairs it would be 3.6 and more
 
 
 def test_a_model_in_one_precision_is_not_measured(
