@@ -122,11 +122,10 @@ def open_goals(answered: Mapping[float, Sequence[LoadRow]]) -> Iterator[Goal]:
     ]  # fmt: skip
     yield judge(
         "streamed, first byte, p99 up to 80% of capacity", "the worst rate", "at most", 50.0,
-        None if None in early else max((p99 for p99 in early if p99 is not None), default=None),
-        unit="ms",
+        _most(early), unit="ms",
     )  # fmt: skip
     late = streams.get(_BELOW_CAPACITY, [])
-    p50, p99 = (_median(_percentile(late, "first_byte_ms", q)) for q in _BEYOND)
+    p50, p99 = (_percentile(late, "first_byte_ms", q) for q in _BEYOND)
     yield judge(
         "streamed, first byte, p99 at 95% of capacity", "3 times the p50", "at most", 3.0,
         p99, p50, unit="ms",
@@ -157,10 +156,9 @@ def offered(own: float, rates: Sequence[float], shares: Sequence[float]) -> list
 def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[Goal]:
     """Of closed loops of 200 bytes; repeats count by their median."""
     plain = _closed(load, PEERS[0])
-    peers = [_best(load, name) for name in PEERS]
     yield judge(
         "completion of 200 bytes, one client, p50", "1.25 times the time in process, and 1 ms",
-        "at most", 1.25, _median(_percentile(_closed(load, clients=ALONE), "latency_ms", "p50")),
+        "at most", 1.25, _percentile(_closed(load, clients=ALONE), "latency_ms", "p50"),
         _session(inside, ALONE, "ms_median"), plus=1.0, unit="ms",
     )  # fmt: skip
     bytes_per_s = _median(row.bytes_per_s for row in _closed(load))
@@ -171,24 +169,21 @@ def goals(load: Sequence[LoadRow], inside: Sequence[InProcessRow]) -> Iterator[G
     yield judge(
         "32 clients, goodput against the best peer",
         "1.5 times the best of all peers, each in its better mode", "at least", 1.5,
-        _best(load, SERVICE), None if None in peers else max(p for p in peers if p is not None),
-        unit="requests/s",
+        _best(load, SERVICE), _most(_best(load, name) for name in PEERS), unit="requests/s",
     )  # fmt: skip
     yield judge(
         "32 clients, throughput against the session", "0.8 times 32 rows in process",
         "at least", 0.8, bytes_per_s, _session(inside, ROWS, "bytes_per_s"), unit="bytes/s",
     )  # fmt: skip
-    throughputs = [_throughput(load, name) for name in PEERS]
+    throughput = _most(_throughput(load, name) for name in PEERS)
     for name, suffix, factor in ((SERVICE, "", 1.3), (IN_EIGHT_BITS, " in eight bits", 2.0)):
         yield judge(
             f"32 clients, throughput{suffix} against the best peer",
             f"{factor:g} times the best of all peers, each in its better mode", "at least", factor,
-            _throughput(load, name),
-            None if None in throughputs else max(t for t in throughputs if t is not None),
-            unit="bytes/s",
+            _throughput(load, name), throughput, unit="bytes/s",
         )  # fmt: skip
     streamed = _closed(load, streamed=True)
-    p50, p99 = (_median(_percentile(streamed, "first_byte_ms", q)) for q in _BEYOND)
+    p50, p99 = (_percentile(streamed, "first_byte_ms", q) for q in _BEYOND)
     yield judge(
         "32 clients, streamed, first byte, p99", "3 times the p50", "at most", 3.0, p99, p50,
         unit="ms",
@@ -203,8 +198,8 @@ def _closed(
     return [r for r in load if (r.target, r.loop, r.clients, r.streamed, r.lengths) == wanted]
 
 
-def _percentile(rows: Sequence[LoadRow], column: str, which: str) -> Iterator[float | None]:
-    return (_of_all(row, column, which) for row in rows)
+def _percentile(rows: Sequence[LoadRow], column: str, which: str) -> float | None:
+    return _median(_of_all(row, column, which) for row in rows)
 
 
 def _of_all(row: LoadRow, column: str, which: str) -> float | None:
@@ -216,10 +211,19 @@ def _of_all(row: LoadRow, column: str, which: str) -> float | None:
 
 
 def _median(values: Iterable[float | None]) -> float | None:
-    """A repeat in which nothing succeeded is no reason to count the others alone."""
+    known = _known(values)
+    return statistics.median(known) if known else None
+
+
+def _most(values: Iterable[float | None]) -> float | None:
+    return max(_known(values), default=None)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    """All or none: where one did not succeed is no reason to count the others alone."""
     every = list(values)
     known = [value for value in every if value is not None]
-    return statistics.median(known) if known and len(known) == len(every) else None
+    return known if len(known) == len(every) else []
 
 
 def _best(load: Sequence[LoadRow], name: str, column: str = "goodput_per_s") -> float | None:

@@ -97,13 +97,12 @@ def complete(
     require_output()
     if prompt == "-" or (prompt is None and state_in is None and not _is_terminal(sys.stdin)):
         prompt = piped()
-    options = {
+    asked: dict[str, Any] = {
+        "prompt": prompt or "", "max_tokens": max_tokens, "echo": echo,
         "temperature": temperature, "top_p": top_p, "top_k": top_k, "min_p": min_p, "seed": seed,
         "logit_bias": None if logit_bias is None else parsed("--logit-bias", logit_bias),
         "stop": stop, "state": None if state_in is None else kept(state_in),
     }  # fmt: skip
-    asked: dict[str, Any] = {"prompt": prompt or "", "max_tokens": max_tokens, "echo": echo}
-    asked |= {name: value for name, value in options.items() if value is not None}
     require_sayable(asked | {"model": model})
     with asking(url, api_key, patience) as client:
         asked["model"] = model or _default(client, "language")
@@ -148,7 +147,7 @@ def write(
     """Write a text by hand, into a file."""
     # All other options are fields of the request, by their names.
     own = {"out", "text", "transparent", "url", "api_key", "patience"}
-    asked = {n: v for n, v in context.params.items() if n not in own and v is not None}
+    asked = {n: v for n, v in context.params.items() if n not in own}
     # The end of a file's last line writes nothing.
     asked |= {"text": piped().rstrip("\r\n") if text == "-" else text, "format": format_of(out)}
     asked |= {"ground": "transparent"} if transparent else {}

@@ -105,8 +105,8 @@ class Golden:
             header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
             facts = json.loads(header.get("__metadata__", {})[_FACTS])
             truth, bounds = _group(tensors, "truth"), facts["bounds"]
-            for name in truth.keys() - bounds.keys():
-                raise KeyError(f"the bound of {name}")
+            for unbound in truth.keys() - bounds.keys():
+                raise KeyError(f"the bound of {unbound}")
             golden = cls(
                 _group(tensors, "steps"),
                 _group(tensors, "rows"),

@@ -4,8 +4,9 @@ No corpus is needed and none is shipped. Of any kind of model: a sample goes by 
 step that drew it. Shapes: T steps, B rows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -85,14 +86,15 @@ def draw(
     unused, free = torch.zeros_like(state[0]), torch.zeros(batch, dtype=torch.bool)
     generator = torch.Generator().manual_seed(seed)
     symbols = []
+
+    def emit(t: int, state: tuple[Tensor, ...], u: Tensor) -> tuple[Tensor, ...]:
+        return tuple(step(*state, unused, free, u, *(n[t] for n in others), *options))
+
     for t in range(steps):
-
-        def emit(u: Tensor, t: int = t, state: tuple[Tensor, ...] = state) -> tuple[Tensor, ...]:
-            return tuple(step(*state, unused, free, u, *(n[t] for n in others), *options))
-
+        here = partial(emit, t, state)
         if margin:
-            uniforms[t] = _clear_of_borders(uniforms[t], margin, lambda u: emit(u)[0], generator)
-        state = emit(uniforms[t])[: len(step.state_ports)]
+            uniforms[t] = _clear_of_borders(uniforms[t], margin, here, generator)
+        state = here(uniforms[t])[: len(step.state_ports)]
         symbols.append(state[0])
     return Sample(torch.stack(symbols), used, row)
 
@@ -117,13 +119,13 @@ def read(step: Step, sample: Sample) -> dict[str, Tensor]:
 
 
 def _clear_of_borders(
-    u: Tensor, margin: float, emitted: Callable[[Tensor], Tensor], generator: torch.Generator
+    u: Tensor, margin: float, emit: Callable[[Tensor], Sequence[Tensor]], generator: torch.Generator
 ) -> Tensor:
     """Uniforms `(B,)` that draw the same when they are moved by the margin."""
     for _ in range(_MOST_REDRAWS):
-        here = emitted(u)
+        here = emit(u)[0]
         moved = [
-            emitted((u + by).clamp(LEAST_UNIFORM, 1 - LEAST_UNIFORM)) for by in (-margin, margin)
+            emit((u + by).clamp(LEAST_UNIFORM, 1 - LEAST_UNIFORM))[0] for by in (-margin, margin)
         ]
         near = torch.stack([(m != here).reshape(len(u), -1).any(1) for m in moved]).any(0)
         if not near.any():

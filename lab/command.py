@@ -91,15 +91,13 @@ def run_task(
 
     Raises `ValueError` for a norm the task has not, data that are missing, and where the task is
     being trained already."""
-    from lab.compare import RUNS
     from lab.jobs import forget
 
     one = experiment.load(name)
     if unknown := sorted(set(norms or ()) - set(one.norms)):
         raise ValueError(f"--norm is {', '.join(unknown)}; {name} has {', '.join(one.norms)}")
     plans = read_plans(one, quick=quick)
-    source = None if quick else _source(plans[0])
-    runs = QUICK if quick else RUNS
+    source, runs = _places(plans[0], quick=quick)
     out = out or (runs if quick or norms or seeds else RESULTS)
     require_writable(out)
     with alone(runs / name):
@@ -154,17 +152,22 @@ def print_outcome(content: dict[str, Any]) -> None:
             print(f"  {norm:18}rate {found['rate']:g}: {figures}{ratio}")
 
 
-def _source(plan: Plan) -> Path:
+def _places(plan: Plan, *, quick: bool) -> tuple[Path | None, Path]:
+    """The data of a plan, None where they are drawn, and the folder of all runs."""
+    from lab.compare import RUNS
+
+    if quick:
+        return None, QUICK
     source = data_folder() / plan.recipe.data.source
     if not source.exists():
         raise ValueError(
             f"{source} does not exist; set EVENKEEL_DATA to the folder of the data, or use --quick"
         )
-    return source
+    return source, RUNS
 
 
 def _export(options: argparse.Namespace) -> int:
-    from lab.compare import RUNS, Laboratory
+    from lab.compare import Laboratory
     from lab.export import export
 
     one = experiment.load(options.task)
@@ -172,8 +175,7 @@ def _export(options: argparse.Namespace) -> int:
     case = next(iter(plans)) if options.case is None else options.case
     if case not in plans:
         raise ValueError(f"--case is {case!r}; {one.name} has {', '.join(plans)}")
-    source = None if options.quick else _source(plans[case])
-    runs = QUICK if options.quick else RUNS
+    source, runs = _places(plans[case], quick=options.quick)
     laboratory = Laboratory(one, plans[case], source, runs)
     norm = options.norm or one.norms[0]
     if norm not in one.norms:

@@ -28,6 +28,7 @@ for _standard in (0, 1, 2):
         os.open(os.devnull, os.O_RDWR)  # takes the least that is free
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from service import logs
 from service.app import create_alone
@@ -49,42 +50,45 @@ def main() -> int:
     try:
         settings = Settings()
     except ValidationError as error:
-        for problem in error.errors():
-            name = f"EVENKEEL_{str(problem['loc'][0]).upper()}"
-            secret = problem["loc"] == ("state_key",)
-            given = "" if secret else f" is {problem['input']!r}"
-            print(f"error: {name}{given}: {rule_of(problem)}", file=sys.stderr)
-        return 2
+        return _refused(*map(_broken, error.errors()))
     if not (settings.keys or settings.open or is_loopback(settings.host)):
-        print(
-            f"error: EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "
-            "EVENKEEL_KEYS to a file of API keys, or EVENKEEL_OPEN=1 to serve anybody",
-            file=sys.stderr,
+        return _refused(
+            f"EVENKEEL_HOST is {settings.host!r}, which strangers may reach: set "
+            "EVENKEEL_KEYS to a file of API keys, or EVENKEEL_OPEN=1 to serve anybody"
         )
-        return 2
     logs.set_up(settings)
     for told in misspelt(os.environ):
         log.warning(told)
     try:
         app = create_alone(settings)
     except BadKeys as error:
-        print(f"error: EVENKEEL_KEYS: {error}", file=sys.stderr)
-        return 2
+        return _refused(f"EVENKEEL_KEYS: {error}")
     except ArtifactError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _refused(error)
     try:
         server = Server(app, settings)
     except OSError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _refused(error)
     with suppress(SystemExit):  # of uvicorn, which has logged what is wrong with the place
         server.run()
     if not server.started:
         place = f"EVENKEEL_HOST {settings.host!r} and EVENKEEL_PORT {settings.port}"
-        print(f"error: nothing can be served at {place}", file=sys.stderr)
-        return 2
+        return _refused(f"nothing can be served at {place}")
     return 0
+
+
+def _refused(*why: object) -> int:
+    """Say why nothing is done; the exit status of that."""
+    for told in why:
+        print(f"error: {told}", file=sys.stderr)
+    return 2
+
+
+def _broken(problem: ErrorDetails) -> str:
+    """The rule that a setting breaks, and its value, if that is no secret."""
+    name = f"EVENKEEL_{str(problem['loc'][0]).upper()}"
+    given = "" if problem["loc"] == ("state_key",) else f" is {problem['input']!r}"
+    return f"{name}{given}: {rule_of(problem)}"
 
 
 def _leave(code: int) -> NoReturn:
@@ -122,8 +126,7 @@ def _new_key(arguments: argparse.Namespace) -> int:
     try:
         new_key(arguments.file, **given, show=_show)
     except BadKeys as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
+        return _refused(error)
     return 0
 
 

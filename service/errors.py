@@ -43,6 +43,7 @@ class ServiceError(Exception):
     type = "server_error"
     code: str | None = None
     retry_after_s: int | None = None
+    headers: tuple[tuple[str, str], ...] = ()  # that every answer with it has
 
     def __init_subclass__(cls) -> None:
         """Below 500 the request is at fault, unless a class says otherwise."""
@@ -67,6 +68,7 @@ class InvalidRequest(ServiceError):
 class Unauthorized(ServiceError):
     status = 401
     code = "invalid_api_key"
+    headers = (("WWW-Authenticate", "Bearer"),)
 
 
 class Forbidden(ServiceError):
@@ -92,6 +94,7 @@ class NoSuchRoute(ServiceError):
 class RequestTimeout(ServiceError):
     status = 408
     code = "request_timeout"
+    headers = (("Connection", "close"),)
 
 
 class StateMismatch(ServiceError):
@@ -112,6 +115,7 @@ class BodyTooLarge(ServiceError):
 class CodedBody(ServiceError):
     status = 415
     code = "coded_body"
+    headers = (("Accept-Encoding", "identity"),)
 
 
 class TooManyRequests(ServiceError):

@@ -55,14 +55,12 @@ def choose(models: Sequence[S], wanted: Precision) -> S | None:
         return apart[0] if len(apart) == 1 else None
     able = [eight for eight in eights.values() if eight.engine.ready]
     if wanted == "auto":
-        able = [
-            eight for eight in able if _faster(eight.speedup) and _faster(eight.speedup_crowded)
-        ]
+        able = [eight for eight in able if _faster(eight.speedup, eight.speedup_crowded)]
     return able[0] if able else apart[0]
 
 
-def _faster(speedup: float | None) -> bool:
-    return speedup is not None and speedup > 1
+def _faster(*speedups: float | None) -> bool:
+    return all(speedup is not None and speedup > 1 for speedup in speedups)
 
 
 async def compare(exact: ServedModel, eight: ServedModel) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import onnxruntime as ort
 from numpy.typing import NDArray
-from onnx import TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 from contract.manifest import Finding
 from export.graph import OPSET
@@ -27,8 +27,7 @@ COMPUTING = (
 # Known to depend on the batch: the comparison must find at least one, or it has no power.
 EXCLUDED = ("ReduceSum", "Log", "Softplus", "Sin", "Cos")
 
-_BINARY = {"Add", "Sub", "Mul", "Div"}
-_REDUCING = {"ReduceMax", "ReduceSum"}
+_Part = tuple[list[NodeProto], dict[str, NDArray[Any]]]  # of a graph: nodes and constants
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,36 +80,13 @@ def operators() -> list[Finding]:
 def _session(
     operator: str, width: int, random: np.random.Generator, prepacking: bool
 ) -> Callable[[NDArray[np.float32]], NDArray[np.float32]]:
-    constants: dict[str, NDArray[np.generic]] = {}
-    attributes: dict[str, Any] = {}
-    if operator in _BINARY:
-        constants["other"] = random.uniform(0.5, 2, width).astype(np.float32)
-    elif operator == "Gemm":
-        constants["weight"] = random.normal(0, 1, (2 * width + 1, width)).astype(np.float32)
-        attributes["transB"] = 1
-    elif operator == "LayerNormalization":
-        constants["gain"] = random.normal(1, 0.2, width).astype(np.float32)
-        attributes["epsilon"] = 2.0**-17
-    elif operator == "CumSum":
-        constants["axis"] = np.array(1, np.int64)
-    elif operator in _REDUCING:
-        constants["axes"] = np.array([1], np.int64)
-    nodes = [helper.make_node(operator, ["x", *constants], ["y"], **attributes)]
-    if operator == "MatMul":
-        nodes, constants = _row_times_its_matrix(width, random)
-    elif operator == "MatMulInteger":
-        nodes, constants = _integers(width, random)
+    nodes, constants = _nodes(operator, width, random)
     graph = helper.make_graph(
         nodes,
         operator,
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["B", width])],
         [helper.make_empty_tensor_value_info("y")],
-        [
-            helper.make_tensor(
-                n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape, a.tobytes(), raw=True
-            )
-            for n, a in constants.items()
-        ],
+        [numpy_helper.from_array(array, name) for name, array in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], ir_version=10)
     options = session_options(prepacking=prepacking)
@@ -125,11 +101,36 @@ def _session(
     return run
 
 
-def _row_times_its_matrix(
-    width: int, random: np.random.Generator
-) -> tuple[list[Any], dict[str, NDArray[np.generic]]]:
+def _nodes(operator: str, width: int, random: np.random.Generator) -> _Part:
+    """What computes `y` of `x`: one node with its constants, but for matrices of each row's own and
+    of eight bits."""
+    match operator:
+        case "Add" | "Sub" | "Mul" | "Div":
+            return _node(operator, {"other": random.uniform(0.5, 2, width).astype(np.float32)})
+        case "Gemm":
+            weight = random.normal(0, 1, (2 * width + 1, width)).astype(np.float32)
+            return _node(operator, {"weight": weight}, transB=1)
+        case "LayerNormalization":
+            gain = random.normal(1, 0.2, width).astype(np.float32)
+            return _node(operator, {"gain": gain}, epsilon=2.0**-17)
+        case "CumSum":
+            return _node(operator, {"axis": np.array(1, np.int64)})
+        case "ReduceMax" | "ReduceSum":
+            return _node(operator, {"axes": np.array([1], np.int64)})
+        case "MatMul":
+            return _row_times_its_matrix(width, random)
+        case "MatMulInteger":
+            return _integers(width, random)
+    return _node(operator, {})
+
+
+def _node(operator: str, constants: dict[str, NDArray[Any]], **attributes: Any) -> _Part:
+    return [helper.make_node(operator, ["x", *constants], ["y"], **attributes)], constants
+
+
+def _row_times_its_matrix(width: int, random: np.random.Generator) -> _Part:
     """Each row times a matrix of its own, made from the row: how the window of a text is summed."""
-    constants: dict[str, NDArray[np.generic]] = {
+    constants: dict[str, NDArray[Any]] = {
         "weight": random.normal(0, 1, (width, 2 * width + 1)).astype(np.float32),
         "first": np.array([1], np.int64),
         "last": np.array([2], np.int64),
@@ -143,13 +144,11 @@ def _row_times_its_matrix(
     return nodes, constants
 
 
-def _integers(
-    width: int, random: np.random.Generator
-) -> tuple[list[Any], dict[str, NDArray[np.generic]]]:
+def _integers(width: int, random: np.random.Generator) -> _Part:
     """Each row as two digits on fixed scales, both times a matrix of int8 and put together again:
     a product with a matrix of eight bits."""
     outputs = 2 * width + 1
-    constants: dict[str, NDArray[np.generic]] = {
+    constants: dict[str, NDArray[Any]] = {
         "scale": np.array(1 / 32, np.float32),
         "finer": np.array(1 / 8192, np.float32),
         "zero": np.array(128, np.uint8),

@@ -6,7 +6,7 @@ Decisions alone, no threads and no tensors; the engine carries them out between 
 import itertools
 import math
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from service.engine.jobs import Job
@@ -74,42 +74,19 @@ class Schedule:
         if not able:
             return None
         held = Counter(ticket.caller for ticket in self.slots.values())
-        first = min(able, key=lambda ticket: (held[ticket.caller], ticket.turn))
+        order = sorted(able, key=lambda ticket: (held[ticket.caller], ticket.turn))
         if len(self.slots) < self._width:
-            return next(s for s in range(self._width) if s not in self.slots), first
+            return next(s for s in range(self._width) if s not in self.slots), order[0]
         ran = {slot: ticket for slot, ticket in self.slots.items() if ticket.ran}
-        if not ran:
-            return None
-
-        def last(least: int, of: str | None = None, *, shown: bool = True) -> int | None:
-            """Of the slots of callers who hold so many, or of one, that of the job due last."""
-            some = [
-                slot
-                for slot, ticket in ran.items()
-                if (held[ticket.caller] >= least or ticket.caller == of)
-                and (ticket.job.started or not (shown and ticket.job.urgent))
-            ]
-            return max(some, key=lambda slot: ran[slot].due, default=None)
-
-        slot = last(held[first.caller] + 2, shown=False)
-        if slot is not None:
-            return slot, first
-        new = [ticket for ticket in able if ticket.job.urgent and not ticket.served]
-        if new:
-            watched = min(new, key=lambda ticket: (held[ticket.caller], ticket.turn))
-            slot = last(held[watched.caller])
+        for slot, ticket in _claims(able, order, ran, held):
             if slot is not None:
-                return slot, watched
-        for caller, ticket in _due_first(able).items():
-            slot = last(held[caller] + 1, caller)
-            if slot is not None and ticket.due < ran[slot].due:
                 return slot, ticket
-        slot = min(ran, key=lambda slot: ran[slot].placed_s)
-        if now_s - ran[slot].placed_s < self._slice_s:
+        longest = min(ran, key=lambda slot: ran[slot].placed_s, default=None)
+        if longest is None or now_s - ran[longest].placed_s < self._slice_s:
             return None
-        ran[slot].turn = next(self._turns)
-        ran[slot].due = max(ticket.due for ticket in (ran[slot], *able))
-        return slot, first
+        ran[longest].turn = next(self._turns)
+        ran[longest].due = max(ticket.due for ticket in (ran[longest], *able))
+        return longest, order[0]
 
     def place(self, slot: int, ticket: Ticket, now_s: float) -> None:
         """Give a slot that is free to one that waits."""
@@ -160,6 +137,32 @@ class Schedule:
             return True
         waiting = Counter(ticket.caller for ticket in self.waiting)
         return waiting[caller] + count <= size // (len(waiting) + (caller not in waiting))
+
+
+def _claims(
+    able: Sequence[Ticket], order: Sequence[Ticket], ran: Mapping[int, Ticket], held: Counter[str]
+) -> Iterator[tuple[int | None, Ticket]]:
+    """Of those who wait, in one order and in that of their turns, who may have the slot of one that
+    ran, and which: for the reasons that `Schedule` gives but for the last, one after the other."""
+
+    def last(least: int, of: str | None = None, *, shown: bool = True) -> int | None:
+        """Of the slots of callers who hold so many, or of one, that of the job due last."""
+        some = [
+            slot
+            for slot, ticket in ran.items()
+            if (held[ticket.caller] >= least or ticket.caller == of)
+            and (ticket.job.started or not (shown and ticket.job.urgent))
+        ]
+        return max(some, key=lambda slot: ran[slot].due, default=None)
+
+    yield last(held[order[0].caller] + 2, shown=False), order[0]
+    new = [ticket for ticket in order if ticket.job.urgent and not ticket.served]
+    if new:
+        yield last(held[new[0].caller]), new[0]
+    for caller, ticket in _due_first(able).items():
+        slot = last(held[caller] + 1, caller)
+        if slot is not None and ticket.due < ran[slot].due:
+            yield slot, ticket
 
 
 def _due_first(tickets: Iterable[Ticket]) -> dict[str, Ticket]:

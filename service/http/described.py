@@ -140,15 +140,11 @@ def _failure(status: int, kinds: list[type[ServiceError]]) -> dict[str, Any]:
     }
     if any(kind.retry_after_s for kind in kinds):
         failure["headers"] = RETRY_AFTER
-    if Unauthorized in kinds:
-        failure["headers"] = _always("WWW-Authenticate", "Bearer")
-    if CodedBody in kinds:
-        failure["headers"] = _always("Accept-Encoding", "identity")
+    for name, value in (header for kind in kinds for header in kind.headers):
+        if name != "Connection":  # which is of this hop, not of the answer
+            always = {"required": True, "schema": {"const": value}, "example": value}
+            failure["headers"] = {name: always}
     return failure
-
-
-def _always(name: str, value: str) -> dict[str, Any]:
-    return {name: {"required": True, "schema": {"const": value}, "example": value}}
 
 
 RETRY_AFTER: dict[str, Any] = {

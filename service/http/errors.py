@@ -16,13 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from service.errors import (
     BodyTooLarge,
-    CodedBody,
     InvalidRequest,
     NoSuchRoute,
     NotReady,
     RequestTimeout,
     ServiceError,
-    Unauthorized,
     rule_of,
     shown,
 )
@@ -55,15 +53,9 @@ async def _service_error(request: Request, error: Exception) -> JSONResponse:
 def answer_to(error: ServiceError) -> JSONResponse:
     """The answer that tells of an error, which the record of the request then knows."""
     record.current().fail(error)
-    headers = {}
+    headers = dict(error.headers)
     if error.retry_after_s is not None:
         headers["Retry-After"] = str(error.retry_after_s)
-    if isinstance(error, Unauthorized):
-        headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, RequestTimeout):
-        headers["Connection"] = "close"
-    if isinstance(error, CodedBody):
-        headers["Accept-Encoding"] = "identity"
     return JSONResponse(error.body(), error.status, headers)
 
 

@@ -8,7 +8,6 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,18 +19,11 @@ from clients.files import piped
 from service.ink.schemas import HandwritingRequest
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
-from tests.service.serving import listening, settings
 
 _ROOT = Path(__file__).parents[2]
 _COMMAND = (sys.executable, "-m", "clients")
 _STATE_SPAN = ("--max-tokens", "20", "--seed", "5")
 _ENDS = ("length", "stop")  # of two lines
-
-
-@pytest.fixture(scope="module")
-def url(inks: Path) -> Iterator[str]:
-    with listening(settings(inks)) as (url, _):
-        yield url
 
 
 def _out(url: str, *words: str, given: str | bytes | None = None) -> str:

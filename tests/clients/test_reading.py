@@ -1,7 +1,6 @@
 """`evenkeel read` against a real service: ink from files and pipes, and what it makes of others."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,19 +8,12 @@ import httpx
 import pytest
 
 from tests.clients.commands import evenkeel
-from tests.service.serving import listening, settings
 
 _INK = [[[0, 0], [9, 30], [20, 2]], [[30, 0], [31, 30]]]
 _OTHER = [[[0, 0], [40, 0], [40, 40], [0, 40]]]
 _INKML = (
     '<?xml version="1.0"?>\n<ink><trace>0 0, 9 30, 20 2</trace><trace>30 0, 31 30</trace></ink>'
 )
-
-
-@pytest.fixture(scope="module")
-def url(inks: Path) -> Iterator[str]:
-    with listening(settings(inks)) as (url, _):
-        yield url
 
 
 def _read(url: str, **asked: Any) -> str:

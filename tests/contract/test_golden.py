@@ -128,7 +128,9 @@ def test_an_output_without_a_bound_is_refused(tmp_path: Path, name: str) -> None
     golden = _golden()
     del golden.bounds[name]
     golden.save(tmp_path / "golden.safetensors")
-    with pytest.raises(ValueError, match=f"says nothing of 'the bound of {name}'"):
+    with pytest.raises(
+        ValueError, match=rf"^golden\.safetensors says nothing of 'the bound of {name}'"
+    ):
         Golden.load(tmp_path / "golden.safetensors")
 
 

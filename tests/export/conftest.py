@@ -1,5 +1,6 @@
 """The tiny text, its run and its artifact, made once."""
 
+import shutil
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -43,3 +44,9 @@ def _operators_compared_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operators, "operators", cache(operators.operators))
         yield
+
+
+@pytest.fixture
+def folder(artifact: Path, tmp_path: Path) -> Path:
+    """The artifact once more, to be changed."""
+    return Path(shutil.copytree(artifact, tmp_path / "tiny"))

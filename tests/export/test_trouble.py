@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import shutil
 import sys
 from pathlib import Path
 
@@ -46,12 +45,6 @@ def test_a_file_and_a_folder_that_may_not_be_read_are_not_the_corpus(
     manifest = read_artifact(artifact)
     evidence = Evidence(manifest, Served(artifact, manifest), SMALL, tmp_path)
     assert validation_text(evidence)[0] is not None
-
-
-@pytest.fixture
-def folder(artifact: Path, tmp_path: Path) -> Path:
-    """The artifact once more, to be changed."""
-    return Path(shutil.copytree(artifact, tmp_path / "tiny"))
 
 
 def _change(folder: Path, **changes: object) -> None:

@@ -55,12 +55,6 @@ def test_what_was_converted_keeps_every_bound(report: Report) -> None:
     assert report.notes == []
 
 
-@pytest.fixture
-def folder(artifact: Path, tmp_path: Path) -> Path:
-    """The artifact once more, to be changed."""
-    return Path(shutil.copytree(artifact, tmp_path / "tiny"))
-
-
 def test_the_command_prints_the_report_and_records_it_when_asked(
     folder: Path, report: Report, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],

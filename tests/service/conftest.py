@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from service.artifact import Artifact, load_artifact
 from service.settings import Settings
-from tests.service.serving import Service, running, settings
+from tests.service.altered import copy_of
+from tests.service.serving import Service, listening, running, settings
 from tests.service.writing import InkService
 
 Start = Callable[[Settings], AbstractContextManager[Service]]
@@ -68,3 +70,30 @@ def ink(start: Start, inks: Path) -> Iterator[InkService]:
     """A service that writes ink on the scan runner; tests of what no runner can change."""
     with start(settings(inks, runner="scan")) as started:
         yield InkService(started.app, started.client)
+
+
+@pytest.fixture(scope="module")
+def url(artifacts: Path) -> Iterator[str]:
+    """Where a service listens that a file of tests has to itself."""
+    with listening(settings(artifacts)) as (url, _):
+        yield url
+
+
+@pytest.fixture(scope="module", params=["letters", "noise"])
+def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
+    """Either of the two that write text."""
+    return load_artifact(artifacts / request.param)
+
+
+@pytest.fixture
+def copy(artifacts: Path, tmp_path: Path) -> Path:
+    """The artifact `letters`, to be changed."""
+    return copy_of(artifacts / "letters", tmp_path)
+
+
+@pytest.fixture
+def folder(artifacts: Path, tmp_path: Path) -> Path:
+    """Artifacts that may be changed: `letters` alone."""
+    (tmp_path / "served").mkdir()
+    copy_of(artifacts / "letters", tmp_path / "served")
+    return tmp_path / "served"

@@ -17,6 +17,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import Response
 from starlette.testclient import TestClient
 from starlette.types import ASGIApp, Message, Scope
+from websockets.sync.client import ClientConnection
 
 from contract.golden import Verdict
 from service.app import create_app
@@ -70,6 +71,13 @@ def contents(stream: str) -> list[dict[str, Any]]:
     *data, done = (field["data"] for field in fields)
     assert done == "[DONE]"
     return [json.loads(content) for content in data]
+
+
+def ask(socket: ClientConnection, message: dict[str, Any]) -> dict[str, Any]:
+    """What a WebSocket answers to a message."""
+    socket.send(json.dumps(message))
+    answer: dict[str, Any] = json.loads(socket.recv(timeout=20))
+    return answer
 
 
 def told_by(application: ASGIApp, scope: Scope) -> list[Message]:

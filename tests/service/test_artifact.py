@@ -12,7 +12,7 @@ from safetensors.numpy import load_file, save_file
 
 from contract.manifest import DERIVED, GOLDEN, WEIGHTS
 from service.artifact import ArtifactError, _check_file, artifact_folders, load_artifact
-from tests.service.altered import copy_of, edit_golden, edit_manifest, rehash
+from tests.service.altered import edit_golden, edit_manifest, rehash
 
 _FILES = [
     "golden.safetensors",
@@ -22,11 +22,6 @@ _FILES = [
     "step.onnx",
     "step-filtered.onnx",
 ]
-
-
-@pytest.fixture
-def copy(artifacts: Path, tmp_path: Path) -> Path:
-    return copy_of(artifacts / "letters", tmp_path)
 
 
 def _refused(artifact: Path) -> str:

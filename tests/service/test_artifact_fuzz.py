@@ -20,7 +20,7 @@ from google.protobuf.message import DecodeError
 
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine.runtime import Runtime
-from tests.service.altered import copy_of, rehash
+from tests.service.altered import rehash
 
 _CASES = int(os.environ.get("EVENKEEL_FUZZ_ARTIFACTS", "400"))
 _GRAPHS = ("model.onnx", "model-filtered.onnx", "step.onnx", "step-filtered.onnx")
@@ -32,11 +32,6 @@ _ODD: list[Any] = [
     *("", "h0", "..", "a\0b", "Infinity", "NaN", "1", "model.onnx", "\u00b2", "x" * 10**5),
     *([], {}, [[[[]]]], {"name": "h0"}, [1 << 40], [0] * 1000),
 ]
-
-
-@pytest.fixture
-def whole(artifacts: Path, tmp_path: Path) -> Path:
-    return copy_of(artifacts / "letters", tmp_path)
 
 
 def _outcome(folder: Path) -> Artifact | None:
@@ -108,17 +103,17 @@ def _structure_changed(content: bytes, chance: random.Random) -> bytes:
 
 @pytest.mark.parametrize("change", [_bytes_changed, _structure_changed])
 def test_any_graph_is_refused_or_loads(
-    whole: Path, change: Callable[[bytes, random.Random], bytes]
+    copy: Path, change: Callable[[bytes, random.Random], bytes]
 ) -> None:
     session, loaded = Runtime("cpu", "scan", 1, slots=2).session, 0
     for case in range(_CASES // 4):
         chance = random.Random(f"{change.__name__} {case}")
-        path = whole / chance.choice(_GRAPHS)
+        path = copy / chance.choice(_GRAPHS)
         content = path.read_bytes()
         try:
             path.write_bytes(change(content, chance))
-            rehash(whole)
-            if (artifact := _outcome(whole)) is not None:
+            rehash(copy)
+            if (artifact := _outcome(copy)) is not None:
                 loaded += 1
                 started = time.monotonic()
                 with suppress(ArtifactError):
@@ -126,8 +121,8 @@ def test_any_graph_is_refused_or_loads(
                 assert time.monotonic() - started < _LONGEST_S
         finally:
             path.write_bytes(content)
-    rehash(whole)
-    assert _outcome(whole) is not None
+    rehash(copy)
+    assert _outcome(copy) is not None
     assert loaded < _CASES // 4
 
 
@@ -140,10 +135,10 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
             yield from _places(value[key])
 
 
-def test_any_manifest_is_refused_or_loads(whole: Path) -> None:
-    path = whole / "manifest.json"
+def test_any_manifest_is_refused_or_loads(copy: Path) -> None:
+    path = copy / "manifest.json"
     content, refused = path.read_text(), 0
-    assert _outcome(whole) is not None
+    assert _outcome(copy) is not None
     for case in range(_CASES // 4):
         chance = random.Random(f"manifest {case}")
         manifest = json.loads(content)
@@ -154,7 +149,7 @@ def test_any_manifest_is_refused_or_loads(whole: Path) -> None:
             else:
                 table[key] = deepcopy(chance.choice([*_ODD, float("nan"), float("inf")]))
         path.write_text(json.dumps(manifest))
-        if (artifact := _outcome(whole)) is None:
+        if (artifact := _outcome(copy)) is None:
             refused += 1
         else:
             told = artifact.manifest
@@ -162,17 +157,17 @@ def test_any_manifest_is_refused_or_loads(whole: Path) -> None:
             json.dumps([findings, told.provenance, told.hyperparameters], allow_nan=False)
             artifact.initial_state()
     path.write_text(content)
-    assert _outcome(whole) is not None
+    assert _outcome(copy) is not None
     assert refused > _CASES // 8
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "golden.safetensors"])
-def test_any_other_file_is_refused_or_loads(whole: Path, name: str) -> None:
-    content = (whole / name).read_bytes()
+def test_any_other_file_is_refused_or_loads(copy: Path, name: str) -> None:
+    content = (copy / name).read_bytes()
     head = content[:2000]  # where all that is not numbers lies
     for case in range(_CASES // 8):
         chance = random.Random(f"{name} {case}")
-        (whole / name).write_bytes(_bytes_changed(head, chance) + content[len(head) :])
+        (copy / name).write_bytes(_bytes_changed(head, chance) + content[len(head) :])
         if name != "manifest.json":
-            rehash(whole)
-        _outcome(whole)
+            rehash(copy)
+        _outcome(copy)

@@ -33,11 +33,6 @@ _PLAIN = {"scan": "model.onnx", "slots": "step.onnx"}
 _FILTERED = {"scan": "model-filtered.onnx", "slots": "step-filtered.onnx"}
 
 
-@pytest.fixture
-def copy(artifacts: Path, tmp_path: Path) -> Path:
-    return copy_of(artifacts / "letters", tmp_path)
-
-
 @_RUNNERS
 @pytest.mark.parametrize("name", ["letters", "noise"])
 @pytest.mark.parametrize("slots", [1, 2, 5])

@@ -9,25 +9,16 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import pytest
 from websockets.exceptions import ConnectionClosed
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import connect
 
 from tests.service.altered import copy_of, edit_manifest, perturb
 from tests.service.changing import Changing, changing, process, replace_by
-from tests.service.serving import eventually, running, settings
+from tests.service.serving import ask, eventually, running, settings
 
 _SEEDS = range(8)
-
-
-@pytest.fixture
-def folder(artifacts: Path, tmp_path: Path) -> Path:
-    """Artifacts that may be changed: `letters` alone."""
-    (tmp_path / "served").mkdir()
-    copy_of(artifacts / "letters", tmp_path / "served")
-    return tmp_path / "served"
 
 
 @pytest.fixture
@@ -366,9 +357,9 @@ def test_a_session_is_told_that_its_model_goes_and_goes_on_with_the_next(folder:
                 socket.send(json.dumps({"model": "letters", "seed": 5}))
                 socket.recv(timeout=20)
             first, second = ({"write": 7}, {"write": 20})
-            told = [_ask(socket, first) for socket in (idle, expected)]
+            told = [ask(socket, first) for socket in (idle, expected)]
             assert told[0] == told[1]
-            whole = _ask(expected, second)
+            whole = ask(expected, second)
             assert service.tell("reload").status_code == 200
             last = json.loads(idle.recv(timeout=20))
             assert last["closing"] == "the model is being replaced"
@@ -379,11 +370,5 @@ def test_a_session_is_told_that_its_model_goes_and_goes_on_with_the_next(folder:
         with connect(str(at)) as again:
             again.send(json.dumps({"model": "letters", "state": last["state"]}))
             again.recv(timeout=20)
-            assert _ask(again, second) == whole
+            assert ask(again, second) == whole
         assert eventually(lambda: not service.models._leaving.engines)
-
-
-def _ask(socket: ClientConnection, message: dict[str, int]) -> dict[str, Any]:
-    socket.send(json.dumps(message))
-    answer: dict[str, Any] = json.loads(socket.recv(timeout=20))
-    return answer

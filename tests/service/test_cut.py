@@ -13,7 +13,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
 from tests.service.processes import Process, Stream, started
-from tests.service.serving import contents, eventually
+from tests.service.serving import ask, contents, eventually
 
 _TEXT = {"model": "letters", "prompt": "Zoë", "n": 2, "seed": 7, "stop": ["never said"]}
 _INK = {"model": "scrawl", "text": "a word in a line of many\n" * 50, "seed": 7, "width": 300}
@@ -100,7 +100,7 @@ def test_what_a_service_ends_it_hands_out_with_tokens(inks: Path, other: Process
         ink = Stream(service, "/v1/handwriting", **_INK)
         sockets = [stack.enter_context(_opened(service, opening)) for opening, _ in _SOCKETS]
         for socket, (_, message) in zip(sockets, _SOCKETS, strict=True):
-            _ask(socket, message)
+            ask(socket, message)
         service.tell(signal.SIGTERM)
         states = [_state_of_the_end(socket) for socket in sockets]
         *written, done = text.end()
@@ -122,15 +122,9 @@ def test_what_a_service_ends_it_hands_out_with_tokens(inks: Path, other: Process
 @contextmanager
 def _opened(service: Process, opening: dict[str, Any]) -> Iterator[ClientConnection]:
     with connect(f"{service.url.replace('http', 'ws')}/v1/online") as socket:
-        facts = _ask(socket, opening)
+        facts = ask(socket, opening)
         assert facts["model"] == opening["model"]
         yield socket
-
-
-def _ask(socket: ClientConnection, message: dict[str, Any]) -> dict[str, Any]:
-    socket.send(json.dumps(message))
-    answer: dict[str, Any] = json.loads(socket.recv(timeout=20))
-    return answer
 
 
 def _state_of_the_end(socket: ClientConnection) -> str:
@@ -149,6 +143,6 @@ def _check_session(
     """Going on gives what a session gives that has never been interrupted."""
     again = {n: v for n, v in opening.items() if n != "seed"} | {"state": state}
     with _opened(other, opening) as whole, _opened(other, again) as rest:
-        _ask(whole, message)
+        ask(whole, message)
         for following in ({"write": 7}, message, {"write": 5}):
-            assert _ask(rest, following) == _ask(whole, following)
+            assert ask(rest, following) == ask(whole, following)

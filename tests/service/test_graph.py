@@ -20,11 +20,6 @@ from tests.service.altered import copy_of, edit_manifest, rehash
 _SHIPPED = sorted((Path(__file__).parents[2] / "artifacts").glob("*/*.onnx"))
 
 
-@pytest.fixture
-def copy(artifacts: Path, tmp_path: Path) -> Path:
-    return copy_of(artifacts / "letters", tmp_path)
-
-
 def _refused(artifact: Path, edit: Callable[[ModelProto], object], name: str = "model.onnx") -> str:
     """The error for an artifact one of whose graphs was edited, its hash corrected."""
     model = onnx.load(artifact / name, load_external_data=False)

@@ -9,20 +9,11 @@ from weakref import ReferenceType, ref
 import pytest
 
 from service import leaving
-from tests.service.altered import copy_of
 from tests.service.changing import changing, process
 from tests.service.serving import eventually
 
 _RELOADS = int(os.environ.get("EVENKEEL_RELOADS", 10))  # `make soak` asks for more
 _POOL = 6  # threads that loading is done on: they come one by one, and stay
-
-
-@pytest.fixture
-def folder(artifacts: Path, tmp_path: Path) -> Path:
-    """Artifacts that may be changed: `letters` alone."""
-    (tmp_path / "served").mkdir()
-    copy_of(artifacts / "letters", tmp_path / "served")
-    return tmp_path / "served"
 
 
 def test_what_was_replaced_is_forgotten(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

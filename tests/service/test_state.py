@@ -5,13 +5,12 @@ import json
 import string
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from service.artifact import Artifact, load_artifact
+from service.artifact import Artifact
 from service.errors import InvalidRequest, StateMismatch
 from service.ink.line import InkEdge
 from service.reader.model import ReaderEdge
@@ -19,11 +18,6 @@ from service.state import Edge, Moment, StateCodec
 from service.text.completion import TextEdge
 
 _KEY = b"sixteen bytes ok"
-
-
-@pytest.fixture(scope="module", params=["letters", "noise"])
-def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
-    return load_artifact(artifacts / request.param)
 
 
 @pytest.fixture

@@ -33,11 +33,6 @@ _UNPROVED = pytest.mark.parametrize(
 )
 
 
-@pytest.fixture
-def copy(artifacts: Path, tmp_path: Path) -> Path:
-    return copy_of(artifacts / "letters", tmp_path)
-
-
 def _record(artifact: Path, report: tuple[Finding, ...] | None, **provenance: str) -> None:
     """Let the manifest have this parity report, written as export writes it."""
     manifest = read_manifest(artifact)

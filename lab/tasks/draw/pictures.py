@@ -24,19 +24,19 @@ _PAPER, _FRAME = (255, 255, 255), (230, 90, 0)
 Pictures = NDArray[np.float32]
 
 
-def draw_samples(task: DrawTask, image: Path, seed: int = 1) -> None:
+def draw_samples(task: DrawTask, image: Path) -> None:
     """A sheet of what is drawn out of noise, as probabilities."""
-    pictures, _ = _drawn(task, _SAMPLES_A_SIDE**2, seed)
+    pictures, _ = _drawn(task, _SAMPLES_A_SIDE**2)
     side = pictures.shape[-1]
     grid = pictures[-1].reshape(_SAMPLES_A_SIDE, _SAMPLES_A_SIDE, side, side)
     sheet = _sheet(grid, side, _SAMPLES_GAP_PX)
     sheet.convert("L").save(image, optimize=True)
 
 
-def draw_film(task: DrawTask, image: Path, seed: int = 1) -> None:
+def draw_film(task: DrawTask, image: Path) -> None:
     """A row for each drawing, a column for each step by its number, and where the decoder wrote
     framed."""
-    pictures, frames = _drawn(task, _FILMS, seed)
+    pictures, frames = _drawn(task, _FILMS)
     sheet = _sheet(pictures.swapaxes(0, 1), _FILM_PX, _FILM_GAP_PX, _HEAD_PX)
     pen = ImageDraw.Draw(sheet)
     zoom, size = _FILM_PX / pictures.shape[2], _FILM_PX + _FILM_GAP_PX
@@ -57,10 +57,10 @@ def save_decoder(task: DrawTask, file: Path) -> None:
     save_file(task.model.decoder.state_dict(), file)
 
 
-def _drawn(task: DrawTask, count: int, seed: int) -> tuple[Pictures, Pictures]:
+def _drawn(task: DrawTask, count: int) -> tuple[Pictures, Pictures]:
     """Pictures `(T, B, S, S)` and frames `(T, B, 3)`, in evaluation mode."""
     side = task.model.config.side
-    noise = task.noise(count, torch.Generator().manual_seed(seed))
+    noise = task.noise(count, torch.Generator().manual_seed(1))
     with evaluating(task.model):
         pictures, frames, _ = task.model.draw(noise)
     return pictures.unflatten(-1, (side, side)).numpy(), frames.numpy()

@@ -121,7 +121,8 @@ def _stories(
         learned += [q for q in questions if q.number < first]
         judged += [q for q in questions if q.number >= first]
     require_parts(fraction, learned, judged)
-    asked = [(task, q) for task, text in test.items() for q in parse(text)]
+    parsed = {task: parse(text) for task, text in test.items()}
+    asked = [(task, q) for task, questions in parsed.items() for q in questions]
     asked.sort(key=lambda pair: min(len(pair[1].story), longest))
     judged.sort(key=lambda q: min(len(q.story), longest))
     held_out = [q for _, q in asked]
@@ -129,9 +130,8 @@ def _stories(
     words = ("", *sorted({w for q in everything for w in (*q.story, *q.question)}))
     answers = tuple(sorted({q.answer for q in everything}))
     shortened = {
-        task: sum(len(q.story) > longest for t, q in asked if t == task)
-        / sum(t == task for t, _ in asked)
-        for task in test
+        task: sum(len(q.story) > longest for q in questions) / len(questions)
+        for task, questions in parsed.items()
     }
     return Stories(
         name=name,

@@ -97,11 +97,11 @@ def drawn_sentence(chance: random.Random, who: str, what: str, *, glad: bool) ->
     return [*who.split(), chance.choice(_DOES), "the", what, *chance.choice(_MOODS[glad]).split()]
 
 
-def drawn_story(seed: int, length: int = 300) -> list[list[str]]:
+def drawn_story(seed: int) -> list[list[str]]:
     """Sentences of which each is about the one or the thing of the sentence before."""
     chance = random.Random(f"story {seed}")
     who, what, glad, story = _WHO[0], _WHAT[0], True, []
-    for _ in range(length):
+    for _ in range(300):
         story.append(drawn_sentence(chance, who, what, glad=glad))
         if chance.random() < 0.5:
             who, glad = chance.choice(_WHO), chance.random() < 0.5

@@ -21,6 +21,7 @@ CLASSED = {
     "TREC": ("TREC.train.all", "TREC.test.all"),
 }
 RELATED = ("SICK_train.txt", "SICK_test_annotated.txt")
+_DRAWN, _DRAWN_TO_LEARN = 120, 90  # examples of a set that is drawn
 Words = list[str]
 
 
@@ -110,15 +111,15 @@ def _pairs(lines: Sequence[str]) -> list[tuple[tuple[Words, Words], float]]:
     return [((words_of(a), words_of(b)), float(score)) for _, a, b, score, _ in fields]
 
 
-def _drawn_classed(name: str, count: int = 120) -> Classed:
+def _drawn_classed(name: str) -> Classed:
     chance = random.Random(name)
-    examples = [drawn_example(chance) for _ in range(count)]
-    test = count * 3 // 4 if len(CLASSED[name]) > 1 else None
+    examples = [drawn_example(chance) for _ in range(_DRAWN)]
+    test = _DRAWN_TO_LEARN if len(CLASSED[name]) > 1 else None
     return Classed(name, [words for words, _ in examples], [glad for _, glad in examples], test)
 
 
-def _drawn_related(count: int = 120) -> Related:
+def _drawn_related() -> Related:
     chance = random.Random("related")
-    pairs = [(drawn_example(chance)[0], drawn_example(chance)[0]) for _ in range(count)]
+    pairs = [(drawn_example(chance)[0], drawn_example(chance)[0]) for _ in range(_DRAWN)]
     shared = [len({*a} & {*b}) / len({*a} | {*b}) for a, b in pairs]
-    return Related(pairs, [1 + 4 * share for share in shared], count * 3 // 4)
+    return Related(pairs, [1 + 4 * share for share in shared], _DRAWN_TO_LEARN)

@@ -121,7 +121,7 @@ def test_a_layer_norm_that_is_missing_in_a_graph_is_a_finding(
     graph = PartGraph(part, task.model, tmp_path)
     assert native(graph).holds
     for found, missing in ((0, 2), (3, 1)):
-        monkeypatch.setattr("lab.export.count_nodes", lambda *_, found=found: found)
+        monkeypatch.setattr("lab.export.count_layer_norms", lambda *_, found=found: found)
         assert (native(graph).value, native(graph).holds) == (missing, False)
 
 

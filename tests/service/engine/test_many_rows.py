@@ -5,14 +5,13 @@ itself alone, on both runners, whatever it asks for and wherever it stands.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
-from service.artifact import Artifact, load_artifact
+from service.artifact import Artifact
 from service.engine.engine import Engine
 from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import Runner, make_runner
@@ -24,11 +23,6 @@ from tests.service.serving import eventually, settings
 _ROWS, _STEPS = 40, 24
 _FILTERED = 19  # in the middle
 _RUNNERS = pytest.mark.parametrize("kind", ["scan", "slots"])
-
-
-@pytest.fixture(scope="module", params=["letters", "noise"])
-def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
-    return load_artifact(artifacts / request.param)
 
 
 def _runner(artifact: Artifact, kind: str, slots: int = _ROWS) -> Runner:

@@ -30,11 +30,6 @@ _FILTERED = [
 ]
 
 
-@pytest.fixture(scope="module", params=["letters", "noise"])
-def artifact(request: pytest.FixtureRequest, artifacts: Path) -> Artifact:
-    return load_artifact(artifacts / request.param)
-
-
 Make = Callable[..., Runner]
 
 

@@ -4,9 +4,7 @@ cheap to send and dear to read, only so much is taken."""
 import asyncio
 import socket
 import time
-from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,7 +17,6 @@ from websockets.sync.client import ClientConnection, connect
 from service.http.connections import HttpConnection
 from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
-from tests.service.serving import listening, settings
 
 _PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -33,12 +30,6 @@ _PING, _PONG = b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)
 _QUESTION = b"\x81\x8f" + bytes(4) + b'{"state": true}'
 _MESSAGE = b"\x81\x81" + bytes(4) + b"1"
 _FIRST, _PART = b"\x01\x80" + bytes(4), b"\x00\x80" + bytes(4)
-
-
-@pytest.fixture(scope="module")
-def url(artifacts: Path) -> Iterator[str]:
-    with listening(settings(artifacts)) as (url, _):
-        yield url
 
 
 def _online(url: str) -> ClientConnection:

@@ -4,7 +4,7 @@ ended.
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +19,6 @@ from tests.service.serving import eventually, listening, settings
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
 
 Lines = Callable[[], list[dict[str, Any]]]
-
-
-@pytest.fixture(scope="module")
-def url(artifacts: Path) -> Iterator[str]:
-    with listening(settings(artifacts)) as (url, _):
-        yield url
 
 
 def _listened(caplog: pytest.LogCaptureFixture) -> Lines:

@@ -1,7 +1,6 @@
 """Who offers another protocol is answered in this one."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
@@ -29,12 +28,6 @@ _SOCKET = (
     b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
 )
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
-
-
-@pytest.fixture(scope="module")
-def url(artifacts: Path) -> Iterator[str]:
-    with listening(settings(artifacts)) as (url, _):
-        yield url
 
 
 @pytest.fixture(scope="module")

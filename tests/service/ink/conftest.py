@@ -13,6 +13,7 @@ from service.artifact import load_artifact
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.reader.likelihood import log_likelihood
+from tests.service.altered import copy_of
 from tests.service.serving import running, settings
 from tests.service.writing import InkService, Strokes
 
@@ -49,3 +50,9 @@ def narrow(inks: Path) -> Iterator[InkService]:
     chosen = settings(inks, runner="slots", slots=3, chunk_steps=11, first_chunk_steps=2)
     with running(chosen) as started:
         yield InkService(started.app, started.client)
+
+
+@pytest.fixture
+def copy(inks: Path, tmp_path: Path) -> Path:
+    """The artifact `scrawl`, to be changed."""
+    return copy_of(inks / "scrawl", tmp_path)

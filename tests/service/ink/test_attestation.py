@@ -7,17 +7,12 @@ import numpy as np
 import pytest
 
 from contract.golden import Golden
-from tests.service.altered import copy_of, edit_golden, perturb
+from tests.service.altered import edit_golden, perturb
 from tests.service.serving import attested, running, settings
 from tests.service.writing import InkService
 
 _SHIPPED = Path(__file__).parents[3] / "artifacts" / "handwriting"
 _RUNNERS = pytest.mark.parametrize("runner", ["scan", "slots"])
-
-
-@pytest.fixture
-def copy(inks: Path, tmp_path: Path) -> Path:
-    return copy_of(inks / "scrawl", tmp_path)
 
 
 @_RUNNERS

@@ -15,15 +15,10 @@ from service.ink.model import InkModel, stored_hands
 from service.kinds import KINDS
 from service.metrics import Metrics
 from tests.artifacts import HANDS
-from tests.service.altered import copy_of, edit_manifest, rehash
+from tests.service.altered import edit_manifest, rehash
 from tests.service.serving import settings
 
 _STYLES = "styles.safetensors"
-
-
-@pytest.fixture
-def copy(inks: Path, tmp_path: Path) -> Path:
-    return copy_of(inks / "scrawl", tmp_path)
 
 
 def _served(artifact: Path) -> InkModel:
