@@ -36,6 +36,15 @@ def line_of(strokes: Sequence[NDArray[np.floating]]) -> list[Points] | None:
     return [stroke * (UNITS_OF_SIZE / line.size) for stroke in line.strokes]
 
 
+def counts(lengths: NDArray[np.float64], *, lifted: bool = True) -> NDArray[np.int64]:
+    """How many pieces `cut` makes of each of the strokes that are so long `(S,)`, in units."""
+    whole = lengths / PIECE_UNITS
+    found = np.maximum(np.ceil(whole - _CRUMB), 1).astype(np.int64)
+    if not lifted:
+        found[-1] = int(whole[-1] + _CRUMB)
+    return found
+
+
 def cut(
     strokes: Sequence[Points],
     at: Points | None = None,
@@ -59,12 +68,9 @@ def cut(
     path = steps.cumsum()
     begins = path[lasts - sizes + 1]
     lengths = path[lasts] - begins
-    whole = lengths / PIECE_UNITS
-    counts = np.maximum(np.ceil(whole - _CRUMB), 1).astype(int)
-    if not lifted:
-        counts[-1] = int(whole[-1] + _CRUMB)
-    stroke = np.repeat(number, counts)  # (N,)
-    place = np.arange(counts.sum()) - np.repeat(counts.cumsum() - counts, counts)
+    each = counts(lengths, lifted=lifted)
+    stroke = np.repeat(number, each)  # (N,)
+    place = np.arange(each.sum()) - np.repeat(each.cumsum() - each, each)
     ends = np.minimum((place + 1) * PIECE_UNITS, lengths[stroke])
     along = np.linspace(place * PIECE_UNITS, ends, _OFFSETS + 1, axis=1)  # (N, _OFFSETS + 1)
     # Strokes follow each other by a unit that is on none of them: one interpolation serves all.

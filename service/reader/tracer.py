@@ -9,7 +9,7 @@ from contextlib import contextmanager
 import numpy as np
 from numpy.typing import NDArray
 
-from contract.pieces import PIECE_UNITS, Pieces, cut
+from contract.pieces import PIECE_UNITS, Pieces, counts, cut
 from service.errors import InvalidRequest
 from service.online import MOST_STEPS
 
@@ -34,7 +34,7 @@ class Tracer:
         if lifted and points and self.path[-1] != points[-1]:
             self.path.append(points[-1])
         path = np.array(self.path, np.float64)
-        require_short([path])
+        require_short([path], lifted=lifted)
         at = None if self.at is None else np.array(self.at, np.float64)
         pieces = cut([path], at, lifted=lifted)
         if lifted:
@@ -60,15 +60,13 @@ def come_by(field: str) -> Iterator[None]:
         raise InvalidRequest(error.message, field) from error
 
 
-def require_short(strokes: Sequence[NDArray[np.float64]]) -> None:
+def require_short(strokes: Sequence[NDArray[np.float64]], *, lifted: bool = True) -> None:
     """Raise `InvalidRequest` for strokes `(n, 2)` of more pieces than a message may have."""
-    lengths = [np.hypot(*np.diff(stroke, axis=0).T).sum() for stroke in strokes]
-    require_few(sum(lengths) / PIECE_UNITS + len(strokes))
+    lengths = np.array([np.hypot(*np.diff(stroke, axis=0).T).sum() for stroke in strokes])
+    require_few(int(counts(lengths, lifted=lifted).sum()))
 
 
-def require_few(pieces: float) -> None:
+def require_few(pieces: int) -> None:
     """Raise `InvalidRequest` for more pieces than a message may have."""
-    if not pieces <= MOST_STEPS:
-        raise InvalidRequest(
-            f"the ink is {pieces:.0f} pieces long, for its size; at most {MOST_STEPS}"
-        )
+    if pieces > MOST_STEPS:
+        raise InvalidRequest(f"the ink is {pieces} pieces long, for its size; at most {MOST_STEPS}")

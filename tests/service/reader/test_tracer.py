@@ -64,6 +64,28 @@ def test_every_stroke_has_a_last_piece_that_counts_in_full() -> None:
         require_short(strokes)
 
 
+@pytest.mark.parametrize(
+    ("strokes", "long", "lifted", "pieces"),
+    [(1, 4096, True, 4096), (1, 4096.9, False, 4096), (1, 4096.1, True, 4097),
+     (450, 9, True, 4050), (500, 8.2, True, 4500)],
+)  # fmt: skip
+def test_ink_counts_for_as_many_pieces_as_it_is_cut_into(
+    strokes: int, long: float, lifted: bool, pieces: int
+) -> None:
+    ink = [np.array([[0.0, 0.0], [long * PIECE_UNITS, 0.0]])] * strokes
+    assert len(cut(ink, lifted=lifted)) == pieces
+    if pieces <= 4096:
+        require_short(ink, lifted=lifted)
+        return
+    with pytest.raises(InvalidRequest, match=f"the ink is {pieces} pieces long"):
+        require_short(ink, lifted=lifted)
+
+
+def test_a_stroke_under_way_counts_for_the_pieces_it_fills() -> None:
+    most, more = 4096 * PIECE_UNITS, 0.9 * PIECE_UNITS
+    assert len(Tracer().follow([(0.0, 0.0), (most + more, 0.0)], lifted=False)) == 4096
+
+
 def test_as_many_pieces_as_a_message_may_have_are_taken() -> None:
     require_few(4096)
     with pytest.raises(InvalidRequest, match="is 4097 pieces long"):
