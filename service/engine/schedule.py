@@ -51,7 +51,8 @@ class Schedule:
       in which they came, but for long ones,
     - any job, once it has had its slot for `slice_s`. Only then it loses its turn as well.
 
-    Of those that may, the one that is due last gives way, if it is past its own first output.
+    Of those that may, the one that is due last gives way; for the second and the third reason only
+    one that is past its own first output, and for the last the one that has had its slot longest.
     """
 
     def __init__(self, width: int, slice_s: float) -> None:
@@ -142,8 +143,9 @@ class Schedule:
 def _claims(
     able: Sequence[Ticket], order: Sequence[Ticket], ran: Mapping[int, Ticket], held: Counter[str]
 ) -> Iterator[tuple[int | None, Ticket]]:
-    """Of those who wait, in one order and in that of their turns, who may have the slot of one that
-    ran, and which: for the reasons that `Schedule` gives but for the last, one after the other."""
+    """Of those who wait, `able` as they stand in the queue and `order` as they get free slots, who
+    may have the slot of one that ran, and which: for the reasons that `Schedule` gives but for the
+    last, one after the other."""
 
     def last(least: int, of: str | None = None, *, shown: bool = True) -> int | None:
         """Of the slots of callers who hold so many, or of one, that of the job due last."""
