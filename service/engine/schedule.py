@@ -75,15 +75,21 @@ class Schedule:
         if not able:
             return None
         held = Counter(ticket.caller for ticket in self.slots.values())
-        order = sorted(able, key=lambda ticket: (held[ticket.caller], ticket.turn))
+
+        def turn(ticket: Ticket) -> tuple[int, int]:
+            return held[ticket.caller], ticket.turn
+
         if len(self.slots) < self._width:
-            return next(s for s in range(self._width) if s not in self.slots), order[0]
+            return next(s for s in range(self._width) if s not in self.slots), min(able, key=turn)
         ran = {slot: ticket for slot, ticket in self.slots.items() if ticket.ran}
+        if not ran:
+            return None
+        order = sorted(able, key=turn)
         for slot, ticket in _claims(able, order, ran, held):
             if slot is not None:
                 return slot, ticket
-        longest = min(ran, key=lambda slot: ran[slot].placed_s, default=None)
-        if longest is None or now_s - ran[longest].placed_s < self._slice_s:
+        longest = min(ran, key=lambda slot: ran[slot].placed_s)
+        if now_s - ran[longest].placed_s < self._slice_s:
             return None
         ran[longest].turn = next(self._turns)
         ran[longest].due = max(ticket.due for ticket in (ran[longest], *able))
