@@ -77,10 +77,10 @@ def inputs(requests: Sequence[Request], ports: Ports) -> tuple[Arrays, Arrays]:
 class BatchWriter:
     """A session on the sequence graph, neutral options, and no state between calls."""
 
-    def __init__(self) -> None:
-        manifest = read_artifact(ARTIFACT)
+    def __init__(self, artifact: Path = ARTIFACT) -> None:
+        manifest = read_artifact(artifact)
         self._ports = manifest.ports
-        graph = ARTIFACT / manifest.graphs.scan.plain
+        graph = artifact / manifest.graphs.scan.plain
         self._graph = ServedGraph(graph, manifest.ports, scan=True, threads=THREADS)
 
     def whole(self, requests: Sequence[Request]) -> list[str]:

@@ -51,7 +51,8 @@ class Schedule:
       in which they came, but for long ones,
     - any job, once it has had its slot for `slice_s`. Only then it loses its turn as well.
 
-    Of those that may, the one that is due last gives way, if it is past its own first output.
+    Of those that may, the one that is due last gives way; for the second and the third reason only
+    one that is past its own first output, and for the last the one that has had its slot longest.
     """
 
     def __init__(self, width: int, slice_s: float) -> None:
@@ -74,15 +75,21 @@ class Schedule:
         if not able:
             return None
         held = Counter(ticket.caller for ticket in self.slots.values())
-        order = sorted(able, key=lambda ticket: (held[ticket.caller], ticket.turn))
+
+        def turn(ticket: Ticket) -> tuple[int, int]:
+            return held[ticket.caller], ticket.turn
+
         if len(self.slots) < self._width:
-            return next(s for s in range(self._width) if s not in self.slots), order[0]
+            return next(s for s in range(self._width) if s not in self.slots), min(able, key=turn)
         ran = {slot: ticket for slot, ticket in self.slots.items() if ticket.ran}
+        if not ran:
+            return None
+        order = sorted(able, key=turn)
         for slot, ticket in _claims(able, order, ran, held):
             if slot is not None:
                 return slot, ticket
-        longest = min(ran, key=lambda slot: ran[slot].placed_s, default=None)
-        if longest is None or now_s - ran[longest].placed_s < self._slice_s:
+        longest = min(ran, key=lambda slot: ran[slot].placed_s)
+        if now_s - ran[longest].placed_s < self._slice_s:
             return None
         ran[longest].turn = next(self._turns)
         ran[longest].due = max(ticket.due for ticket in (ran[longest], *able))
@@ -142,8 +149,9 @@ class Schedule:
 def _claims(
     able: Sequence[Ticket], order: Sequence[Ticket], ran: Mapping[int, Ticket], held: Counter[str]
 ) -> Iterator[tuple[int | None, Ticket]]:
-    """Of those who wait, in one order and in that of their turns, who may have the slot of one that
-    ran, and which: for the reasons that `Schedule` gives but for the last, one after the other."""
+    """Of those who wait, `able` as they stand in the queue and `order` as they get free slots, who
+    may have the slot of one that ran, and which: for the reasons that `Schedule` gives but for the
+    last, one after the other."""
 
     def last(least: int, of: str | None = None, *, shown: bool = True) -> int | None:
         """Of the slots of callers who hold so many, or of one, that of the job due last."""

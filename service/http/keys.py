@@ -12,6 +12,7 @@
 
 import hmac
 import logging
+import os
 import re
 import secrets
 import time
@@ -113,7 +114,8 @@ def new_key(
     try:
         # Of two who had read the same file, one would lose their key.
         with alone_in(behind(path).parent):
-            before = _text_of(path) if path.exists() else ""
+            # A link to itself is there as well: to be refused before a key of it is shown.
+            before = _text_of(path) if os.path.lexists(behind(path)) else ""
             if name in _keys_in(before, path):
                 raise BadKeys(f"{path} has a key {name} already")
             after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"

@@ -185,6 +185,8 @@ def test_a_prompt_is_in_one_piece_a_line_and_gone_on_with_in_its_last(
         pieces = visit["#text-passage .prompt"].all_text_contents()
         assert pieces == ["ROMEO:\n", "\n", "oh " * 30]
         assert visit["#text-passage .line >> nth=2"].locator("[data-chance]").count() > 0
+        _complete(visit, "ROMEO:\n", 3)  # whose last line is over
+        assert visit["#text-passage .line >> nth=0"].locator("[data-chance]").count() == 0
 
 
 def test_what_is_no_character_is_counted_in_bytes(site: str, opened: Open) -> None:

@@ -154,7 +154,9 @@ def test_a_state_key_that_might_be_guessed_is_refused(run: _Run, key: str, why: 
     assert key not in told
 
 
-@pytest.mark.parametrize("place", [".", "missing/keys.toml", "file/keys.toml", "loop/keys.toml"])
+@pytest.mark.parametrize(
+    "place", [".", "missing/keys.toml", "file/keys.toml", "loop", "loop/keys.toml"]
+)
 def test_a_place_where_no_key_can_be_kept_is_told_in_a_line(
     run: _Run, tmp_path: Path, place: str
 ) -> None:

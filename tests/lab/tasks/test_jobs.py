@@ -4,11 +4,16 @@ import os
 import signal
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from lab import jobs
 from tests.lab.tasks.toy import stand_in
 from tests.service.serving import eventually
 
@@ -96,3 +101,38 @@ def test_ctrl_c_ends_a_process_of_the_pool_that_is_still_loading() -> None:
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+
+
+def test_ctrl_c_is_heard_while_there_is_something_to_save(monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[Any] = []
+    monkeypatch.setattr(jobs, "_compete", lambda: heard.append(signal.getsignal(signal.SIGINT)))
+    before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    try:
+        jobs._work()
+        heard.append(signal.getsignal(signal.SIGINT))
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert heard == [signal.default_int_handler, signal.SIG_DFL]
+
+
+class _Threads(ThreadPoolExecutor):
+    """In the place of processes, which take seconds to begin."""
+
+    def __init__(self, workers: int, *_: object, **options: object) -> None:
+        super().__init__(workers)
+
+
+def test_where_a_job_fails_no_others_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[Any] = []
+
+    def fail(*job: Any) -> None:
+        begun.append(job)
+        time.sleep(0.1)
+        raise ValueError("of one")
+
+    monkeypatch.setattr(jobs, "ProcessPoolExecutor", _Threads)
+    monkeypatch.setattr(jobs, "_work", fail)
+    task: Any = SimpleNamespace(name="toy")
+    with pytest.raises(ValueError, match="of one"):
+        jobs.carry_out(task, [task], list("abcdefghij"), 1, None, workers=2)
+    assert len(begun) < 10

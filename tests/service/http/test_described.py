@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from contract.golden import Verdict
 from service.app import create_app
-from service.errors import EngineFault, ServiceError
+from service.errors import CodedBody, EngineFault, RequestTimeout, ServiceError, Unauthorized
 from service.http.described import Answer, fails
 from service.http.guard import PROBES
 from tests.service.serving import settings
@@ -199,6 +199,15 @@ def test_errors_of_one_status_share_its_description() -> None:
     assert fails(ServiceError, EngineFault).keys() == {500}
     assert "engine_fault" in fails(ServiceError, EngineFault)[500]["description"]
     assert "headers" not in fails(EngineFault)[500]
+
+
+def test_headers_that_an_error_always_has_are_told_but_for_one_of_the_connection() -> None:
+    told = fails(Unauthorized, CodedBody, RequestTimeout)
+    always = {status: failure.get("headers", {}) for status, failure in told.items()}
+    assert {status: list(headers) for status, headers in always.items()} == {
+        401: ["WWW-Authenticate"], 415: ["Accept-Encoding"], 408: []
+    }  # fmt: skip
+    assert always[401]["WWW-Authenticate"]["required"]
 
 
 def test_null_is_a_value_of_every_field_that_has_a_default(document: dict[str, Any]) -> None:
