@@ -110,22 +110,19 @@ def test_ink_that_is_late_is_marked_for_who_has_typed_since(handwriting: str, op
     with opened(handwriting) as visit:
         visit.page.route("**/v1/handwriting", lambda route: held.append(route))
         visit.go("write")
-        visit.wait("#write-stop[aria-disabled=false]")
-        visit["#write-text"].fill("something else")
         visit["#write-speed"].select_option("Infinity")
-        visit.page.wait_for_timeout(100)
-        held.pop().continue_()
-        visit.wait("#write-stop[aria-disabled=true]")
-        assert visit.text("#write-echo") == "Steady as she goes."
-        assert visit["#write-stale"].is_visible()
-        visit.press("#write-start")
-        visit.wait("#write-stop[aria-disabled=false]")
-        visit["#write-text"].fill("once more")
-        visit.page.wait_for_timeout(100)
-        held.pop().continue_()
-        visit.wait_done("write")
-        assert visit.text("#write-echo") == "something else"
-        assert visit["#write-stale"].is_visible()
+        for asked, typed in (
+            ("Steady as she goes.", "something else"),
+            ("something else", "once more"),
+        ):
+            visit.wait("#write-stop[aria-disabled=false]")
+            visit["#write-text"].fill(typed)
+            visit.page.wait_for_timeout(100)
+            held.pop().continue_()
+            visit.wait("#write-stop[aria-disabled=true]")
+            assert visit.text("#write-echo") == asked
+            assert visit["#write-stale"].is_visible()
+            visit.press("#write-start")
 
 
 def test_a_link_is_written_as_wide_as_there_is_room_once_it_is_in_sight(

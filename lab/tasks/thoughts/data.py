@@ -90,6 +90,7 @@ _WHO = ("anna", "boris", "the old count", "a soldier")
 _MOODS = {True: ("gladly", "with joy", "kindly"), False: ("sadly", "in anger", "with fear")}
 _DOES = ("saw", "took", "sold", "lost", "found")
 _WHAT = ("horse", "letter", "sword", "house", "map")
+_STORY = 300  # sentences
 
 
 def drawn_sentence(chance: random.Random, who: str, what: str, *, glad: bool) -> list[str]:
@@ -101,7 +102,7 @@ def drawn_story(seed: int) -> list[list[str]]:
     """Sentences of which each is about the one or the thing of the sentence before."""
     chance = random.Random(f"story {seed}")
     who, what, glad, story = _WHO[0], _WHAT[0], True, []
-    for _ in range(300):
+    for _ in range(_STORY):
         story.append(drawn_sentence(chance, who, what, glad=glad))
         if chance.random() < 0.5:
             who, glad = chance.choice(_WHO), chance.random() < 0.5
