@@ -22,7 +22,7 @@ from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
 from service.places import Look, Place, is_there, look_at, named
-from service.precision import choose, compare, pairs
+from service.precision import choose, compare, pairs, speedup_of
 from service.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -148,8 +148,13 @@ class Models:
 
     def describe(self, model: ServedModel) -> dict[str, Any]:
         """The entry of `/v1/models`."""
-        default = choose(self.of(type(model)), self._settings.precision)
-        return model.describe() | {"default": model is default}
+        alike = self.of(type(model))
+        alone, crowded = speedup_of(model, alike) or (None, None)
+        return model.describe() | {
+            "speedup": alone,
+            "speedup_crowded": crowded,
+            "default": model is choose(alike, self._settings.precision),
+        }
 
     async def compare(self) -> None:
         """Once all models have been attested, measure those of eight bits beside their exact ones.
@@ -164,7 +169,7 @@ class Models:
 
     async def _compare(self) -> None:
         for exact, eight in pairs(list(self)):
-            if eight.speedup is None and exact.engine.ready and eight.engine.ready:
+            if exact not in eight.speedups and exact.engine.ready and eight.engine.ready:
                 try:
                     await compare(exact, eight)
                 except ServiceError as error:
@@ -319,9 +324,6 @@ class Models:
         """Give out its model no more; whoever holds it may go on with it for a while."""
         if place.model is None:
             return
-        for exact, eight in pairs(list(self)):
-            if exact is place.model:  # whatever comes in its place may be of another size
-                eight.speedup = eight.speedup_crowded = None
         engine, held = place.model.engine, weakref.ref(place.model)
         place.model = None
         self._leaving.add(engine, held)

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 from contract.golden import Verdict, worst
 from service.artifact import Artifact
@@ -15,13 +16,20 @@ from service.state import StateCodec
 log = logging.getLogger(__name__)
 
 
+class Speedup(NamedTuple):
+    """How many times as fast as an exact model one of eight bits is here: a row alone, and some
+    side by side."""
+
+    alone: float
+    crowded: float
+
+
 class ServedModel:
     """One model; its engine's thread fills in the verdict. A kind may hold more of each of its own.
 
     `doubt` is why the artifact is no proof of anything, if it is not: such a model is not ready,
-    unless the settings allow it. `speedup` says of a model of eight bits how many times as fast as
-    its exact one it is here, `speedup_crowded` the same with some rows side by side; None until
-    both have been measured.
+    unless the settings allow it. `speedups` are those of a model of eight bits, by the exact models
+    that it was measured beside: they are gone with them.
     """
 
     engine: Engine
@@ -34,8 +42,7 @@ class ServedModel:
         self.codec = codec
         self.verdict: Verdict | None = None
         self.doubt = artifact.manifest.doubt
-        self.speedup: float | None = None
-        self.speedup_crowded: float | None = None
+        self.speedups: WeakKeyDictionary[ServedModel, Speedup] = WeakKeyDictionary()
         self._allow_unproved = allow_unproved
 
     @property
@@ -122,8 +129,6 @@ class ServedModel:
             "parameters": manifest.parameters,
             "layer_normalizations": manifest.layer_normalizations,
             "precision": self.precision,
-            "speedup": self.speedup,
-            "speedup_crowded": self.speedup_crowded,
             "hyperparameters": manifest.hyperparameters,
             "provenance": manifest.provenance,
             "digest": self.artifact.digest,

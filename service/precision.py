@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from service.artifact import Artifact
 from service.engine.given import GivenSteps, run_steps
-from service.models import ServedModel
+from service.models import ServedModel, Speedup
 from service.settings import Precision
 
 log = logging.getLogger(__name__)
@@ -55,21 +55,27 @@ def choose(models: Sequence[S], wanted: Precision) -> S | None:
         return apart[0] if len(apart) == 1 else None
     able = [eight for eight in eights.values() if eight.engine.ready]
     if wanted == "auto":
-        able = [eight for eight in able if _faster(eight.speedup, eight.speedup_crowded)]
+        able = [eight for eight in able if _is_faster(speedup_of(eight, models))]
     return able[0] if able else apart[0]
 
 
-def _faster(*speedups: float | None) -> bool:
-    return all(speedup is not None and speedup > 1 for speedup in speedups)
+def speedup_of(model: S, models: Sequence[S]) -> Speedup | None:
+    """That of a model of eight bits beside its exact one of these, if it has been measured."""
+    exact = _exact_of(model, models)
+    return None if exact is None else model.speedups.get(exact)
+
+
+def _is_faster(speedup: Speedup | None) -> bool:
+    return speedup is not None and min(speedup) > 1
 
 
 async def compare(exact: ServedModel, eight: ServedModel) -> None:
     """Measure both, a row alone and then some side by side. Raises what `run_steps` raises."""
-    alone, crowded = await _speedup(exact, eight, 1), await _speedup(exact, eight, _CROWD)
-    eight.speedup, eight.speedup_crowded = alone, crowded
+    alone, crowded = await _times(exact, eight, 1), await _times(exact, eight, _CROWD)
+    eight.speedups[exact] = Speedup(alone, crowded)
 
 
-async def _speedup(exact: ServedModel, eight: ServedModel, rows: int) -> float:
+async def _times(exact: ServedModel, eight: ServedModel, rows: int) -> float:
     """Through the queue, as requests; in turn, so that what slows the machine slows both."""
     taken_s: tuple[list[float], list[float]] = ([], [])
     until_s = time.perf_counter() + _MOST_S

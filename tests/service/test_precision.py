@@ -19,8 +19,8 @@ from service.engine.given import run_steps
 from service.engine.runners import Runner
 from service.kinds import KINDS
 from service.metrics import Metrics
-from service.models import ServedModel
-from service.precision import choose, compare, pairs
+from service.models import ServedModel, Speedup
+from service.precision import choose, compare, pairs, speedup_of
 from tests.artifacts import eight_bits_of
 from tests.service.changing import Changing, changing
 from tests.service.serving import Service, contents, eventually, running, settings
@@ -50,7 +50,7 @@ def measured(folder: Path, **chosen: Any) -> Iterator[Service]:
     """A service that has compared the precisions of its models."""
     with running(settings(folder, **chosen)) as service:
         eight = service.app.state.models[f"{folder.name}-int8"]
-        assert eventually(lambda: eight.speedup is not None)
+        assert eventually(lambda: eight.speedups)
         yield service
 
 
@@ -67,16 +67,17 @@ def answer(service: Service, folder: Path, **changes: Any) -> dict[str, Any]:
     [
         ("exact", {9.0: ""}),
         ("int8", {0.1: "-int8"}),
-        ("auto", {1.1: "-int8", 0.9: "", None: ""}),
+        ("auto", {1.1: "-int8", 0.9: ""}),
     ],
 )
 def test_what_names_no_model_gets_the_precision_of_the_settings(
-    both: Path, wanted: str, suffix_of: dict[float | None, str]
+    both: Path, wanted: str, suffix_of: dict[float, str]
 ) -> None:
     with measured(both, precision=wanted) as service:
-        eight = service.app.state.models[f"{both.name}-int8"]
+        models = service.app.state.models
+        exact, eight = models[both.name], models[f"{both.name}-int8"]
         for speedup, suffix in suffix_of.items():
-            eight.speedup = eight.speedup_crowded = speedup
+            eight.speedups[exact] = Speedup(speedup, speedup)
             name = both.name + suffix
             told = answer(service, both)
             assert told["model"] == name
@@ -87,31 +88,49 @@ def test_what_names_no_model_gets_the_precision_of_the_settings(
             assert [model["id"] for model in listed if model["default"]] == [name]
 
 
-def _stub(
-    name: str, of: str | None = None, speedup: float | None = None, crowded: float | None = None
-) -> Any:
+class Stub(SimpleNamespace):
+    """What can stand where a model does, which is no other however alike they are."""
+
+    __hash__ = object.__hash__
+
+
+def _stub(name: str, of: str | None = None) -> Any:
     """As much of a model as its place among others depends on; of eight bits if it is `of` one."""
     manifest = SimpleNamespace(provenance={} if of is None else {"from": {"name": of}})
-    return SimpleNamespace(
+    return Stub(
         name=name,
         precision="float32" if of is None else "int8",
         artifact=SimpleNamespace(manifest=manifest),
         engine=SimpleNamespace(ready=True),
-        speedup=speedup,
-        speedup_crowded=crowded,
+        speedups={},
     )
+
+
+def _measured(exact: Any, eight: Any, alone: float, crowded: float) -> list[Any]:
+    eight.speedups[exact] = Speedup(alone, crowded)
+    return [exact, eight]
 
 
 def test_of_two_that_are_as_fast_the_exact_one_answers() -> None:
     for speedup, name in ((0.999, "a"), (1.0, "a"), (1.001, "a-int8")):
-        models = [_stub("a"), _stub("a-int8", "a", speedup, 2.0)]
+        models = _measured(_stub("a"), _stub("a-int8", "a"), speedup, 2.0)
         assert choose(models, "auto").name == name
 
 
 def test_what_is_faster_alone_but_not_among_others_is_not_taken_for_it() -> None:
-    for crowded, name in ((None, "a"), (0.8, "a"), (1.0, "a"), (1.001, "a-int8")):
-        models = [_stub("a"), _stub("a-int8", "a", 1.3, crowded)]
+    for crowded, name in ((0.8, "a"), (1.0, "a"), (1.001, "a-int8")):
+        models = _measured(_stub("a"), _stub("a-int8", "a"), 1.3, crowded)
         assert choose(models, "auto").name == name
+
+
+def test_what_has_not_been_measured_beside_its_exact_model_is_not_taken_for_it() -> None:
+    """A nearer one that comes may be of another size than the one it was measured beside."""
+    first, eight = _exact_stub("mine", "a"), _stub("a-int8", "a")
+    models = _measured(first, eight, 2.0, 2.0)
+    assert choose(models, "auto") is eight
+    nearer = _stub("a")
+    assert choose([nearer, eight], "auto") is nearer
+    assert speedup_of(eight, [*models, nearer]) is None
 
 
 def test_what_was_trained_on_from_eight_bits_has_no_exact_one() -> None:
@@ -128,10 +147,12 @@ def _exact_stub(name: str, of: str) -> Any:
 
 
 def test_a_model_and_its_rounding_are_one_where_both_were_trained_on_from_another() -> None:
-    models = [_exact_stub("mine", "a"), _stub("mine-int8", "a", 2.0, 2.0), _stub("a-int8", "b")]
-    assert [(exact.name, eight.name) for exact, eight in pairs(models)] == [("mine", "mine-int8")]
-    assert choose(models[:2], "exact").name == "mine"
-    assert choose(models[:2], "auto").name == "mine-int8"
+    models = _measured(_exact_stub("mine", "a"), _stub("mine-int8", "a"), 2.0, 2.0)
+    apart = _stub("a-int8", "b")
+    beside = [(exact.name, eight.name) for exact, eight in pairs([*models, apart])]
+    assert beside == [("mine", "mine-int8")]
+    assert choose(models, "exact").name == "mine"
+    assert choose(models, "auto").name == "mine-int8"
 
 
 def test_the_one_it_was_trained_on_from_is_nearer_than_another_that_was() -> None:
@@ -187,18 +208,20 @@ def test_what_is_faster_is_said_and_logged(
 ) -> None:
     with measured(both, precision="auto") as service:
         models = service.app.state.models
+        exact: ServedModel = models[both.name]
         eight: ServedModel = models[f"{both.name}-int8"]
         engine = models[both.name + slow].engine
         engine._slots.runner = Slow(engine._slots.runner, pause_s=0.04)
-        eight.speedup = eight.speedup_crowded = None
+        eight.speedups.clear()
         caplog.clear()
         with caplog.at_level(logging.INFO, logger="service.precision"):
             service.client.portal.call(models.compare)
-        assert (eight.speedup > 1) == (eight.speedup_crowded > 1) == (slow == "")
+        speedup = eight.speedups[exact]
+        assert (speedup.alone > 1) == (speedup.crowded > 1) == (slow == "")
         alone, crowded = (r.message for r in caplog.records if "times as fast" in r.message)
-        start = f"{eight.name}, rows 1: {eight.speedup:.2f} times as fast as {both.name} ("
+        start = f"{eight.name}, rows 1: {speedup.alone:.2f} times as fast as {exact.name} ("
         assert alone.startswith(start)
-        assert crowded.startswith(f"{eight.name}, rows 8: {eight.speedup_crowded:.2f} times as ")
+        assert crowded.startswith(f"{eight.name}, rows 8: {speedup.crowded:.2f} times as fast ")
         assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
 
 
@@ -218,11 +241,11 @@ def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
     monkeypatch.setattr(precision, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
     job = SimpleNamespace(steps_wanted=lambda: 32)
     monkeypatch.setattr(precision, "_some_steps", lambda artifact: job)
-    exact, eight = (SimpleNamespace(name=name, engine=name, artifact=None) for name in runs)
+    exact, eight = (Stub(name=name, engine=name, artifact=None, speedups={}) for name in runs)
     with caplog.at_level(logging.INFO, logger="service.precision"):
         asyncio.run(compare(exact, eight))  # type: ignore[arg-type]
     assert runs == {"a": [1] * 9 + [8] * 9, "a-int8": [1] * 9 + [8] * 9}
-    assert (eight.speedup, eight.speedup_crowded) == (2.0, 1.0)
+    assert eight.speedups == {exact: Speedup(alone=2.0, crowded=1.0)}
     assert [record.message for record in caplog.records] == [
         "a-int8, rows 1: 2.00 times as fast as a (µs a step: 50 and 100)",
         "a-int8, rows 8: 1.00 times as fast as a (µs a step: 100 and 100)",
@@ -241,7 +264,7 @@ def test_measuring_takes_no_longer_than_it_may(both: Path, monkeypatch: pytest.M
         models = service.app.state.models
         for model in models:
             model.engine._slots.runner = Slow(model.engine._slots.runner, pause_s=0.2)
-            model.speedup = None
+            model.speedups.clear()
         rows.clear()
         service.client.portal.call(models.compare)
         assert rows == [1, 1, 8, 8]  # a pair each takes longer than all may: not one of 9 is begun
@@ -263,7 +286,7 @@ def test_a_model_in_one_precision_is_not_measured(
         (True, True, None, True),
         (False, True, None, False),
         (True, False, None, False),
-        (True, True, 2.0, False),
+        (True, True, Speedup(2.0, 2.0), False),
     ],
 )
 def test_a_pair_is_measured_once_and_while_both_serve(
@@ -271,11 +294,12 @@ def test_a_pair_is_measured_once_and_while_both_serve(
     monkeypatch: pytest.MonkeyPatch,
     exact_ready: bool,
     eight_ready: bool,
-    speedup: float | None,
+    speedup: Speedup | None,
     measured: bool,
 ) -> None:
-    exact = SimpleNamespace(engine=SimpleNamespace(ready=exact_ready))
-    eight = SimpleNamespace(engine=SimpleNamespace(ready=eight_ready), speedup=speedup)
+    exact = Stub(engine=SimpleNamespace(ready=exact_ready))
+    speedups = {} if speedup is None else {exact: speedup}
+    eight = Stub(engine=SimpleNamespace(ready=eight_ready), speedups=speedups)
     compared: list[Any] = []
 
     async def note(*pair: Any) -> None:
@@ -309,10 +333,10 @@ def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path, tmp_pa
         return [told["speedup"], told["speedup_crowded"]]
 
     with changing(folder) as service:
-        assert eventually(lambda: service.models[eight].speedup_crowded is not None)
+        assert eventually(lambda: service.models[eight].speedups)
         for change in ("reload", "unload", "load"):
             if change != "load":
-                service.models[eight].speedup = service.models[eight].speedup_crowded = 99.0
+                service.models[eight].speedups[service.models[both.name]] = Speedup(99.0, 99.0)
             assert service.tell(change, both.name).status_code == 200
             if change == "unload":
                 assert ratios(service) == [None, None]
