@@ -71,7 +71,7 @@ class Client:
         return self._stream("/v1/handwriting", body)
 
     def read(self, **body: Any) -> dict[str, Any]:
-        """The answer of `POST /v1/read`: what a line of ink says."""
+        """The answer of `POST /v1/read`: what ink says."""
         return dict(self.ask("POST", "/v1/read", body).json())
 
     def ask(self, method: str, path: str, body: dict[str, Any] | None = None) -> httpx.Response:

@@ -179,8 +179,8 @@ def read(
     api_key: Key = None,
     patience: Patience = 10,
 ) -> None:
-    """Read handwriting: a line of InkML or of strokes, or each line of a page that `write` kept as
-    JSON."""
+    """Read handwriting: InkML or strokes, line by line, or each line of a page that `write` kept
+    as JSON."""
     require_output()
     lines = inks(found(ink))
     require_sayable({"model": model, "line_height": line_height})

@@ -67,7 +67,7 @@ class Online(ABC):
     def _noise(self, count: int) -> Arrays:
         """What the next `count` steps draw with, by port."""
 
-    async def _read(self, sent: np.ndarray) -> Arrays:
+    async def _read(self, sent: np.ndarray, *, admitted: bool = False) -> Arrays:
         """Read what the caller sent `(n, ...)`; the last output tells of what comes after it."""
         if self._ahead:
             self._state = self._state | {self._pending: sent[0]}
@@ -75,7 +75,7 @@ class Online(ABC):
         else:
             known = sent  # before them stands what the state begins with
         forced = np.concatenate([known, np.zeros((1, *sent.shape[1:]), sent.dtype)])
-        outputs, _ = await self._run(forced, np.arange(len(forced)) < len(known))
+        outputs, _ = await self._run(forced, np.arange(len(forced)) < len(known), admitted=admitted)
         return outputs
 
     async def _write(self, count: int, *, admitted: bool = False) -> tuple[np.ndarray, Arrays]:

@@ -19,7 +19,7 @@ class ReadUsage(Answer):
 
 
 class ReadLine(Answer):
-    """A line of ink as text; `state` if it was asked for, where the pen stands after the ink."""
+    """Ink as text, line by line; `state` if it was asked for, where the pen then stands."""
 
     id: str
     object: str

@@ -111,11 +111,11 @@ class OnlineReader(Online):
         left, base = self._origin
         return (x - left) / self._px_per_unit, (base - y) / self._px_per_unit
 
-    async def read(self, pieces: Pieces) -> list[Read]:
+    async def read(self, pieces: Pieces, *, admitted: bool = False) -> list[Read]:
         """Read pieces `(N, P)`: what is then settled."""
         if not len(pieces):
             return []
-        outputs = await self._read(pieces)
+        outputs = await self._read(pieces, admitted=admitted)
         settled = best_path(outputs["logits"], self._last)
         self._last = int(outputs["logits"][-1].argmax())
         return settled

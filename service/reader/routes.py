@@ -1,8 +1,10 @@
-"""`POST /v1/read`: a line of ink in, its text out, with how sure the reader is of it."""
+"""`POST /v1/read`: ink in, its text out line by line, with how sure the reader is of it."""
 
 import asyncio
 import secrets
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from fastapi import APIRouter, Request
@@ -10,6 +12,7 @@ from fastapi.responses import JSONResponse, Response
 from pydantic import ValidationError
 
 from contract.pieces import Pieces, cut, line_of
+from contract.reader import Read
 from service.engine import terms
 from service.errors import InvalidRequest, StateMismatch, UnknownModel, rule_of
 from service.http import record
@@ -18,8 +21,9 @@ from service.http.described import BUSY, Responses, fails
 from service.ink.upright import upright
 from service.reader.described import ReadLine
 from service.reader.inkml import from_inkml
+from service.reader.lines import lines_of
 from service.reader.model import ReaderEdge, ServedReader
-from service.reader.online import OnlineReader, described, text_of
+from service.reader.online import OnlineReader, described
 from service.reader.schemas import STROKES, ReadRequest
 from service.reader.tracer import come_by, require_short
 from service.state import Moment
@@ -31,11 +35,13 @@ _ANSWERS: Responses = {
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),
 }
 _Strokes = list[list[list[float]]]
+# Told by the place of the ink, which the reader does not see.
+_LINE_BREAK = Read("\n", 0, 1.0)
 
 
 @router.post("/v1/read", responses=_ANSWERS)
 async def read(body: ReadRequest, request: Request) -> Response:
-    """Read a line of ink."""
+    """Read ink, of one line or of several."""
     return await unless_gone(request, _answer(body, request))
 
 
@@ -52,14 +58,14 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
     on_a_line = body.line_height is not None or body.state is not None
     with come_by(field):
         if on_a_line:
-            pieces = await _on_its_line(line, strokes)
+            inks = [await _on_its_line(line, strokes)]
         else:
-            pieces = await asyncio.to_thread(_alone, model, strokes)
+            inks = await asyncio.to_thread(_by_lines, model, strokes)
+    lines = [line, *(OnlineReader(model, _begin(model, body)) for _ in inks[1:])]
     try:
-        settled = await line.read(pieces)
-        ahead = await line.ahead(admitted=True)
+        characters = await _read_in_turn(lines, inks)
     finally:
-        record.current().pay(line.ran)
+        record.current().pay(sum(line.ran for line in lines))
     answer = {
         "id": f"read-{secrets.token_hex(12)}",
         "object": "reading",
@@ -67,11 +73,25 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
         "model": model.name,
         "system_fingerprint": model.fingerprint,
         **line.told,
-        "text": text_of([*settled, *ahead]),
-        "characters": [*described(settled, settled=True), *described(ahead, settled=False)],
-        "usage": {"pieces": len(pieces)},
+        "text": "".join(each["character"] for each in characters),
+        "characters": characters,
+        "usage": {"pieces": sum(map(len, inks))},
     }
     return JSONResponse(answer | ({"state": line.token()} if body.return_state else {}))
+
+
+async def _read_in_turn(
+    lines: Sequence[OnlineReader], inks: Sequence[Pieces]
+) -> list[dict[str, Any]]:
+    """The characters of all lines, as JSON. Once one is admitted, all are."""
+    characters = list[dict[str, Any]]()
+    for number, (line, pieces) in enumerate(zip(lines, inks, strict=True)):
+        settled = await line.read(pieces, admitted=number > 0)
+        ahead = await line.ahead(admitted=True)
+        breaks = [_LINE_BREAK] if number else []
+        characters += described([*breaks, *settled], settled=True)
+        characters += described(ahead, settled=False)
+    return characters
 
 
 def _begin(model: ServedReader, body: ReadRequest) -> Moment[ReaderEdge]:
@@ -98,12 +118,13 @@ async def _on_its_line(line: OnlineReader, strokes: _Strokes) -> Pieces:
     return np.concatenate([line.lift(), await line.trace(points)])
 
 
-def _alone(model: ServedReader, strokes: _Strokes) -> Pieces:
-    """Ink whose slope, size and baseline are its own."""
-    level = line_of(upright(strokes))
-    if level is None:
+def _by_lines(model: ServedReader, strokes: _Strokes) -> list[Pieces]:
+    """Ink of lines whose slope, size and baseline are their own."""
+    lines = [line_of(ink) for ink in lines_of(upright(strokes))]
+    level = [line for line in lines if line is not None]
+    if not level:
         raise InvalidRequest(
             "the ink has no line in it: with a line_height it may be as small as a point"
         )
-    require_short(level)
-    return cut(level, reordered=model.manifest.pieces.reordered)
+    require_short([stroke for line in level for stroke in line])
+    return [cut(line, reordered=model.manifest.pieces.reordered) for line in level]

@@ -11,16 +11,17 @@ from service.state import StatePolicy
 MOST_POINTS = 20_000
 _KNOWS_ITS_LINE = "state knows its line: line_height and origin are for its first ink"
 Strokes = Annotated[
-    list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(500, MOST_POINTS)
+    list[Stroke], Field(min_length=1, fail_fast=True), no_more_than(1000, MOST_POINTS)
 ]
 STROKES: TypeAdapter[list[list[list[float]]]] = TypeAdapter(Strokes)
 
 
 class ReadRequest(RequestBody):
-    """`POST /v1/read`: a line of ink in px, y down, as strokes or as an InkML document.
+    """`POST /v1/read`: ink in px, y down, as strokes or as an InkML document.
 
-    Its slope, its size and its baseline are judged by the ink itself; unless `line_height` says
-    that it stands on a ruled line, and `origin` where the left end of that line's baseline is.
+    Where its lines end, and slope, size and baseline of each, are judged by the ink itself; unless
+    `line_height` says that all of it stands on one ruled line, and `origin` where the left end of
+    that line's baseline is.
     """
 
     model: str | None = None

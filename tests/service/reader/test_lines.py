@@ -1,0 +1,156 @@
+"""Ink of several lines is told apart, and read line by line."""
+
+import numpy as np
+import pytest
+
+from contract.strokes import Points
+from service.engine.engine import Engine
+from service.errors import Overloaded
+from service.ink.upright import upright
+from service.reader.lines import lines_of
+from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
+
+_HEIGHT = 30.0  # px, of the ink of a line
+_SAID = ("Dear Anna,", "this is the second line of it,", "if not the last!", "Yours, Jim")
+
+
+def _page(
+    *said: str, pitch: float = 2 * _HEIGHT, indent: float = 0.0, climb: float = 0.0
+) -> list[Strokes]:
+    """Lines below one another, in the order they are written; all of it turned."""
+    cosine, sine = np.cos(climb), np.sin(climb)
+    turn = np.array([[cosine, -sine], [sine, cosine]])
+    page = []
+    for number, text in enumerate(said):
+        strokes = [np.array(stroke) for stroke in line(text, seed=number)]
+        every = np.concatenate(strokes)
+        px = _HEIGHT / np.ptp(every[:, 1])
+        place = np.array([indent * (number % 2), number * pitch])
+        page.append([((s - every.min(0)) * px + place) @ turn for s in strokes])
+    return [[stroke.tolist() for stroke in strokes] for strokes in page]
+
+
+def _parts(strokes: Strokes) -> list[int]:
+    """How many strokes each line has."""
+    return [len(line) for line in lines_of(upright(strokes))]
+
+
+def _flat(page: list[Strokes]) -> Strokes:
+    return [stroke for line in page for stroke in line]
+
+
+@pytest.mark.parametrize("climb", [-0.2, 0.0, 0.2])
+@pytest.mark.parametrize("pitch", [1.3, 2.0, 4.0])
+@pytest.mark.parametrize("indent", [0.0, 90.0])
+def test_lines_below_one_another_are_told_apart(pitch: float, indent: float, climb: float) -> None:
+    page = _page(*_SAID, pitch=pitch * _HEIGHT, indent=indent, climb=climb)
+    assert _parts(_flat(page)) == [len(line) for line in page]
+
+
+@pytest.mark.parametrize("climb", [-0.2, 0.0, 0.2])
+@pytest.mark.parametrize("text", [*_SAID, 'Wait; why? "No!" (i.e. 100%)', "it", "T", "=", "j", "!"])
+def test_a_line_stays_one(text: str, climb: float) -> None:
+    for seed in range(8):
+        ink = line(text, seed)
+        turned = [[[x + climb * y, y - climb * x] for x, y in stroke] for stroke in ink]
+        assert _parts(turned) == [len(ink)]
+
+
+def test_strokes_keep_their_order_and_their_numbers() -> None:
+    page = _page(*_SAID)
+    told = lines_of(upright(_flat(page)))
+    for strokes, line_of_page in zip(told, page, strict=True):
+        for mine, theirs in zip(strokes, upright(line_of_page), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+def test_a_dot_that_was_forgotten_goes_to_the_line_above() -> None:
+    first, second = _page("one line of ink", "another line")
+    above = np.concatenate([np.array(stroke) for stroke in first])
+    dot = [[float(above[:, 0].mean()), float(above[:, 1].min())]]
+    dot.append([dot[0][0] + 1, dot[0][1] + 1])
+    assert _parts([*first, *second, dot]) == [len(first) + 1, len(second)]
+
+
+def test_a_comma_ends_its_own_line() -> None:
+    """It hangs far below the letters, left of the last, as what begins the next line does."""
+    first, second = _page("one line of ink", "another line", pitch=1.5 * _HEIGHT)
+    right = max(x for stroke in first for x, _ in stroke)
+    comma = [[right + 3, 34.0], [right + 2, 40.0], [right - 4, 50.0]]
+    assert _parts([*first, comma, *second]) == [len(first) + 1, len(second)]
+
+
+def test_letters_below_one_another_are_lines() -> None:
+    page = _page("a", "b", "c", pitch=3 * _HEIGHT)
+    assert _parts(_flat(page)) == [len(line) for line in page]
+
+
+@pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
+def test_any_unit_will_do(factor: float) -> None:
+    page = _page(*_SAID)
+    scaled = [[[x * factor, y * factor] for x, y in stroke] for stroke in _flat(page)]
+    assert _parts(scaled) == [len(line) for line in page]
+
+
+@pytest.mark.parametrize(
+    "ink",
+    [
+        [],
+        [np.zeros((1, 2))],
+        [np.zeros((2, 2)), np.zeros((1, 2))],
+        [np.array([[0.0, 0.0], [40.0, 0.0]])],
+        [np.array([[0.0, 0.0], [0.0, 1e6]]), np.array([[0.0, 0.0], [1e-3, 1e-3], [0.0, 0.0]])],
+    ],
+    ids=["none", "point", "points", "flat", "scribble"],
+)
+def test_ink_without_letters_is_a_line_at_most(ink: list[Points]) -> None:
+    assert lines_of(ink) == ([ink] if ink else [])
+
+
+def test_a_page_is_read_line_by_line(reader: ReaderService) -> None:
+    page = _page(*_SAID)
+    whole = reader.read(strokes=_flat(page))
+    alone = [reader.read(strokes=strokes) for strokes in page]
+    assert whole["text"] == "\n".join(answer["text"] for answer in alone)
+    line_break = {"character": "\n", "confidence": 1.0, "settled": True}
+    expected = alone[0]["characters"]
+    for answer in alone[1:]:
+        expected += [line_break, *answer["characters"]]
+    assert whole["characters"] == expected
+    assert whole["usage"]["pieces"] == sum(answer["usage"]["pieces"] for answer in alone)
+
+
+def test_what_stands_on_one_ruled_line_is_one_line(reader: ReaderService) -> None:
+    assert "\n" not in reader.read(strokes=_flat(_page(*_SAID)), line_height=64)["text"]
+
+
+def test_the_lines_of_a_page_are_together_no_longer_than_a_message(reader: ReaderService) -> None:
+    zigzag = [[5 * i, 20 * (i % 2)] for i in range(400)]
+    page = [[[x, y + 80 * number] for x, y in zigzag] for number in range(14)]
+    assert reader.read(strokes=page[:4])["text"].count("\n") == 3
+    refused = reader.client.post("/v1/read", json={"strokes": page})
+    assert refused.status_code == 400
+    assert "at most 4096" in refused.json()["error"]["message"]
+
+
+@pytest.mark.in_process
+def test_once_a_line_is_read_the_others_are(
+    reader: ReaderService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where others wait, a page is refused whole or not at all."""
+    page = _flat(_page(*_SAID))
+    engine: Engine = reader.app.state.models[MODEL].engine
+    expected = reader.read(strokes=page)["text"]
+    let_in = list[bool]()
+
+    def full(jobs: object, *, admitted: bool = False) -> object:
+        let_in.append(admitted)
+        if len(let_in) > 1 and not admitted:
+            raise Overloaded("too much to do", 1)
+        return submit(jobs, admitted=admitted)
+
+    submit = engine.submit
+    monkeypatch.setattr(engine, "run_now", lambda job: False)
+    monkeypatch.setattr(engine, "submit", full)
+    assert reader.read(strokes=page)["text"] == expected
+    assert let_in == [False] + [True] * 7
