@@ -7,11 +7,9 @@ import * as device from "./device.js";
 
 const MB = 1e6;
 
-const bar = make("progress", { max: 1, value: 0 });
-const told = make("span", {});
+const bar = make("progress", { max: 1, value: 0, ariaLabel: "Fetching the model" });
+const told = make("span", { role: "status" });
 const fetching = make("div", { className: "fetching", hidden: true }, bar, told);
-told.setAttribute("role", "status");
-bar.setAttribute("aria-label", "Fetching the model");
 document.querySelector("header").append(fetching);
 
 const troubles = new Map(); // by model that could not be had, until it is

@@ -177,10 +177,6 @@ export function begin() {
   if (offered) begun();
 }
 
-at.form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  start();
-});
 for (const event of ["input", "change"]) at.form.addEventListener(event, markStale);
 at.model.addEventListener("change", () => (listHands(at.model.value), lookAtText()));
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));
