@@ -1,15 +1,12 @@
 // That a graph emits what it is given where it is forced to, and is deaf to it where it is not, as
 // contract/forcing.py has it: golden vectors show one of both. Shapes: T steps, R rows.
-import { joinSteps, takeSteps } from "./tensors.js";
+import { byName, joinSteps, takeSteps } from "./tensors.js";
 
 const NEAR = 1e-3;
 const ALIKE = [
   [0, 2],
   [5, 6],
 ];
-
-const byName = (tensors, change) =>
-  Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, change(tensor)]));
 
 /** What to run of a graph, each from the initial state, of golden steps `(T, R, ...)` by port. */
 export function forcingRuns(steps) {

@@ -2,7 +2,7 @@
 // contract/golden.py does. Shapes: T steps, R rows.
 import { readSafetensors } from "../service/web/safetensors.js";
 import { brokenForcing, forcingRuns } from "./forcing.js";
-import { joinSteps, sizeOf, takeRows, takeSteps } from "./tensors.js";
+import { byName, joinSteps, sizeOf, takeRows, takeSteps } from "./tensors.js";
 
 const FACTS = "evenkeel";
 
@@ -26,8 +26,7 @@ export function readGolden(bytes) {
   };
 }
 
-const ofRows = (group, rows, axis) =>
-  Object.fromEntries(Object.entries(group).map(([name, tensor]) => [name, takeRows(tensor, rows, axis)]));
+const ofRows = (group, rows, axis) => byName(group, (tensor) => takeRows(tensor, rows, axis));
 
 /** Replay them, and force the graph to emit other symbols; a verdict. `emitted` is the state that
  *  holds what was emitted last. */
@@ -55,8 +54,8 @@ export async function replay(golden, runner) {
   const runs = [];
   let state = runner.initial(rows.length);
   for (const [first, end] of [[0, middle], [middle, total]].slice(0, total)) {
-    const half = Object.entries(given).map(([name, tensor]) => [name, takeSteps(tensor, first, end)]);
-    const run = await runner.run({ state, steps: Object.fromEntries(half), row });
+    const steps = byName(given, (tensor) => takeSteps(tensor, first, end));
+    const run = await runner.run({ state, steps, row });
     state = run.state;
     runs.push(run.outputs);
   }

@@ -46,11 +46,14 @@ export class Store {
 
   async #fetch(address, { path, bytes }) {
     this.#told({ total: bytes });
-    const response = await fetch(address);
+    const lost = () => {
+      throw new Error(`${path} cannot be fetched: there is no connection.`);
+    };
+    const response = await fetch(address).catch(lost);
     if (!response.ok) throw new Error(`${path} cannot be fetched: ${response.status}.`);
     const parts = [];
     for (const reader = response.body.getReader(); ; ) {
-      const { value, done } = await reader.read();
+      const { value, done } = await reader.read().catch(lost);
       if (done) return new Blob(parts);
       parts.push(value);
       this.#told({ loaded: value.length });

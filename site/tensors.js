@@ -9,6 +9,10 @@ export function filled(dtype, shape, value) {
   return { dtype, shape, data: data.fill(dtype === "int64" ? BigInt(value) : value) };
 }
 
+/** Tensors by name, each changed. */
+export const byName = (tensors, change) =>
+  Object.fromEntries(Object.entries(tensors).map(([name, tensor]) => [name, change(tensor)]));
+
 /** Some of the rows of a tensor `(..., R, ...)`, whose axis is the second of two or the first. */
 export function takeRows({ dtype, shape, data }, rows, axis) {
   const before = sizeOf(shape.slice(0, axis));

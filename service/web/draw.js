@@ -248,10 +248,6 @@ export function begin() {
   refresh();
 }
 
-at.form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  start();
-});
 at.text.addEventListener("input", () => {
   typed = at.text.value.trim() !== "";
   if (typed) reading = null; // nobody waits for what a reader makes of it

@@ -17,11 +17,12 @@ let ids = new Set(); // of all stored hands
 let fetching = Promise.resolve(); // pictures, one after another
 let wanted = chosen(at.hands.id) ?? ""; // the value of the hand to be chosen as soon as it is there
 
+const checked = () => at.hands.querySelector("input:checked");
+
 /** A style of the API: an id, a token, "made-up", or null for any of the stored ones. */
 export function chosenHand() {
-  const chosen = at.hands.querySelector("input:checked");
   // What is checked because the wanted hand is not there, or not yet, is nobody's choice.
-  return wanted !== "" && chosen?.value === wanted ? wanted : null;
+  return wanted !== "" && checked()?.value === wanted ? wanted : null;
 }
 
 /** Choose a hand by its style, or any one; one that is not there is chosen as soon as it is. */
@@ -39,7 +40,7 @@ export function chooseHand(style) {
 
 /** Say what the chosen hand is like. */
 function tell() {
-  const chosen = at.hands.querySelector("input:checked");
+  const chosen = checked();
   const lost = own() && !named(own().model);
   const about = [chosen?.dataset.about, lost && `The hand you drew is of ${own().model}, which is not served.`];
   at.hand.textContent = about.filter(Boolean).join(" ");
@@ -113,7 +114,7 @@ function showHands(model) {
   const held = at.hands.contains(document.activeElement);
   at.hands.replaceChildren(...cards);
   chooseHand(wanted);
-  if (held) at.hands.querySelector("input:checked").focus(); // the keyboard stays where it was
+  if (held) checked().focus(); // the keyboard stays where it was
 }
 
 /** Keep the hand that a person drew, and offer it. */
@@ -146,7 +147,7 @@ function mineDrawn() {
 at.hands.addEventListener("change", ({ target }) => chooseHand(target.value));
 onPress(at.forget, () => {
   forgetMine();
-  at.hands.querySelector("input:checked").focus(); // the button is gone, and the keyboard with it
+  checked().focus(); // the button is gone, and the keyboard with it
 });
 watchOwn((before) => {
   if (before && wanted === before.token && own()) wanted = own().token; // drawn anew

@@ -1,24 +1,11 @@
 // The API key of a service that wants one: asked for in the footer, kept until the tab is closed.
-const KEPT_AS = "evenkeel-key";
+import { Kept } from "./kept.js";
 
-let known; // where there is no storage it lasts as long as the page
+const kept = new Kept("sessionStorage", "evenkeel-key");
 
-function key() {
-  try {
-    return sessionStorage.getItem(KEPT_AS) ?? known;
-  } catch {
-    return known;
-  }
-}
+let known; // where nothing is kept it lasts as long as the page
 
-function keep(typed) {
-  known = typed;
-  try {
-    sessionStorage.setItem(KEPT_AS, typed);
-  } catch {
-    // As above.
-  }
-}
+const key = () => known ?? kept.text;
 
 export const headers = () => (key() ? { Authorization: `Bearer ${key()}` } : {});
 /** A page cannot give a WebSocket headers; unlike its address, these are written to no log. */
@@ -39,7 +26,7 @@ export function askKey() {
     field.addEventListener(
       "change",
       () => {
-        keep(field.value.replace(/[^!-~]/g, "")); // what a header can have
+        kept.text = known = field.value.replace(/[^!-~]/g, ""); // what a header can have
         field.value = "";
         label.hidden = true;
         asking = null;

@@ -48,8 +48,7 @@ function slider(row, column) {
   const value = NUMBERS[row][column];
   const told = make("output", {}, String(value));
   const name = `Row ${row + 1}, unit ${column + 1}`;
-  const range = make("input", { type: "range", min: -10, max: 10, step: 1, value });
-  range.setAttribute("aria-label", name);
+  const range = make("input", { type: "range", min: -10, max: 10, step: 1, value, ariaLabel: name });
   range.addEventListener("input", () => {
     told.textContent = range.value;
     normalise();

@@ -55,6 +55,10 @@ async function begin() {
   showStatus();
 }
 
+document.addEventListener("submit", (event) => {
+  event.preventDefault();
+  TABS[shown()].start();
+});
 document.addEventListener("keydown", (event) => {
   // It is for whoever composes a character; Safari tells by the code alone that it ended one.
   if (event.isComposing || event.keyCode === 229) return;

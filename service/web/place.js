@@ -1,6 +1,8 @@
 // Where models compute, on the server or on this device: a page each, between which what was typed goes
 // along.
-const KEPT_AS = "evenkeel-fields";
+import { Kept } from "./kept.js";
+
+const kept = new Kept("sessionStorage", "evenkeel-fields");
 // What was drawn stays behind, and so do the words that it says.
 const FIELDS =
   "form :is(textarea, input[type=text], input[type=number], input[type=range], input[type=color]):not(#draw-text)";
@@ -12,11 +14,7 @@ function leave(event) {
   [event.currentTarget.hash] = location.hash.split("?");
   if (event.ctrlKey || event.metaKey || event.shiftKey) return; // this page stays, and is typed in
   const typed = fields().map(({ id, value }) => [id, value]);
-  try {
-    sessionStorage.setItem(KEPT_AS, JSON.stringify(Object.fromEntries(typed)));
-  } catch {
-    // No storage here: what was typed stays behind.
-  }
+  kept.text = JSON.stringify(Object.fromEntries(typed));
 }
 
 /** Let the other place be gone to. */
@@ -28,11 +26,11 @@ export function offerPlaces() {
 export function bringFields() {
   let typed = {};
   try {
-    typed = JSON.parse(sessionStorage.getItem(KEPT_AS)) ?? {};
-    sessionStorage.removeItem(KEPT_AS);
+    typed = JSON.parse(kept.text) ?? {};
   } catch {
-    // No storage here, or not of this page's making.
+    // Not of this page's making.
   }
+  kept.text = null;
   for (const field of fields()) if (field.id in typed) field.value = typed[field.id];
   lookAgain();
 }

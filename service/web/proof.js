@@ -11,36 +11,27 @@ const COLUMNS = ["Comparison", "Value", "Bound", "Holds"];
 const figure = (x) =>
   Number.isInteger(x) ? whole(x) : Math.abs(x) >= 0.01 ? String(+x.toPrecision(3)) : scientific(x);
 
+// A table laid out as a grid is none to a screen reader, unless all its parts say what they are.
+const line = (...cells) => make("tr", { role: "row" }, ...cells);
+
 function cell(column, content) {
-  const element = make("td", {}, content);
-  element.setAttribute("role", "cell"); // a table laid out as a grid is no table to a screen reader
+  const element = make("td", { role: "cell" }, content);
   element.dataset.column = column;
   return element;
 }
 
 function row({ name, value, bound, holds, detail }) {
-  const head = make("th", { scope: "row" }, name, make("small", {}, detail));
-  head.setAttribute("role", "rowheader");
+  const head = make("th", { scope: "row", role: "rowheader" }, name, make("small", {}, detail));
   const verdict = make("span", { className: holds ? "good" : "bad" }, holds ? "✓ holds" : "✗ broken");
   const cells = [figure(value), figure(bound), verdict];
-  const line = make("tr", {}, head, ...cells.map((content, i) => cell(COLUMNS[i + 1], content)));
-  line.setAttribute("role", "row");
-  return line;
+  return line(head, ...cells.map((content, i) => cell(COLUMNS[i + 1], content)));
 }
 
 function table(model) {
-  const heads = COLUMNS.map((name) => {
-    const head = make("th", { scope: "col" }, name);
-    head.setAttribute("role", "columnheader");
-    return head;
-  });
-  const top = make("tr", {}, ...heads);
-  top.setAttribute("role", "row");
+  const heads = COLUMNS.map((name) => make("th", { scope: "col", role: "columnheader" }, name));
   const caption = make("caption", {}, `What was compared when ${model.id} was exported`);
   const body = make("tbody", {}, ...model.parity.map(row));
-  const element = make("table", {}, caption, make("thead", {}, top), body);
-  element.setAttribute("role", "table");
-  return element;
+  return make("table", { role: "table" }, caption, make("thead", {}, line(...heads)), body);
 }
 
 function facts(model) {
@@ -58,8 +49,7 @@ function facts(model) {
 }
 
 function card(model) {
-  const verdict = make("p", { className: "verdict" });
-  verdict.setAttribute("role", "status");
+  const verdict = make("p", { className: "verdict", role: "status" });
   const sample = make("p", { hidden: true });
   const button = make("button", { type: "button" }, "Check it now");
   const title = make("h2", { id: `proof-of-${model.id}` }, model.id, make("small", {}, model.kind));

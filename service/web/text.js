@@ -154,10 +154,6 @@ function step(event) {
   next?.scrollIntoView({ block: "nearest" });
 }
 
-at.form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  start();
-});
 at.model.addEventListener("change", () => (refresh(), showFacts()));
 at.temperature.addEventListener("input", () => (at.heat.value = at.temperature.value));
 for (const event of ["pointerover", "click"]) at.passage.addEventListener(event, ({ target }) => tell(target));

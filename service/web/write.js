@@ -149,9 +149,11 @@ const copy = (kind) =>
       const { request } = shown();
       const mine = kind === "link" && !isEverybodys(request.style);
       const copied = COPIES[kind](mine ? { ...request, style: null } : request);
-      // A page that came without TLS from elsewhere has no clipboard.
-      if (!navigator.clipboard) return copied;
-      await navigator.clipboard.writeText(copied);
+      try {
+        await navigator.clipboard.writeText(copied);
+      } catch {
+        return copied; // a page that came without TLS from elsewhere has no clipboard, or it is forbidden
+      }
       return `Copied${mine ? ", but for your hand, which stays here" : ""}\nseed ${request.seed}`;
     },
     { meanwhile: "Copying…", asks: false },
@@ -177,10 +179,6 @@ export function begin() {
   if (offered) begun();
 }
 
-at.form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  start();
-});
 for (const event of ["input", "change"]) at.form.addEventListener(event, markStale);
 at.model.addEventListener("change", () => (listHands(at.model.value), lookAtText()));
 at.bias.addEventListener("input", () => (at.neat.value = at.bias.valueAsNumber.toFixed(1)));

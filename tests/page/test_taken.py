@@ -218,13 +218,18 @@ def test_a_file_that_its_reader_is_gone_for_is_not_to_be_had(
         visit.expect_error("400")
 
 
+_FORBIDDEN = "{ writeText: () => Promise.reject(new DOMException('No.', 'NotAllowedError')) }"
+
+
+@pytest.mark.parametrize("clipboard", ["undefined", _FORBIDDEN])
 @pytest.mark.parametrize("kind", ["curl", "python", "link"])
 def test_where_there_is_no_clipboard_what_is_copied_is_shown(
-    handwriting: str, opened: Open, kind: str
+    handwriting: str, opened: Open, kind: str, clipboard: str
 ) -> None:
     with opened(handwriting, "write") as visit:
         visit.write("mine", seed=11)
-        visit.page.evaluate("Object.defineProperty(navigator, 'clipboard', { value: undefined })")
+        other = f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})"
+        visit.page.evaluate(other)
         visit.press(f"#write-{kind}")
         visit.wait_done("write")
         shown = visit.text("#write-progress")

@@ -135,10 +135,13 @@ async function session({ messages, stops, fails }) {
 }
 
 /** The text of a packed file of which `bytes` arrived, or why there is none; over `plain` HTTP browsers
- *  have no hashes. */
-async function fetched({ text, sha256, bytes, plain }) {
+ *  have no hashes, and the network may be `lost`. */
+async function fetched({ text, sha256, bytes, plain, lost }) {
   if (plain) Object.defineProperty(globalThis, "crypto", { value: {} });
-  globalThis.fetch = async () => new Response(gzipSync(text).subarray(0, bytes));
+  const packed = gzipSync(text).subarray(0, bytes);
+  const fail = () => Promise.reject(new TypeError("as this browser puts it"));
+  const body = lost === "midway" ? new ReadableStream({ pull: fail }) : packed;
+  globalThis.fetch = () => (lost === "at once" ? fail() : Promise.resolve(new Response(body)));
   const store = new Store(new URL("http://127.0.0.1/"), () => {});
   const found = store.get({ path: "model.gz", bytes, sha256 });
   return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));

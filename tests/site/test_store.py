@@ -35,6 +35,12 @@ def test_an_altered_file_is_told_so_where_there_are_hashes(ask: Ask) -> None:
     assert ask("fetched", [other | {"plain": True}]) == [{"text": _TEXT}]
 
 
+@pytest.mark.parametrize("lost", ["at once", "midway"])
+def test_without_a_network_it_is_said_in_words_of_the_page(ask: Ask, lost: str) -> None:
+    (found,) = ask("fetched", [_file(lost=lost)])
+    assert found == {"error": "model.gz cannot be fetched: there is no connection."}
+
+
 def test_how_much_has_come_of_how_much_is_told(ask: Ask) -> None:
     (found,) = ask("counted", [{"text": _TEXT}])
     first, *rest = found["told"]

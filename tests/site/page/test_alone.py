@@ -166,6 +166,22 @@ _WATCH = """() => {
 }"""
 
 
+def test_a_screen_reader_hears_once_that_a_model_is_fetched(opened: OpenSite) -> None:
+    """Of each megabyte that has come it would not let a person hear anything else."""
+    watch = """() => {
+      window.said = [];
+      const status = document.querySelector(".fetching [role=status]");
+      const look = () => said.push(status.textContent);
+      new MutationObserver(look).observe(status, { childList: true, characterData: true });
+    }"""
+    with opened("lab") as visit:
+        visit.page.evaluate(watch)
+        visit["#text-tab"].click()
+        visit.proved()
+        said = [text for text in visit.page.evaluate("said") if text]
+    assert said == ["Fetching the model, kept for the next visit:"]
+
+
 def test_a_model_that_cannot_be_had_is_told_until_it_is(shelf: Shelf, browser: Any) -> None:
     context = browser.new_context(service_workers="block")
     page = context.new_page()

@@ -122,6 +122,26 @@ def test_a_drawn_hand_is_gone_on_with_and_kept(opened: OpenSite) -> None:
         assert visit.ink("#write-sheet")
 
 
+def test_a_sample_is_drawn_once_however_often_proof_is_shown(opened: OpenSite) -> None:
+    watch = """() => {
+      window.asked = [];
+      const { postMessage } = Worker.prototype;
+      Worker.prototype.postMessage = function (message) {
+        if (message.asks) asked.push(message.asks.path);
+        return postMessage.call(this, message);
+      };
+    }"""
+    with opened("write") as visit:
+        visit.proved()
+        visit.page.evaluate(watch)
+        for tab in ("proof", "lab", "proof"):
+            visit[f"#{tab}-tab"].click()
+        visit.wait("#proof-models .verdict:has-text('drawn by the server')")
+        visit.page.wait_for_timeout(500)
+        asked = visit.page.evaluate("asked")
+    assert asked.count("/v1/models/handwriting/attest") == 1
+
+
 def test_proof_shows_the_verdict_of_this_browser(opened: OpenSite) -> None:
     with opened("write") as visit:
         visit.proved()
