@@ -43,7 +43,8 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
         leave_output()
         _fail(str(error))
     except (LookupError, TypeError, AttributeError, ValueError) as error:  # looked for in an answer
-        _fail(f"what {_shown(url)} answers is not Evenkeel's ({type(error).__name__}: {error})")
+        reason = f"{type(error).__name__}: {error}"
+        _fail(f"what {_shown(url)} answers is not Evenkeel's, or another version's ({reason})")
 
 
 def require_output() -> None:

@@ -225,8 +225,9 @@ class Manifest(Strict):
 
 
 class AnyManifest(BaseModel):
-    """As much of a manifest as says which class reads the rest."""
+    """As much of a manifest as says which version and which class read the rest."""
 
+    format_version: int
     kind: str
 
 

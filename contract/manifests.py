@@ -36,7 +36,9 @@ def read_manifest(folder: Path) -> Manifest:
 def parse_manifest(content: bytes) -> Manifest:
     """A manifest from its bytes. Raises `ValueError` with the first thing that is wrong."""
     try:
-        kind = AnyManifest.model_validate_json(content).kind
+        told = AnyManifest.model_validate_json(content)
+        _require_format(told.format_version)
+        kind = told.kind
         manifest = MANIFESTS[kind].model_validate_json(content)
     except ValidationError as error:
         first = error.errors()[0]
@@ -50,6 +52,16 @@ def parse_manifest(content: bytes) -> Manifest:
         if name not in manifest.files:  # nobody could tell whether it was altered
             raise ValueError(f"files: {name} is not among them")
     return manifest
+
+
+def _require_format(version: int) -> None:
+    """Raises `ValueError` for that of another version, which may differ from ours in anything."""
+    ours = Manifest.model_fields["format_version"].default
+    if version != ours:
+        raise ValueError(
+            f"format_version is {version}; it must be {ours}: convert its run again with this "
+            "version, `python -m export convert RUN ARTIFACT`"
+        )
 
 
 def _finite(text: str) -> float:

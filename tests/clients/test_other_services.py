@@ -40,6 +40,15 @@ def test_another_service_is_told_from_this_one(
     assert result.stderr == "evenkeel: what answers there is not Evenkeel\n"
 
 
+def test_a_service_of_an_older_version_is_not_called_another(service: Scripted) -> None:
+    """That of 0.1.0 does not tell which models are ready."""
+    service.script = [answered({"data": [{"id": "m", "kind": "handwriting"}]})]
+    result = evenkeel(service.url, "write", "a", "-o", "a.svg")
+    assert result.exit_code == 1
+    told = f"what {service.url} answers is not Evenkeel's, or another version's (KeyError: 'ready')"
+    assert result.stderr == f"evenkeel: {told}\n"
+
+
 _OTHERS = {
     "models": ({"data": [{"id": "m", "kind": "language"}]}, {}),
     "attest": (

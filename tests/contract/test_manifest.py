@@ -366,6 +366,17 @@ def test_defaults_do_not_let_a_manifest_of_another_kind_pass(tmp_path: Path) -> 
         read_manifest(tmp_path)
 
 
+@pytest.mark.parametrize("version", [1, 3])
+def test_a_manifest_of_another_format_says_which_and_what_to_do(
+    tmp_path: Path, version: int
+) -> None:
+    """Before anything else: all the rest of it may be otherwise there, its kinds too."""
+    content = {"format_version": version, "kind": "zither"}
+    (tmp_path / "manifest.json").write_text(json.dumps(content))
+    with pytest.raises(ValueError, match=f"is {version}; it must be 2: convert its run again"):
+        read_manifest(tmp_path)
+
+
 def test_a_step_for_cuda_runs_on_cuda_alone_and_any_where_there_is_none() -> None:
     scan, step, cuda = (Graphs(plain=f"{name}.onnx") for name in ("scan", "step", "cuda"))
     both, one = Runners(scan=scan, step=step, cuda=cuda), Runners(scan=scan, step=step)
