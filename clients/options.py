@@ -100,6 +100,9 @@ BestOf = Annotated[
 BestBy = Annotated[
     str | None, typer.Option(help="with --best-of, what is chosen: each `line`, or each `word`")
 ]
+Judge = Annotated[
+    str | None, typer.Option(help="with --best-of, the reader that chooses; left out, the only one")
+]
 Thinning = Annotated[
     float | None, typer.Option(help="of the stroke where the pen is fast, 0 to 0.9")
 ]

@@ -37,6 +37,15 @@ def test_every_option_of_complete_is_the_field_of_its_name(service: Scripted) ->
     assert plainly == always | {"max_tokens": 200, "echo": False, "seed": plainly["seed"]}
 
 
+def test_the_reader_that_chooses_among_draws_is_named(service: Scripted, tmp_path: Path) -> None:
+    service.script = [streamed(_PAGE)]
+    words = ("write", "a", "-m", "m", "-o", str(tmp_path / "a.json"))
+    _evenkeel(service, *words, "--best-of", "3", "--best-by", "word", "--judge", "mine")
+    (asked,) = service.requests
+    chosen = {"best_of": 3, "best_by": "word", "judge": "mine"}
+    assert asked.items() >= chosen.items()
+
+
 @pytest.mark.parametrize(
     ("words", "answer", "options"),
     [
