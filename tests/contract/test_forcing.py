@@ -87,6 +87,13 @@ def test_what_only_a_later_step_reads_is_told_of() -> None:
     assert why == "symbol depends on what a step was given that was to draw"
 
 
+def test_in_place_of_a_byte_another_byte_is_given() -> None:
+    steps = _golden([0], forced=False) | {"forced": np.array([[0, 1, 255]])}
+    given, other = (run["forced"][-1] for run in forcing_runs(steps)[:2])
+    assert (given != other).all()
+    assert ((other >= 0) & (other <= 255)).all()
+
+
 def test_a_step_that_forgets_it_after_the_first_or_before_the_last_is_told_of() -> None:
     def only(place: int) -> Callable[[Arrays], Arrays]:
         def run(steps: Arrays) -> Arrays:

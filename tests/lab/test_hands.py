@@ -136,6 +136,19 @@ def test_a_folder_is_no_file_to_write_to(
 
 
 @pytest.mark.parametrize(
+    "said", [["glyphs"], ["accents"], ["hands"], ["writers"], ["own", "corpus.npz"]]
+)
+def test_the_pen_that_is_shipped_writes_if_none_is_named(
+    said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Path] = []
+    module, _ = lab_commands._READINGS[said[0]]
+    monkeypatch.setattr(module, "run", lambda options: asked.append(options.artifact) or 0)
+    assert main(said) == 0
+    assert asked == [Path("artifacts/handwriting")]
+
+
+@pytest.mark.parametrize(
     "said", [["glyphs", "--contexts"], ["hands", "--lines"], ["writers", "--best"]]
 )
 @pytest.mark.parametrize("number", ["0", "-1"])

@@ -62,13 +62,14 @@ def test_the_ratio_is_of_updates_to_the_baselines_best(
         "layer": _log(tmp_path / "layer", [3.0, 1.5, 1.2, 1.1]),
         "none": _log(tmp_path / "none", [4.0, 3.0, 2.0, 1.6, 1.7]),
     }
-    race(runs, read_recipe("pen-contrast"), tmp_path / "out", "c")  # type: ignore[arg-type]
-    found = json.loads((tmp_path / "out" / "pen-contrast.json").read_text())
+    out = tmp_path / "new" / "out"
+    race(runs, read_recipe("pen-contrast"), out, "c")  # type: ignore[arg-type]
+    found = json.loads((out / "pen-contrast.json").read_text())
     assert (found["baseline_best"], found["baseline_updates"]) == (1.6, 40)
     assert (found["layer_updates"], found["ratio"]) == (20, 0.5)
     assert "ratio 0.50: goal 0.6 met" in capsys.readouterr().out
     assert "it takes **0.5** times the updates" in " ".join(proof.race(found).split())
-    assert (tmp_path / "out" / "pen-contrast.png").stat().st_size > 1000
+    assert (out / "pen-contrast.png").stat().st_size > 1000
 
 
 def test_a_race_that_is_not_won_has_no_ratio_and_misses_its_goal(

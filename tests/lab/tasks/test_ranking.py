@@ -12,7 +12,7 @@ from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from lab import experiment
-from lab.export import compare, export
+from lab.export import compare, export, trained
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.ranking import sheet
@@ -39,6 +39,15 @@ _RECIPE = read_plans(_ONE, quick=True)[0].full("layer", 1e-2, 0)
 def task() -> Any:
     torch.manual_seed(0)
     return _ONE.task(_RECIPE, _ONE.data(_RECIPE, None))
+
+
+def test_pictures_and_sentences_are_exported_as_points_of_one_sphere(task: Ranking) -> None:
+    pictures, words = (
+        trained(part, task.model, torch.float64)["point"] for part in _ONE.parts(task)
+    )
+    assert pictures.shape == words[-1].shape
+    assert np.linalg.norm(pictures, axis=1) == pytest.approx(1, abs=1e-4)
+    assert np.linalg.norm(words[-1], axis=1) == pytest.approx(1, abs=1e-4)
 
 
 def test_a_caption_below_its_picture_in_every_coordinate_is_in_order() -> None:

@@ -1,6 +1,7 @@
 """How many threads a model gets: as many as make it faster."""
 
 import os
+import threading
 import time
 from pathlib import Path
 
@@ -8,9 +9,10 @@ import pytest
 
 from service.artifact import Artifact, load_artifact
 from service.engine.pace import median_step_s
-from service.engine.runners import Runner
+from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime
 from service.engine.threads import fastest_runners, usable_cores
+from tests.service.engine.scripted import ScriptedRunner
 from tests.service.serving import running, settings
 
 _RUNTIME = Runtime("cpu", "scan", 0, 4)
@@ -64,6 +66,14 @@ def test_a_runner_that_takes_too_long_is_given_up(artifacts: Path, slow: int) ->
     with pytest.raises(Exception, match="terminate flag"):
         fastest_runners(artifact, _RUNTIME, cores=2, limit_s=0.2, step_s=measure)
     assert len(runners) == slow
+
+
+def test_a_runner_that_was_in_time_is_given_up_by_nobody_later() -> None:
+    others = threading.enumerate()
+    with given_up(ScriptedRunner(b""), 60):
+        (waiting,) = set(threading.enumerate()) - set(others)
+    waiting.join(2)
+    assert not waiting.is_alive()
 
 
 def _v1(group: str, quota: int) -> dict[str, str]:

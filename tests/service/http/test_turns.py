@@ -283,7 +283,7 @@ def test_a_body_that_begins_as_the_service_stops_is_waited_for_a_moment() -> Non
 
 
 def test_a_stream_whose_drawing_fails_says_so(
-    service: Service, monkeypatch: pytest.MonkeyPatch
+    service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(*_: object) -> dict[str, str]:
         raise RuntimeError("no image came of the drawing (-9): ")
@@ -294,3 +294,7 @@ def test_a_stream_whose_drawing_fails_says_so(
     *_, last, done = [line[6:] for line in answer.text.splitlines() if line.startswith("data: ")]
     assert done == "[DONE]"
     assert json.loads(last)["error"]["message"] == "internal error; the log has the details"
+    name = answer.headers["x-request-id"]
+    (logged,) = [line for line in caplog.records if name in line.getMessage() and line.exc_info]
+    assert logged.exc_info is not None
+    assert "no image came of the drawing" in str(logged.exc_info[1])

@@ -52,6 +52,7 @@ def test_texts_start_short_and_grow(
     assert last.median() > 20
     whole = replace(made, growing=False)
     assert torch.cat([characters(whole.batch(i)[0]) for i in range(8)]).median() > 15
+    assert all(map(torch.equal, whole.batch(late)[0], made.batch(late)[0]))  # to the same length
 
 
 @_BOTH
