@@ -18,6 +18,7 @@ from typing import Any
 
 from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
+from contract.files import write_whole
 from export.results import command, machine
 
 # Each yields its rows as they are measured, with the name of a table, and then its goals.
@@ -69,7 +70,7 @@ def keep(section: str, content: dict[str, Any], folder: Path, *, full: bool) -> 
             section: content
         }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    write_whole(file, json.dumps(content, indent=1) + "\n")
     return file
 
 
