@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -48,8 +49,9 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
             if sys.stdout is not None:
                 sys.stdout.flush()
             return code
-    except BrokenPipeError:
-        return _read_enough()
+    except BrokenPipeError as error:
+        interruption = interruption_behind(error)
+        return _interrupted(interruption, options) if interruption else _read_enough()
     except (ValueError, OSError, SafetensorError) as error:  # of files that do not fit too
         _leave_full_output()
         print(f"error: {error}", file=sys.stderr)
@@ -76,12 +78,12 @@ def _read_enough() -> int:
 def _leave_full_output() -> None:
     """Write what has been printed or, where that fails, lead it nowhere: at the end of the process
     it would fail once more, and the exit code be 120."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _lead_nowhere(sys.stdout)
+    for stream in sys.stdout, sys.stderr:
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            _lead_nowhere(stream)
 
 
 def _lead_nowhere(stream: TextIO) -> None:
@@ -91,7 +93,9 @@ def _lead_nowhere(stream: TextIO) -> None:
 def _interrupted(error: KeyboardInterrupt, options: argparse.Namespace) -> int:
     goes_on = getattr(options, "goes_on", False)
     how = "; the same command goes on where it stopped" if goes_on else ""
-    print(f"\ninterrupted{how}", file=sys.stderr)
+    with suppress(OSError):  # the same Ctrl-C ends whoever reads it, such as `tee`
+        print(f"\ninterrupted{how}", file=sys.stderr)
+    _leave_full_output()
     return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
 
 

@@ -200,6 +200,30 @@ def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 
+def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code() -> None:
+    """As of `train … 2>&1 | tee log`: the bar is closed into a pipe that nobody reads."""
+    program = (
+        "import argparse, sys\n"
+        "from training.command import run\n"
+        "def interrupted(options):\n"
+        "    print('more')\n"
+        "    try:\n"
+        "        raise KeyboardInterrupt\n"
+        "    finally:\n"
+        "        print('bar', file=sys.stderr)\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.set_defaults(command=interrupted)\n"
+        "sys.exit(run(parser, []))\n"
+    )
+    read, written = os.pipe()
+    os.close(read)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=buffered, stdout=written, stderr=written, check=False)
+    os.close(written)
+    assert ended.returncode == 130
+
+
 @pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
 @pytest.mark.parametrize("goes_on", [False, True])
 def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
