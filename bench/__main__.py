@@ -18,6 +18,7 @@ from typing import Any
 
 from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
+from bench.peers.launch import end_in_order
 from contract.files import write_whole
 from export.results import command, machine
 
@@ -124,4 +125,5 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    end_in_order()
     main()
