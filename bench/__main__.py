@@ -18,6 +18,8 @@ from typing import Any
 
 from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
+from bench.peers.launch import end_in_order
+from contract.files import write_whole
 from export.results import command, machine
 
 # Each yields its rows as they are measured, with the name of a table, and then its goals.
@@ -69,7 +71,7 @@ def keep(section: str, content: dict[str, Any], folder: Path, *, full: bool) -> 
             section: content
         }
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(json.dumps(content, indent=1) + "\n", "utf-8")
+    write_whole(file, json.dumps(content, indent=1) + "\n")
     return file
 
 
@@ -123,4 +125,5 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
+    end_in_order()
     main()

@@ -57,11 +57,11 @@ def _parser() -> argparse.ArgumentParser:
     analysis.set_defaults(command=_analysis)
     norms = commands.add_parser("norms", help="train twins that differ in their norm alone")
     norms.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
-    norms.set_defaults(command=_norms)
+    norms.set_defaults(command=_norms, goes_on=True)
     race = commands.add_parser("race", help="train pens with and without layer norm")
     race.add_argument("--data", help="pen data or a prepared .npz to train on instead")
     race.add_argument("--out", type=Path, default=RESULTS, help="folder to write")
-    race.set_defaults(command=_race)
+    race.set_defaults(command=_race, goes_on=True)
     for name, (module, text) in _READINGS.items():
         one = commands.add_parser(name, help=text)
         module.add_options(one)

@@ -69,10 +69,12 @@ def _list(options: argparse.Namespace) -> None:
 def _one(options: argparse.Namespace) -> None:
     # A norm named twice would be trained by two processes in one folder.
     norms = list(dict.fromkeys(options.norm.split(","))) if options.norm else None
+    options.goes_on = not options.quick  # which begins anew each time
     run_task(options.task, norms, options.seeds, options.out, options.told, quick=options.quick)
 
 
 def _all(options: argparse.Namespace) -> None:
+    options.goes_on = not options.quick
     for name in experiment.names():
         run_task(name, None, options.seeds, options.out, options.told, quick=options.quick)
 

@@ -5,6 +5,7 @@ import os
 import shutil
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -36,7 +37,8 @@ def carry_out(
     """Every case of a task with every norm; `seeds` of the recipe's budget where it is None.
 
     `workers` processes share the norms, one core each: networks as small as these gain little from
-    a second one. What a run computes does not depend on them.
+    a second one. What a run computes does not depend on them. Raises `ChildProcessError` where one
+    of them is killed.
     """
     plans = list(plans)
     jobs = [
@@ -59,6 +61,11 @@ def carry_out(
                     for worker in multiprocessing.active_children():
                         worker.terminate()
                 pool.shutdown(cancel_futures=True)
+                if isinstance(error, BrokenProcessPool):  # as the system does where memory is short
+                    raise ChildProcessError(
+                        "a process of this comparison was killed; the same command goes on from "
+                        "what was saved last"
+                    ) from error
                 raise
     each = iter(found)
     return {plan.case: (plan, [next(each) for _ in norms]) for plan in plans}

@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TextIO
@@ -33,7 +34,8 @@ from training.run import carry_out, data_folder, typed_data
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
     """Run the command of the options: 0, 1 for a broken bound, bad input or a reader of the output
-    that has enough, 130 for Ctrl-C, 143 for SIGTERM."""
+    that has enough, 130 for Ctrl-C, 143 for SIGTERM. A command that goes on where it stopped
+    when it is run again has `goes_on` among its options."""
     options = parser.parse_args(arguments)
     use_fast_float32()
     keep_freed_memory()
@@ -47,20 +49,21 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
             if sys.stdout is not None:
                 sys.stdout.flush()
             return code
-    except BrokenPipeError:
-        return _read_enough()
+    except BrokenPipeError as error:
+        interruption = interruption_behind(error)
+        return _interrupted(interruption, options) if interruption else _read_enough()
     except (ValueError, OSError, SafetensorError) as error:  # of files that do not fit too
         _leave_full_output()
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
-        return _interrupted(error)
+        return _interrupted(error, options)
     except Exception as error:
         if (told := memory_shortage(error)) is not None:
             print(f"error: there is not enough memory: {told}", file=sys.stderr)
             return 1
         if (interruption := interruption_behind(error)) is not None:
-            return _interrupted(interruption)
+            return _interrupted(interruption, options)
         raise
 
 
@@ -75,23 +78,24 @@ def _read_enough() -> int:
 def _leave_full_output() -> None:
     """Write what has been printed or, where that fails, lead it nowhere: at the end of the process
     it would fail once more, and the exit code be 120."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except OSError:
-        _lead_nowhere(sys.stdout)
+    for stream in sys.stdout, sys.stderr:
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            _lead_nowhere(stream)
 
 
 def _lead_nowhere(stream: TextIO) -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
-def _interrupted(error: KeyboardInterrupt) -> int:
-    print(
-        "\ninterrupted; a training goes on where it stopped with the same command",
-        file=sys.stderr,
-    )
+def _interrupted(error: KeyboardInterrupt, options: argparse.Namespace) -> int:
+    goes_on = getattr(options, "goes_on", False)
+    how = "; the same command goes on where it stopped" if goes_on else ""
+    with suppress(OSError):  # the same Ctrl-C ends whoever reads it, such as `tee`
+        print(f"\ninterrupted{how}", file=sys.stderr)
+    _leave_full_output()
     return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
 
 
@@ -123,6 +127,7 @@ def add_training_options(command: argparse.ArgumentParser) -> None:
         help="change one value of the recipe; may be repeated",
     )
     command.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")
+    command.set_defaults(goes_on=True)
 
 
 def train(options: argparse.Namespace) -> None:

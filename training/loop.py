@@ -113,7 +113,8 @@ class Trainer:
                 self._calibrate()
         finally:
             if self.group.shares(sys.exception()):
-                self.save()  # first: whoever reads what the bar writes may have had enough
+                with deferred_signals(signal.SIGINT, signal.SIGTERM):  # a second one waits
+                    self.save()  # first: whoever reads what the bar writes may have had enough
             bar.close()
         early = self.progress.update < self.total_updates and self._out_of_time()
         if early and self.group.rank == 0:

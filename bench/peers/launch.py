@@ -5,6 +5,7 @@
 
 import os
 import resource
+import signal
 import socket
 import subprocess
 import sys
@@ -62,6 +63,14 @@ def launch(
             yield Target(name, port, process.pid, time.perf_counter() - began_s, server)
         finally:
             end(process)
+
+
+def end_in_order() -> None:
+    """Have SIGTERM, and the SIGHUP of a terminal that is closed, end what was launched as well: for
+    a service the latter is no reason to end."""
+    for number in signal.SIGTERM, signal.SIGHUP:
+        if signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda came, _: sys.exit(128 + came))
 
 
 def without_settings() -> dict[str, str]:
@@ -125,6 +134,7 @@ def end(process: psutil.Popen, limit_s: float = _STOP_LIMIT_S) -> None:
 
 
 if __name__ == "__main__":
+    end_in_order()
     with launch(sys.argv[1]) as target:
         input(
             f"{target.name} on port {target.port}, ready after {target.ready_s:.2f} s; enter ends "

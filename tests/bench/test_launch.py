@@ -1,5 +1,9 @@
 """What is measured is what its result says, whoever measures it."""
 
+import os
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import psutil
@@ -22,6 +26,27 @@ def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.Mo
     assert (had.get("EVENKEEL_KEYS"), had["EVENKEEL_SLOTS"]) == (None, "3")
     # Nor does it report to its maker.
     assert (had["BENTOML_DO_NOT_TRACK"], had["ORT_DISABLE_TELEMETRY"]) == ("true", "1")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals) -> None:
+    program = (
+        "import time\n"
+        "from bench.peers.launch import end_in_order, launch\n"
+        "from tests.bench.test_launch import _FILES\n"
+        "end_in_order()\n"
+        "with launch('files', server=_FILES) as target:\n"
+        "    print(target.pid, flush=True)\n"
+        "    time.sleep(60)\n"
+    )
+    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as measuring:
+        assert measuring.stdout is not None
+        pid = int(measuring.stdout.readline())
+        measuring.send_signal(number)
+    left = psutil.pid_exists(pid)
+    if left:
+        os.kill(pid, signal.SIGKILL)
+    assert (left, measuring.returncode) == (False, 128 + number)
 
 
 def test_in_process_chunks_are_those_of_the_server(

@@ -46,10 +46,13 @@ def main() -> int:
         made = _make_artifacts(clean) if any(_of_service(table[i]) for i in ids) else None
         with ThreadPoolExecutor(AT_ONCE) as pool:
             runs = {i: pool.submit(_plant, clean, table[i], made, options.all) for i in ids}
-            for i, run in runs.items():
-                results[i] = run.result()
-                print(_line(results[i]), flush=True)
-                _write(table, results)
+            try:
+                for i, run in runs.items():
+                    results[i] = run.result()
+                    print(_line(results[i]), flush=True)
+                    _write(table, results)
+            finally:  # after Ctrl-C the pool would plant all others first
+                pool.shutdown(cancel_futures=True)
         _void(clean, made, [results[i] for i in (ids if options.ids else results)])
     _write(table, results)
     survivors = [i for i in ids if not _dead(results[i])]

@@ -2,13 +2,15 @@
 believed."""
 
 import shutil
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.mutations import __main__ as planting
 from tests.mutations.__main__ import _copy, _pytest, _void, main
-from tests.mutations.table import ROOT
+from tests.mutations.table import ROOT, Defect, read_table
 
 _TESTS = "def test_holds():\n    pass\n\n\ndef test_fails():\n    assert False\n"
 
@@ -77,3 +79,20 @@ def test_a_defect_of_no_table_is_told_before_any_is_planted(
     with pytest.raises(SystemExit, match="2"):
         main()
     assert "no such defect: none-such\n" in capsys.readouterr().err
+
+
+def test_after_ctrl_c_no_others_are_planted(monkeypatch: pytest.MonkeyPatch) -> None:
+    planted: list[str] = []
+
+    def interrupted(clean: Path, defect: Defect, *_: object) -> None:
+        planted.append(defect.id)
+        time.sleep(0.1)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(planting, "_copy", lambda source, target: target)
+    monkeypatch.setattr(planting, "_plant", interrupted)
+    ids = [defect.id for defect in read_table() if defect.file.startswith("lab/")]
+    monkeypatch.setattr("sys.argv", ["mutations", *ids])
+    with pytest.raises(KeyboardInterrupt):
+        main()
+    assert len(planted) < 10 < len(ids)

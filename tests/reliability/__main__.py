@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from bench.goal import judge
-from bench.peers.launch import launch
+from bench.peers.launch import end_in_order, launch
 from bench.target import SERVICE
 from tests.reliability import aborts, board, chaos, overload, soak
 from tests.reliability.plots import PICTURES
@@ -82,4 +82,5 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

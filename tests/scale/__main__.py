@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
+from bench.peers.launch import end_in_order
 from tests.reliability.record import Found, record
 from tests.scale import checks, measured
 from tests.scale.fleets import Fleet, balanced, rayed
@@ -58,4 +59,5 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
+    end_in_order()
     sys.exit(main())

@@ -109,6 +109,28 @@ def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
     assert saved == [1, 2]
 
 
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_waits_until_what_was_trained_is_saved(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Of somebody impatient, or of `torchrun`, which sends one after that of the terminal."""
+    whole = Trainer.save
+
+    def save(trainer: Trainer) -> None:
+        signal.raise_signal(number)
+        whole(trainer)
+
+    stop_after(monkeypatch, 3)
+    monkeypatch.setattr(Trainer, "save", save)
+    usual = signal.signal(number, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(tiny_recipe(write_corpus(tmp_path)), tmp_path / "run", "cpu", Path())
+    finally:
+        signal.signal(number, usual)
+    assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
+
+
 @pytest.mark.parametrize("ignored", [False, True])
 def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -> None:
     """Also in a background job of a shell, which has Ctrl-C ignored. No file is left half."""
@@ -128,7 +150,7 @@ def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -
         training.terminate()
         _, told = training.communicate(timeout=_PATIENCE_S)
     assert training.returncode == 128 + signal.SIGTERM, told
-    assert "a training goes on where it stopped" in told
+    assert "the same command goes on where it stopped" in told
     progress = checkpoint.load(out / CHECKPOINT)[1]["progress"]
     logged = [json.loads(line)["update"] for line in (out / LOG).read_text("utf-8").splitlines()]
     assert progress["update"] >= logged[-1] > 0
@@ -178,9 +200,34 @@ def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
     assert (ended.returncode, ended.stderr) == (1, b"")
 
 
+def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code() -> None:
+    """As of `train … 2>&1 | tee log`: the bar is closed into a pipe that nobody reads."""
+    program = (
+        "import argparse, sys\n"
+        "from training.command import run\n"
+        "def interrupted(options):\n"
+        "    print('more')\n"
+        "    try:\n"
+        "        raise KeyboardInterrupt\n"
+        "    finally:\n"
+        "        print('bar', file=sys.stderr)\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.set_defaults(command=interrupted)\n"
+        "sys.exit(run(parser, []))\n"
+    )
+    read, written = os.pipe()
+    os.close(read)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=buffered, stdout=written, stderr=written, check=False)
+    os.close(written)
+    assert ended.returncode == 130
+
+
 @pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
+@pytest.mark.parametrize("goes_on", [False, True])
 def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
-    kind: type[KeyboardInterrupt], status: int, capsys: pytest.CaptureFixture[str]
+    kind: type[KeyboardInterrupt], status: int, goes_on: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """As torch.onnx does while it imports what it traces with."""
 
@@ -194,10 +241,11 @@ def test_an_interruption_that_a_library_takes_for_a_failure_of_its_own_is_one(
             raise Exception("failed to export") from error
 
     parser = argparse.ArgumentParser()
-    parser.set_defaults(command=trace)
+    parser.set_defaults(command=trace, goes_on=goes_on)
     assert run(parser, []) == status
     told = capsys.readouterr().err.strip()
-    assert told == "interrupted; a training goes on where it stopped with the same command"
+    how = "; the same command goes on where it stopped" if goes_on else ""
+    assert told == f"interrupted{how}"
 
 
 def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
@@ -287,7 +335,7 @@ def test_ctrl_c_after_the_imports_is_told() -> None:
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
     assert ended.returncode == 128 + signal.SIGINT
-    assert b"goes on where it stopped" in ended.stderr
+    assert b"interrupted" in ended.stderr
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

@@ -8,6 +8,7 @@ import pytest
 
 from contract.manifest import Finding
 from lab import __main__ as lab_commands
+from lab import command as task_commands
 from lab import experiment
 from lab.__main__ import main
 from lab.compare import Laboratory
@@ -26,6 +27,22 @@ def test_quick_runs_are_made_anew_each_time() -> None:
     once = LineTask.updates_done
     assert main(["line", "--quick"]) == 0
     assert LineTask.updates_done == 2 * once > 0
+
+
+@pytest.mark.parametrize("command", ["line", "all"])
+@pytest.mark.parametrize("more", [[], ["--quick"]])
+def test_what_is_made_anew_each_time_is_not_said_to_go_on(
+    command: str,
+    more: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    def interrupted(*_: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(task_commands, "run_task", interrupted)
+    assert main([command, *more]) == 130
+    assert ("the same command goes on" in capsys.readouterr().err) is not bool(more)
 
 
 def test_a_norm_named_twice_is_trained_once() -> None:

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -136,3 +137,16 @@ def test_where_a_job_fails_no_others_are_begun(monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(ValueError, match="of one"):
         jobs.carry_out(task, [task], list("abcdefghij"), 1, None, workers=2)
     assert len(begun) < 10
+
+
+def test_a_process_that_is_killed_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one is by a system that is short of memory: it is no defect of this project's."""
+
+    def be_killed(*job: Any) -> None:
+        raise BrokenProcessPool("as the pool says it")
+
+    monkeypatch.setattr(jobs, "ProcessPoolExecutor", _Threads)
+    monkeypatch.setattr(jobs, "_work", be_killed)
+    task: Any = SimpleNamespace(name="toy")
+    with pytest.raises(ChildProcessError, match="was killed; the same command goes on"):
+        jobs.carry_out(task, [task], list("abc"), 1, None, workers=2)
