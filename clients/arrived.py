@@ -40,6 +40,8 @@ class Arrived:
     def new(self, event: Event) -> Event | None:
         """An event without what had arrived before it. Raises the error it tells of."""
         self._check_model(event.get("system_fingerprint"))
+        if "model" in event:  # where none was named, another replica may choose another one
+            self._body.setdefault("model", event["model"])
         part = event["choices"][0] if event.get("choices") else event
         # One that tells of an error has no content, and is not the tail of a page.
         fresh = "error" not in event and self._is_new(part)

@@ -108,9 +108,18 @@ class Models:
         enough = bool(serving) and serving.issuperset(self._settings.require)
         return enough and not starting and not self.stopping
 
+    @property
+    def stalled_s(self) -> dict[str, float]:
+        """For how long engines have been at their present chunk, by the names of their models; of a
+        model and one that it replaced the longer."""
+        longest: dict[str, float] = {}
+        for engine in self._engines():
+            longest[engine.name] = max(engine.stalled_s, longest.get(engine.name, 0.0))
+        return longest
+
     def stuck(self, limit_s: float) -> list[str]:
-        """The names of engines that are at one chunk for longer, replaced ones included."""
-        return [engine.name for engine in self._engines() if engine.stalled_s > limit_s]
+        """The names of models that are at one chunk for longer, replaced ones included."""
+        return [name for name, stalled_s in self.stalled_s.items() if stalled_s > limit_s]
 
     def __iter__(self) -> Iterator[ServedModel]:
         return iter([place.model for place in self.places if place.model is not None])

@@ -14,11 +14,6 @@ from service.models import ServedModel
 # Of each model: name, meaning, value. What is not known yet is NaN.
 _OF_A_MODEL: tuple[tuple[str, str, Callable[[ServedModel], float]], ...] = (
     (
-        "stalled_seconds",
-        "For how long the chunk under way has been at it",
-        lambda m: m.engine.stalled_s,
-    ),
-    (
         "attestation_ok",
         "1 if the golden vectors agreed when last replayed",
         lambda m: m.verdict.ok if m.verdict else math.nan,
@@ -56,6 +51,14 @@ class ModelGauges(Collector):
             ready.add_metric([name], float(place.state == "ready"))
             failed.add_metric([name], float(place.problem is not None))
         yield from (ready, failed)
+        stalled = GaugeMetricFamily(
+            "evenkeel_stalled_seconds",
+            "For how long the chunk under way has been at it, of a replaced model too",
+            labels=["model"],
+        )
+        for name, stalled_s in self._models.stalled_s.items():
+            stalled.add_metric([name], stalled_s)
+        yield stalled
         for name, text, value in _OF_A_MODEL:
             gauge = GaugeMetricFamily(f"evenkeel_{name}", text, labels=["model"])
             for model in served:

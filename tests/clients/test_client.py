@@ -344,6 +344,19 @@ def test_tokens_are_asked_for_where_one_goes_on_from_them(
     assert Arrived(body).request()["resume"] is resume
 
 
+@pytest.mark.parametrize(
+    ("verb", "first"),
+    [("complete", {"choices": [{"index": 0, "text": "0"}]}), ("write", {"lines": ["a"] * 3})],
+)
+def test_a_stream_goes_on_with_the_model_that_began_it(
+    service: Scripted, verb: str, first: dict[str, Any]
+) -> None:
+    """Where none is named each replica chooses, and one may prefer another precision."""
+    service.script = [streamed([{"model": "that", "system_fingerprint": "fp"} | first])]
+    list(getattr(Client([service.url]), verb)(seed=7))
+    assert [request.get("model") for request in service.requests] == [None, "that"]
+
+
 def test_the_key_is_sent_as_a_bearer(service: Scripted) -> None:
     list(Client([service.url], "secret").complete(seed=7))
     assert "\r\nAuthorization: Bearer secret\r\n" in service.headers[0]

@@ -254,6 +254,10 @@ def test_the_autoscaler_follows_figures_of_the_service(fleet: dict[str, Manifest
     assert first_byte["seriesQuery"].startswith("evenkeel_time_to_first_token_seconds_bucket{")
     assert first_byte["metricsQuery"].startswith("histogram_quantile(0.99, sum(rate(")
     assert "by (le, <<.GroupBy>>)" in first_byte["metricsQuery"]
+    # Of fewer than two scrapes there is no rate, and Prometheus makes one a minute by default; an
+    # autoscaler that misses one of its figures removes no replica.
+    (minutes,) = re.findall(r"\[(\d+)m\]", first_byte["metricsQuery"])
+    assert int(minutes) >= 2
 
 
 def test_a_fleet_rounds_one_way(fleet: dict[str, Manifest]) -> None:

@@ -6,7 +6,9 @@ import json
 import re
 import socketserver
 import subprocess
+import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -48,6 +50,8 @@ class Replica:
         self.parts: list[bytes] = [_whole(200, "ok")]
         self.heads: list[str] = []
         self.ready = True
+        self.probes = 0  # that have come, each of them answered after so long
+        self.probed_s = 0.0
         self.go_on = threading.Event()
         self.left = threading.Event()  # whoever asked, before the answer had ended
 
@@ -58,6 +62,8 @@ def _replica() -> Iterator[Replica]:
         def handle(self) -> None:
             head = b"".join(iter(self.rfile.readline, b"\r\n")).decode()
             if head.startswith("GET /readyz"):
+                replica.probes += 1
+                time.sleep(replica.probed_s)
                 self.wfile.write(_whole(200 if replica.ready else 503, ""))
                 return
             length = re.search(r"content-length: (\d+)", head)
@@ -117,6 +123,32 @@ def front(program: str, tmp_path: Path) -> Iterator[Front]:
             proxy.add(place, replica.port)
         wait_for("both replicas", lambda: proxy.up() == 2)
         yield Front(proxy, replicas)
+
+
+_SLOW_TO_LISTEN = r"""
+import contextlib, re, socket, sys, time
+
+(path,) = re.findall(r"stats socket (\S+)", open(sys.argv[-1]).read())
+with socket.socket(socket.AF_UNIX) as admin:
+    admin.bind(path)
+    time.sleep(0.3)
+    admin.listen()
+    while True:
+        with admin.accept()[0] as who, contextlib.suppress(OSError):
+            who.sendall(who.recv(100))
+"""
+
+
+def test_a_proxy_is_told_something_when_it_listens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file of its socket is there a moment before, on a busy machine a long one."""
+    slow = tmp_path / "haproxy"
+    slow.write_text(f"#!{sys.executable}\n{_SLOW_TO_LISTEN}")
+    slow.chmod(0o700)
+    monkeypatch.setattr(haproxy, "program", lambda: str(slow))
+    with haproxy.running(tmp_path) as proxy:
+        assert proxy.tell("anything") == "anything\n"
 
 
 def test_the_configuration_is_valid(program: str) -> None:
@@ -202,6 +234,17 @@ def test_a_replica_that_stops_is_left_alone_and_ends_what_it_does(front: Front) 
         assert len(stays.heads) == 3
         stops.go_on.set()
         assert next(lines) == "data: 2"
+
+
+def test_a_replica_that_is_too_busy_to_say_at_once_that_it_is_ready_is_not_taken_for_dead(
+    front: Front,
+) -> None:
+    for replica in front.replicas:
+        replica.probes, replica.probed_s = 0, 0.8
+    # After the second of them it would be left alone.
+    wait_for("a third probe", lambda: all(replica.probes >= 3 for replica in front.replicas))
+    assert front.proxy.up() == 2
+    assert front.post().status_code == 200
 
 
 def test_who_comes_is_sent_where_there_is_least_to_do(front: Front) -> None:

@@ -6,7 +6,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,12 @@ class HAProxy:
     pid: int
     port: int
     socket: Path
+
+    def listens(self) -> bool:
+        """Whether it can be told anything: the file of its socket is there a moment before."""
+        with suppress(OSError):
+            return bool(self.tell("show info"))
+        return False
 
     def add(self, place: int, port: int) -> None:
         """Send requests to a replica of this machine, from place 1 on."""
@@ -54,8 +60,9 @@ def running(folder: Path) -> Iterator[HAProxy]:
         process = subprocess.Popen([program(), "-db", "-f", config])
         stack.callback(process.wait)
         stack.callback(process.terminate)
-        wait_for("HAProxy", admin.exists)
-        yield HAProxy(process.pid, port, admin)
+        proxy = HAProxy(process.pid, port, admin)
+        wait_for("HAProxy", proxy.listens)
+        yield proxy
 
 
 def program() -> str:

@@ -315,6 +315,7 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
             service.text()
             thread.join()  # it is told that the model is stuck
             assert service.client.get("/livez").text == "stuck: letters"
+            assert service.metric("stalled_seconds") > 3  # and so Prometheus is told
             assert service.models._leaving.engines
         finally:
             hold.set()

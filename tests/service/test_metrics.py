@@ -178,6 +178,11 @@ def test_the_dashboard_shows_what_its_names_say() -> None:
                 assert re.match(rf"{worst}( by \(model\) )?\(", asked), name
 
 
+def test_a_replica_that_answers_no_scrape_is_not_shown_as_ready() -> None:
+    """Of such a one Prometheus has nothing but that it is not up."""
+    assert dict(_expressions())["Ready"] == 'min(evenkeel_ready or up{job="evenkeel"})'
+
+
 def _unit_of(expression: str) -> str:
     """What the figures of an expression are of."""
     if " / evenkeel_attestation_bound" in expression:
