@@ -18,7 +18,7 @@ from lab.command import add_verbs
 from lab.glyphs import report as glyphs
 from lab.legibility import chosen, pages
 from lab.legibility import report as legibility
-from lab.reading import accents, hands, own, writers
+from lab.reading import accents, hands, own, several, writers
 from lab.reading import report as reading
 from service.artifact import ArtifactError
 from training.command import run as run_command
@@ -30,6 +30,7 @@ RESULTS = Path("docs", "results")
 _READINGS: dict[str, tuple[ModuleType, str]] = {
     "legibility": (legibility, "have Tesseract read real and generated ink"),
     "reading": (reading, "have the reader, its twin and Tesseract read real ink"),
+    "lines": (several, "have the reader read what people wrote on several lines"),
     "glyphs": (glyphs, "have both read every printable character as the pen writes it"),
     "accents": (accents, "have Tesseract read sentences of seven languages with their accents"),
     "hands": (hands, "have both read lines in every stored hand, at several biases"),

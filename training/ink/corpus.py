@@ -66,9 +66,7 @@ class PenCorpus:
     ) -> tuple[list[Ink], list[Ink]]:
         parts: tuple[list[Ink], list[Ink]] = ([], [])
         for ink in self.inks:
-            number = int.from_bytes(hashlib.sha256(name(ink).encode()).digest()[:8], "big")
-            held_out = number < validation_fraction * 2**64 and not is_own(ink)
-            parts[held_out].append(ink)
+            parts[is_held_out(name(ink), validation_fraction) and not is_own(ink)].append(ink)
         return parts
 
     def save(self, path: Path) -> None:
@@ -85,6 +83,13 @@ class PenCorpus:
                 lengths=[len(ink.offsets) for ink in self.inks],
                 offsets=np.concatenate([ink.offsets for ink in self.inks]),
             )
+
+
+def is_held_out(name: str, fraction: float) -> bool:
+    """Whether a writer, or a writer's text, is one of the fraction that is validated on: by a hash
+    of the name alone."""
+    number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big")
+    return number < fraction * 2**64
 
 
 def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = False) -> PenCorpus:
