@@ -167,8 +167,8 @@ async function read(latest) {
     say(at.wrote, "This could not be read: say yourself what you wrote.");
     return;
   }
-  const { text } = found;
-  at.text.value = text.trim().slice(0, LONGEST_WORDS);
+  const words = found.text.replaceAll("\n", " "); // the field has one line, whatever the paper has
+  at.text.value = words.trim().slice(0, LONGEST_WORDS);
   lookAtTexts();
   markStale();
   forget(); // what comes next is expected after these words

@@ -233,6 +233,14 @@ def test_ink_is_read_again_once_what_was_typed_is_gone(
         assert visit["#draw-text"].input_value() == "k" * 60  # as much as the field takes
 
 
+def test_words_below_one_another_do_not_run_together(handwriting: str, opened: Open) -> None:
+    with opened(handwriting, "draw") as visit:
+        visit.page.route("**/v1/read", lambda route: route.fulfill(json={"text": "even\nkeel"}))
+        visit["#draw-live"].uncheck()
+        visit.scribble([_STROKE])
+        visit.until("() => document.querySelector('#draw-text').value === 'even keel'")
+
+
 def test_clear_takes_what_was_continued_away_as_well(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "draw") as visit:
         answer = stream(HEAD, ink(3), USAGE)
