@@ -54,6 +54,13 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
     assert (left, measuring.returncode) == (False, 128 + number)
 
 
+def test_every_command_that_launches_ends_in_order() -> None:
+    texts = {path: path.read_text("utf-8") for path in Path("bench").rglob("*.py")}
+    launching = [p for p, text in texts.items() if "__main__" in text and "with launch(" in text]
+    assert launching
+    assert [path for path in launching if "\n    end_in_order()\n" not in texts[path]] == []
+
+
 def test_in_process_chunks_are_those_of_the_server(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
