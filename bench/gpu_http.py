@@ -13,7 +13,7 @@ from pathlib import Path
 from urllib.request import urlopen
 
 from bench import http
-from bench.peers.launch import launch
+from bench.peers.launch import end_in_order, launch
 from bench.servers import ALONE, MANY
 from bench.target import SERVERS, SERVICE
 from export.results import command, machine, write_json
@@ -43,4 +43,5 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
+    end_in_order()
     main()

@@ -68,9 +68,14 @@ def launch(
 def end_in_order() -> None:
     """Have SIGTERM, and the SIGHUP of a terminal that is closed, end what was launched as well: for
     a service the latter is no reason to end."""
+
+    def ended(came: int, _: object) -> None:
+        signal.signal(came, signal.SIG_IGN)  # the next would leave a server that takes its time
+        sys.exit(128 + came)
+
     for number in signal.SIGTERM, signal.SIGHUP:
         if signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, lambda came, _: sys.exit(128 + came))
+            signal.signal(number, ended)
 
 
 def without_settings() -> dict[str, str]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from itertools import takewhile
 
 from bench.client import ask, connect
-from bench.peers.launch import launch
+from bench.peers.launch import end_in_order, launch
 from bench.rows import OK
 from bench.target import PEERS, SERVICE, Target
 
@@ -65,4 +65,5 @@ def main(names: Iterable[str]) -> None:
 
 
 if __name__ == "__main__":
+    end_in_order()
     main(sys.argv[1:] or PEERS)

@@ -30,12 +30,17 @@ def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
 def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals) -> None:
+    """Also where the signal comes twice, as from a shell or `make` and from the terminal."""
     program = (
-        "import time\n"
-        "from bench.peers.launch import end_in_order, launch\n"
+        "import signal, time\n"
+        "from bench.peers import launch\n"
         "from tests.bench.test_launch import _FILES\n"
-        "end_in_order()\n"
-        "with launch('files', server=_FILES) as target:\n"
+        "def end(process, usual=launch.end):\n"
+        f"    signal.raise_signal({int(number)})\n"
+        "    usual(process)\n"
+        "launch.end = end\n"
+        "launch.end_in_order()\n"
+        "with launch.launch('files', server=_FILES) as target:\n"
         "    print(target.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
@@ -47,6 +52,13 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
     if left:
         os.kill(pid, signal.SIGKILL)
     assert (left, measuring.returncode) == (False, 128 + number)
+
+
+def test_every_command_that_launches_ends_in_order() -> None:
+    texts = {path: path.read_text("utf-8") for path in Path("bench").rglob("*.py")}
+    launching = [p for p, text in texts.items() if "__main__" in text and "with launch(" in text]
+    assert launching
+    assert [path for path in launching if "\n    end_in_order()\n" not in texts[path]] == []
 
 
 def test_in_process_chunks_are_those_of_the_server(
