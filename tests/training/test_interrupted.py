@@ -169,6 +169,11 @@ def test_a_model_that_is_too_large_for_the_machine_is_told_in_a_line(
     assert told.count("\n") == 1
 
 
+def test_a_run_that_there_is_no_memory_for_is_not_told_as_altered(tmp_path: Path) -> None:
+    with pytest.raises(RuntimeError, match="memory"), checkpoint.understanding(tmp_path):
+        torch.empty(1 << 50)
+
+
 def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
     parser = argparse.ArgumentParser()
     parser.set_defaults(command=lambda options: torch.ones(2) @ torch.ones(3))

@@ -47,6 +47,24 @@ def test_a_length_of_any_number_of_digits_is_over_the_limit(digits: int) -> None
     assert told[0]["status"] == 413
 
 
+def test_a_body_that_has_come_leaves_nothing_behind() -> None:
+    bodies = Bodies()
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": b"x"}
+
+    async def ask() -> None:
+        async def reads_once(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+
+        limit = BodyLimit(reads_once, max_body_bytes=1, timeout_s=5, bodies=bodies)
+        asked: Any = ({"type": "http", "headers": []}, receive, None)
+        await limit(*asked)
+
+    asyncio.run(ask())
+    assert not bodies.waits
+
+
 @pytest.mark.parametrize(("given_s", "left_s"), [(0.5, 0.5), (20.0, 1.0), (None, 1.0)])
 def test_a_stop_leaves_a_body_a_moment_and_no_more_than_it_had(
     given_s: float | None, left_s: float

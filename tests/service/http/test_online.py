@@ -1,7 +1,9 @@
 """The WebSocket that follows a caller: how a session begins, and that it holds nothing."""
 
 import asyncio
+import gc
 import json
+import weakref
 from types import SimpleNamespace
 from typing import Any
 
@@ -72,6 +74,16 @@ def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() 
     assert heard(other) == heard(None) == {"write": 1}
     sessions.end()
     assert heard(gone) == heard(other) == heard(None) == (1012, "the service is stopping")
+
+
+def test_a_message_that_has_come_keeps_no_model() -> None:
+    """Or every message would leave something behind, and a model stay after it was replaced."""
+    sessions, engine, socket = Sessions(5, Turns()), _Says(), _Says()
+    asyncio.run(sessions.message(socket, engine))  # type: ignore[arg-type]
+    kept = weakref.ref(engine)
+    del engine
+    gc.collect()
+    assert kept() is None
 
 
 @pytest.mark.parametrize(

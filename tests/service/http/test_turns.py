@@ -216,6 +216,7 @@ def test_drawings_of_one_caller_do_not_hold_up_another_s() -> None:
         aside.end()
         # Nobody is kept in mind who has nothing at work, once threads have done what comes after.
         assert eventually(lambda: not aside._busy)
+        assert not aside._waits
 
     asyncio.run(ask())
     assert "one" in began[:4]

@@ -267,6 +267,26 @@ def test_a_stream_whose_client_left_before_it_began_is_given_up(
     assert [job.cancelled for job in begun] == [True]
 
 
+@pytest.mark.in_process
+def test_a_page_that_is_left_between_two_lines_is_given_up(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its first line with a text waits from the beginning, whatever lines come before."""
+    begun: list[Any] = []
+    monkeypatch.setattr(ink.model.engine, "submit", lambda jobs, **_: begun.extend(jobs))
+
+    async def leave() -> None:
+        body = HandwritingRequest(text="\n" * 100 + "a")
+        page = asyncio.create_task(_answer(body, ink.model, None, ink.app.state.aside))
+        while not begun:
+            await asyncio.sleep(0)
+        page.cancel()
+        await asyncio.wait([page])
+
+    asyncio.run(leave())
+    assert [job.cancelled for job in begun] == [True]
+
+
 def test_a_line_that_is_left_is_not_written_to_its_end(inks: Path) -> None:
     # A step over so many slots takes milliseconds, so the line has seconds to go.
     chosen = settings(inks, runner="slots", slots=256, chunk_steps=1, first_chunk_steps=1)

@@ -112,6 +112,12 @@ def test_what_is_past_all_sense_is_a_number_of_the_graph_still() -> None:
     assert (row["inverse_temperature"], row["top_k"]) == (1e6, 256)
 
 
+@pytest.mark.parametrize("wrong", [256, -1])
+def test_of_many_tokens_the_one_that_is_none_is_named(wrong: int) -> None:
+    with pytest.raises(ValidationError, match=f" {wrong} is no token"):
+        CompletionRequest(prompt=[0, 255, wrong])
+
+
 def test_a_token_is_its_character_to_the_last_of_ascii() -> None:
     tokens = ["\0", "~", "\x7f", "bytes:\\x80", "bytes:\\xff"]
     assert [_token_text(token) for token in (0, 126, 127, 128, 255)] == tokens
