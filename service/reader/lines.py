@@ -31,8 +31,8 @@ _LETTERS = (24, 36, 48)  # samples of two letters, three and four
 _WORD = 4.0  # how far right they go
 _STEEPEST = 0.3  # a page that climbs more is drawn, not written
 _DOT = 0.8
-_STRAIGHT = 1.3  # times as long as wide
-_NARROW, _APART = 5.0, 3.0  # less than a word is a line if so far from others
+_STRAIGHT, _WIDTH = 1.3, 0.5  # times as long as wide, gaps left out that are so wide
+_BESIDE = 4.0  # ink of a line that slopes may stand so far below what is beside it
 
 
 class _Line:
@@ -79,7 +79,7 @@ def _of(lines: Sequence[_Line], ink: Points) -> _Line:
     last = lines[-1]
     if not len(last.ink) or last.over(ink) > -_ABOVE:
         return last
-    height = _middle(ink[:, 1])
+    height = _middle(ink[:, 1]) - _ABOVE / 2  # of the letters: most that is put in later is a dot
     return min(lines, key=lambda line: abs(line.height - height))
 
 
@@ -104,7 +104,7 @@ def _beginning(strokes: Sequence[Points]) -> Points:
 
 
 def _whole(lines: Sequence[_Line]) -> list[_Line]:
-    """Lines, those put back together of which one is part of a letter of the other."""
+    """Lines, those put back together of which one is a part of the other."""
     whole = list[_Line]()
     for line in lines:
         if whole and _is_part(whole[-1], line):
@@ -115,15 +115,20 @@ def _whole(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _is_part(above: _Line, below: _Line) -> bool:
+    """Whether it is a dot or a bar, or goes on beside what stands above."""
     if (np.ptp(below.ink, axis=0) < _DOT).all() or _is_bar(above.ink) or _is_bar(below.ink):
         return True
-    less, more = sorted((above, below), key=lambda line: float(np.ptp(line.ink[:, 0])))
-    return bool(np.ptp(less.ink[:, 0]) < _NARROW) and abs(more.over(less.ink)) < _APART
+    if below.ink[:, 1].max() < above.ink[:, 1].min() or above.over(below.ink) > _BESIDE:
+        return False
+    over = np.count_nonzero(above.ink[:, 0] > below.ink[:, 0].min())
+    under = np.count_nonzero(below.ink[:, 0] < above.ink[:, 0].max())
+    return bool(min(over, under) < _NEARBY)
 
 
 def _is_bar(ink: Points) -> bool:
-    """Whether the pen went straight: nobody writes a word so."""
-    return len(ink) * _SAMPLE < _STRAIGHT * float(np.ptp(ink[:, 0]))
+    """Whether the pen went straight where it wrote: nobody writes a letter so."""
+    wide = _WIDTH * len(np.unique(ink[:, 0] // _WIDTH))
+    return len(ink) * _SAMPLE < _STRAIGHT * wide
 
 
 def _sampled(strokes: Sequence[Points]) -> list[Points]:
