@@ -100,6 +100,11 @@ def test_a_word_that_falls_goes_on_on_its_line(right: float) -> None:
     assert _parts([*page[0], *falls]) == [len(page[0]) + len(falls)]
 
 
+def test_a_heading_may_be_written_last() -> None:
+    heading, *page = _page(*_SAID)
+    assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
+
+
 def test_an_accent_belongs_to_the_letter_below_it() -> None:
     """Though it may be nearer to the letters of the line above."""
     first, second = _page("one line of ink", "another line", pitch=2.5 * _HEIGHT)
