@@ -1,8 +1,9 @@
 """Ink of several lines told apart: which strokes of a page are whose.
 
-People write from left to right and from the top down, and go back for bars and dots. A line ends
-where the pen comes back to the left and stays below what stands there. How far below is judged in
-x-heights, of which a line takes five, beside the ink that is near: hands drift and lines climb.
+People write from left to right and from the top down, and go back for bars, dots and a heading. A
+line ends where the pen comes back to the left and stays below what stands there. How far below is
+judged in x-heights, of which a line takes five, beside the ink that is near: hands drift and lines
+climb.
 Shapes: n points of a stroke, all y up, in any unit.
 """
 
@@ -25,14 +26,15 @@ _BELOW = 1.75  # the letters of a line may hang so far
 _ITSELF = 0.9  # the first stroke alone, which may be the top of a capital
 _INDENTED = 2.5  # for a pen that did not come back
 _ABOVE = 2.2  # the dots of a line may stand so high
+_HEADING = 3.0  # what stands so high above all lines is a line that was forgotten
 _RETURN = 1.5  # a pen that comes back by less is at the same letter
 _DEEPER = 0.8
 _LETTERS = (24, 36, 48)  # samples of two letters, three and four
 _WORD = 4.0  # how far right they go
 _STEEPEST = 0.3  # a page that climbs more is drawn, not written
 _DOT = 0.8
-_STRAIGHT = 1.3  # times as long as wide
-_NARROW, _APART = 5.0, 3.0  # less than a word is a line if so far from others
+_STRAIGHT, _WIDTH = 1.3, 0.5  # times as long as wide, gaps left out that are so wide
+_BESIDE = 4.0  # ink of a line that slopes may stand so far below what is beside it
 
 
 class _Line:
@@ -68,10 +70,12 @@ def lines_of(strokes: Sequence[Points]) -> list[list[Points]]:
     lines = list[_Line]()
     samples = _level(_sampled(strokes))
     for number, ink in enumerate(samples):
-        if not lines or _begins(lines[-1], samples[number:]):
+        rest = samples[number:]
+        if not lines or _begins(lines[-1], rest) or _heads(lines, rest):
             lines.append(_Line())
         _of(lines, ink).add([number], ink)
-    return [[strokes[number] for number in sorted(line.strokes)] for line in _whole(lines)]
+    ordered = sorted(_whole(lines), key=lambda line: -line.height)
+    return [[strokes[number] for number in sorted(line.strokes)] for line in ordered]
 
 
 def _of(lines: Sequence[_Line], ink: Points) -> _Line:
@@ -79,7 +83,7 @@ def _of(lines: Sequence[_Line], ink: Points) -> _Line:
     last = lines[-1]
     if not len(last.ink) or last.over(ink) > -_ABOVE:
         return last
-    height = _middle(ink[:, 1])
+    height = _middle(ink[:, 1]) - _ABOVE / 2  # of the letters: most that is put in later is a dot
     return min(lines, key=lambda line: abs(line.height - height))
 
 
@@ -96,6 +100,13 @@ def _begins(line: _Line, strokes: Sequence[Points]) -> bool:
     return not (comes_back and line.over(strokes[1]) > below + _DEEPER)
 
 
+def _heads(lines: Sequence[_Line], strokes: Sequence[Points]) -> bool:
+    """Whether the first of the strokes that follow begins a line above all others."""
+    top, ahead = max(lines, key=lambda line: line.height), _beginning(strokes)
+    letters = len(ahead) >= _AHEAD
+    return letters and max(top.over(strokes[0]), top.over(ahead)) < -_HEADING
+
+
 def _beginning(strokes: Sequence[Points]) -> Points:
     """The first of some strokes, and as many more as make a letter."""
     lengths = accumulate(map(len, strokes))
@@ -104,7 +115,7 @@ def _beginning(strokes: Sequence[Points]) -> Points:
 
 
 def _whole(lines: Sequence[_Line]) -> list[_Line]:
-    """Lines, those put back together of which one is part of a letter of the other."""
+    """Lines, those put back together of which one is a part of the other."""
     whole = list[_Line]()
     for line in lines:
         if whole and _is_part(whole[-1], line):
@@ -115,15 +126,20 @@ def _whole(lines: Sequence[_Line]) -> list[_Line]:
 
 
 def _is_part(above: _Line, below: _Line) -> bool:
+    """Whether it is a dot or a bar, or goes on beside what stands above."""
     if (np.ptp(below.ink, axis=0) < _DOT).all() or _is_bar(above.ink) or _is_bar(below.ink):
         return True
-    less, more = sorted((above, below), key=lambda line: float(np.ptp(line.ink[:, 0])))
-    return bool(np.ptp(less.ink[:, 0]) < _NARROW) and abs(more.over(less.ink)) < _APART
+    if below.ink[:, 1].max() < above.ink[:, 1].min() or abs(above.over(below.ink)) > _BESIDE:
+        return False
+    over = np.count_nonzero(above.ink[:, 0] > below.ink[:, 0].min())
+    under = np.count_nonzero(below.ink[:, 0] < above.ink[:, 0].max())
+    return bool(min(over, under) < _NEARBY)
 
 
 def _is_bar(ink: Points) -> bool:
-    """Whether the pen went straight: nobody writes a word so."""
-    return len(ink) * _SAMPLE < _STRAIGHT * float(np.ptp(ink[:, 0]))
+    """Whether the pen went straight where it wrote: nobody writes a letter so."""
+    wide = _WIDTH * len(np.unique(ink[:, 0] // _WIDTH))
+    return len(ink) * _SAMPLE < _STRAIGHT * wide
 
 
 def _sampled(strokes: Sequence[Points]) -> list[Points]:

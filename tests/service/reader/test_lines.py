@@ -80,9 +80,38 @@ def test_a_comma_ends_its_own_line() -> None:
     assert _parts([*first, comma, *second]) == [len(first) + 1, len(second)]
 
 
-def test_letters_below_one_another_are_lines() -> None:
-    page = _page("a", "b", "c", pitch=3 * _HEIGHT)
+@pytest.mark.parametrize("pitch", [1.9, 3.0])
+def test_letters_below_one_another_are_lines(pitch: float) -> None:
+    page = _page("a", "b", "c", pitch=pitch * _HEIGHT)
     assert _parts(_flat(page)) == [len(line) for line in page]
+
+
+def test_letters_far_apart_are_no_bar() -> None:
+    page = _page("I am 1", "the 2nd", "or 3")
+    spread = [[[x + 12 * stroke[0][0], y] for x, y in stroke] for stroke in _flat(page)]
+    assert _parts(spread) == [len(line) for line in page]
+
+
+@pytest.mark.parametrize("right", [-12, -4])
+def test_a_word_that_falls_goes_on_on_its_line(right: float) -> None:
+    page = _page("it is quite", "happy", pitch=_HEIGHT)
+    right += max(x for stroke in page[0] for x, _ in stroke)
+    falls = [[[x + right, y] for x, y in stroke] for stroke in page[1]]
+    assert _parts([*page[0], *falls]) == [len(page[0]) + len(falls)]
+
+
+def test_a_heading_may_be_written_last() -> None:
+    heading, *page = _page(*_SAID)
+    assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
+
+
+def test_an_accent_belongs_to_the_letter_below_it() -> None:
+    """Though it may be nearer to the letters of the line above."""
+    first, second = _page("one line of ink", "another line", pitch=2.5 * _HEIGHT)
+    above, below = (np.median(np.concatenate(line), axis=0) for line in (first, second))
+    x, y = below + 0.55 * (above - below)
+    accent = [[x, y], [x + 3, y + 2]]
+    assert _parts([*first, *second, accent]) == [len(first), len(second) + 1]
 
 
 @pytest.mark.parametrize("factor", [1e-4, 1.0, 1e4])
