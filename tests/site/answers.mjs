@@ -175,10 +175,12 @@ async function unstarted({ says }) {
   };
   const device = await import("./site/device.js");
   device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
-  const answer = device.reach("/v1/models");
+  const nothing = Response.json({ error: { message: "nothing" } });
+  const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
+  const answer = Promise.race([device.reach("/v1/models"), waited]);
   worker.dispatchEvent(says ? Object.assign(new Event("message"), { data: says }) : new Event("error"));
-  const { status } = await answer;
-  return { status, message: (await (await answer).json()).error.message, told };
+  const response = await answer;
+  return { status: response.status, message: (await response.json()).error.message, told };
 }
 
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
