@@ -270,11 +270,16 @@ def _is_terminal(stream: TextIO | None) -> bool:
 
 
 def _default(client: Client, kind: str) -> str:
-    """The model that the service would take; the first where it would want to be told."""
+    """The model that the service would take; the first where it would want to be told, said aloud:
+    another may have been meant."""
     models = [model for model in client.models() if model["kind"] == kind]
     if not models:
         raise Refused(f"there is no {kind} model")
-    return str(max(models, key=lambda model: (model["ready"], model["default"]))["id"])
+    taken = max(models, key=lambda model: (model["ready"], model["default"]))
+    if len(models) > 1 and not taken["default"]:
+        others = ", ".join(model["id"] for model in models if model is not taken)
+        typer.echo(f"evenkeel: asks {taken['id']}; -m names another: {others}", err=True)
+    return str(taken["id"])
 
 
 def _told(verdict: dict[str, Any] | None) -> str:

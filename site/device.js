@@ -11,18 +11,24 @@ const listeners = new Map(); // by id: who hears what the worker answers
 let heard = { fetched: () => {}, trouble: () => {} };
 let count = 0;
 
-const ready = new Promise((resolve) => {
+const ready = new Promise((resolve, reject) => {
   worker.addEventListener("message", ({ data }) => {
     if (data.ready) resolve();
+    if (data.unready) fail(data.unready);
     if (data.fetched) heard.fetched(data.fetched);
     if ("trouble" in data) heard.trouble(data.trouble, data.of);
     listeners.get(data.id)?.(data);
   });
+  worker.addEventListener("error", (event) => {
+    event.preventDefault();
+    fail(`What computes here cannot be started: ${event.message ?? "the worker failed"}.`);
+  });
+  const fail = (message) => {
+    reject(new Error(message));
+    heard.trouble(message);
+  };
 });
-worker.addEventListener("error", (event) => {
-  event.preventDefault();
-  heard.trouble(`What computes here cannot be started: ${event.message ?? "the worker failed"}.`);
-});
+ready.catch(() => {}); // whoever asks hears of it
 
 const post = async (message) => {
   await ready;
@@ -33,7 +39,7 @@ const post = async (message) => {
 export const listen = (listener) => (heard = listener);
 
 /** Fetch the models of a kind, if they are not here yet. */
-export const want = (kind) => post({ wants: kind });
+export const want = (kind) => post({ wants: kind }).catch(() => {}); // it has been told
 
 const aborted = () => new DOMException("The task was stopped.", "AbortError");
 const frame = (content) => new TextEncoder().encode(`data: ${content}\n\n`);
@@ -68,7 +74,9 @@ export function reach(path, { method = "GET", body, signal } = {}) {
       } else if (events) events.enqueue(frame(JSON.stringify(data.content)));
       else resolve(Response.json(data.content, head));
     });
-    post({ asks: { id, path, method, body: asked } });
+    post({ asks: { id, path, method, body: asked } }).catch(({ message }) =>
+      resolve(Response.json({ error: { message } }, { status: 503 })),
+    );
   });
 }
 

@@ -58,13 +58,13 @@ const load = (model) =>
 const index = await fetch(new URL("models/index.json", base))
   .then((answer) => answer.json())
   .catch(() => {
-    postMessage({ trouble: "The list of models cannot be fetched; load the page again." });
-    return { models: [] };
+    postMessage({ unready: "The list of models cannot be fetched; load the page again." });
+    return new Promise(() => {}); // nothing can be asked of this worker
   });
 const models = new Map(index.models.map((entry) => [entry.manifest.name, new Model(entry, open)]));
 for (const { name, attested } of models.values()) attested.then(() => postMessage({ trouble: "", of: name }));
 const filesOf = ({ files }) => Object.values(files);
-if (index.runtime) store.tidy([index.runtime, ...index.models.flatMap(filesOf)]);
+store.tidy([index.runtime, ...index.models.flatMap(filesOf)]);
 
 // --- What the page says -----------------------------------------------------------------------
 

@@ -34,8 +34,8 @@ from training.run import carry_out, data_folder, typed_data
 
 def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int:
     """Run the command of the options: 0, 1 for a broken bound, bad input or a reader of the output
-    that has enough, 130 for Ctrl-C, 143 for SIGTERM. A command that goes on where it stopped
-    when it is run again has `goes_on` among its options."""
+    that has enough, 130 for Ctrl-C, 143 for SIGTERM, 129 for a closed terminal. A command that
+    goes on where it stopped when it is run again has `goes_on` among its options."""
     options = parser.parse_args(arguments)
     use_fast_float32()
     keep_freed_memory()
@@ -96,7 +96,7 @@ def _interrupted(error: KeyboardInterrupt, options: argparse.Namespace) -> int:
     with suppress(OSError):  # the same Ctrl-C ends whoever reads it, such as `tee`
         print(f"\ninterrupted{how}", file=sys.stderr)
     _leave_full_output()
-    return 128 + (signal.SIGTERM if isinstance(error, Terminated) else signal.SIGINT)
+    return 128 + (error.number if isinstance(error, Terminated) else signal.SIGINT)
 
 
 def positive(text: str) -> int:

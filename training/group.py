@@ -45,13 +45,13 @@ class Group:
         if self.size == 1:
             yield
             return
-        with deferred_signals(signal.SIGINT, signal.SIGTERM) as self._came:
+        with deferred_signals() as self._came:
             yield
 
     def interrupt_if_told(self) -> None:
         """End the training of all processes where one was interrupted, after the same update."""
         if self._told:
-            raise Terminated if self._told == signal.SIGTERM else KeyboardInterrupt
+            raise KeyboardInterrupt if self._told == signal.SIGINT else Terminated(self._told)
 
     def shares(self, error: BaseException | None) -> bool:
         """Whether all processes end here and can save together: this one is alone, or has no error,

@@ -6,7 +6,6 @@ Run it through `python -m export train`; under `torchrun` it is data parallel.
 
 import json
 import math
-import signal
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -91,7 +90,7 @@ class Trainer:
                 due_at = self.progress.update - self.progress.update % self._every + self._every
                 due_at = min(due_at, self.total_updates)
                 for _ in range(due_at - self.progress.update):
-                    with deferred_signals(signal.SIGINT, signal.SIGTERM):
+                    with deferred_signals():
                         if save_now:  # together: who is interrupted alone is waited for for ever
                             self.save()
                             saved = time.monotonic()
@@ -113,7 +112,7 @@ class Trainer:
                 self._calibrate()
         finally:
             if self.group.shares(sys.exception()):
-                with deferred_signals(signal.SIGINT, signal.SIGTERM):  # a second one waits
+                with deferred_signals():  # a second one waits
                     self.save()  # first: whoever reads what the bar writes may have had enough
             bar.close()
         early = self.progress.update < self.total_updates and self._out_of_time()

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 import torch
 
 _M_TRIM_THRESHOLD, _M_MMAP_MAX = -1, -4  # of malloc.h
+_TERMINATING = (signal.SIGTERM, signal.SIGHUP)  # the latter is of a terminal that is closed
+_INTERRUPTING = (signal.SIGINT, *_TERMINATING)
 
 
 def use_fast_float32() -> None:
@@ -36,26 +38,37 @@ def keep_freed_memory() -> None:
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, handled as Ctrl-C is: the run is saved."""
+    """SIGTERM or SIGHUP, handled as Ctrl-C is: the run is saved."""
+
+    def __init__(self, number: int = signal.SIGTERM) -> None:
+        super().__init__()
+        self.number = number
 
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Have SIGTERM raise `Terminated` where a signal can be asked for."""
+    """Have SIGTERM and SIGHUP raise `Terminated` where a signal can be asked for."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def terminated(*_: object) -> None:
+    def terminated(number: int, _: object) -> None:
         # Another, as one to all processes of a group, is not to cut short what is kept now.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
-        raise Terminated
+        for heard in before:
+            signal.signal(heard, signal.SIG_IGN)
+        raise Terminated(number)
 
-    before = signal.signal(signal.SIGTERM, terminated)
+    before = {n: signal.signal(n, terminated) for n in _TERMINATING if not _ignored(n)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _ignored(number: signal.Signals) -> bool:
+    """Whether whoever started this wants it to go on, as `nohup` does with SIGHUP."""
+    return signal.getsignal(number) is signal.SIG_IGN
 
 
 def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
@@ -70,14 +83,16 @@ def interruption_behind(error: BaseException) -> KeyboardInterrupt | None:
 
 
 @contextmanager
-def deferred_signals(*numbers: signal.Signals) -> Iterator[list[int]]:
-    """Hold signals back until the block has ended, and deliver them then: a run that was saved in
-    the midst of an update would do half of it twice. Yields the list of those that have come."""
+def deferred_signals() -> Iterator[list[int]]:
+    """Hold interruptions back until the block has ended, and deliver them then: a run that was
+    saved in the midst of an update would do half of it twice. Yields the list of those that have
+    come."""
     came: list[int] = []
     if threading.current_thread() is not threading.main_thread():
         yield came
         return
-    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in numbers}
+    heard = [n for n in _INTERRUPTING if not _ignored(n)]
+    before = {n: signal.signal(n, lambda number, _: came.append(number)) for n in heard}
     try:
         yield came
     finally:

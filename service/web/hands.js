@@ -129,6 +129,7 @@ export async function offerMine(hand) {
 export async function forgetMine() {
   forgetOwn();
   chooseHand(null);
+  showHands(listed); // the service may take its time to say which others there are
   await listHands(listed);
 }
 

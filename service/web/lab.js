@@ -134,6 +134,7 @@ async function drawOne() {
   const show = () => {
     showDigit(pictures[step]);
     step += 1;
+    lab.drawn.ariaBusy = String(step < pictures.length); // a screen reader reads out the last alone
     lab.drawn.textContent = `Seed ${digit}, step ${step} of ${pictures.length}, computed here in ${Math.round(took)} ms`;
     if (step === pictures.length) clearInterval(film);
   };

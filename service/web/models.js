@@ -38,10 +38,13 @@ export const offers = (select, name) => [...select.options].some(({ value }) => 
 /** Whether a model answers requests. On a device whatever has been attested does. */
 export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !== false);
 
+/** Those models that can read, or will soon. */
+export const readers = () => ofKind("reader").filter((model) => !whyNot(model));
+
 /** The one model that can read, if it does or will soon. */
 export function reader() {
-  const readers = ofKind("reader").filter((model) => !whyNot(model));
-  return readers.length === 1 ? readers[0] : undefined;
+  const [one, another] = readers();
+  return another ? undefined : one;
 }
 
 /** What to ask for where a model can read: the most legible of four draws of each word. */

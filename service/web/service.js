@@ -73,14 +73,25 @@ async function post(path, body, signal) {
 export const complete = (body, signal) => post("/v1/completions", body, signal);
 export const handwrite = (body, signal) => post("/v1/handwriting", body, signal);
 
-export const readInk = async (body) => (await post("/v1/read", body)).json();
+/** What an answer says, or an event; somebody else's, as of who wants a log-in first, may be no JSON. */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw new Error("What came is no answer of Evenkeel.");
+  }
+}
 
-export const listModels = async () => (await (await ask("/v1/models")).json()).data;
-export const listStyles = async () => (await (await ask("/v1/styles")).json()).data;
+const contentOf = async (response) => parsed(await (await response).text());
+
+export const readInk = (body) => contentOf(post("/v1/read", body));
+
+export const listModels = async () => (await contentOf(ask("/v1/models"))).data;
+export const listStyles = async () => (await contentOf(ask("/v1/styles"))).data;
 
 const path = (name) => `/v1/models/${encodeURIComponent(name)}`;
-export const getModel = async (name) => (await ask(path(name))).json();
-export const attest = async (name) => (await ask(`${path(name)}/attest`, { method: "POST" })).json();
+export const getModel = (name) => contentOf(ask(path(name)));
+export const attest = (name) => contentOf(ask(`${path(name)}/attest`, { method: "POST" }));
 
 /** A session of a model that is followed step by step. */
 export const openOnline = () => place.openOnline();
@@ -107,7 +118,7 @@ export async function* events(response) {
       const data = dataOf(part);
       if (data === "[DONE]") return;
       if (!data) continue; // a comment, of whoever stands between
-      const event = JSON.parse(data);
+      const event = parsed(data);
       if (event.error) throw refusal(event.error);
       yield event;
     }

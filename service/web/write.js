@@ -3,7 +3,7 @@ import { asCurl, asLink, asPython, fromLink } from "./copies.js";
 import { markStale, offerSheets, put, shown } from "./desk.js";
 import { allow, draw, narrow, onPress, parts } from "./elements.js";
 import { chosenHand, forgetMine, isEverybodys, listHands } from "./hands.js";
-import { bestOf, decided, drawsOf, isUnjudged, lookAgain, named, offer, offers, reader, ready } from "./models.js";
+import { bestOf, decided, drawsOf, isUnjudged, lookAgain, named, offer, offers, readers, ready } from "./models.js";
 import { own } from "./own.js";
 import { printByLines } from "./print.js";
 import { asked, fill, wantedSeed } from "./request.js";
@@ -84,12 +84,16 @@ const open = () =>
 
 const brief = (name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name);
 
+/** The model that chooses among draws, as far as it is not there: a link does not name it. */
+const missingJudge = ({ length }) =>
+  length === 0 ? "a model that reads" : length > 1 && `the only model that reads (there are ${length})`;
+
 /** Write what a link says, unless another model or hand would have to. */
 function follow({ model: name, style, width, best_of: draws }) {
   const missing = [
     name && !offers(at.model, name) && `the model ${brief(name)}`,
     style && chosenHand() !== style && `the hand ${brief(style)}`,
-    draws > 1 && !reader() && "a model that reads",
+    draws > 1 && missingJudge(readers()),
   ].filter(Boolean);
   if (!missing.length) return write(wantedSeed(), Number(width) || undefined, draws && drawsOf(Number(draws)));
   const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;

@@ -195,8 +195,20 @@ def test_the_model_is_the_one_of_its_kind_that_the_service_would_take(service: S
         {"id": "eight", "kind": "language", "default": True, "ready": True},
     ]
     service.script = [answered({"data": listed}), streamed(_TEXT)]
-    assert _evenkeel(service, "complete", "a").exit_code == 0
+    result = _evenkeel(service, "complete", "a")
+    assert (result.exit_code, result.stderr) == (0, "")
     assert service.requests[1]["model"] == "eight"
+
+
+def test_a_model_that_neither_the_caller_nor_the_service_chose_is_named(service: Scripted) -> None:
+    listed = [
+        {"id": name, "kind": "reader", "default": False, "ready": True} for name in ("new", "tried")
+    ]
+    service.script = [answered({"data": listed}), answered({"text": "Even keel"})]
+    result = _evenkeel(service, "read", input="[[[0, 0], [1, 1]]]")
+    assert service.requests[1]["model"] == "new"
+    assert result.stdout == "Even keel\n"
+    assert result.stderr == "evenkeel: asks new; -m names another: tried\n"
 
 
 def test_a_text_on_a_terminal_ends_with_a_line_end_and_what_is_piped_as_it_does(

@@ -18,6 +18,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.errors import NotReady
 from service.settings import Settings
 from tests.deploy.composed import read
 from tests.scale import fleets, haproxy
@@ -178,6 +179,16 @@ def test_what_every_replica_refuses_comes_back_as_it_was_told(front: Front) -> N
     answer = front.post()
     assert (answer.status_code, answer.text) == (503, "too much to do")
     assert min(front.asked()) >= 1
+
+
+def test_without_any_replica_the_proxy_answers_as_one_that_is_not_ready(front: Front) -> None:
+    for replica in front.replicas:
+        replica.ready = False
+    wait_for("no replica", lambda: front.proxy.up() == 0)
+    answer = front.post()
+    not_ready = NotReady("no replica is ready")
+    assert (answer.status_code, answer.json()) == (not_ready.status, not_ready.body())
+    assert answer.headers["Retry-After"] == str(not_ready.retry_after_s)
 
 
 @pytest.mark.parametrize("status", [400, 409, 429, 500, 504])

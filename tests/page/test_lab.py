@@ -231,6 +231,16 @@ def test_a_digit_is_there_at_once_for_who_wants_no_motion(site: str, opened: Ope
         assert visit.page.evaluate("window.pause_ms") == 0
 
 
+def test_of_a_digit_its_last_step_is_what_is_read_out(site: str, opened: Open) -> None:
+    if not (plots.SHOWN / plots.DECODER).exists():
+        pytest.skip("the laboratory has not trained what draws")
+    with opened(site, "lab") as visit:
+        visit.press("#lab-draw")
+        visit.wait("#lab-drawn[aria-busy=true]")
+        visit.until(_SAYS, "Seed 1, step 10")
+        visit.wait("#lab-drawn[aria-busy=false]")
+
+
 def test_what_draws_is_asked_for_again_where_it_was_lost(site: str, opened: Open) -> None:
     with opened(site, "lab") as visit:
         visit.page.route("**/draw-decoder.safetensors", lambda r: r.fulfill(status=503), times=1)

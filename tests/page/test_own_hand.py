@@ -99,13 +99,17 @@ def test_a_hand_that_is_refused_is_forgotten_with_a_word(drawn: Visit) -> None:
     drawn.go("draw")
     drawn.press("#draw-use")
     drawn.wait(_MINE)
+    held: list[Any] = []
+    drawn.page.route("**/v1/styles", lambda route: held.append(route))
     drawn["#write-text"].fill("heave")
     drawn.press("#write-start")
     drawn.wait("#write-error")
     assert "no longer knows the hand you drew" in drawn.text("#write-error")
     drawn.expect_error("400")
-    drawn.wait(_MINE, "detached")
+    drawn.wait(_MINE, "detached")  # whenever the service says which others there are
     assert _kept(drawn) is None
+    for route in held:
+        route.continue_()
     drawn.write("heave ho")  # in another hand
     drawn["#draw-tab"].click()
     assert drawn["#draw-use"].get_attribute("aria-disabled") == "true"

@@ -171,6 +171,22 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"
 
 
+def test_a_link_to_a_choice_of_draws_says_where_several_could_make_it(
+    handwriting: str, opened: Open
+) -> None:
+    def two(route: Any) -> None:
+        data = route.fetch().json()["data"]
+        others = [model | {"id": "other"} for model in data if model["kind"] == "reader"]
+        route.fulfill(json={"data": data + others})
+
+    with opened(handwriting, "proof") as visit:
+        visit.page.route("**/v1/models", two)
+        visit.page.goto("about:blank")
+        visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&draws=4")
+        visit.wait("#write-error")
+        assert "the only model that reads (there are 2)" in visit.text("#write-error")
+
+
 def test_a_link_to_more_draws_than_are_made_is_not_written_by_fewer(
     handwriting: str, opened: Open
 ) -> None:

@@ -175,6 +175,18 @@ _EVENTS = """async (pieces) => {
 }"""
 
 
+def test_what_is_not_of_the_service_is_told_in_plain_words(site: str, opened: Open) -> None:
+    said = "() => document.querySelector('#verdict').textContent.includes('no answer of Evenkeel')"
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/completions", lambda r: r.fulfill(body="data: <p>no</p>\n\n"))
+        visit.press("#text-start")
+        visit.wait("#text-error")
+        assert visit.text("#text-error") == "What came is no answer of Evenkeel."
+        visit.page.route("**/v1/models", lambda route: route.fulfill(body="<p>Log in first</p>"))
+        visit.page.reload()
+        visit.until(said)
+
+
 def test_events_are_whole_however_their_bytes_arrive(site: str, opened: Open) -> None:
     """And a comment of whoever stands between is none."""
     told = [{"text": "caf\u00e9"}, {"text": "\n\n"}]

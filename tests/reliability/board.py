@@ -31,6 +31,7 @@ from tests.reliability.work import INK, TEXT, Reply, Work, ask, connect
 
 _OBSERVE = Path("deploy", "observe")
 _BOARD = _OBSERVE / "grafana" / "dashboards" / "evenkeel.json"
+_RIGHT = {"id": "custom.axisPlacement", "value": "right"}  # of the lines of one question
 # Of what both get together: half of it, all, more than there is, and half again.
 _SHARES = (0.5, 1.0, 2.0, 0.5)
 _LEAVES = 20  # one client in so many
@@ -106,13 +107,15 @@ def _ask(url: str, began_s: float, ended_s: float) -> list[Panel]:
     panels = []
     for panel in board["panels"]:
         place = panel["gridPos"]
+        lines = {target["refId"]: list(ask_range(target)) for target in panel["targets"]}
+        changes = panel["fieldConfig"]["overrides"]
+        right = [each["matcher"]["options"] for each in changes if _RIGHT in each["properties"]]
         panels.append(
             Panel(
                 panel["title"], panel["type"], panel["fieldConfig"]["defaults"].get("unit", ""),
                 (place["x"], place["y"], place["w"], place["h"]),
-                [line for target in panel["targets"] for line in ask_range(target)],
-                [change["matcher"]["options"] for change in panel["fieldConfig"]["overrides"]
-                 if {"id": "custom.axisPlacement", "value": "right"} in change["properties"]],
+                [line for each in lines.values() for line in each],
+                [line.name for asked in right for line in lines[asked]],
             )
         )  # fmt: skip
     return panels

@@ -176,6 +176,8 @@ def test_the_dashboard_shows_what_its_names_say() -> None:
             if panel["type"] == "stat" and "sum" not in asked:  # the worst replica and model
                 worst = "min" if panel["title"] in ("Ready", "Attested") else "max"
                 assert re.match(rf"{worst}( by \(model\) )?\(", asked), name
+            if not re.match(r"sum|min|max|histogram_quantile", asked):  # a line of each replica
+                assert name.endswith(" {{instance}}"), name
 
 
 def test_a_replica_that_answers_no_scrape_is_not_shown_as_ready() -> None:

@@ -164,6 +164,25 @@ async function routed(request) {
   return answer(new Map([["it", { attested, describe: () => ({ id: "it", proved }) }]]), request, never);
 }
 
+/** What the page hears of a worker that says it cannot compute, or fails without a word. */
+async function unstarted({ says }) {
+  const told = [];
+  globalThis.Worker = class extends EventTarget {
+    constructor() {
+      super();
+      globalThis.worker = this;
+    }
+  };
+  const device = await import("./site/device.js");
+  device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
+  const nothing = Response.json({ error: { message: "nothing" } });
+  const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
+  const answer = Promise.race([device.reach("/v1/models"), waited]);
+  worker.dispatchEvent(says ? Object.assign(new Event("message"), { data: says }) : new Event("error"));
+  const response = await answer;
+  return { status: response.status, message: (await response.json()).error.message, told };
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
 async function refused({ manifest, page, opening }) {
   const model = { manifest, name: manifest.name };
@@ -224,7 +243,7 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
-  counted, lost, refused, replayed, routed, forcing,
+  counted, lost, refused, replayed, routed, forcing, unstarted,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

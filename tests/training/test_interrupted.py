@@ -131,8 +131,10 @@ def test_a_second_signal_waits_until_what_was_trained_is_saved(
     assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
 
 
-@pytest.mark.parametrize("ignored", [False, True])
-def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -> None:
+@pytest.mark.parametrize(("number", "ignored"), [(signal.SIGHUP, False), (signal.SIGTERM, True)])
+def test_sigterm_or_a_closed_terminal_ends_a_training_as_ctrl_c_does(
+    tmp_path: Path, number: signal.Signals, ignored: bool
+) -> None:
     """Also in a background job of a shell, which has Ctrl-C ignored. No file is left half."""
     out = tmp_path / "run"
     recipe = ["quickstart", "--data", str(write_corpus(tmp_path)), "--out", str(out)]
@@ -147,9 +149,9 @@ def test_sigterm_ends_a_training_as_ctrl_c_does(tmp_path: Path, ignored: bool) -
         log = out / LOG
         while not (log.exists() and log.stat().st_size) and time.monotonic() < until_s:
             time.sleep(0.05)
-        training.terminate()
+        training.send_signal(number)
         _, told = training.communicate(timeout=_PATIENCE_S)
-    assert training.returncode == 128 + signal.SIGTERM, told
+    assert training.returncode == 128 + number, told
     assert "the same command goes on where it stopped" in told
     progress = checkpoint.load(out / CHECKPOINT)[1]["progress"]
     logged = [json.loads(line)["update"] for line in (out / LOG).read_text("utf-8").splitlines()]

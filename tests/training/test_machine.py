@@ -62,7 +62,7 @@ def test_a_signal_ends_a_training_alone_and_is_its_callers_again(came: list[int]
 
 def test_a_signal_that_was_held_back_is_its_handlers(came: list[int]) -> None:
     handler = signal.getsignal(signal.SIGTERM)
-    with deferred_signals(signal.SIGTERM):
+    with deferred_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         assert came == []
     assert came == [signal.SIGTERM]
@@ -74,17 +74,27 @@ def test_a_signal_that_nobody_handles_is_raised_after_it_was_held_back(
 ) -> None:
     monkeypatch.setattr(signal, "raise_signal", came.append)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    with deferred_signals(signal.SIGTERM):
+    with deferred_signals():
         os.kill(os.getpid(), signal.SIGTERM)
         assert came == []
     assert came == [signal.SIGTERM]
 
 
-@pytest.mark.parametrize(
-    "waits", [terminated_as_interrupted, lambda: deferred_signals(signal.SIGTERM)]
-)
+@pytest.mark.parametrize("waits", [terminated_as_interrupted, deferred_signals])
+def test_what_is_ignored_stays_so(
+    came: list[int], waits: Callable[[], AbstractContextManager[object]]
+) -> None:
+    """`nohup` has a training go on after its terminal was closed."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with waits() as heard:
+        os.kill(os.getpid(), signal.SIGTERM)
+    assert not heard
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_IGN
+
+
+@pytest.mark.parametrize("waits", [terminated_as_interrupted, deferred_signals])
 def test_a_training_in_a_thread_asks_for_no_signal(
-    came: list[int], waits: Callable[[], AbstractContextManager[None]]
+    came: list[int], waits: Callable[[], AbstractContextManager[object]]
 ) -> None:
     done: list[bool] = []
 

@@ -157,6 +157,32 @@ def test_an_altered_file_is_refused(opened: OpenSite, shelf: Shelf, browser: Any
     context.close()
 
 
+@pytest.mark.parametrize(
+    ("lost", "reason"),
+    [
+        ("models/index.json", "The list of models cannot be fetched; load the page again."),
+        ("worker.js", "What computes here cannot be started"),
+    ],
+)
+def test_where_nothing_can_be_computed_the_page_says_that_and_nothing_else(
+    shelf: Shelf, browser: Any, lost: str, reason: str
+) -> None:
+    context = browser.new_context(service_workers="block")
+    page = context.new_page()
+    unhandled: list[Any] = []
+    page.on("pageerror", lambda error: unhandled.append(error))
+    page.route(f"**/{lost}*", lambda route: route.fulfill(status=404, body=""))
+    page.goto(f"{shelf.origin}/{SITE}/#write")
+    visit = SiteVisit(page, shelf.origin)
+    told = "([id, text]) => document.querySelector(id).textContent.startsWith(text)"
+    for place in (".fetching", "#verdict"):
+        visit.until(told, [place, reason])
+    assert visit["#verdict"].get_attribute("class") == "verdict bad"
+    assert visit["#write-missing"].is_hidden()
+    assert unhandled == []
+    context.close()
+
+
 # What the page says of bytes that are on their way, as long as it is open.
 _WATCH = """() => {
   window.told = [];
