@@ -33,6 +33,7 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
     """Also where the signal comes twice, as from a shell or `make` and from the terminal."""
     program = (
         "import signal, time\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # these tests may run under `nohup`
         "from bench.peers import launch\n"
         "from tests.bench.test_launch import _FILES\n"
         "def end(process, usual=launch.end):\n"

@@ -138,7 +138,8 @@ def test_sigterm_or_a_closed_terminal_ends_a_training_as_ctrl_c_does(
     """Also in a background job of a shell, which has Ctrl-C ignored. No file is left half."""
     out = tmp_path / "run"
     recipe = ["quickstart", "--data", str(write_corpus(tmp_path)), "--out", str(out)]
-    program = "import runpy, signal\n"
+    # Started as by a terminal, though these tests may run under `nohup`.
+    program = "import runpy, signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     if ignored:
         program += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
     program += "runpy.run_module('training', run_name='__main__')"
