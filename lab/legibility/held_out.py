@@ -22,7 +22,7 @@ _LEAST_WORDS = 2
 MOST_ERRORS = 0.7
 _IDENTITY_DIGITS = 16
 _POINTS = 8  # told apart to so many: a stroke may gain or lose one
-FOLDER = "unipen_r01_v07"
+_FOLDER = "unipen_r01_v07"
 RULE = (
     f"lines of validation writers, {_CHARACTERS[0]} to {_CHARACTERS[-1]} characters, "
     f"{_LEAST_WORDS} words or more, whose real ink is read with CER {MOST_ERRORS} or less: "
@@ -30,14 +30,18 @@ RULE = (
 )
 
 
+def folder() -> Path:
+    """Where people's ink lies, in `EVENKEEL_DATA`. Raises `ValueError` where that is not set."""
+    if "EVENKEEL_DATA" not in os.environ:
+        raise ValueError("EVENKEEL_DATA is not set; it is the folder that holds the pen data")
+    return Path(os.environ["EVENKEEL_DATA"], _FOLDER)
+
+
 def corpus(saved: Path | None, marks: bool = False, figures: bool = False) -> PenCorpus:
     """What people wrote of the corpus in a file, or prepared from `EVENKEEL_DATA`, with isolated
     marks, figures and letters if they are wanted; a pen's own lines are no measure of it. Raises
     `ValueError`."""
-    if saved is None and "EVENKEEL_DATA" not in os.environ:
-        raise ValueError("EVENKEEL_DATA is not set; it is the folder that holds the pen data")
-    source = saved or Path(os.environ["EVENKEEL_DATA"], FOLDER)
-    found = read_pens(source, Tally(), marks, figures)
+    found = read_pens(saved or folder(), Tally(), marks, figures)
     return PenCorpus(found.name, [ink for ink in found.inks if not is_own(ink)])
 
 

@@ -71,7 +71,8 @@ def lines_of(strokes: Sequence[Points]) -> list[list[Points]]:
     samples = _level(_sampled(strokes))
     for number, ink in enumerate(samples):
         rest = samples[number:]
-        if not lines or _begins(lines[-1], rest) or _heads(lines, rest):
+        ahead = _beginning(rest)
+        if not lines or _begins(lines[-1], rest, ahead) or _heads(lines, ink, ahead):
             lines.append(_Line())
         _of(lines, ink).add([number], ink)
     ordered = sorted(_whole(lines), key=lambda line: -line.height)
@@ -87,9 +88,10 @@ def _of(lines: Sequence[_Line], ink: Points) -> _Line:
     return min(lines, key=lambda line: abs(line.height - height))
 
 
-def _begins(line: _Line, strokes: Sequence[Points]) -> bool:
-    """Whether the first of the strokes that follow a line begins another."""
-    first, ahead = strokes[0], _beginning(strokes)
+def _begins(line: _Line, strokes: Sequence[Points], ahead: Points) -> bool:
+    """Whether the first of the strokes that follow a line begins another; `ahead` is their
+    beginning."""
+    first = strokes[0]
     below, stays = line.over(first), line.over(ahead)
     if first[:, 0].min() >= line.ink[:, 0].max():
         return min(below, stays) > _INDENTED
@@ -100,11 +102,10 @@ def _begins(line: _Line, strokes: Sequence[Points]) -> bool:
     return not (comes_back and line.over(strokes[1]) > below + _DEEPER)
 
 
-def _heads(lines: Sequence[_Line], strokes: Sequence[Points]) -> bool:
-    """Whether the first of the strokes that follow begins a line above all others."""
-    top, ahead = max(lines, key=lambda line: line.height), _beginning(strokes)
-    letters = len(ahead) >= _AHEAD
-    return letters and max(top.over(strokes[0]), top.over(ahead)) < -_HEADING
+def _heads(lines: Sequence[_Line], ink: Points, ahead: Points) -> bool:
+    """Whether a stroke, with what is ahead of it, begins a line above all others."""
+    top = max(lines, key=lambda line: line.height)
+    return len(ahead) >= _AHEAD and max(top.over(ink), top.over(ahead)) < -_HEADING
 
 
 def _beginning(strokes: Sequence[Points]) -> Points:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
@@ -123,7 +124,20 @@ class _Threads(ThreadPoolExecutor):
         super().__init__(workers)
 
 
-def test_where_a_job_fails_no_others_are_begun(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def carry_out(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Jobs of a task done by `work`, two at a time."""
+
+    def done(work: Callable[..., object], jobs_of_task: str) -> None:
+        monkeypatch.setattr(jobs, "ProcessPoolExecutor", _Threads)
+        monkeypatch.setattr(jobs, "_work", work)
+        task: Any = SimpleNamespace(name="toy")
+        jobs.carry_out(task, [task], list(jobs_of_task), 1, None, workers=2)
+
+    return done
+
+
+def test_where_a_job_fails_no_others_are_begun(carry_out: Callable[..., None]) -> None:
     begun: list[Any] = []
 
     def fail(*job: Any) -> None:
@@ -131,22 +145,16 @@ def test_where_a_job_fails_no_others_are_begun(monkeypatch: pytest.MonkeyPatch) 
         time.sleep(0.1)
         raise ValueError("of one")
 
-    monkeypatch.setattr(jobs, "ProcessPoolExecutor", _Threads)
-    monkeypatch.setattr(jobs, "_work", fail)
-    task: Any = SimpleNamespace(name="toy")
     with pytest.raises(ValueError, match="of one"):
-        jobs.carry_out(task, [task], list("abcdefghij"), 1, None, workers=2)
+        carry_out(fail, "abcdefghij")
     assert len(begun) < 10
 
 
-def test_a_process_that_is_killed_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_killed_is_told_in_a_line(carry_out: Callable[..., None]) -> None:
     """As one is by a system that is short of memory: it is no defect of this project's."""
 
     def be_killed(*job: Any) -> None:
         raise BrokenProcessPool("as the pool says it")
 
-    monkeypatch.setattr(jobs, "ProcessPoolExecutor", _Threads)
-    monkeypatch.setattr(jobs, "_work", be_killed)
-    task: Any = SimpleNamespace(name="toy")
     with pytest.raises(ChildProcessError, match="was killed; the same command goes on"):
-        jobs.carry_out(task, [task], list("abc"), 1, None, workers=2)
+        carry_out(be_killed, "abc")

@@ -252,13 +252,18 @@ def test_a_stream_that_is_left_goes_on_with_no_other_line(server: tuple[str, Ink
     assert finished < 20  # of 40
 
 
+@pytest.fixture
+def begun(ink: InkService, monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The jobs of an engine that does nothing of them."""
+    jobs: list[Any] = []
+    monkeypatch.setattr(ink.model.engine, "submit", lambda more, **_: jobs.extend(more))
+    return jobs
+
+
 @pytest.mark.in_process
 def test_a_stream_whose_client_left_before_it_began_is_given_up(
-    ink: InkService, monkeypatch: pytest.MonkeyPatch
+    ink: InkService, begun: list[Any]
 ) -> None:
-    begun: list[Any] = []
-    monkeypatch.setattr(ink.model.engine, "submit", lambda jobs, **_: begun.extend(jobs))
-
     async def leave() -> None:
         body = HandwritingRequest(text="a", stream=True)
         await unheard(await _answer(body, ink.model, None, ink.app.state.aside))
@@ -269,11 +274,9 @@ def test_a_stream_whose_client_left_before_it_began_is_given_up(
 
 @pytest.mark.in_process
 def test_a_page_that_is_left_between_two_lines_is_given_up(
-    ink: InkService, monkeypatch: pytest.MonkeyPatch
+    ink: InkService, begun: list[Any]
 ) -> None:
     """Its first line with a text waits from the beginning, whatever lines come before."""
-    begun: list[Any] = []
-    monkeypatch.setattr(ink.model.engine, "submit", lambda jobs, **_: begun.extend(jobs))
 
     async def leave() -> None:
         body = HandwritingRequest(text="\n" * 100 + "a")
