@@ -14,6 +14,8 @@ const WIDTHS = new Map(
   Object.entries(CHARACTERS).flatMap(([width, every]) => [...every].map((one) => [one, Number(width)])),
 );
 export const LEAST_ROOM = 2 * AVERAGE; // a character and a hyphen
+// After these a word is divided without a hyphen, which in an address would be read as part of it.
+const DIVIDES = ["-", "/", "@", "_", "?", "&", "="];
 const LAST_LINE = 3; // a last line shorter than a third of the others looks lost
 
 /** How wide a character is written, in `AVERAGE`ths of the average one. */
@@ -31,9 +33,10 @@ function most(word, room) {
   return Math.max(count, 1);
 }
 
-/** A part of a word that ends a line, and the rest: by its own hyphens if it has any. */
+/** A part of a word that ends a line, and the rest: after one of its own marks if it has any. */
 function divide(word, room) {
-  const place = word.slice(0, most(word.slice(0, LONGEST_LINE), room)).lastIndexOf("-") + 1;
+  const longestPart = word.slice(0, most(word.slice(0, LONGEST_LINE), room));
+  const place = Math.max(...DIVIDES.map((mark) => longestPart.lastIndexOf(mark))) + 1;
   if (place > 1) return [word.slice(0, place), word.slice(place)];
   const longest = most(word.slice(0, LONGEST_LINE - 1), room - widthOf("-"));
   return [`${word.slice(0, longest)}-`, word.slice(longest)];

@@ -19,6 +19,8 @@ _CHARACTERS = {
 }
 _WIDTHS = {character: width for width, every in _CHARACTERS.items() for character in every}
 SHORTEST_LINE = 2  # characters: one and a hyphen
+# After these a word is divided without a hyphen, which in an address would be read as part of it.
+DIVIDES = "-/@_?&="
 LEAST_ROOM = SHORTEST_LINE * AVERAGE
 _LAST_LINE = 3  # a last line shorter than a third of the others looks lost
 
@@ -33,8 +35,9 @@ def break_text(text: str, room: int) -> list[str]:
     `LEAST_ROOM` or more, as `width_of` has it; but one of a wide character may be.
 
     Lines end where the text's own do and otherwise at spaces, as evenly as the fewest lines can be
-    filled, but that the last may be short; a word longer than a line is divided, by its own hyphens
-    if it has any. Spaces that follow one another become one, blank lines become empty ones.
+    filled, but that the last may be short; a word longer than a line is divided, after one of
+    `DIVIDES` if it has any and otherwise by a hyphen. Spaces that follow one another become one,
+    blank lines become empty ones.
     """
     lines: list[str] = []
     for paragraph in text.splitlines():
@@ -60,7 +63,8 @@ def _fits(word: str, room: int) -> bool:
 
 def _divide(word: str, room: int) -> tuple[str, str]:
     """A part of a word that ends a line, and the rest."""
-    place = word.rfind("-", 0, _most(word[:LONGEST_LINE], room)) + 1
+    most = _most(word[:LONGEST_LINE], room)
+    place = max(word.rfind(mark, 0, most) for mark in DIVIDES) + 1
     if place > 1:
         return word[:place], word[place:]
     longest = _most(word[: LONGEST_LINE - 1], room - width_of("-"))

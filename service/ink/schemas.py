@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
 from service.http.fields import FLOAT32, UNICODE, WHOLE, RequestBody, WorkRequest
-from service.ink.breaking import SHORTEST_LINE
+from service.ink.breaking import DIVIDES, SHORTEST_LINE
 from service.ink.layout import MM_PER_PX, Layout, Paper
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
 
@@ -193,8 +193,9 @@ def least(body: dict[str, Any]) -> tuple[str | None, int] | None:
     if not isinstance(name, str | None) or not isinstance(style, str | None):
         return None
     word = next(iter(text.split()), "")
-    # Nobody's lines are too short for this word, or else it is divided, maybe at its first hyphen.
+    # Nobody's lines are too short for this word, or else it is divided, maybe after its first mark.
     shortest = SHORTEST_LINE if _LAYS_OUT & body.keys() else _SHORTEST_USUAL
     divided = len(word) > shortest
-    characters = min(len(word), SHORTEST_LINE if divided and "-" in word else shortest)
+    at_a_mark = divided and not set(DIVIDES).isdisjoint(word)
+    characters = min(len(word), SHORTEST_LINE if at_a_mark else shortest)
     return (name, USUAL_POINTS_PER_CHARACTER * characters) if characters else None

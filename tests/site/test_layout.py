@@ -23,6 +23,7 @@ _PIECES = [
     "\n\n",
     "x" * 70,
     "-" + "y" * 60,
+    "https://example.org/?a_b=c&to=d@" + "z" * 30,
 ]
 
 

@@ -262,6 +262,7 @@ _WORDS = st.text(st.sampled_from("aaaaaMMMMiiiZ5,. -\n"), max_size=60)
 
 
 @example(text="M" * 30, room=80)
+@example(text="a@" + "M" * 30, room=80)
 @given(text=_WORDS, room=st.integers(80, 140))
 def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, room: int) -> None:
     wanted = ink_schemas.least({"model": "scrawl", "text": text})

@@ -14,6 +14,7 @@ _TEXTS = [
     "word",
     "The quick  brown\tfox jumps   over the lazy dog.",
     "a well-known half-truth - and an em-dash—here, without spaces around",
+    "see https://example.org/map?x_1=1&y=2 or ask anna_b@post.example.org",
     "Donaudampfschifffahrtsgesellschaftskapitän and his ship",
     "one\n\ntwo three\r\nfour\n   \nfive",
     " leading and trailing ",
@@ -29,7 +30,7 @@ def _width(text: str) -> int:
 @pytest.mark.parametrize("text", _TEXTS)
 def test_broken_text_loses_nothing_but_spaces_and_fits(text: str, room: int) -> None:
     lines = break_text(text, room)
-    # But for hyphens, which divide words that are too long.
+    # But for hyphens, which divide words that are too long and have no other mark.
     plain = text.translate({ord("-"): None})
     assert "".join("".join(lines).replace("-", "").split()) == "".join(plain.split())
     if max(map(_width, text.split()), default=0) <= room:
@@ -129,7 +130,11 @@ def test_a_long_text_is_measured_a_few_times_and_not_for_every_way_to_fill_lines
         ("ace-ace-aceacec", ["ace-ace-", "aceacec"]),
         ("-aceacecacekkk", ["-aceaceca-", "cekkk"]),
         ("MMMMMMMM", ["MMMMM-", "MMM"]),
+        ("ana@aceac.org", ["ana@", "aceac.org"]),
+        ("https://ace.org/?an=a&be_e=c", ["https://", "ace.org/?", "an=a&be_", "e=c"]),
     ],
 )
-def test_a_word_longer_than_a_line_is_divided_by_a_hyphen(word: str, lines: list[str]) -> None:
+def test_a_word_longer_than_a_line_is_divided_at_a_mark_of_it_or_by_a_hyphen(
+    word: str, lines: list[str]
+) -> None:
     assert break_text(word, 100) == lines
