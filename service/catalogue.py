@@ -8,12 +8,12 @@ it still does. One thing changes at a time, and on the event loop alone.
 import asyncio
 import logging
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 from contract.files import printable
-from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
+from service.artifact import ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
 from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel, shown
 from service.kind import ServiceKind
@@ -21,7 +21,7 @@ from service.leaving import Leaving
 from service.loading import Loader
 from service.metrics import Metrics
 from service.models import ServedModel
-from service.places import Look, Place, is_there, look_at, named
+from service.places import Look, Place, Places, is_there, look_at
 from service.precision import choose, compare, pairs, speedup_of
 from service.settings import Settings
 
@@ -40,6 +40,7 @@ class Models:
     def __init__(
         self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
     ) -> None:
+        self.places = Places()
         self.stopping = False
         # Called where models have come to stay or have gone: at the start, and after a change.
         self.on_settled: Callable[[], None] = lambda: None
@@ -48,7 +49,6 @@ class Models:
         self._settings = settings
         self._metrics = metrics
         self._loader = Loader(settings, metrics, kinds)
-        self._places: dict[Path, Place] = {}
         self._leaving = Leaving(
             settings.drain_timeout_s,
             on_leaving=lambda engine: self.on_leaving(engine),
@@ -56,7 +56,8 @@ class Models:
         )
         self._changing = asyncio.Lock()
         for folder in artifact_folders(settings.artifacts):
-            place = self._places[folder] = Place.of(folder, look_at(folder))
+            place = self.places.of(folder)
+            place.seen = look_at(folder)
             try:
                 place.model = self._read(place)
                 place.name = place.model.name
@@ -88,16 +89,6 @@ class Models:
             engine.tell_to_stop()
         for engine in engines:
             engine.stop()
-
-    @property
-    def places(self) -> list[Place]:
-        """Those of all folders, in the order of their names."""
-        return [self._places[folder] for folder in sorted(self._places)]
-
-    @property
-    def named(self) -> dict[str, Place]:
-        """The same by their names, each of them once."""
-        return named(self.places)
 
     @property
     def ready(self) -> bool:
@@ -192,19 +183,19 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            for place in self.places if found else ():
+            for place in list(self.places) if found else ():
                 if place.folder not in found and is_there(place.folder):
                     # It has lost its manifest, or may not be read: to be told, as any change.
                     found[place.folder] = look_at(place.folder)
                 elif place.folder not in found:
                     log.info("%s: its folder has gone", place.name)
                     self._retire(place)
-                    del self._places[place.folder]
+                    self.places.remove(place)
             for folder, seen in found.items():
-                place = self._places.setdefault(folder, Place.of(folder))
+                place = self.places.of(folder)
                 changed = seen != place.seen or (again and place.state == "failed")
                 if (
-                    (changed or self._rival_gone(place))
+                    (changed or self.places.rival_gone(place))
                     and not place.unloaded
                     and not self.stopping
                 ):
@@ -217,9 +208,7 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            new = [Place.of(folder) for folder in found if folder not in self._places]
-            place = self._place(name, new)
-            self._places[place.folder] = place
+            place = self.places.find(name, found)
             place.unloaded = None
             seen = found.get(place.folder, frozenset())
             await self._swap(place, seen, again=again, asked=True)
@@ -230,19 +219,10 @@ class Models:
     async def unload(self, name: str) -> None:
         """Serve a model no more until it is loaded by its name. Raises `UnknownModel`."""
         async with self._changing:
-            place = self._place(name)
+            place = self.places.find(name)
             place.unloaded, place.refused = name, None
             self._retire(place)
             log.info("%s: unloaded", place.name)
-
-    def _place(self, name: str, new: Sequence[Place] = ()) -> Place:
-        """That of a model, or of a folder; among those of `new` folders as well."""
-        known = named([*self.places, *new])
-        if name not in known:
-            raise UnknownModel(
-                f"model is {shown(name)}; the artifacts are: {', '.join(known)}", "name"
-            )
-        return known[name]
 
     def _engines(self) -> list[Engine]:
         return [*(model.engine for model in self), *self._leaving.engines]
@@ -266,7 +246,7 @@ class Models:
             if model is not place.model:
                 await asyncio.to_thread(self._loader.prove, model)
         except Exception as error:
-            if (other := self._exchange(place)) is not None:
+            if (other := self.places.exchange(place)) is not None:
                 await self._swap(place, seen, again=again, asked=asked)
                 return await self._swap(other, other.seen)
             self._refuse(place, error)
@@ -285,41 +265,14 @@ class Models:
         """The model of a folder: the one it gave before if that serves and nothing has changed."""
         artifact, old = load_artifact(place.folder), place.model
         if old is None:
-            self._require_unique(place, artifact, asked=asked)
+            self.places.claim(artifact.name, place, asked=asked)
             return self._loader.make(artifact)
         same = (artifact.digest, artifact.manifest) == (old.artifact.digest, old.artifact.manifest)
         if same and old.engine.ready and not again:
             return old
         # It has its own name already, even beside a folder of which that was unloaded.
-        self._require_unique(place, artifact, asked=artifact.name == old.name)
+        self.places.claim(artifact.name, place, asked=artifact.name == old.name)
         return self._loader.make(artifact, old.runtime)
-
-    def _exchange(self, place: Place) -> Place | None:
-        """Give a place the model of the name its folder has now, if that is of a folder which
-        changed its name as well: that place, which has the model of this one then."""
-        for other in self.places if place.model is not None else ():
-            if other.name == place.rivalled and other.rivalled and other.model is not None:
-                place.model, other.model = other.model, place.model
-                place.name, other.name = other.name, place.name
-                return other
-        return None
-
-    def _rival_gone(self, place: Place) -> bool:
-        """Whether the name it could not have is free."""
-        return place.rivalled is not None and not self._is_taken(place.rivalled, place)
-
-    def _is_taken(self, name: str, place: Place, *, asked: bool = False) -> bool:
-        """Whether another place has a model of that name, or had it until it was unloaded: only
-        where it is `asked` for does it come back by another folder."""
-        others = [other for other in self.places if other is not place]
-        served = any(other.model is not None and other.name == name for other in others)
-        return served or (not asked and any(other.unloaded == name for other in others))
-
-    def _require_unique(self, place: Place, artifact: Artifact, *, asked: bool) -> None:
-        """Raise `ArtifactError` where `_is_taken` says that the name is, which the place notes."""
-        if self._is_taken(artifact.name, place, asked=asked):
-            place.rivalled = artifact.name
-            raise ArtifactError(f"{place.folder}: another folder has a model {artifact.name!r}")
 
     def _refuse(self, place: Place, error: Exception) -> None:
         """Keep why, and log it if it is news."""

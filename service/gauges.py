@@ -47,7 +47,7 @@ class ModelGauges(Collector):
             "1 while its folder holds what cannot be served",
             labels=["model"],
         )
-        for name, place in self._models.named.items():
+        for name, place in self._models.places.named.items():
             ready.add_metric([name], float(place.state == "ready"))
             failed.add_metric([name], float(place.problem is not None))
         yield from (ready, failed)

@@ -1,13 +1,15 @@
-"""The folders of the artifacts folder, and what each of them gave."""
+"""The folders of the artifacts folder, what each of them gave, and which may have which name."""
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
 from contract.files import printable
+from service.artifact import ArtifactError
+from service.errors import UnknownModel, shown
 from service.models import ServedModel
 
 State = Literal["ready", "loading", "failed", "unloaded"]
@@ -32,9 +34,9 @@ class Place:
     unloaded: str | None = None
 
     @classmethod
-    def of(cls, folder: Path, seen: Look = frozenset()) -> "Place":
+    def of(cls, folder: Path) -> "Place":
         """That of a folder which has given no model yet."""
-        return cls(folder, printable(folder.name), seen)
+        return cls(folder, printable(folder.name))
 
     @property
     def problem(self) -> str | None:
@@ -56,7 +58,70 @@ class Place:
         return facts | ({} if self.model is None else self.model.health())
 
 
-def named(places: Iterable[Place]) -> dict[str, Place]:
+class Places:
+    """Those of all folders, in the order of their names. No two serve models of one name."""
+
+    def __init__(self) -> None:
+        self._of: dict[Path, Place] = {}
+
+    def __iter__(self) -> Iterator[Place]:
+        return iter([self._of[folder] for folder in sorted(self._of)])
+
+    @property
+    def named(self) -> dict[str, Place]:
+        """The same by their names, each of them once."""
+        return _named(self)
+
+    def of(self, folder: Path) -> Place:
+        """That of a folder, which has one from now on."""
+        return self._of.setdefault(folder, Place.of(folder))
+
+    def remove(self, place: Place) -> None:
+        del self._of[place.folder]
+
+    def find(self, name: str, folders: Iterable[Path] = ()) -> Place:
+        """That of a model, or of a folder; among other `folders` as well, of which it has one then.
+
+        Raises `UnknownModel`.
+        """
+        new = [Place.of(folder) for folder in folders if folder not in self._of]
+        known = _named([*self, *new])
+        if name not in known:
+            raise UnknownModel(
+                f"model is {shown(name)}; the artifacts are: {', '.join(known)}", "name"
+            )
+        return self.of(known[name].folder)
+
+    def claim(self, name: str, place: Place, *, asked: bool) -> None:
+        """Raise `ArtifactError` where the name is taken, which the place notes; `asked` is whether
+        somebody wants that model, and not what is in the folder."""
+        if self._is_taken(name, place, asked=asked):
+            place.rivalled = name
+            raise ArtifactError(f"{place.folder}: another folder has a model {name!r}")
+
+    def rival_gone(self, place: Place) -> bool:
+        """Whether the name it could not have is free."""
+        return place.rivalled is not None and not self._is_taken(place.rivalled, place)
+
+    def exchange(self, place: Place) -> Place | None:
+        """Give a place the model of the name its folder has now, if that is of a folder which
+        changed its name as well: that place, which has the model of this one then."""
+        for other in self if place.model is not None else ():
+            if other.name == place.rivalled and other.rivalled and other.model is not None:
+                place.model, other.model = other.model, place.model
+                place.name, other.name = other.name, place.name
+                return other
+        return None
+
+    def _is_taken(self, name: str, place: Place, *, asked: bool = False) -> bool:
+        """Whether another place has a model of that name, or had it until it was unloaded: only
+        where it is `asked` for does it come back by another folder."""
+        others = [other for other in self if other is not place]
+        served = any(other.model is not None and other.name == name for other in others)
+        return served or (not asked and any(other.unloaded == name for other in others))
+
+
+def _named(places: Iterable[Place]) -> dict[str, Place]:
     """Places by their names, in order. A folder may be called as the model of another is: it is
     told apart by a slash, which no model has in its name."""
     found: dict[str, Place] = {}

@@ -53,7 +53,9 @@ async def readyz(request: Request) -> PlainTextResponse:
     """200 once models have replayed their golden vectors here and agreed, else 503: at least one,
     all that are required, and none is still at it. Names those that failed either way."""
     models: Models = request.app.state.models
-    failed = ", ".join(name for name, place in models.named.items() if place.state == "failed")
+    failed = ", ".join(
+        name for name, place in models.places.named.items() if place.state == "failed"
+    )
     also = f"; failed: {failed}" if failed else ""
     if models.ready:
         return PlainTextResponse(f"ok{also}")
@@ -67,7 +69,7 @@ async def health(request: Request) -> JSONResponse:
     models: Models = request.app.state.models
     content = {
         "status": "ok" if models.ready else "not ready",
-        "models": {name: place.health() for name, place in models.named.items()},
+        "models": {name: place.health() for name, place in models.places.named.items()},
     }
     if models.ready:
         return JSONResponse(content)

@@ -76,7 +76,7 @@ def test_a_service_is_ready_when_each_has_proved_itself_or_failed(artifacts: Pat
 def test_what_is_unloaded_has_not_failed(folder: Path) -> None:
     models = _models(folder)
     asyncio.run(models.unload("noise"))
-    noise = models.named["noise"]
+    noise = models.places.named["noise"]
     assert (noise.state, noise.problem) == ("unloaded", None)
 
 
@@ -94,7 +94,7 @@ def test_a_service_that_stops_takes_up_nothing(folder: Path, artifacts: Path) ->
     shutil.copy(artifacts / "noise" / WEIGHTS, folder / "noise")
     models.stopping = True
     asyncio.run(models.look())
-    assert models.named["noise"].model is None
+    assert models.places.named["noise"].model is None
 
 
 def test_of_two_artifacts_of_one_name_the_second_is_refused(
