@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 
 from contract.manifest import MANIFEST
-from contract.pieces import RESTS, Pieces, cut, line_of
+from contract.pieces import Pieces, cut, line_of
 from contract.reader import ReaderManifest, best_path
 from export.artifact import read_artifact
 from export.parity.served import ServedGraph
@@ -71,7 +71,8 @@ def _served(artifact: Path) -> Reader:
     graph = ServedGraph(path, manifest.ports, scan=True, threads=1)
 
     def logits(pieces: Pieces) -> NDArray[np.floating]:
-        forced = np.concatenate([pieces, np.zeros((1 + RESTS, pieces.shape[1]), np.float32)])
+        rests = np.zeros((1 + manifest.pieces.rests, pieces.shape[1]), np.float32)
+        forced = np.concatenate([pieces, rests])
         force = np.arange(len(forced)) < len(pieces)
         steps = {"forced": forced[:, None], "force": force[:, None]}
         return np.asarray(graph.run(graph.initial_state(1), steps, {})[1]["logits"][:, 0])

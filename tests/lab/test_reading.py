@@ -78,6 +78,15 @@ def test_an_artifact_reads_what_its_network_reads(squint: Path, inks: list[Ink])
     assert text == "".join(r.character for r in best_path(logits_of(run_of_it, inks[0])))
 
 
+def test_an_artifact_rests_as_often_as_it_says(
+    squint: Path, inks: list[Ink], tmp_path: Path
+) -> None:
+    patient = shutil.copytree(squint, tmp_path / "squint")
+    edit_manifest(patient, lambda manifest: manifest["pieces"].update({"rests": 9}))
+    pieces = cut([np.array([[0.0, 0.0], [3.0, 1.0]])])
+    assert len(reader_of(patient).logits(pieces)) == 1 + len(pieces) + 9
+
+
 def _weights(artifact: Path) -> dict[str, torch.Tensor]:
     from safetensors.torch import load_file
 
