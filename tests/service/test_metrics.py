@@ -280,7 +280,8 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
     assert set(re.findall(r'job=\\"(\w+)', asked)) == {scraped[0]["job_name"]}
     wanted = {name: source["datasources"][0][name] for name in ("type", "uid")}
     (variable,) = _board()["templating"]["list"]
-    asking = [variable, *(part for p in _board()["panels"] for part in (p, *p["targets"]))]
+    (alerts,) = _board()["annotations"]["list"]
+    asking = [variable, alerts, *(part for p in _board()["panels"] for part in (p, *p["targets"]))]
     assert [part["datasource"] for part in asking] == [wanted] * len(asking)
     boards = yaml.safe_load((_OBSERVE / "grafana/provisioning/dashboards/evenkeel.yml").read_text())
     (place,) = [provider["options"]["path"] for provider in boards["providers"]]
