@@ -72,7 +72,14 @@ async def _validation_error(request: Request, error: Exception) -> JSONResponse:
         told = InvalidRequest("the request body is empty; it must be a JSON object")
     else:
         told = broken_rule(errors, "the request body")
+    _let_go(error)
     return answer_to(told)
+
+
+def _let_go(error: Exception) -> None:
+    """Of where it was raised. The framework's function there has it as a variable, and the body as
+    another: they would keep each other until a full collection, which a flood comes before."""
+    error.__traceback__ = error.__cause__ = error.__context__ = None
 
 
 def broken_rule(errors: Sequence[Mapping[str, Any]], whole: str) -> InvalidRequest:
@@ -176,6 +183,7 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     answer = answer_to(wrapped)
     if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         answer.headers["Allow"] = ", ".join(_allowed(request, error))
+    _let_go(error)
     return answer
 
 

@@ -32,7 +32,7 @@ found = {
     "user": (os.getuid(), 10001),
     "capabilities": (int(status["CapEff"], 16) | int(status["CapBnd"], 16), 0),
     "new privileges are out": (status["NoNewPrivs"], "1"),
-    "memory": (memory, str(1 << 30)),
+    "memory": (memory, str(2 << 30)),
     "processes": (pids, "256"),
     "writable": (
         [folder for folder in ("/", "/app", "/opt", "/tmp") if _writable(folder)],

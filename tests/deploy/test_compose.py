@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from service.settings import Settings
 from tests.deploy.composed import read
@@ -47,6 +48,27 @@ def test_a_container_may_as_little_as_it_needs() -> None:
         assert set(service.get("cap_add", ())) <= {"FOWNER"}, name
         if service.get("network_mode") != "none":  # what ends by itself
             assert {"mem_limit", "pids_limit"} <= service.keys(), name
+
+
+def test_what_a_container_logs_does_not_fill_the_disk() -> None:
+    """Docker itself keeps all of it."""
+    for name, service in (_services(_SCALE) | _services(_BASE)).items():
+        told = service["logging"]
+        assert told["driver"] == "json-file", name
+        most_mb = int(told["options"]["max-size"].removesuffix("m"))
+        assert most_mb * int(told["options"]["max-file"]) <= 100, name
+
+
+def test_a_replica_has_room_for_as_many_bodies_as_there_may_be_connections() -> None:
+    """Strangers who hold so many take its memory up to there, and no more of it."""
+    fields = Settings.model_fields
+    bodies = fields["max_connections"].default * fields["max_body_bytes"].default
+    deployment = yaml.safe_load((_ROOT / "deploy/kubernetes/base/deployment.yaml").read_text())
+    (container,) = deployment["spec"]["template"]["spec"]["containers"]
+    limits = _services(_BASE)["evenkeel"]["mem_limit"], container["resources"]["limits"]["memory"]
+    for limit in limits:
+        gib = int(re.fullmatch(r"(\d+)(g|Gi)", limit)[1])  # type: ignore[index]
+        assert gib * 2**30 > 1.25 * bodies + 512 * 2**20  # and for what they are read into
 
 
 @_EACH

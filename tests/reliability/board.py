@@ -67,6 +67,7 @@ def _prometheus(service: Target, folder: Path) -> Iterator[str]:
     settings = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())
     (found,) = settings["scrape_configs"][0]["dns_sd_configs"]
     found |= {"names": ["localhost"], "port": service.port}
+    settings["rule_files"] = [str(_OBSERVE.resolve() / name) for name in settings["rule_files"]]
     (folder / "prometheus.yml").write_text(yaml.safe_dump(settings))
     url = f"http://127.0.0.1:{free_port()}"
     process = subprocess.Popen(

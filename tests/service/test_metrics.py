@@ -1,4 +1,4 @@
-"""What Prometheus is told, and what the dashboard makes of it."""
+"""What Prometheus is told, and what the dashboard and the alerts make of it."""
 
 import json
 import math
@@ -11,6 +11,7 @@ import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
 
+import service.errors
 from service.app import create_app
 from service.metrics import VLLM_NAMES, Metrics, Work
 from tests.service.serving import Service, settings
@@ -18,6 +19,7 @@ from tests.service.writing import online
 
 _ROOT = Path(__file__).parents[2]
 _OBSERVE = _ROOT / "deploy" / "observe"
+_CODES = {kind.code for kind in vars(service.errors).values() if hasattr(kind, "code")}
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,7 @@ def told(scan: Service) -> str:
     """`/metrics` of a service that has written and refused."""
     scan.complete(max_tokens=5, prompt="ab")
     scan.post(max_tokens=-1)
+    scan.client.get("/nowhere")
     return str(scan.client.get("/metrics").text)
 
 
@@ -146,9 +149,15 @@ def _expressions() -> Iterator[tuple[str, str]]:
     yield "variable", board["templating"]["list"][0]["query"]["query"]
 
 
-@pytest.mark.parametrize(("panel", "expression"), list(_expressions()))
-def test_the_dashboard_asks_for_series_that_there_are(
-    told: str, panel: str, expression: str
+def _alerts() -> Iterator[tuple[str, str]]:
+    for group in yaml.safe_load((_OBSERVE / "alerts.yml").read_text())["groups"]:
+        for rule in group["rules"]:
+            yield rule["alert"], rule["expr"]
+
+
+@pytest.mark.parametrize(("asking", "expression"), [*_expressions(), *_alerts()])
+def test_the_dashboard_and_the_alerts_ask_for_series_that_there_are(
+    told: str, asking: str, expression: str
 ) -> None:
     samples = [s for f in text_string_to_metric_families(told) for s in f.samples]
     names = re.findall(r"\b((?:evenkeel|process)_\w+)(?:\{(.*?)\})?", expression)
@@ -157,7 +166,9 @@ def test_the_dashboard_asks_for_series_that_there_are(
         of_name = [s for s in samples if s.name == name]
         assert of_name, name
         for label, value in re.findall(r'(\w+)=~?"([^$"]+)"', matchers):
+            # What a job is called is said by whoever scrapes; few errors have happened here.
             values = {s.labels.get(label) for s in of_name} if label != "job" else {"evenkeel"}
+            values |= _CODES if label == "code" else set()
             assert any(re.fullmatch(value, v or "") for v in values), (name, label)
 
 
@@ -269,7 +280,8 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
     assert set(re.findall(r'job=\\"(\w+)', asked)) == {scraped[0]["job_name"]}
     wanted = {name: source["datasources"][0][name] for name in ("type", "uid")}
     (variable,) = _board()["templating"]["list"]
-    asking = [variable, *(part for p in _board()["panels"] for part in (p, *p["targets"]))]
+    (alerts,) = _board()["annotations"]["list"]
+    asking = [variable, alerts, *(part for p in _board()["panels"] for part in (p, *p["targets"]))]
     assert [part["datasource"] for part in asking] == [wanted] * len(asking)
     boards = yaml.safe_load((_OBSERVE / "grafana/provisioning/dashboards/evenkeel.yml").read_text())
     (place,) = [provider["options"]["path"] for provider in boards["providers"]]

@@ -1,12 +1,15 @@
 """What answers tell of errors: beside their bodies, and of what was given."""
 
+import gc
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
 from pydantic import ValidationError
+from starlette.exceptions import HTTPException
 
 from service.errors import (
     DeadlineExceeded,
@@ -195,3 +198,25 @@ def test_of_a_megabyte_that_is_wrong_the_rest_is_not_looked_at() -> None:
     told = broken_rule([{"type": "any", "loc": ("f",), "input": value, "msg": "no"}], "it").message
     assert told.endswith("...: no")
     assert len(told) < 100
+
+
+@pytest.mark.in_process
+@pytest.mark.parametrize(
+    "body", [b"{", b"\xff", b"[" * 100_000], ids=["cut", "not UTF-8", "too deep"]
+)
+def test_a_body_that_is_no_json_is_not_kept_when_it_has_been_told(
+    scan: Service, body: bytes
+) -> None:
+    """A megabyte each, of whoever asks a thousand times at once: a full collection, which would
+    find what keeps itself, is put off while requests wait."""
+    gc.collect()
+    gc.disable()
+    try:
+        answer = scan.client.post(
+            "/v1/completions", content=body, headers={"content-type": "application/json"}
+        )
+        assert answer.status_code == 400
+        kinds = (RequestValidationError, HTTPException)
+        assert [each for each in gc.get_objects() if type(each) in kinds] == []
+    finally:
+        gc.enable()

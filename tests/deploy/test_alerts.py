@@ -1,0 +1,109 @@
+"""The alerts say what is wrong, how bad that is and where to read on, and go by the figures that
+the service and its autoscaler go by. What they ask for is there: tests/service/test_metrics.py."""
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+import service.errors
+from service.metrics import Metrics
+from service.settings import Settings
+
+_ROOT = Path(__file__).parents[2]
+_OBSERVE = _ROOT / "deploy" / "observe"
+_RULES: dict[str, dict[str, Any]] = {
+    rule["alert"]: rule
+    for group in yaml.safe_load((_OBSERVE / "alerts.yml").read_text())["groups"]
+    for rule in group["rules"]
+}
+_EACH = pytest.mark.parametrize("rule", _RULES.values(), ids=_RULES)
+
+
+def _section(name: str, heading: str) -> str:
+    """What a document says below a heading, up to the next one."""
+    text = (_ROOT / "docs" / name).read_text("utf-8")
+    (_, found) = re.split(rf"^#+ {heading}\n", text, flags=re.M)
+    return re.split(r"^#+ ", found, flags=re.M)[0]
+
+
+def _codes(alert: str) -> set[str]:
+    (codes,) = re.findall(r'code=~?"(.*?)"', _RULES[alert]["expr"])
+    return set(codes.split("|"))
+
+
+def _threshold(alert: str) -> float:
+    return float(_RULES[alert]["expr"].rpartition(" > ")[2])
+
+
+@_EACH
+def test_an_alert_says_what_is_wrong_how_bad_that_is_and_where_to_read_on(
+    rule: dict[str, Any],
+) -> None:
+    assert re.fullmatch(r"[1-9]\d*[sm]", rule["for"])  # not of a single scrape
+    severity, said = rule["labels"]["severity"], rule["annotations"]
+    assert severity in ("critical", "warning")
+    assert said["summary"]
+    assert said["runbook"] == "docs/operations.md#alerts"
+    rows = re.findall(
+        r"^\| `(\w+)`, (\w+) \| .+ \| .+ \|$", _section("operations.md", "Alerts"), re.M
+    )
+    assert rows.count((rule["alert"], severity)) == 1
+    assert len(rows) == len(_RULES)
+
+
+def test_a_run_is_stuck_where_livez_says_so() -> None:
+    assert _threshold("EvenkeelStuck") == Settings.model_fields["stall_timeout_s"].default
+
+
+def test_a_first_byte_is_late_at_a_limit_of_the_buckets_and_where_replicas_were_added() -> None:
+    """Between two limits Prometheus makes up a quantile: all may take 110 ms where it says 240."""
+    metrics = Metrics()
+    metrics.first_byte_s.labels("it").observe(1)
+    (family,) = metrics.first_byte_s.collect()
+    limits = {float(s.labels["le"]) for s in family.samples if "le" in s.labels}
+    assert _threshold("EvenkeelSlowFirstByte") in limits
+    scaler = yaml.safe_load((_ROOT / "deploy/kubernetes/base/autoscaler.yaml").read_text())
+    targets = {m["pods"]["metric"]["name"]: m["pods"]["target"] for m in scaler["spec"]["metrics"]}
+    most = targets["evenkeel_first_byte_p99_seconds"]["averageValue"]
+    assert _threshold("EvenkeelSlowFirstByte") > int(most.removesuffix("m")) / 1000
+
+
+def test_errors_are_those_that_no_caller_is_to_blame_for_and_refusals_are_no_errors() -> None:
+    kinds = [kind for kind in vars(service.errors).values() if isinstance(kind, type)]
+    kinds = [kind for kind in kinds if issubclass(kind, service.errors.ServiceError)]
+    assert _codes("EvenkeelErrors") == {k.code or k.type for k in kinds if k.status == 500}
+    assert _codes("EvenkeelRefuses") == {service.errors.Overloaded.code}
+
+
+def test_prometheus_finds_the_alerts_where_compose_puts_them() -> None:
+    (name,) = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["rule_files"]
+    compose = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())
+    volumes = compose["services"]["prometheus"]["volumes"]
+    for file in (name, "prometheus.yml"):  # beside each other, as the one names the other
+        assert f"./deploy/observe/{file}:/etc/prometheus/{file}:ro" in volumes
+
+
+def test_kubernetes_is_given_the_same_alerts_by_the_line_of_the_guide() -> None:
+    (line,) = re.findall(r"^\{ .*alerts\.yml.* \| kubectl apply -f -$", _section("scaling.md", "Kubernetes"), re.M)  # fmt: skip # noqa: E501
+    made = line.removesuffix(" | kubectl apply -f -")
+    run = subprocess.run(["sh", "-c", made], cwd=_ROOT, capture_output=True, text=True, check=True)
+    manifest = yaml.safe_load(run.stdout)
+    kind = (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])
+    assert kind == ("monitoring.coreos.com/v1", "PrometheusRule", "evenkeel")
+    assert manifest["spec"] == yaml.safe_load((_OBSERVE / "alerts.yml").read_text())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    ["check config deploy/observe/prometheus.yml", "test rules tests/deploy/alerts.yml"],
+)
+def test_prometheus_takes_its_files_and_alerts_when_it_should(asked: str) -> None:
+    if shutil.which("promtool") is None:
+        pytest.skip("there is no promtool: it comes with Debian's package prometheus")
+    run = subprocess.run(["promtool", *asked.split()], cwd=_ROOT, capture_output=True, text=True)
+    assert run.returncode == 0, run.stdout + run.stderr
