@@ -85,6 +85,23 @@ def test_what_was_trained_is_kept_though_nobody_reads_how_far_it_is(
     assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
 
 
+def test_a_run_that_is_interrupted_as_its_time_is_over_is_validated_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    recipe = tiny_recipe(write_corpus(tmp_path, SHORT), time_limit_s=1e-6)
+    folder, bar = tmp_path / "run", SimpleNamespace(update=interrupt, close=lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_bar", lambda trainer: bar)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(recipe, folder, "cpu", Path())
+    carry_out(recipe, folder, "cpu", Path())
+    (row,) = (folder / LOG).read_text().splitlines()
+    assert json.loads(row)["update"] == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals

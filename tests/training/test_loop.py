@@ -29,7 +29,7 @@ from tests.training.tiny import (
 )
 from training import checkpoint, command
 from training.config import Recipe
-from training.loop import CHECKPOINT, LOG, Trainer
+from training.loop import CHECKPOINT, LOG
 from training.recipe import read_recipe
 from training.run import carry_out
 
@@ -373,29 +373,6 @@ def test_a_recipe_that_names_no_data_is_refused_in_words(tmp_path: Path) -> None
     recipe.write_text("[training]\nepochs = 1\n")
     with pytest.raises(ValueError, match=r"\[data\]: source is missing"):
         read_recipe(str(recipe))
-
-
-class _Interrupting:
-    """A progress bar at which somebody presses Ctrl-C."""
-
-    def update(self) -> None:
-        raise KeyboardInterrupt
-
-    def close(self) -> None:
-        pass
-
-
-def test_a_run_that_is_interrupted_as_its_time_is_over_is_validated_when_it_goes_on(
-    corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    recipe = tiny_recipe(corpus, time_limit_s=1e-6)
-    with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_bar", lambda self: _Interrupting())
-        with pytest.raises(KeyboardInterrupt):
-            carry_out(recipe, tmp_path, "cpu", Path())
-    carry_out(recipe, tmp_path, "cpu", Path())
-    (row,) = (tmp_path / LOG).read_text().splitlines()
-    assert json.loads(row)["update"] == 1
 
 
 def test_data_may_be_called_anything(corpus: Path, tmp_path: Path) -> None:
