@@ -113,11 +113,18 @@ def write_squint(folder: Path) -> Path:
     return _write(folder, "squint", model)
 
 
-def write_tiny(folder: Path) -> Path:
-    """The folder `tiny`, made as a user makes it: a text in `data`, a run and an artifact."""
-    path = folder / "tiny"
+def write_trained(folder: Path) -> Path:
+    """The folder `trained`: a text in `data`, and in `run` what it was learned in."""
+    path = folder / "trained"
     (path / "data").mkdir(parents=True)
-    convert(write_run(write_corpus(path / "data"), path / "run"), path / "artifact" / "tiny")
+    write_run(write_corpus(path / "data"), path / "run")
+    return path
+
+
+def write_tiny(folder: Path, run: Path) -> Path:
+    """The artifact `tiny` in `folder`, made of a run as a user makes it."""
+    path = folder / "tiny"
+    convert(run, path)
     return path
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock, Timeout
 
-Write = Callable[[Path], Path]
+Write = Callable[..., Path]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -49,6 +49,17 @@ def _operators_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """httpx reads the certificates of all authorities for every request that has no client of its
+    own, also where it asks without TLS: 40 ms of a core, while others wait for a service to start.
+    No test asks anybody who has one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("SSL_CERT_FILE", raising=False)
+        patch.setenv("SSL_CERT_DIR", str(tmp_path_factory.mktemp("no-authorities")))
+        yield
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Models this small only lose by waiting for a second thread."""
@@ -64,11 +75,12 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
-    """An artifact of `tests.artifacts` by its name: made by whichever worker asks first."""
+    """An artifact of `tests.artifacts` by its name, `of` others: made by whichever worker asks
+    first."""
     root = tmp_path_factory.getbasetemp()
     root = root.parent if "PYTEST_XDIST_WORKER" in os.environ else root
 
-    def made(name: str, timeout_s: float = -1) -> Path:
+    def made(name: str, *of: Path, timeout_s: float = -1) -> Path:
         with FileLock(root / f"{name}.lock", timeout_s):
             folder = root / "made" / name
             if not folder.exists():
@@ -78,7 +90,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]
 
                     write: Write = getattr(artifacts, f"write_{name}")
                     folder.parent.mkdir(exist_ok=True)
-                    write(root / f"making-{name}").rename(folder)
+                    write(root / f"making-{name}", *of).rename(folder)
         return folder
 
     return made
@@ -93,13 +105,25 @@ def folder_of(
     def folder(*names: str) -> Path:
         for name in names:
             with suppress(Timeout):
-                made_once(name, 0)
+                made_once(name, timeout_s=0)
         path = tmp_path_factory.mktemp("-".join(names))
         for name in names:
             shutil.copytree(made_once(name), path / name)
         return path
 
     return folder
+
+
+@pytest.fixture(scope="session")
+def corpus(made_once: Callable[..., Path]) -> Path:
+    """A text, the only file of its folder."""
+    return made_once("trained") / "data" / "sheep.txt"
+
+
+@pytest.fixture(scope="session")
+def run(made_once: Callable[..., Path]) -> Path:
+    """A finished run of the tiny recipe on it; nobody may change it."""
+    return made_once("trained") / "run" / "tiny"
 
 
 @pytest.fixture(scope="session")

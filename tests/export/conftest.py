@@ -1,4 +1,4 @@
-"""The tiny text, its run and its artifact, made once."""
+"""The artifact of the tiny run, made once."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -15,27 +15,9 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def tiny(made_once: Callable[[str], Path]) -> Path:
-    """A text, a run on it and its artifact; nobody may change any of it."""
-    return made_once("tiny")
-
-
-@pytest.fixture(scope="session")
-def corpus(tiny: Path) -> Path:
-    """The text, the only file of its folder."""
-    return tiny / "data" / "sheep.txt"
-
-
-@pytest.fixture(scope="session")
-def run(tiny: Path) -> Path:
-    """A finished run of the tiny recipe."""
-    return tiny / "run" / "tiny"
-
-
-@pytest.fixture(scope="session")
-def artifact(tiny: Path) -> Path:
-    """The artifact of that run."""
-    return tiny / "artifact" / "tiny"
+def artifact(made_once: Callable[..., Path], run: Path) -> Path:
+    """The artifact of a run of the tiny recipe; nobody may change it."""
+    return made_once("tiny", run)
 
 
 @pytest.fixture(scope="session", autouse=True)

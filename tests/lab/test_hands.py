@@ -1,6 +1,7 @@
 """Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, cast
 
@@ -19,6 +20,12 @@ from tests.service.altered import edit_manifest
 from tests.training.legible import SHOWN_PX
 
 _STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
+
+
+@pytest.fixture
+def scrawl(made_once: Callable[[str], Path], tmp_path: Path) -> Path:
+    """A pen with stored hands, to be changed."""
+    return Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
 
 
 class TellingPen:
@@ -67,32 +74,28 @@ def test_where_most_hands_are_read_right_the_worst_is_over_a_single_error() -> N
 
 @pytest.mark.parametrize("command", ["hands", "accents"])
 def test_a_pen_without_stored_hands_has_none_to_write_in(
-    inks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str,
+    scrawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     module = {"hands": hands, "accents": accents}[command]
     monkeypatch.setattr(module, "tesseract_version", lambda *_: "5")
     if command == "hands":
         monkeypatch.setattr(module, "readers_of", lambda _: {})
-    folder = tmp_path / "scrawl"
-    shutil.copytree(inks / "scrawl", folder)
-    edit_manifest(folder, lambda manifest: manifest.update({"styles": []}))
+    edit_manifest(scrawl, lambda manifest: manifest.update({"styles": []}))
     files = [tmp_path / "made" / name for name in ("out.json", "sheet.png")]
     told = ["--out", str(files[0]), "--sheet", str(files[1])]
-    assert main([command, str(folder), *told]) == 1
-    assert f"error: {folder} has no stored hands to write in" in capsys.readouterr().err
+    assert main([command, str(scrawl), *told]) == 1
+    assert f"error: {scrawl} has no stored hands to write in" in capsys.readouterr().err
     assert (tmp_path / "made").is_dir()  # where there was nothing to write to
 
 
 def test_an_artifact_that_is_damaged_is_told_in_a_line(
-    inks: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
+    scrawl: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:  # fmt: skip
     monkeypatch.setattr(accents, "tesseract_version", lambda *_: "5")
-    folder = tmp_path / "scrawl"
-    shutil.copytree(inks / "scrawl", folder)
-    (folder / STYLES).write_bytes((folder / STYLES).read_bytes()[:-1])
-    assert main(["accents", str(folder), "--out", str(tmp_path / "o")]) == 1
+    (scrawl / STYLES).write_bytes((scrawl / STYLES).read_bytes()[:-1])
+    assert main(["accents", str(scrawl), "--out", str(tmp_path / "o")]) == 1
     assert "cut short or altered" in capsys.readouterr().err
 
 

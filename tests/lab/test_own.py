@@ -1,7 +1,7 @@
 """What a pen wrote and a reader reads right, as a corpus to learn from."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,15 +15,25 @@ from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import own
 from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
-from training.ink.prepare import LONGEST_INK, OWN, Ink, is_own, prepare
-from training.ink.synthetic import synthetic_lines
+from training.ink.prepare import LONGEST_INK, OWN, Ink, is_own
 
 _SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
 
 
 @pytest.fixture(scope="module")
-def people() -> list[Ink]:
-    return prepare(synthetic_lines(120, 7), Tally())
+def people(made_once: Callable[[str], Path]) -> list[Ink]:
+    return read_pens(made_once("pens") / "invented.npz", Tally()).inks
+
+
+@pytest.fixture(scope="module")
+def shipped() -> Pen:
+    return Pen(_SHIPPED)
+
+
+@pytest.fixture
+def _no_hands(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody's hand is read, which takes longer than all else here."""
+    monkeypatch.setattr(own, "hands_of", lambda *_: [])
 
 
 class _Drawn:
@@ -87,39 +97,39 @@ def test_lines_are_kept_as_they_stand_on_paper() -> None:
 
 
 def test_texts_are_those_of_rows_in_hands_of_those_who_may_be_learned_from(
-    people: list[Ink],
+    people: list[Ink], shipped: Pen
 ) -> None:
-    pen = Pen(_SHIPPED)
-    asked = own.texts_asked(pen, people[:40], 30, np.random.default_rng(1))
+    asked = own.texts_asked(shipped, people[:40], 30, np.random.default_rng(1))
     words = {word for ink in people[:40] for word in ink.text.split()}
     assert all(set(text.split()) <= words for text, _ in asked)
     in_no_hand = sum(not hand.edge.known for _, hand in asked)
     assert 4 < in_no_hand < 20
     short = [ink for ink in people if len(ink.text) < 12][:5]
     assert not any(
-        h.edge.known for _, h in own.texts_asked(pen, short, 5, np.random.default_rng(1))
+        h.edge.known for _, h in own.texts_asked(shipped, short, 5, np.random.default_rng(1))
     )
 
 
-def test_a_third_of_the_texts_has_what_there_is_to_be_more_of(people: list[Ink]) -> None:
-    texts = {
-        more: [
-            text
-            for text, _ in own.texts_asked(
-                Pen(_SHIPPED), people[:40], 90, np.random.default_rng(1), more
-            )
-        ]
-        for more in ("", "#")
-    }
-    plain, more = (sum("#" in text for text in texts[which]) for which in texts)
+@pytest.mark.usefixtures("_no_hands")
+def test_a_third_of_the_texts_has_what_there_is_to_be_more_of(
+    people: list[Ink], shipped: Pen
+) -> None:
+    def marked(more: str) -> int:
+        asked = own.texts_asked(shipped, people[:40], 90, np.random.default_rng(1), more)
+        return sum("#" in text for text, _ in asked)
+
+    plain, more = marked(""), marked("#")
     assert plain < 12
     assert 15 < more < 45
 
 
-def test_some_texts_are_of_short_words(people: list[Ink], monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("_no_hands")
+def test_some_texts_are_of_short_words(
+    people: list[Ink], shipped: Pen, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(own, "_text", lambda *_: "a row")
     few = [replace(people[0], text=text) for text in ("Cat", "owl", "it's", "long")]
-    asked = own.texts_asked(Pen(_SHIPPED), few, 60, np.random.default_rng(2))
+    asked = own.texts_asked(shipped, few, 60, np.random.default_rng(2))
     brief = [text.split() for text, _ in asked if text != "a row"]
     assert 2 <= len(brief) <= 15
     assert all(set(words) <= {"Cat", "owl"} and 2 <= len(words) <= 3 for words in brief)
@@ -158,6 +168,7 @@ def test_a_corpus_is_written_to_a_file_that_can_be_read_again(
     assert "mine'; a corpus is a file that ends with .npz" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("_no_hands")
 def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(
     people: list[Ink],
     tmp_path: Path,

@@ -3,7 +3,7 @@ decay is that of the last lines beside the first."""
 
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
@@ -122,9 +122,10 @@ def test_a_page_is_drawn_beside_another(tmp_path: Path) -> None:
 
 
 def test_pages_of_a_pen_without_hands_are_refused(
-    inks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    nameless = shutil.copytree(inks / "scrawl", tmp_path / "nameless")
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    nameless = shutil.copytree(made_once("scrawl"), tmp_path / "nameless")
     read_artifact(nameless).model_copy(update={"styles": ()}).write(nameless)
     monkeypatch.setattr(pages, "tesseract_version", lambda: "none")
     assert main(["pages", "--artifact", str(nameless)]) == 1

@@ -41,6 +41,6 @@ def test_a_text_that_does_not_fit_the_window_is_refused(text: str) -> None:
         write(_SHIPPED, [text], bias=1.0, seed=1)
 
 
-def test_a_reader_is_no_pen(inks: Path) -> None:
-    with pytest.raises(ValueError, match="squint is of kind reader"):
-        Pen(inks / "squint")
+def test_a_reader_is_no_pen() -> None:
+    with pytest.raises(ValueError, match="reader is of kind reader"):
+        Pen(_SHIPPED.with_name("reader"))

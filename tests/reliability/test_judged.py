@@ -15,7 +15,7 @@ from tests.reliability.held import series
 from tests.reliability.overload import CallerRow, OfferRow
 from tests.reliability.reader import Reader
 from tests.reliability.soak import Sample, SoakRow, slope_mb_per_h
-from tests.reliability.work import TEXT, Reply
+from tests.reliability.work import TEXT, Reply, content_of
 
 
 def _row(share: float, good_per_s: float, late_s: float = 0.001, cores: float = 0.1) -> OfferRow:
@@ -106,10 +106,37 @@ def test_a_series_is_the_sum_of_those_with_the_label() -> None:
     assert (series(page, "a"), series(page, "a", 'reason="abort"')) == (5.0, 2.0)
 
 
+def test_a_slope_is_of_what_comes_after_the_warm_up() -> None:
+    grown = [Sample(minute, 500 + minute, 1, 1) for minute in range(11, 51)]
+    steep = [Sample(minute, 100 * minute, 1, 1) for minute in range(11)]
+    assert slope_mb_per_h(steep + grown) == pytest.approx(60)
+
+
+def test_a_slope_does_not_ask_what_two_models_held_for_a_moment() -> None:
+    flat = [Sample(minute, 600 if minute in (12, 49) else 500, 1, 1) for minute in range(51)]
+    assert slope_mb_per_h(flat) == 0
+
+
 def test_a_slope_does_not_ask_for_the_samples_of_the_warm_up() -> None:
     """Of four minutes one; a slope of all would have the three that begin there."""
     held = [Sample(minute, mb, 1, 1) for minute, mb in enumerate((0, 500, 500, 500.1))]
     assert slope_mb_per_h(held) < 7
+
+
+def test_content_does_not_depend_on_where_events_are_cut() -> None:
+    whole = [{"choices": [{"text": "abc"}]}, {"usage": {}}]
+    parts = [
+        {"choices": [{"text": "a"}]},
+        {"choices": [{"text": ""}]},
+        {"choices": [{"text": "bc"}]},
+    ]
+    assert content_of(whole) == content_of(parts) == ["a", "b", "c"]
+    points = [
+        {"lines": ["a"]},
+        {"line": 0, "points": [[1, 2, 0]]},
+        {"line": 0, "finish_reason": "x"},
+    ]
+    assert content_of(points) == [[1, 2, 0]]
 
 
 class _Refuses(BaseHTTPRequestHandler):

@@ -10,8 +10,7 @@ from bench.goal import Goal
 from bench.peers.launch import launch
 from bench.target import SERVICE, Target
 from tests.reliability import aborts, chaos, overload, soak
-from tests.reliability.soak import Sample, slope_mb_per_h
-from tests.reliability.work import INK, TEXT, content_of
+from tests.reliability.work import INK, TEXT
 
 
 @pytest.fixture(scope="module")
@@ -72,30 +71,3 @@ def test_clients_that_resume_lose_nothing_where_runs_fail() -> None:
     assert row.characters_and_points > 200 * row.streams
     assert (row.lost, row.wrong) == ([], 0)
     assert row.also == "6 faults; ok, ok, ok, ok"
-
-
-def test_a_slope_is_of_what_comes_after_the_warm_up() -> None:
-    grown = [Sample(minute, 500 + minute, 1, 1) for minute in range(11, 51)]
-    steep = [Sample(minute, 100 * minute, 1, 1) for minute in range(11)]
-    assert slope_mb_per_h(steep + grown) == pytest.approx(60)
-
-
-def test_a_slope_does_not_ask_what_two_models_held_for_a_moment() -> None:
-    flat = [Sample(minute, 600 if minute in (12, 49) else 500, 1, 1) for minute in range(51)]
-    assert slope_mb_per_h(flat) == 0
-
-
-def test_content_does_not_depend_on_where_events_are_cut() -> None:
-    whole = [{"choices": [{"text": "abc"}]}, {"usage": {}}]
-    parts = [
-        {"choices": [{"text": "a"}]},
-        {"choices": [{"text": ""}]},
-        {"choices": [{"text": "bc"}]},
-    ]
-    assert content_of(whole) == content_of(parts) == ["a", "b", "c"]
-    points = [
-        {"lines": ["a"]},
-        {"line": 0, "points": [[1, 2, 0]]},
-        {"line": 0, "finish_reason": "x"},
-    ]
-    assert content_of(points) == [[1, 2, 0]]

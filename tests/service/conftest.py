@@ -4,12 +4,15 @@ With `EVENKEEL_THROUGH=ray` they are behind Ray Serve, and the tests of any othe
 """
 
 import os
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
+from service import logs
+from service.__main__ import main
 from service.artifact import Artifact, load_artifact
 from service.settings import Settings
 from tests.service.altered import copy_of
@@ -70,6 +73,29 @@ def ink(start: Start, inks: Path) -> Iterator[InkService]:
     """A service that writes ink on the scan runner; tests of what no runner can change."""
     with start(settings(inks, runner="scan")) as started:
         yield InkService(started.app, started.client)
+
+
+class Command:
+    """`python -m service` in this process, for what ends before anything is served."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
+        """Exit status and what was put out."""
+        self._monkeypatch.setattr(sys, "argv", ["service", *arguments])
+        # Of this process it is pytest's.
+        self._monkeypatch.setattr(logs, "set_up", lambda _: None)
+        for name, value in environment.items():
+            self._monkeypatch.setenv(name, value)
+        status = main()
+        return status, *self._capsys.readouterr()
+
+
+@pytest.fixture
+def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Command:
+    """The command that serves."""
+    return Command(monkeypatch, capsys)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,6 @@
 open; and its log keeps secrets."""
 
 import json
-import os
 import shlex
 import signal
 import socket
@@ -20,8 +19,8 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from service.__main__ import main
 from service.http.keys import new_key, read_keys
+from tests.service.conftest import Command
 from tests.service.processes import ready, spawned
 from tests.service.serving import eventually
 
@@ -42,26 +41,6 @@ def _ended(process: "subprocess.Popen[str]") -> str:
     out, err = process.communicate(timeout=60)
     assert process.returncode == 0
     return out + err
-
-
-class _Run:
-    """The command in this process, for what ends before anything is served."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-        self._monkeypatch, self._capsys = monkeypatch, capsys
-
-    def __call__(self, *arguments: str, **environment: str) -> tuple[int, str, str]:
-        """Exit status and what was put out."""
-        self._monkeypatch.setattr(sys, "argv", ["service", *arguments])
-        for name, value in environment.items():
-            self._monkeypatch.setenv(name, value)
-        status = main()
-        return status, *self._capsys.readouterr()
-
-
-@pytest.fixture
-def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> _Run:
-    return _Run(monkeypatch, capsys)
 
 
 def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
@@ -118,25 +97,18 @@ def test_a_half_sent_body_does_not_hold_the_drain(artifacts: Path) -> None:
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1", "somewhere.example"])
-def test_beyond_the_loopback_interface_it_wants_keys_or_a_word(run: _Run, host: str) -> None:
-    status, _, told = run(EVENKEEL_HOST=host)
+def test_beyond_the_loopback_interface_it_wants_keys_or_a_word(command: Command, host: str) -> None:
+    status, _, told = command(EVENKEEL_HOST=host)
     assert status == 2
     assert "EVENKEEL_KEYS" in told
     assert "EVENKEEL_OPEN=1" in told
 
 
-def test_keys_that_cannot_be_read_are_an_error(artifacts: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "service"],
-        cwd=_ROOT,
-        env=os.environ
-        | {"EVENKEEL_ARTIFACTS": str(artifacts), "EVENKEEL_KEYS": "/nowhere/keys.toml"},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 2
-    assert "error: EVENKEEL_KEYS: /nowhere/keys.toml" in done.stderr
+def test_keys_that_cannot_be_read_are_an_error(command: Command, artifacts: Path) -> None:
+    keys = "/nowhere/keys.toml"
+    status, _, told = command(EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_KEYS=keys)
+    assert status == 2
+    assert f"error: EVENKEEL_KEYS: {keys}" in told
 
 
 @pytest.mark.parametrize(
@@ -147,8 +119,8 @@ def test_keys_that_cannot_be_read_are_an_error(artifacts: Path) -> None:
         ("too short a key", "fewer than 16 characters"),
     ],
 )
-def test_a_state_key_that_might_be_guessed_is_refused(run: _Run, key: str, why: str) -> None:
-    status, _, told = run(EVENKEEL_STATE_KEY=key)
+def test_a_state_key_that_might_be_guessed_is_refused(command: Command, key: str, why: str) -> None:
+    status, _, told = command(EVENKEEL_STATE_KEY=key)
     assert status == 2
     assert told.startswith(f"error: EVENKEEL_STATE_KEY: it has {why}; ")
     assert key not in told
@@ -158,11 +130,11 @@ def test_a_state_key_that_might_be_guessed_is_refused(run: _Run, key: str, why: 
     "place", [".", "missing/keys.toml", "file/keys.toml", "loop", "loop/keys.toml"]
 )
 def test_a_place_where_no_key_can_be_kept_is_told_in_a_line(
-    run: _Run, tmp_path: Path, place: str
+    command: Command, tmp_path: Path, place: str
 ) -> None:
     (tmp_path / "file").touch()
     (tmp_path / "loop").symlink_to("loop")
-    status, out, told = run("keys", "new", "me", "--file", str(tmp_path / place))
+    status, out, told = command("keys", "new", "me", "--file", str(tmp_path / place))
     assert (status, out) == (2, "")
     assert told.startswith(f"error: {tmp_path / place}: ")
     assert told.count("\n") == 1
@@ -170,25 +142,25 @@ def test_a_place_where_no_key_can_be_kept_is_told_in_a_line(
 
 @pytest.mark.parametrize("limit", ["concurrency", "bytes-per-minute"])
 def test_a_limit_that_is_none_is_told_of_the_file_that_was_meant(
-    run: _Run, tmp_path: Path, limit: str
+    command: Command, tmp_path: Path, limit: str
 ) -> None:
     file = tmp_path / "keys.toml"
-    status, out, told = run("keys", "new", "me", "--file", str(file), f"--{limit}", "0")
+    status, out, told = command("keys", "new", "me", "--file", str(file), f"--{limit}", "0")
     assert (status, out, file.exists()) == (2, "", False)
     rule = "Input should be greater than or equal to 1"
     assert told == f"error: {file}: me.{limit.replace('-', '_')}: {rule}\n"
 
 
-def test_a_key_is_made_and_told_once(run: _Run, tmp_path: Path) -> None:
+def test_a_key_is_made_and_told_once(command: Command, tmp_path: Path) -> None:
     file = tmp_path / "keys.toml"
     new = ("keys", "new", "me", "--file", str(file))
-    status, key, _ = run(*new, "--admin", "--concurrency", "3", "--bytes-per-minute", "5000")
+    status, key, _ = command(*new, "--admin", "--concurrency", "3", "--bytes-per-minute", "5000")
     assert status == 0
     assert key.startswith("ek-")
     assert key.strip() not in file.read_text()
     entry = read_keys(file)["me"]
     assert (entry.admin, entry.concurrency, entry.bytes_per_minute) == (True, 3, 5000)
-    status, _, told = run(*new)
+    status, _, told = command(*new)
     assert status == 2
     assert "has a key me already" in told
 
@@ -210,9 +182,9 @@ def test_a_key_that_cannot_be_shown_is_not_kept(tmp_path: Path, out: str, why: s
 
 
 def test_keys_are_kept_where_the_help_says_unless_told(
-    run: _Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    command: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    status, _, _ = run("keys", "new", "me")
+    status, _, _ = command("keys", "new", "me")
     assert status == 0
     assert read_keys(tmp_path / "keys.toml").keys() == {"me"}

@@ -1,19 +1,17 @@
 """The service starts without any of the training side, and says what keeps it from starting."""
 
 import os
-import signal
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
 
-import httpx
 import pytest
 
-from service.__main__ import main
 from service.settings import Settings
-from tests.service.serving import eventually
+from tests.service.conftest import Command
+from tests.service.processes import spawned
 
 _ROOT = Path(__file__).parents[2]
 _BLOCKED = [
@@ -40,22 +38,6 @@ def _python(code: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def _start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "service", *arguments],
-        cwd=_ROOT,
-        env=os.environ | environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-
-
-def test_the_service_is_imported_without_the_training_side() -> None:
-    done = _python(_REFUSE + "import service.app, service.__main__")
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("name", _BLOCKED)
 def test_the_refusal_refuses(name: str) -> None:
     done = _python(_REFUSE + f"import {name}")
@@ -67,6 +49,7 @@ def test_a_service_without_the_training_side_serves(artifacts: Path) -> None:
     code = f"""
 from pathlib import Path
 from starlette.testclient import TestClient
+import service.__main__
 from service.app import create_app
 from service.settings import Settings
 
@@ -80,8 +63,10 @@ with TestClient(create_app(settings), base_url="http://localhost") as client:
     assert done.stdout == "200\n", done.stderr
 
 
-def test_help_lists_every_setting() -> None:
-    out, _ = _start("--help").communicate(timeout=60)
+def test_help_lists_every_setting(command: Command, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        command("--help")
+    out = capsys.readouterr().out
     for name in Settings.model_fields:
         assert f"EVENKEEL_{name.upper()} " in out
 
@@ -102,24 +87,19 @@ def test_help_lists_every_setting() -> None:
         ("EVENKEEL_THREADS", "9" * 30),
     ],
 )
-def test_a_wrong_setting_is_named_and_ends_with_2(
-    name: str,
-    value: str,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["service"])
-    monkeypatch.setenv(name, value)
-    assert main() == 2
-    err = capsys.readouterr().err
+def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str, command: Command) -> None:
+    status, _, err = command(**{name: value})
+    assert status == 2
     assert f"error: {name} is " in err or f"error: {name}: " in err
 
 
-def test_a_setting_that_is_misspelt_is_told_in_the_log(tmp_path: Path) -> None:
-    process = _start(EVENKEEL_ARTIFACTS=str(tmp_path), EVENKEEL_ALLOWED_HOST="keel.example")
-    _, err = process.communicate(timeout=60)  # there is nothing to serve
-    assert process.returncode == 2
-    assert "WARNING service: EVENKEEL_ALLOWED_HOST is no setting" in err
+def test_a_setting_that_is_misspelt_is_told_in_the_log(
+    command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    command(EVENKEEL_ARTIFACTS=str(tmp_path), EVENKEEL_ALLOWED_HOST="keel.example")
+    (told,) = [record for record in caplog.records if "no setting" in record.message]
+    assert (told.name, told.levelname) == ("service", "WARNING")
+    assert told.message.startswith("EVENKEEL_ALLOWED_HOST is no setting")
 
 
 def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,32 +113,24 @@ def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPa
     assert Settings() == without
 
 
-def test_a_wrong_key_is_not_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["service"])
-    monkeypatch.setenv("EVENKEEL_STATE_KEY", "my secret")
-    assert main() == 2
-    told = capsys.readouterr()
-    assert "my secret" not in told.out + told.err
+def test_a_wrong_key_is_not_printed(command: Command) -> None:
+    status, out, err = command(EVENKEEL_STATE_KEY="my secret")
+    assert status == 2
+    assert "my secret" not in out + err
 
 
-def test_a_service_without_artifacts_ends_with_2_and_no_traceback(tmp_path: Path) -> None:
-    process = _start(EVENKEEL_ARTIFACTS=str(tmp_path), EVENKEEL_PORT="0")
-    out, err = process.communicate(timeout=60)
+def test_a_service_without_artifacts_ends_with_2(command: Command, tmp_path: Path) -> None:
+    status, _, err = command(EVENKEEL_ARTIFACTS=str(tmp_path))
+    assert status == 2
     assert f"{tmp_path} holds no artifact" in err
-    assert "Traceback" not in out + err
-    assert process.returncode == 2
 
 
 def test_a_place_that_is_taken_ends_with_2(artifacts: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        port = str(taken.getsockname()[1])
-        process = _start(
-            EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_PORT=port, EVENKEEL_ALLOW_UNPROVED="1"
-        )
-        _, err = process.communicate(timeout=60)
+        port = taken.getsockname()[1]
+        with spawned(artifacts, port=port) as (process, _):
+            _, err = process.communicate(timeout=60)
     assert process.returncode == 2
     assert f"EVENKEEL_HOST '127.0.0.1' and EVENKEEL_PORT {port}" in err
     assert "Traceback" not in err
@@ -212,30 +184,3 @@ def test_a_drawing_that_nobody_gets_is_not_waited_for() -> None:
     began_s = time.monotonic()
     assert _python(_DRAWING).returncode == 0
     assert time.monotonic() - began_s < 30
-
-
-def test_a_service_serves_until_it_is_told_to_stop(artifacts: Path) -> None:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = _start(
-        EVENKEEL_ARTIFACTS=str(artifacts),
-        EVENKEEL_PORT=str(port),
-        EVENKEEL_PROVIDER="cpu",
-        EVENKEEL_ALLOW_UNPROVED="1",
-    )
-
-    def ready() -> bool:
-        try:
-            return httpx.get(f"http://127.0.0.1:{port}/readyz").status_code == 200
-        except httpx.TransportError:
-            return False
-
-    try:
-        assert eventually(ready)
-    finally:
-        process.send_signal(signal.SIGTERM)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0
-    assert "Traceback" not in out + err
-    assert "GET /readyz" not in out + err  # probes are left out of the log, and nobody else tells

@@ -18,7 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.training.tiny import Interrupted, stop_after, tiny_recipe, write_corpus
+from tests.training.tiny import SHORT, Interrupted, stop_after, tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
 from training.loop import CHECKPOINT, LOG, Trainer
@@ -41,7 +41,7 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
         return whole(weights)
 
     monkeypatch.setattr(Weights, "averaged_model", copied)
-    recipe, folder = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
+    recipe, folder = tiny_recipe(write_corpus(tmp_path, SHORT)), tmp_path / "run"
     with pytest.raises(KeyboardInterrupt):
         carry_out(recipe, folder, "cpu", Path())
     (first,) = map(json.loads, (folder / LOG).read_text().splitlines())
@@ -53,7 +53,7 @@ def test_the_best_weights_and_their_loss_are_of_the_same_update(
 def test_what_was_killed_while_it_was_saved_leaves_nothing_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    recipe, folder = tiny_recipe(write_corpus(tmp_path)), tmp_path / "run"
+    recipe, folder = tiny_recipe(write_corpus(tmp_path, SHORT)), tmp_path / "run"
     killed = (
         "import sys, os, signal; from contract.files import replacing; from pathlib import Path\n"
     )
@@ -81,8 +81,25 @@ def test_what_was_trained_is_kept_though_nobody_reads_how_far_it_is(
     bar = SimpleNamespace(update=lambda: None, close=close)
     monkeypatch.setattr(Trainer, "_bar", lambda trainer: bar)
     with pytest.raises(BrokenPipeError):
-        carry_out(tiny_recipe(write_corpus(tmp_path)), tmp_path / "run", "cpu", Path())
+        carry_out(tiny_recipe(write_corpus(tmp_path, SHORT)), tmp_path / "run", "cpu", Path())
     assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
+
+
+def test_a_run_that_is_interrupted_as_its_time_is_over_is_validated_when_it_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    recipe = tiny_recipe(write_corpus(tmp_path, SHORT), time_limit_s=1e-6)
+    folder, bar = tmp_path / "run", SimpleNamespace(update=interrupt, close=lambda: None)
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_bar", lambda trainer: bar)
+        with pytest.raises(KeyboardInterrupt):
+            carry_out(recipe, folder, "cpu", Path())
+    carry_out(recipe, folder, "cpu", Path())
+    (row,) = (folder / LOG).read_text().splitlines()
+    assert json.loads(row)["update"] == 1
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -99,7 +116,7 @@ def test_a_signal_waits_until_a_run_is_saved_and_all_have_made_the_next_update(
         whole(trainer)
 
     monkeypatch.setattr(Trainer, "save", save)
-    recipe = tiny_recipe(write_corpus(tmp_path), save_every_s=0.0)
+    recipe = tiny_recipe(write_corpus(tmp_path, SHORT), save_every_s=0.0)
     usual = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
@@ -125,7 +142,7 @@ def test_a_second_signal_waits_until_what_was_trained_is_saved(
     usual = signal.signal(number, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            carry_out(tiny_recipe(write_corpus(tmp_path)), tmp_path / "run", "cpu", Path())
+            carry_out(tiny_recipe(write_corpus(tmp_path, SHORT)), tmp_path / "run", "cpu", Path())
     finally:
         signal.signal(number, usual)
     assert checkpoint.load(tmp_path / "run" / CHECKPOINT)[1]["progress"]["update"] == 3
@@ -260,7 +277,7 @@ def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each would replace the checkpoint of the other, and both say that theirs is there."""
-    whole, corpus, folder = Trainer.run, write_corpus(tmp_path), tmp_path / "run"
+    whole, corpus, folder = Trainer.run, write_corpus(tmp_path, SHORT), tmp_path / "run"
 
     def beside_another(trainer: Trainer) -> dict[str, Tensor]:
         monkeypatch.setattr(Trainer, "run", whole)
@@ -279,7 +296,7 @@ def test_nobody_has_to_be_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     """Standard error may be closed, as of what a clock starts; and a log may be left behind, or
     be empty."""
     monkeypatch.setattr("sys.stderr", None)
-    recipe, folder = tiny_recipe(write_corpus(tmp_path), epochs=1), tmp_path / "run"
+    recipe, folder = tiny_recipe(write_corpus(tmp_path, SHORT), epochs=1), tmp_path / "run"
     carry_out(recipe, folder, "cpu", Path())
     (folder / LOG).unlink()
     carry_out(recipe, folder, "cpu", Path())

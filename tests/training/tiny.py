@@ -12,6 +12,7 @@ from training.loop import CHECKPOINT, Trainer
 from training.run import carry_out
 
 TEXT = "".join(f"The {i}th line says that {i * 7} sheep sat, sleeping.\n" for i in range(300))
+SHORT = TEXT[: len(TEXT) // 4]  # 21 updates an epoch instead of 84
 
 
 def tiny_recipe(source: Path, rows: int = 8, **training: object) -> Recipe:
@@ -32,10 +33,10 @@ def tiny_recipe(source: Path, rows: int = 8, **training: object) -> Recipe:
     )
 
 
-def write_corpus(folder: Path) -> Path:
+def write_corpus(folder: Path, text: str = TEXT) -> Path:
     """The text as the only file of a folder, so that nothing else is found beside it."""
     path = folder / "sheep.txt"
-    path.write_text(TEXT)
+    path.write_text(text)
     return path
 
 

@@ -16,7 +16,6 @@ from typing import Any
 import pytest
 
 from lab import jobs
-from tests.lab.tasks.toy import stand_in
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[3]
@@ -24,9 +23,8 @@ _ROOT = Path(__file__).parents[3]
 _JOBS = """
 import signal, sys, time
 from pathlib import Path
-from lab import experiment, jobs
-from lab.plan import read_plans
-from tests.lab.tasks.toy import Line
+from types import SimpleNamespace
+from lab import jobs
 from training.machine import terminated_as_interrupted
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # who is in the background ignores it
@@ -39,10 +37,9 @@ class Slow:
 
 jobs._laboratory = lambda *_: Slow()
 if __name__ == "__main__":
-    experiment.TASKS = Path(sys.argv[1], "tasks")
-    first, _ = read_plans(Line())
+    task = SimpleNamespace(name="slow")
     with terminated_as_interrupted():
-        jobs.carry_out(Line(), [first] * 3, Line.norms, 1, None, workers=2)
+        jobs.carry_out(task, [task] * 3, ["layer", "none"], 1, None, workers=2)
 """
 
 
@@ -57,10 +54,9 @@ def _left(group: int) -> bool:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
 def test_a_signal_ends_the_jobs_there_are_and_begins_no_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+    tmp_path: Path, number: signal.Signals
 ) -> None:
     """Ctrl-C comes to all processes of a terminal, others to the one that they were meant for."""
-    stand_in(tmp_path, monkeypatch)
     script = tmp_path / "jobs.py"
     script.write_text(_JOBS)
     log = tmp_path / "begun"
