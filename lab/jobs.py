@@ -8,21 +8,18 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import lru_cache
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 import torch
+from tqdm import tqdm
 
 from lab.compare import RUNS, Contender, Laboratory
 from lab.experiment import Experiment, load
 from lab.plan import Plan
 from lab.shared import begin
 from training.loading import end_at_ctrl_c, hear_ctrl_c
-from training.machine import (
-    Terminated,
-    keep_freed_memory,
-    terminated_as_interrupted,
-    use_fast_float32,
-)
+from training.machine import keep_freed_memory, terminated_as_interrupted, use_fast_float32
 
 
 def carry_out(
@@ -57,7 +54,7 @@ def carry_out(
                 asked = [pool.submit(_work, *job) for job in jobs]
                 found = [job.result() for job in asked]
             except BaseException as error:
-                if isinstance(error, Terminated):  # Ctrl-C reaches all of them, SIGTERM this one
+                if isinstance(error, KeyboardInterrupt):  # a signal may be for this one alone
                     for worker in multiprocessing.active_children():
                         worker.terminate()
                 pool.shutdown(cancel_futures=True)
@@ -74,6 +71,9 @@ def carry_out(
 def _work(*job: Any) -> Contender:
     """`_compete` in a process of the pool, which ends when it is interrupted: the pool would give
     it the next job in its queue. There is something to save while it is at one."""
+    # Each writes its own bars. The lock that they would share is the system's, and is told of as
+    # leaked where a process ends at once.
+    tqdm.set_lock(RLock())
     try:
         hear_ctrl_c()
         return _compete(*job)

@@ -7,7 +7,7 @@ import shutil
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from contract.files import write_whole
+from export.folders import made_whole
 from training.checkpoint import understanding
 
 _ROOT = Path(__file__).parents[1]
@@ -55,15 +55,15 @@ def publish(root: Path = _ROOT) -> list[Plot]:
     """Copy what there is, remove what is no more, and write the list. Raises `ValueError` for a
     picture too large for a page."""
     folder, plots = root / SHOWN, found(root)
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
-    for plot in plots:
-        shutil.copyfile(source(root, plot), folder / plot.file)
     decoder = root / RESULTS / "lab" / DECODER
-    if decoder.exists():
-        shutil.copyfile(decoder, folder / DECODER)
     listed = {"plots": [asdict(plot) for plot in plots], "draws": decoder.exists()}
-    write_whole(folder / LIST, json.dumps(listed, indent=1, ensure_ascii=False) + "\n")
+    with made_whole(folder, lambda _: True, "folder of pictures") as made:
+        for plot in plots:
+            shutil.copyfile(source(root, plot), made / plot.file)
+        if decoder.exists():
+            shutil.copyfile(decoder, made / DECODER)
+        told = json.dumps(listed, indent=1, ensure_ascii=False)
+        (made / LIST).write_text(told + "\n", "utf-8")
     return plots
 
 

@@ -16,6 +16,8 @@ from matplotlib import pyplot as pyplot
 from matplotlib.figure import Figure
 from PIL import Image
 
+from contract.files import replacing
+
 DPI = 100
 WIDTH_IN = 8.3  # GitHub shows a picture of more than some 830 px smaller than it is
 HALF_IN = 5.0  # of a single panel with a legend
@@ -55,11 +57,19 @@ def empty(height_in: float, width_in: float = WIDTH_IN) -> Figure:
 
 def save(figure: Figure, image: Path) -> None:
     """A PNG of 64 colours, or what else the name of the file asks for; the figure is no more."""
-    if image.suffix.lower() == ".png":
+    kind = image.suffix[1:].lower() or "png"
+    if kind == "png":
         drawn = BytesIO()
         figure.savefig(drawn, format="png")
         picture = Image.open(drawn).convert("RGB")
-        picture.quantize(_COLORS, dither=Image.Dither.NONE).save(image, optimize=True)
+        save_picture(picture.quantize(_COLORS, dither=Image.Dither.NONE), image)
     else:
-        figure.savefig(image)
+        with replacing(image) as whole:
+            figure.savefig(whole, format=kind)
     pyplot.close(figure)
+
+
+def save_picture(picture: Image.Image, image: Path) -> None:
+    """A PNG, which its readers have whole or as it was before."""
+    with replacing(image) as whole:
+        picture.save(whole, "png", optimize=True)

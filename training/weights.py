@@ -6,6 +6,8 @@ from contextlib import contextmanager
 import torch
 from torch import Tensor, nn
 
+from training.machine import deferred_signals
+
 
 class Weights:
     """A model's tensors by name: as they stand, averaged over the updates, and of the best
@@ -59,11 +61,12 @@ class Weights:
         """Give the model these weights inside of the block. It has its own again afterwards, also
         when the block ends with an error."""
         live = self.copied(weights)
-        self._load(weights)
         try:
+            self._load(weights)
             yield
         finally:
-            self._load(live)
+            with deferred_signals():  # what is saved next would be half of each
+                self._load(live)
 
     def copied(self, names: Iterable[str]) -> dict[str, Tensor]:
         """The model's own tensors of these names."""

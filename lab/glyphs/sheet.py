@@ -11,7 +11,7 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 from PIL import Image
 
-from training.figures import GREY, SMALL_PT, pyplot
+from training.figures import GREY, SMALL_PT, pyplot, save_picture
 
 SAMPLES = 6  # of each character
 _COLUMNS = 3
@@ -59,7 +59,7 @@ def plot_glyphs(shown: Sequence[Shown], image: Path) -> None:
             _draw(axes, ink, middle)
     with BytesIO() as file:
         figure.savefig(file, format="png")
-        Image.open(file).convert("L").quantize(_GREYS).save(image, optimize=True)
+        save_picture(Image.open(file).convert("L").quantize(_GREYS), image)
     pyplot.close(figure)
 
 

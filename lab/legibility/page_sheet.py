@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from contract.files import replacing
 from lab.legibility.reading import PAGE, Offsets
 from service.ink.pen import LinePen, strokes
 from service.ink.png import to_png_here
@@ -23,4 +24,5 @@ def plot_pages(pages: Sequence[Sequence[Offsets]], image: Path) -> None:
         for number, offsets in enumerate(lines):
             points = LinePen(page, number).move(offsets)
             ink += [stroke + np.array([column * _WIDTH_PX, 0]) for stroke in strokes(points)]
-    image.write_bytes(to_png_here(to_svg(ink, page, max(map(len, pages)))))
+    with replacing(image) as whole:
+        whole.write_bytes(to_png_here(to_svg(ink, page, max(map(len, pages)))))

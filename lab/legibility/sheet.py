@@ -7,6 +7,7 @@ from pathlib import Path
 
 import matplotlib
 
+from contract.files import replacing
 from lab.legibility.reading import Offsets, errors, picture
 
 matplotlib.use("Agg")
@@ -35,7 +36,8 @@ def plot_legibility(lines: Sequence[Shown], image: Path) -> None:
         _draw(left, line.real, line.text, line.real_reading)
         _draw(right, line.generated, line.text, line.generated_reading)
     figure.suptitle("the same texts by a person (left) and by the model, bias 1 (right)")
-    figure.savefig(image)
+    with replacing(image) as whole:
+        figure.savefig(whole, format=image.suffix[1:] or "png")
     pyplot.close(figure)
 
 

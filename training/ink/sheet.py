@@ -6,7 +6,7 @@ from pathlib import Path
 
 import matplotlib
 
-from contract.files import printable
+from contract.files import printable, replacing
 from training.ink.line import Line
 
 matplotlib.use("Agg")
@@ -30,7 +30,8 @@ def plot_sheet(lines: Sequence[Line], image: Path, *, title: str) -> None:
     for axes, line in zip(table.flat, picked, strict=False):
         _draw(line, axes)
     figure.suptitle(printable(title), parse_math=False)
-    figure.savefig(image)
+    with replacing(image) as whole:
+        figure.savefig(whole, format=image.suffix[1:] or "png")
     pyplot.close(figure)
 
 

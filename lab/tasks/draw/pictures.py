@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from PIL import Image, ImageDraw, ImageFont
 from safetensors.torch import save_file
 
+from contract.files import replacing
 from lab.epochs import evaluating
 from lab.tasks.draw.task import DrawTask
+from training.figures import save_picture
 
 _SAMPLES_A_SIDE = 10
 _FILMS = 6
@@ -30,7 +32,7 @@ def draw_samples(task: DrawTask, image: Path) -> None:
     side = pictures.shape[-1]
     grid = pictures[-1].reshape(_SAMPLES_A_SIDE, _SAMPLES_A_SIDE, side, side)
     sheet = _sheet(grid, side, _SAMPLES_GAP_PX)
-    sheet.convert("L").save(image, optimize=True)
+    save_picture(sheet.convert("L"), image)
 
 
 def draw_film(task: DrawTask, image: Path) -> None:
@@ -49,12 +51,13 @@ def draw_film(task: DrawTask, image: Path) -> None:
         told = f"stroke {column + 1}" if column == 0 else f"{column + 1}"
         place = (column * size + _FILM_PX / 2, _HEAD_PX / 2)
         pen.text(place, told, "black", ImageFont.load_default(_LETTERS_PX), "mm")
-    sheet.quantize(64, dither=Image.Dither.NONE).save(image, optimize=True)
+    save_picture(sheet.quantize(64, dither=Image.Dither.NONE), image)
 
 
 def save_decoder(task: DrawTask, file: Path) -> None:
     """The weights of what draws, float32; the page reads them by their names."""
-    save_file(task.model.decoder.state_dict(), file)
+    with replacing(file) as whole:
+        save_file(task.model.decoder.state_dict(), whole)
 
 
 def _drawn(task: DrawTask, count: int) -> tuple[Pictures, Pictures]:
