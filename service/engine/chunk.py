@@ -95,4 +95,3 @@ class Chunks:
     def _finish(self, slot: int, job: Job, state: Arrays | None) -> None:
         self._slots.retire(slot)
         job.finish(state)
-        job.publish()

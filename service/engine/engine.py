@@ -276,7 +276,6 @@ class Engine:
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:
-            self._stopping = True
             self._slots.end_all(error, states_known=states_known)
 
 

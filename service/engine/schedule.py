@@ -35,7 +35,6 @@ class Ticket:
     def end(self, error: ServiceError) -> None:
         """End a job that waits, with its state if it has run."""
         self.job.fail(error, self.job.state if self.served else None)
-        self.job.publish()
 
 
 class Schedule:

@@ -91,7 +91,6 @@ class Slots:
                     self.park(slot)
                     continue
             ticket.job.fail(error)
-            ticket.job.publish()
         for ticket in self.schedule.waiting:
             ticket.end(error)
         self.schedule.slots.clear()

@@ -24,6 +24,7 @@ def test_batch_norm_has_statistics_of_as_many_steps_as_it_is_told() -> None:
 def test_a_stack_has_no_more_layers_than_anybody_trains() -> None:
     with pytest.raises(ValueError, match=r"^model\.layers is 65; it must be at most 64$"):
         LanguageModel(LanguageConfig(layers=65, units=1, embedding=1))
+    assert len(LanguageModel(LanguageConfig(layers=64, units=1, embedding=1)).stack.cells) == 64
 
 
 @pytest.mark.parametrize("size", [True, 4.0, "4"])

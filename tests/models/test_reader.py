@@ -111,6 +111,11 @@ def test_what_no_reader_can_be_is_refused(setting: str, value: object) -> None:
         ReaderConfig(**{setting: value})  # type: ignore[arg-type]
 
 
+def test_the_least_reader_has_a_layer_of_a_unit() -> None:
+    model = make_reader(ReaderConfig(layers=1, units=1)).double()
+    assert _read(model, _pieces(), [_STEPS] * _ROWS).isfinite().all()
+
+
 def test_a_step_adds_up_short_sums_of_the_matrix_that_training_multiplies_by() -> None:
     torch.manual_seed(0)
     readout = Readout(300).double()

@@ -212,6 +212,14 @@ def test_a_device_is_used_unless_told_otherwise(
             choose_runtime(settings(artifacts, provider=provider, runner="scan"))
 
 
+def test_where_onnxruntime_has_no_cuda_a_start_warns_of_nothing(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CPUExecutionProvider"])
+    assert choose_runtime(settings(artifacts, provider="auto")).provider == "cpu"
+    assert not caplog.records
+
+
 @pytest.mark.parametrize("version", ["1.30.2", "1.9.0"])
 def test_cuda_wants_an_onnxruntime_whose_argmax_takes_the_first(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch, version: str

@@ -78,6 +78,8 @@ def test_a_comma_ends_its_own_line() -> None:
     right = max(x for stroke in first for x, _ in stroke)
     comma = [[right + 3, 34.0], [right + 2, 40.0], [right - 4, 50.0]]
     assert _parts([*first, comma, *second]) == [len(first) + 1, len(second)]
+    in_one = [point for stroke in second for point in stroke]
+    assert _parts([*first, comma, in_one]) == [len(first) + 1, 1]
 
 
 @pytest.mark.parametrize("pitch", [1.9, 3.0])

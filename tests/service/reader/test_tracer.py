@@ -50,6 +50,12 @@ def test_a_pen_that_stands_still_is_not_remembered_point_by_point() -> None:
     assert len(tracer.path) == 1
 
 
+def test_a_pen_that_creeps_is_followed() -> None:
+    tracer = Tracer()
+    tracer.follow([(0.04 * i, 0.0) for i in range(4)], lifted=False)
+    assert len(tracer.path) == 4
+
+
 def test_a_stroke_ends_at_its_last_point_however_little_that_moved() -> None:
     tracer = Tracer()
     tracer.follow([(0.0, 0.0), (3.0, 0.0), (3.01, 0.0)], lifted=True)

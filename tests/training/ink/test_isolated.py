@@ -31,12 +31,13 @@ def _bar(height: int, x: int = 0) -> list[tuple[int, int]]:
 
 
 def _write(folder: Path, category: str, source: str, writer: str, boxes: list) -> None:
-    """A file of the format with a segment for every box."""
+    """A file of the format with a segment for every box; no stroke at all is a pen in the air."""
     lines, number, blocks = [], 0, []
     for label, strokes in boxes:
         lines.append(f'.SEGMENT CHARACTER {number}-{number + len(strokes) - 1} ? "{label}"')
         for stroke in strokes:
-            blocks += [".PEN_DOWN", *(f"{x} {y}" for x, y in stroke)]
+            down, points = (".PEN_DOWN", stroke) if stroke else (".PEN_UP", [(0, 100)])
+            blocks += [down, *(f"{x} {y}" for x, y in points)]
         number += len(strokes)
     included = f"{source}/{writer}{category}.dat"
     for part, text in {
@@ -134,6 +135,15 @@ def test_figures_and_rare_letters_stand_on_the_line_where_they_are_wanted(
     for ink in figures:
         assert _places(ink)[:, 1].min() == pytest.approx(0, abs=0.8)
         assert ink.writer == "syn/ann"
+
+
+def test_labels_without_ink_are_passed_over(tmp_path: Path) -> None:
+    figures = [_box("0", []), _box("1", _bar(40)), _box("2", _bar(40))]
+    _write(tmp_path, "1a", "syn", "ann", figures)
+    _write(tmp_path, "1d", "syn", "ann", [_box("!", []), _box("!", _bar(40))])
+    tally = Tally()
+    assert [ink.text for ink in read_isolated(UnipenFolder(tmp_path), tally)] == ["!"]
+    assert tally.skipped == {"no ink": 1}
 
 
 _DOT = [(5, 100)]
