@@ -133,11 +133,19 @@ def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPa
     assert Settings() == without
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("STATE_KEY", "my secret"),
+        ("STATE_KEY_FALLBACKS", "my secret"),
+        ("STATE_KEY_FALLBACKS", '["my secret", 7]'),
+    ],
+)
 def test_a_wrong_key_is_not_printed(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, value: str
 ) -> None:
     monkeypatch.setattr(sys, "argv", ["service"])
-    monkeypatch.setenv("EVENKEEL_STATE_KEY", "my secret")
+    monkeypatch.setenv(f"EVENKEEL_{name}", value)
     assert main() == 2
     told = capsys.readouterr()
     assert "my secret" not in told.out + told.err
