@@ -300,5 +300,7 @@ def test_a_pipe_is_read_once_and_holds_nobody_up(
         try:
             assert [one and one[0] for one in found.result(timeout=20)] == ["it", "it"]
         finally:
-            os.close(os.open(file, os.O_RDWR))  # whoever waits for a writer waits no longer
+            while not found.done():  # whoever waits for a writer waits no longer
+                os.close(os.open(file, os.O_RDWR))
+                time.sleep(0.01)
     assert caplog.messages == [f"the keys stay as they were: {file} is gone, or is no plain file"]
