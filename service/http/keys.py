@@ -77,7 +77,7 @@ def _text_of(path: Path) -> str:
             said = file.read(_LARGEST_BYTES + 1)
         if len(said) > _LARGEST_BYTES:
             raise ValueError(f"more than {_LARGEST_BYTES:,} bytes")
-        return said.decode()
+        return said.decode("utf-8-sig")  # an editor may have put a mark of its encoding before it
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     except ValueError as error:

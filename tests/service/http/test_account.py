@@ -276,6 +276,17 @@ def test_a_file_of_keys_that_is_nested_without_end_is_refused(tmp_path: Path) ->
         read_keys(path)
 
 
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_keys_are_read_as_editors_write_them(tmp_path: Path, before: str) -> None:
+    """Some with a mark of the encoding, and with two characters at the end of a line."""
+    path = tmp_path / "keys.toml"
+    key = new_key(path, "one")
+    path.write_text(before + path.read_text("utf-8"), "utf-8", newline="\r\n")
+    another = new_key(path, "another")
+    keys = Keys(path)
+    assert [found and found[0] for found in map(keys.find, (key, another))] == ["one", "another"]
+
+
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full"])
 def test_what_has_no_end_is_no_file_of_keys(endless: str) -> None:
     with pytest.raises(BadKeys, match=f"{endless}: more than 16,777,216 bytes"):
