@@ -202,7 +202,7 @@ class _Inside:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.admins.append(scope["state"]["caller"].admin)
         self.asked_by.append(terms.current().caller)
-        scope["state"]["account"].charge(self.costs)
+        scope["state"]["known"]().charge(self.costs)
         if self.fails:
             raise RuntimeError("broken")
         await Response()(scope, receive, send)
