@@ -87,7 +87,8 @@ def _refused(*why: object) -> int:
 def _broken(problem: ErrorDetails) -> str:
     """The rule that a setting breaks, and its value, if that is no secret."""
     name = f"EVENKEEL_{str(problem['loc'][0]).upper()}"
-    given = "" if problem["loc"] == ("state_key",) else f" is {problem['input']!r}"
+    secret = problem["loc"][0] in ("state_key", "state_key_fallbacks")
+    given = "" if secret else f" is {problem['input']!r}"
     return f"{name}{given}: {rule_of(problem)}"
 
 
@@ -144,7 +145,7 @@ def _show(key: str) -> None:
 def _settings_table() -> str:
     lines = ["environment variables:"]
     for name, info in Settings.model_fields.items():
-        lines.append(f"  EVENKEEL_{name.upper():18} {info.description} [{info.default}]")
+        lines.append(f"  EVENKEEL_{name.upper():19} {info.description} [{info.default}]")
     return "\n".join(lines)
 
 

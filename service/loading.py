@@ -30,7 +30,7 @@ _PROOF = 10
 
 
 class Loader:
-    """Makes models, all for the same hardware and with the same key for their state tokens."""
+    """Makes models, all for the same hardware and with the same keys for their state tokens."""
 
     def __init__(
         self, settings: Settings, metrics: Metrics, kinds: Mapping[str, ServiceKind]
@@ -39,6 +39,8 @@ class Loader:
         if settings.state_key is None:
             log.info("EVENKEEL_STATE_KEY is not set: state tokens last until the service stops")
         self._key = key.encode()
+        others = settings.state_key_fallbacks
+        self._fallbacks = [other.get_secret_value().encode() for other in others]
         self._settings = settings
         self._metrics = metrics
         self._kinds = kinds
@@ -57,7 +59,7 @@ class Loader:
         share = self._budget.share(chosen.threads)
         another = partial(sharing, artifact, chosen, share)
         kind = self._kinds[artifact.manifest.kind]
-        codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge)
+        codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge, self._fallbacks)
         allowed = self._settings.allow_unproved
         model = kind.model(artifact, chosen, codec, allow_unproved=allowed)
         # The engine's thread must not keep a model that nobody holds any more.

@@ -26,6 +26,8 @@ _WITH_ITS_PORT = re.compile(r"http://.*:80|https://.*:443")
 
 # From the environment as names between commas, or as a JSON list.
 Names = Annotated[tuple[str, ...], NoDecode]
+# One as it stands, or several as a JSON list: a secret may have any character.
+Secrets = Annotated[tuple[SecretStr, ...], NoDecode]
 Precision = Literal["exact", "int8", "auto"]
 
 
@@ -66,6 +68,11 @@ class Settings(BaseSettings):
         None,
         description="secret that signs state tokens; replicas that share it accept each other's"
         " tokens. Without one, a token lasts until the service restarts",
+    )
+    state_key_fallbacks: Secrets = Field(
+        (),
+        description="a secret whose state tokens are accepted too, while another takes its place, "
+        "or several as a JSON list",
     )
     provider: Literal["auto", "cpu", "cuda"] = Field(
         "auto",
@@ -206,10 +213,7 @@ class Settings(BaseSettings):
         if not isinstance(names, str):
             return names
         if _JSON_LIST.match(names):
-            try:
-                return json.loads(names)
-            except ValueError:
-                raise ValueError("it begins as a JSON list and goes on as none") from None
+            return _from_json(names)
         return [name.strip() for name in names.split(",") if name.strip()]
 
     @field_validator("allowed_origins")
@@ -237,24 +241,30 @@ class Settings(BaseSettings):
         except ValueError as error:
             raise ValueError(f"{error}; a proxy is named by its address") from None
 
+    @field_validator("state_key_fallbacks", mode="before")
+    @classmethod
+    def _one_or_several(cls, said: object) -> object:
+        if not isinstance(said, str):
+            return said
+        if _JSON_LIST.match(said):
+            return _from_json(said)
+        # Whoever parts them by commas would have a secret that nobody signs with.
+        if "," in said or said.lstrip().startswith("["):
+            raise ValueError(
+                "it has a comma or begins with a bracket: several secrets, and one of that kind, "
+                'are written as a JSON list, ["...", "..."]'
+            )
+        return [said]
+
     @field_validator("state_key")
     @classmethod
     def _cannot_be_guessed(cls, key: SecretStr | None) -> SecretStr | None:
-        if key is None:
-            return None
-        secret = key.get_secret_value().strip()  # the end of a line comes with many a file
-        few = None
-        if len(secret) < _SHORTEST_SECRET:
-            few = f"{_SHORTEST_SECRET} characters"
-        elif len(set(secret)) < _LEAST_VARIETY:
-            few = f"{_LEAST_VARIETY} different characters"
-        if few:
-            raise ValueError(f"it has fewer than {few}; {_TAKE_ANOTHER}")
-        try:
-            secret.encode()
-        except UnicodeEncodeError:  # which would tell all of it
-            raise ValueError(f"it has bytes that are no UTF-8; {_TAKE_ANOTHER}") from None
-        return SecretStr(secret)
+        return None if key is None else _hard_to_guess(key)
+
+    @field_validator("state_key_fallbacks")
+    @classmethod
+    def _nor_can_these(cls, keys: Secrets) -> Secrets:
+        return tuple(map(_hard_to_guess, keys))
 
     @field_validator("traces")
     @classmethod
@@ -262,6 +272,30 @@ class Settings(BaseSettings):
         if wanted and not any(distributions(name=_EXPORTER)):
             raise ValueError(f"{_EXPORTER} is not installed; it comes with the role traces")
         return wanted
+
+
+def _from_json(said: str) -> object:
+    try:
+        return json.loads(said)
+    except ValueError:
+        raise ValueError("it begins as a JSON list and goes on as none") from None
+
+
+def _hard_to_guess(key: SecretStr) -> SecretStr:
+    """Without the space around it. Raises `ValueError`, which does not tell it."""
+    secret = key.get_secret_value().strip()  # the end of a line comes with many a file
+    few = None
+    if len(secret) < _SHORTEST_SECRET:
+        few = f"{_SHORTEST_SECRET} characters"
+    elif len(set(secret)) < _LEAST_VARIETY:
+        few = f"{_LEAST_VARIETY} different characters"
+    if few:
+        raise ValueError(f"it has fewer than {few}; {_TAKE_ANOTHER}")
+    try:
+        secret.encode()
+    except UnicodeEncodeError:  # which would tell all of it
+        raise ValueError(f"it has bytes that are no UTF-8; {_TAKE_ANOTHER}") from None
+    return SecretStr(secret)
 
 
 def _host(name: str) -> str:

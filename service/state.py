@@ -9,13 +9,13 @@ import binascii
 import hashlib
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Generic, Literal, TypeVar
 
 import numpy as np
-from itsdangerous import BadSignature, Signer
+from itsdangerous import BadSignature, Signer, base64_decode, base64_encode
 from pydantic import BaseModel, ConfigDict, Field
 
 from contract.golden import Arrays
@@ -87,10 +87,20 @@ class Moment(Generic[E]):
 
 
 class StateCodec(Generic[E]):
-    """Turns moments of one model on one runtime into tokens and back."""
+    """Turns moments of one model on one runtime into tokens and back: `key` signs them, and those
+    that one of the `fallbacks` has signed are good as well."""
 
-    def __init__(self, key: bytes, artifact: Artifact, fingerprint: str, edge: type[E]) -> None:
-        self._signer = Signer(key, salt="evenkeel.state", digest_method=hashlib.sha256)
+    def __init__(
+        self,
+        key: bytes,
+        artifact: Artifact,
+        fingerprint: str,
+        edge: type[E],
+        fallbacks: Sequence[bytes] = (),
+    ) -> None:
+        # The last one signs.
+        keys = [*fallbacks, key]
+        self._signer = Signer(keys, salt="evenkeel.state", digest_method=hashlib.sha256)
         self._name = artifact.name
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
         self._ports = artifact.manifest.ports.state
@@ -116,7 +126,8 @@ class StateCodec(Generic[E]):
         try:
             signed = self._signer.unsign(token.encode())
             # The last character of a signature has two bits to spare: one spelling only.
-            if self._signer.sign(signed) != token.encode():
+            signature = token.rpartition(".")[2]
+            if base64_encode(base64_decode(signature)) != signature.encode():
                 raise BadSignature("another spelling")
             content = base64.urlsafe_b64decode(signed)
         except (BadSignature, UnicodeEncodeError, binascii.Error) as error:

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from dataclasses import dataclass
+from functools import partial
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -122,8 +123,9 @@ class Callers:
             await self._app(scope, receive, send)
             return
         try:
-            account = self._known(self._keys, scope)
-            state["caller"], state["account"] = account.caller, account
+            known = partial(self._known, self._keys, scope)
+            account = known()
+            state["caller"], state["known"] = account.caller, known
             account.enter()
         except (Unauthorized, TooManyRequests) as error:
             await refuse(error, scope, receive, send)

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from stat import S_ISREG
 from typing import Annotated
 
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
@@ -76,7 +77,7 @@ def _text_of(path: Path) -> str:
             said = file.read(_LARGEST_BYTES + 1)
         if len(said) > _LARGEST_BYTES:
             raise ValueError(f"more than {_LARGEST_BYTES:,} bytes")
-        return said.decode()
+        return said.decode("utf-8-sig")  # an editor may have put a mark of its encoding before it
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     except ValueError as error:
@@ -161,14 +162,20 @@ class Keys:
             return
         self._seen = stamp
         try:
+            if stamp is None:
+                raise BadKeys(f"{self._path} is gone, or is no plain file")
             self._keys = read_keys(self._path)
             log.info("%s: read again, %d keys", self._path, len(self._keys))
         except BadKeys as error:
             log.error("the keys stay as they were: %s", error)
 
     def _stamp(self) -> tuple[int, int, int] | None:
+        """None where there is no plain file: a pipe says once what it has, and whoever reads it
+        again waits, and with it all who are served."""
         try:
             found = self._path.stat()
         except OSError:
+            return None
+        if not S_ISREG(found.st_mode):
             return None
         return found.st_ino, found.st_size, found.st_mtime_ns

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakSet
@@ -223,10 +223,11 @@ async def _open(models: Models, message: Any) -> tuple[Online, ServiceKind, dict
 
 @contextmanager
 def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
-    """Charge the steps of an answer to the key of whoever asks, which must have some left."""
-    account: Account | None = getattr(socket.state, "account", None)
-    if account is not None:
-        account.check()
+    """Charge the steps of an answer to the key of whoever asks. By what its file says now, it must
+    be one, and have some left: a session has no end of its own."""
+    known: Callable[[], Account] | None = getattr(socket.state, "known", None)
+    if known is not None:
+        known().check()
     before = session.ran
     try:
         yield

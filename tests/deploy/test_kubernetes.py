@@ -165,11 +165,15 @@ def test_a_replica_reads_the_secret_that_the_guide_makes(fleet: dict[str, Manife
     (line,) = re.findall(r"kubectl create secret generic (.*)", guide)
     name, keys = line.split()[0], re.findall(r"--from-(?:literal|file)=([\w.-]+)", line)
     pod, container = _pod(fleet), _container(fleet)
-    (state_key,) = [e["valueFrom"]["secretKeyRef"] for e in container["env"] if "valueFrom" in e]
+    refs = {e["name"]: e["valueFrom"]["secretKeyRef"] for e in container["env"] if "valueFrom" in e}
+    state_key, fallbacks = (refs.pop(f"EVENKEEL_STATE_KEY{more}") for more in ("", "_FALLBACKS"))
+    assert not refs
     (secret,) = [volume["secret"] for volume in pod["volumes"] if "secret" in volume]
     (item,) = secret["items"]
-    assert state_key["name"] == secret["secretName"] == name
+    assert state_key["name"] == fallbacks["name"] == secret["secretName"] == name
     assert {state_key["key"], item["key"]} == set(keys)
+    assert f"`{fallbacks['key']}` in the secret" in guide
+    assert fallbacks["optional"]  # there while another key takes its place
     (mount,) = [m for m in container["volumeMounts"] if m["name"] == "keys"]
     assert f"{mount['mountPath']}/{item['path']}" == _environment(fleet)["EVENKEEL_KEYS"]
     # The user of the image is not whom Kubernetes gives the file to; the user's group is.

@@ -47,7 +47,9 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
     key = new_key(tmp_path / "keys.toml", "somebody")
     wrong = "ek-wrong-but-somewhere-else-right"
     state_key = "the state key of all replicas"
+    other = "the state key of all until now"
     chosen = {"host": "0.0.0.0", "state_key": state_key, "log_level": "debug"}
+    chosen |= {"state_key_fallbacks": other}
     with _started(artifacts, keys=tmp_path / "keys.toml", **chosen) as (url, process):
         for given in (key, wrong):
             headers = {"authorization": f"Bearer {given}"}
@@ -69,7 +71,8 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
         logged = _ended(process)
     assert "/v1/online" in logged
     assert "somebody" in logged
-    for secret in (key, wrong, state_key, read_keys(tmp_path / "keys.toml")["somebody"].sha256):
+    hashed = read_keys(tmp_path / "keys.toml")["somebody"].sha256
+    for secret in (key, wrong, state_key, other, hashed):
         assert secret not in logged
 
 

@@ -28,6 +28,46 @@ def test_a_secret_has_16_characters_of_which_8_differ(key: str, taken: bool) -> 
     assert key not in str(refused.value)  # which may end up in a log
 
 
+_SECRET, _ANOTHER = "abcdefghijklmnop", "another one, with a comma"
+
+
+@pytest.mark.parametrize(
+    ("said", "taken"),
+    [
+        (f"{_SECRET}\n", [_SECRET]),
+        ("lines as base64 has\nthem of many bytes", ["lines as base64 has\nthem of many bytes"]),
+        (f'["{_SECRET} ", "{_ANOTHER}"]', [_SECRET, _ANOTHER]),
+        (f' ["{_ANOTHER}"]', [_ANOTHER]),
+        ("[]", []),
+    ],
+)
+def test_a_fallback_is_one_secret_or_a_list(
+    monkeypatch: pytest.MonkeyPatch, said: str, taken: list[str]
+) -> None:
+    monkeypatch.setenv("EVENKEEL_STATE_KEY_FALLBACKS", said)
+    assert [key.get_secret_value() for key in Settings().state_key_fallbacks] == taken
+
+
+@pytest.mark.parametrize(
+    ("said", "rule"),
+    [
+        (f"{_SECRET},{_SECRET}x", "written as a JSON list"),
+        (_ANOTHER, "written as a JSON list"),
+        (f"[{_SECRET}]", "written as a JSON list"),
+        (f'["{_SECRET}", {_SECRET}]', "goes on as none"),
+        (f'["{_SECRET}", "short letters"]', "fewer than 16"),
+        ("abcdefgabcdefgab", "fewer than 8 different"),
+    ],
+)
+def test_a_fallback_that_may_be_meant_otherwise_or_guessed_is_refused(
+    monkeypatch: pytest.MonkeyPatch, said: str, rule: str
+) -> None:
+    monkeypatch.setenv("EVENKEEL_STATE_KEY_FALLBACKS", said)
+    with pytest.raises(ValidationError, match=rule) as refused:
+        Settings()
+    assert _SECRET not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     "said", ["one, two ,,three,", '["one", "two", "three"]', ' ["one","two","three"]']
 )

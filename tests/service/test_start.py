@@ -113,8 +113,16 @@ def test_a_setting_with_nothing_after_it_is_not_set(monkeypatch: pytest.MonkeyPa
     assert Settings() == without
 
 
-def test_a_wrong_key_is_not_printed(command: Command) -> None:
-    status, out, err = command(EVENKEEL_STATE_KEY="my secret")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("EVENKEEL_STATE_KEY", "my secret"),
+        ("EVENKEEL_STATE_KEY_FALLBACKS", "my secret"),
+        ("EVENKEEL_STATE_KEY_FALLBACKS", '["my secret", 7]'),
+    ],
+)
+def test_a_wrong_key_is_not_printed(name: str, value: str, command: Command) -> None:
+    status, out, err = command(**{name: value})
     assert status == 2
     assert "my secret" not in out + err
 

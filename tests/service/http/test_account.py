@@ -4,6 +4,7 @@ import os
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Thread
@@ -201,7 +202,7 @@ class _Inside:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self.admins.append(scope["state"]["caller"].admin)
         self.asked_by.append(terms.current().caller)
-        scope["state"]["account"].charge(self.costs)
+        scope["state"]["known"]().charge(self.costs)
         if self.fails:
             raise RuntimeError("broken")
         await Response()(scope, receive, send)
@@ -275,7 +276,42 @@ def test_a_file_of_keys_that_is_nested_without_end_is_refused(tmp_path: Path) ->
         read_keys(path)
 
 
+@pytest.mark.parametrize("before", ["", "\ufeff"])
+def test_keys_are_read_as_editors_write_them(tmp_path: Path, before: str) -> None:
+    """Some with a mark of the encoding, and with two characters at the end of a line."""
+    path = tmp_path / "keys.toml"
+    key = new_key(path, "one")
+    path.write_text(before + path.read_text("utf-8"), "utf-8", newline="\r\n")
+    another = new_key(path, "another")
+    keys = Keys(path)
+    assert [found and found[0] for found in map(keys.find, (key, another))] == ["one", "another"]
+
+
 @pytest.mark.parametrize("endless", ["/dev/zero", "/dev/full"])
 def test_what_has_no_end_is_no_file_of_keys(endless: str) -> None:
     with pytest.raises(BadKeys, match=f"{endless}: more than 16,777,216 bytes"):
         read_keys(Path(endless))
+
+
+def test_a_pipe_is_read_once_and_holds_nobody_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The time of a pipe changes when it is written to, and nobody writes to it again."""
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    file, pipe = tmp_path / "keys.toml", tmp_path / "pipe"
+    key = new_key(file, "it")
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor(1) as pool:
+        read = pool.submit(Keys, pipe)
+        pipe.write_bytes(file.read_bytes())
+        keys = [read.result(timeout=20), Keys(file)]
+        pipe.replace(file)
+        os.link(file, pipe)
+        found = pool.submit(lambda: [each.find(key) for each in keys])
+        try:
+            assert [one and one[0] for one in found.result(timeout=20)] == ["it", "it"]
+        finally:
+            while not found.done():  # whoever waits for a writer waits no longer
+                os.close(os.open(file, os.O_RDWR))
+                time.sleep(0.01)
+    assert caplog.messages == [f"the keys stay as they were: {file} is gone, or is no plain file"]

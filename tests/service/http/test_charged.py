@@ -12,7 +12,7 @@ from service.http import record
 from service.http.keys import new_key
 from service.ink.line import InkLine
 from tests.service.serving import running, settings
-from tests.service.writing import InkService, online
+from tests.service.writing import InkService, Session, online
 
 _LONG = "It rained. " * 50_000  # takes seconds to read
 
@@ -65,3 +65,29 @@ def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
         assert ink.post(**page, format="png").status_code == 200
     (line,) = (r.message for r in caplog.records if r.name == record.log.name)
     assert json.loads(line)["steps"] == math.ceil(px / 4000)
+
+
+def test_a_session_may_do_what_its_key_may_by_now(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Taken away, or given less, while nobody else asks."""
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    file = tmp_path / "keys.toml"
+    keys = [new_key(file, name, bytes_per_minute=10**6) for name in ("gone", "less")]
+    changed = file.read_text().partition("[less]")[2].replace("1000000", "6")
+    with running(settings(artifacts, keys=file)) as service:
+        codes: list[str | None] = []
+        for key in keys:
+            headers = {"authorization": f"Bearer {key}"}
+            before = file.read_text()
+            with service.client.websocket_connect("/v1/online", headers=headers) as socket:
+                session = Session(socket)
+                assert "bytes" in session.ask(model="letters") | session.ask(write=9)
+                file.write_text(f"[less]{changed}")
+                told = [session.ask(write=9)]
+                while "error" not in told[-1] and len(told) < 3:
+                    told.append(session.ask(write=9))
+                codes.append(told[-1].get("error", {}).get("code"))
+                assert "state" in told[-1]  # where it stood, to go on with another key
+            file.write_text(before)
+    assert codes == ["invalid_api_key", "rate_limited"]

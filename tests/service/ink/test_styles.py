@@ -27,6 +27,14 @@ def _strokes(scale: float = 1.0) -> dict[str, Any]:
     return {"strokes": [points[:36], points[36:72], points[72:]], "text": "mmm mmm mmm"}
 
 
+def test_the_state_of_a_page_is_the_hand_it_is_in(ink: InkService) -> None:
+    """So a hand that is kept as a token gets a new signature: by writing in it."""
+    token = ink.client.post("/v1/styles", json=_strokes()).json()["style"]
+    page = ink.write(**_BODY, style=token, return_state=True)
+    assert page["state"] != token
+    assert ink.write(**_BODY, style=page["state"])["lines"] == page["lines"]
+
+
 def _refusal(response: Any, status: int) -> dict[str, Any]:
     assert response.status_code == status, response.text
     return response.json()["error"]
