@@ -100,6 +100,7 @@ class RequestTimeout(ServiceError):
 class StateMismatch(ServiceError):
     status = 409
     code = "state_mismatch"
+    headers = (("X-Should-Retry", "false"),)  # OpenAI's clients ask again after any other 409
 
 
 class NotLoaded(ServiceError):

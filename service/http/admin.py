@@ -22,7 +22,9 @@ def administrator(request: Request) -> None:
 
 Name = Annotated[str, Path(description="a model as `/health` names it", examples=["shakespeare"])]
 # A folder that is called as the model of another has a slash after its name.
-router = APIRouter(prefix="/v1/models/{name:path}", dependencies=[Depends(administrator)])
+router = APIRouter(
+    prefix="/v1/models/{name:path}", tags=["service"], dependencies=[Depends(administrator)]
+)
 _CHANGED = fails(Forbidden, UnknownModel, NotLoaded, NotReady)
 
 

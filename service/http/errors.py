@@ -174,15 +174,19 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
     kinds = {kind.status: kind for kind in (NoSuchRoute, BodyTooLarge, RequestTimeout, NotReady)}
     told = str(error.detail)
+    allowed = ""
     if error.status_code == HTTPStatus.NOT_FOUND:
         told = f"there is nothing at {shown(request.url.path)}; /docs lists what there is"
+    elif error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
+        allowed = ", ".join(_allowed(request, error))
+        told = f"method is {request.method}; {shown(request.url.path)} takes {allowed}"
     wrapped = kinds.get(error.status_code, InvalidRequest)(told)
     if why := _why_unreadable(error.__cause__):
         wrapped = InvalidRequest(f"the request body {why}")
     wrapped.status = error.status_code
     answer = answer_to(wrapped)
-    if error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
-        answer.headers["Allow"] = ", ".join(_allowed(request, error))
+    if allowed:
+        answer.headers["Allow"] = allowed
     _let_go(error)
     return answer
 

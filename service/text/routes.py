@@ -56,6 +56,7 @@ async def completions(body: CompletionRequest, request: Request) -> Response:
 
 
 @router.post("/v1/chat/completions", include_in_schema=False)
+@router.post("/v1/responses", include_in_schema=False)
 async def chat() -> Response:
     """These models go on with a text; nobody taught them to answer."""
     raise NoSuchRoute("these models have no chat; POST /v1/completions continues a prompt")

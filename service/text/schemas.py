@@ -98,12 +98,12 @@ class CompletionRequest(WorkRequest):
     user: str | None = None
     metadata: Annotated[dict[str, str] | None, at_most(_MOST_METADATA, "entries")] = None
     # Part of OpenAI's API, not of this service.
-    best_of: Literal[1] | None = None
+    best_of: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] | None = None
     frequency_penalty: Literal[0] | None = None
     presence_penalty: Literal[0] | None = None
     suffix: Literal[""] | None = None
 
-    @field_validator("best_of", "frequency_penalty", "presence_penalty", mode="before")
+    @field_validator("frequency_penalty", "presence_penalty", mode="before")
     @classmethod
     def _number(cls, value: object) -> object:
         if isinstance(value, bool):  # to Python, false is 0
@@ -117,6 +117,12 @@ class CompletionRequest(WorkRequest):
             if not re.fullmatch(_TOKEN_IN_DIGITS, key):
                 raise ValueError(f"{shown(key)} is not a token; tokens are the bytes 0 to 255")
         return value
+
+    @model_validator(mode="after")
+    def _none_is_left_out(self) -> "CompletionRequest":
+        if self.best_of not in (None, 1, self.n):
+            raise ValueError(f"best_of is {self.best_of}; this service only takes 1, or n")
+        return self
 
     @model_validator(mode="after")
     def _not_too_many_logprobs(self) -> "CompletionRequest":

@@ -97,6 +97,7 @@ _WRONG = [
     ({"frequency_penalty": False}, "frequency_penalty"),
     ({"best_of": True}, "best_of"),
     ({"best_of": 2}, "best_of"),
+    ({"best_of": 3, "n": 2}, "best_of"),
     ({"suffix": "end"}, "suffix"),
     ({"surprise": 1}, "surprise"),
     ({"stream_options": {"include_usage": 1}}, "stream_options"),

@@ -110,6 +110,13 @@ def test_what_an_example_shows_is_what_is_told(
         _check(document, route, example, example["answer"])
 
 
+def test_every_route_is_in_a_group_of_the_page(document: dict[str, Any]) -> None:
+    """Or tools put it under a heading that they make up."""
+    for methods in document["paths"].values():
+        for operation in methods.values():
+            assert operation.get("tags"), operation["operationId"]
+
+
 def test_every_request_answer_and_header_has_an_example(document: dict[str, Any]) -> None:
     for methods in document["paths"].values():
         for operation in methods.values():

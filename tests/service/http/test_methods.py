@@ -59,12 +59,15 @@ def test_a_405_has_the_methods_that_would_do(
     assert answer.status_code == 405
     assert answer.headers["allow"] == allowed
     if method != "HEAD":
-        assert answer.json()["error"]["type"] == "invalid_request_error"
+        error = answer.json()["error"]
+        assert error["type"] == "invalid_request_error"
+        assert error["message"] == f"method is {method}; {path!r} takes {allowed}"
 
 
+@pytest.mark.parametrize("path", ["/v1/chat/completions", "/v1/responses"])
 @pytest.mark.parametrize("body", [{}, {"model": "letters", "messages": []}])
-def test_chat_says_where_to_go(scan: Service, body: dict[str, Any]) -> None:
-    answer = scan.client.post("/v1/chat/completions", json=body)
+def test_chat_says_where_to_go(scan: Service, path: str, body: dict[str, Any]) -> None:
+    answer = scan.client.post(path, json=body)
     assert answer.status_code == 404
     error = answer.json()["error"]
     assert error["code"] == "unknown_url"

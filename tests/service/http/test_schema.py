@@ -32,6 +32,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^max_tokens is \d+; it must be at most 64$",
         r"; at most 128 choices$",
         r"^logprobs of \d+ at ",
+        r"^best_of is \d+; this service only takes 1, or n$",
         r"^state is not a token of this service",
         r"^state knows its line: ",
         r"^style is .* it must be made-up, a token of this service",

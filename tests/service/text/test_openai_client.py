@@ -173,8 +173,12 @@ def test_errors_are_the_clients_own(
 def test_a_state_of_another_model_is_a_conflict(client: openai.OpenAI) -> None:
     answer = client.completions.create(model="noise", prompt="", extra_body={"return_state": True})
     state = answer.choices[0].state
-    with pytest.raises(openai.ConflictError):
-        _text(client, extra_body={"state": state})
+    asked: list[httpx.Request] = []
+    with openai.DefaultHttpxClient(event_hooks={"request": [asked.append]}) as counted:
+        patient = client.with_options(max_retries=2, http_client=counted)
+        with pytest.raises(openai.ConflictError):
+            _text(patient, extra_body={"state": state})
+    assert len(asked) == 1  # nothing else would come of asking again
 
 
 def test_an_oversized_body_is_refused(client: openai.OpenAI, url: str) -> None:

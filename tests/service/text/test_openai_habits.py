@@ -121,6 +121,12 @@ def test_options_that_change_nothing_are_read(scan: Service) -> None:
     assert scan.post(metadata={"run": 7}).status_code == 400
 
 
+def test_the_best_of_as_many_as_are_shown_are_all_of_them(scan: Service) -> None:
+    plain = scan.complete(**_PLAIN, n=3)["choices"]
+    for best_of in (1, 3, 3.0):
+        assert scan.complete(**_PLAIN, n=3, best_of=best_of)["choices"] == plain
+
+
 @pytest.fixture(scope="module")
 def client(artifacts: Path) -> Iterator[openai.OpenAI]:
     with (
