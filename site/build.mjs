@@ -1,15 +1,17 @@
-// Builds the static site: node site/build.mjs DRAWN NPM OUT. DRAWN is what the service drew
-// (tests/site/drawn.py), NPM where onnxruntime-web is installed, OUT a folder that is made anew.
+// Builds the static site: node site/build.mjs DRAWN NPM SITE. DRAWN is what the service drew
+// (tests/site/drawn.py), NPM where onnxruntime-web is installed, SITE a folder that is made anew.
 import { createHash } from "node:crypto";
 import {
-  cpSync, existsSync, mkdirSync, readFileSync, readdirSync, rmSync, statSync, writeFileSync,
+  cpSync, existsSync, mkdirSync, readFileSync, readdirSync, renameSync, rmSync, statSync,
+  writeFileSync,
 } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { gzipSync } from "node:zlib";
 
 const root = fileURLToPath(new URL("..", import.meta.url)); // import.meta.dirname is Node 20.11's
-const [drawn, npm, out] = process.argv.slice(2);
+const [drawn, npm, site] = process.argv.slice(2);
+const out = `${site}.unfinished`; // of a site of which half is there the pages would still be served
 const ORT = join(npm, "node_modules/onnxruntime-web");
 const KINDS = ["handwriting", "language"]; // what the page has tabs for
 const NOT_HERE = ["docs.html", "docs.js", "index.html"]; // of service/web
@@ -138,4 +140,6 @@ function offline() {
 
 rmSync(out, { recursive: true, force: true });
 for (const part of [models, notices, scripts, page, offline]) part();
-console.log(`${relative(process.cwd(), out)} is built: any file server serves it, at any path`);
+rmSync(site, { recursive: true, force: true });
+renameSync(out, site);
+console.log(`${relative(process.cwd(), site)} is built: any file server serves it, at any path`);
