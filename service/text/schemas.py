@@ -97,13 +97,14 @@ class CompletionRequest(WorkRequest):
     # For the caller's own records: read, and forgotten.
     user: str | None = None
     metadata: Annotated[dict[str, str] | None, at_most(_MOST_METADATA, "entries")] = None
-    # Part of OpenAI's API, not of this service.
+    # Part of OpenAI's API or vLLM's, not of this service.
     best_of: Annotated[int, Field(ge=1, le=MOST_CHOICES), WHOLE] | None = None
     frequency_penalty: Literal[0] | None = None
     presence_penalty: Literal[0] | None = None
+    repetition_penalty: Literal[1] | None = None
     suffix: Literal[""] | None = None
 
-    @field_validator("frequency_penalty", "presence_penalty", mode="before")
+    @field_validator("frequency_penalty", "presence_penalty", "repetition_penalty", mode="before")
     @classmethod
     def _number(cls, value: object) -> object:
         if isinstance(value, bool):  # to Python, false is 0
