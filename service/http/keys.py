@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_EVERY_S = 1.0
 _LARGEST_BYTES = 16 << 20  # some 100,000 keys
-_Limit = Annotated[int, Field(ge=1, lt=2**63)]  # as whole numbers of TOML are
+_Limit = Annotated[int, Field(strict=True, ge=1, lt=2**63)]  # as whole numbers of TOML are
 
 
 class BadKeys(ValueError):
@@ -49,7 +49,7 @@ class Key:
     """
 
     sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-    admin: bool = False
+    admin: Annotated[bool, Field(strict=True)] = False
     concurrency: _Limit | None = None
     bytes_per_minute: _Limit | None = None
     expires: datetime | None = None
@@ -87,12 +87,22 @@ def _text_of(path: Path) -> str:
 def _keys_in(text: str, path: Path) -> dict[str, Key]:
     """Those of a file that says, or will say, this."""
     try:
-        return _FILE.validate_python(from_toml(text))
+        keys = _FILE.validate_python(from_toml(text))
+        _require_different(keys)
+        return keys
     except ValidationError as error:
         first = error.errors()[0]
         raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
     except ValueError as error:
         raise BadKeys(f"{path}: {error}") from None
+
+
+def _require_different(keys: dict[str, Key]) -> None:
+    """Raise `ValueError` where two names have one key: whose limits it has would be left open."""
+    names: dict[str, str] = {}
+    for name, key in keys.items():
+        if (first := names.setdefault(key.sha256, name)) != name:
+            raise ValueError(f"{first} and {name} are the same key")
 
 
 def new_key(

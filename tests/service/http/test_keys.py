@@ -302,6 +302,8 @@ def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
         (f"[a]\nsha256 = '{'0' * 64}'\nadmn = true\n", "a.admn"),
         (f"[a]\nsha256 = '{'0' * 64}'\nconcurrency = 0\n", "a.concurrency: .* or equal to 1"),
         (f"[a]\nsha256 = '{'0' * 64}'\nbytes_per_minute = {2**63}\n", "a.bytes_per_minute: .*"),
+        (f"[a]\nsha256 = '{'0' * 64}'\nconcurrency = true\n", "a.concurrency: .* integer"),
+        (f"[a]\nsha256 = '{'0' * 64}'\n[b]\nsha256 = '{'0' * 64}'", "a and b are the same key"),
         ("[a\n", "keys.toml"),
     ],
 )
