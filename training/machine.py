@@ -47,18 +47,20 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def terminated_as_interrupted() -> Iterator[None]:
-    """Have SIGTERM and SIGHUP raise `Terminated` where a signal can be asked for."""
+    """Have SIGTERM and SIGHUP raise `Terminated` where a signal can be asked for; after the first
+    interruption, a Ctrl-C as well, they do nothing."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
 
-    def terminated(number: int, _: object) -> None:
-        # Another, as one to all processes of a group, is not to cut short what is kept now.
-        for heard in before:
-            signal.signal(heard, signal.SIG_IGN)
-        raise Terminated(number)
+    def interrupted(number: int, _: object) -> None:
+        # Another, as one to all processes of a group, is not to cut short what is kept now. No
+        # `SIG_IGN`: of one that has come already Python would say that it is ignored.
+        for heard in before.keys() & _TERMINATING:
+            signal.signal(heard, lambda *_: None)
+        raise KeyboardInterrupt if number == signal.SIGINT else Terminated(number)
 
-    before = {n: signal.signal(n, terminated) for n in _TERMINATING if not _ignored(n)}
+    before = {n: signal.signal(n, interrupted) for n in _INTERRUPTING if not _ignored(n)}
     try:
         yield
     finally:

@@ -182,11 +182,14 @@ async def _follow(socket: WebSocket, sessions: Sessions) -> None:
 async def _answer_to(
     message: Any, socket: WebSocket, session: Online, kind: ServiceKind
 ) -> dict[str, Any]:
+    # By what the file of keys says now: a session has no end of its own.
+    known: Callable[[], Account] | None = getattr(socket.state, "known", None)
+    account = None if known is None else known()
     if _asks_for_state(message):
         return {"state": session.token(), "step": session.steps}
     if isinstance(message, dict) and "state" in message:
         raise InvalidRequest('state is asked for by {"state": true} and nothing else', "state")
-    with _charged(socket, session):
+    with _charged(account, session):
         return await session.answer(_said(kind, message))
 
 
@@ -222,12 +225,10 @@ async def _open(models: Models, message: Any) -> tuple[Online, ServiceKind, dict
 
 
 @contextmanager
-def _charged(socket: WebSocket, session: Online) -> Iterator[None]:
-    """Charge the steps of an answer to the key of whoever asks. By what its file says now, it must
-    be one, and have some left: a session has no end of its own."""
-    known: Callable[[], Account] | None = getattr(socket.state, "known", None)
-    if known is not None:
-        known().check()
+def _charged(account: Account | None, session: Online) -> Iterator[None]:
+    """Charge the steps of an answer to the key of whoever asks, which must have some left."""
+    if account is not None:
+        account.check()
     before = session.ran
     try:
         yield

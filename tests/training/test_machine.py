@@ -109,16 +109,19 @@ def test_a_training_in_a_thread_asks_for_no_signal(
     assert (done, came) == ([True], [signal.SIGTERM])
 
 
-def test_a_second_sigterm_does_not_cut_short_what_the_first_has_kept(came: list[int]) -> None:
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+def test_a_sigterm_does_not_cut_short_what_is_kept_after_a_signal(
+    came: list[int], first: signal.Signals
+) -> None:
     def kept() -> None:
         try:
-            os.kill(os.getpid(), signal.SIGTERM)
+            os.kill(os.getpid(), first)
         finally:
             os.kill(os.getpid(), signal.SIGTERM)
             came.append(-1)
 
     handler = signal.getsignal(signal.SIGTERM)
-    with pytest.raises(Terminated), terminated_as_interrupted():
+    with pytest.raises(KeyboardInterrupt), terminated_as_interrupted():
         kept()
     assert came == [-1]
     assert signal.getsignal(signal.SIGTERM) is handler

@@ -91,3 +91,22 @@ def test_a_session_may_do_what_its_key_may_by_now(
                 assert "state" in told[-1]  # where it stood, to go on with another key
             file.write_text(before)
     assert codes == ["invalid_api_key", "rate_limited"]
+
+
+def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
+    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It may have its state, which costs nothing, as the last thing it is told."""
+    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+    file = tmp_path / "keys.toml"
+    headers = {"authorization": f"Bearer {new_key(file, 'gone')}"}
+    with (
+        running(settings(artifacts, keys=file)) as service,
+        service.client.websocket_connect("/v1/online", headers=headers) as socket,
+    ):
+        session = Session(socket)
+        session.ask(model="letters")
+        file.write_text("")
+        told = session.ask(state=True)
+        assert (told["error"]["code"], session.closed()) == ("invalid_api_key", 1008)
+        assert "state" in told
