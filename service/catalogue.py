@@ -183,7 +183,7 @@ class Models:
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
-            for place in list(self.places) if found else ():
+            for place in self.places if found else ():
                 if place.folder not in found and is_there(place.folder):
                     # It has lost its manifest, or may not be read: to be told, as any change.
                     found[place.folder] = look_at(place.folder)

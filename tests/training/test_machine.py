@@ -45,11 +45,13 @@ def test_float32_stays_float32(
 
 @pytest.fixture
 def came() -> Iterator[list[int]]:
-    """The numbers of the signals that another's handler of SIGTERM was given."""
+    """The numbers of the signals that another's handler of SIGTERM was given; Ctrl-C is heard."""
     came: list[int] = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
     yield came
     signal.signal(signal.SIGTERM, before)
+    signal.signal(signal.SIGINT, usual)
 
 
 def test_a_signal_ends_a_training_alone_and_is_its_callers_again(came: list[int]) -> None:
