@@ -16,7 +16,7 @@ from matplotlib import pyplot as pyplot
 from matplotlib.figure import Figure
 from PIL import Image
 
-from contract.files import replacing
+from training.pictures import kind_of, save_figure, save_picture
 
 DPI = 100
 WIDTH_IN = 8.3  # GitHub shows a picture of more than some 830 px smaller than it is
@@ -57,19 +57,11 @@ def empty(height_in: float, width_in: float = WIDTH_IN) -> Figure:
 
 def save(figure: Figure, image: Path) -> None:
     """A PNG of 64 colours, or what else the name of the file asks for; the figure is no more."""
-    kind = image.suffix[1:].lower() or "png"
-    if kind == "png":
+    if kind_of(image) == "png":
         drawn = BytesIO()
         figure.savefig(drawn, format="png")
         picture = Image.open(drawn).convert("RGB")
         save_picture(picture.quantize(_COLORS, dither=Image.Dither.NONE), image)
     else:
-        with replacing(image) as whole:
-            figure.savefig(whole, format=kind)
+        save_figure(figure, image)
     pyplot.close(figure)
-
-
-def save_picture(picture: Image.Image, image: Path) -> None:
-    """A PNG, which its readers have whole or as it was before."""
-    with replacing(image) as whole:
-        picture.save(whole, "png", optimize=True)

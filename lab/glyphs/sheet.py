@@ -11,7 +11,8 @@ from matplotlib.collections import LineCollection
 from numpy.typing import NDArray
 from PIL import Image
 
-from training.figures import GREY, SMALL_PT, pyplot, save_picture
+from training.figures import GREY, SMALL_PT, pyplot
+from training.pictures import save_picture
 
 SAMPLES = 6  # of each character
 _COLUMNS = 3

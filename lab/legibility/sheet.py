@@ -7,8 +7,8 @@ from pathlib import Path
 
 import matplotlib
 
-from contract.files import replacing
 from lab.legibility.reading import Offsets, errors, picture
+from training.pictures import save_figure
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -36,8 +36,7 @@ def plot_legibility(lines: Sequence[Shown], image: Path) -> None:
         _draw(left, line.real, line.text, line.real_reading)
         _draw(right, line.generated, line.text, line.generated_reading)
     figure.suptitle("the same texts by a person (left) and by the model, bias 1 (right)")
-    with replacing(image) as whole:
-        figure.savefig(whole, format=image.suffix[1:] or "png")
+    save_figure(figure, image)
     pyplot.close(figure)
 
 

@@ -89,8 +89,8 @@ def test_prometheus_finds_the_alerts_where_compose_puts_them() -> None:
 
 
 def test_kubernetes_is_given_the_same_alerts_by_the_line_of_the_guide() -> None:
-    (line,) = re.findall(r"^\{ .*alerts\.yml.* \| kubectl apply -f -$", _section("scaling.md", "Kubernetes"), re.M)  # fmt: skip # noqa: E501
-    made = line.removesuffix(" | kubectl apply -f -")
+    guide = _section("scaling.md", "Kubernetes")
+    (made,) = re.findall(r"^(\{ .*alerts\.yml.*) \| kubectl apply -f -$", guide, re.M)
     run = subprocess.run(["sh", "-c", made], cwd=_ROOT, capture_output=True, text=True, check=True)
     manifest = yaml.safe_load(run.stdout)
     kind = (manifest["apiVersion"], manifest["kind"], manifest["metadata"]["name"])

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import matplotlib
 
-from contract.files import printable, replacing
+from contract.files import printable
 from training.ink.line import Line
+from training.pictures import save_figure
 
 matplotlib.use("Agg")
 from matplotlib import pyplot
@@ -30,8 +31,7 @@ def plot_sheet(lines: Sequence[Line], image: Path, *, title: str) -> None:
     for axes, line in zip(table.flat, picked, strict=False):
         _draw(line, axes)
     figure.suptitle(printable(title), parse_math=False)
-    with replacing(image) as whole:
-        figure.savefig(whole, format=image.suffix[1:] or "png")
+    save_figure(figure, image)
     pyplot.close(figure)
 
 

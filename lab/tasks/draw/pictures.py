@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from contract.files import replacing
 from lab.epochs import evaluating
 from lab.tasks.draw.task import DrawTask
-from training.figures import save_picture
+from training.pictures import save_picture
 
 _SAMPLES_A_SIDE = 10
 _FILMS = 6
