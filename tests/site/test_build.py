@@ -20,8 +20,8 @@ def built(tmp_path: Path, node: str) -> Path:
     (runtime / "dist" / "ort-wasm-simd-threaded.wasm").write_bytes(b"\0asm")
     (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text("export const env = {};\n")
     drawn = tmp_path / "drawn"
-    for folder in (_ROOT / "artifacts").iterdir():
-        manifest = json.loads((folder / "manifest.json").read_text())
+    for file in (_ROOT / "artifacts").glob("*/manifest.json"):  # a build that failed has left none
+        folder, manifest = file.parent, json.loads(file.read_text())
         previews = drawn / "previews" / folder.name
         previews.mkdir(parents=True)
         for style in manifest.get("styles", []):
