@@ -227,7 +227,8 @@ build/ray-venv/.stamp: ROLES = cpu,ray
 		$(if $(TORCH_INDEX),--extra-index-url $(TORCH_INDEX)) -e '.[$(ROLES)]'
 	touch $@
 
-# Without its manifest a folder is what an attempt before this left behind.
+# Without its manifest a folder is what an attempt before this left behind. Of a build that was red
+# its run ends as well: gone on with, it would be red for ever.
 $(QUICKSTART): | $(VENV)
 	rm -rf $(@D)
-	$(RUN) export build quickstart
+	$(RUN) export build quickstart || { status=$$?; [ $$status -ne 1 ] || rm -rf runs/quickstart; exit $$status; }

@@ -46,6 +46,16 @@ def test_a_build_that_failed_leaves_nothing_that_would_be_served(tmp_path: Path)
     assert not (tmp_path / "artifacts" / "quickstart" / "manifest.json").exists()
 
 
+@pytest.mark.parametrize(("status", "kept"), [(1, False), (130, True)])
+def test_a_build_that_was_red_trains_anew_and_one_that_was_interrupted_goes_on(
+    tmp_path: Path, status: int, kept: bool
+) -> None:
+    run = tmp_path / "runs" / "quickstart"
+    run.mkdir(parents=True)
+    assert _make(tmp_path, "artifacts/quickstart/manifest.json", f"{_BUILDS}exit {status}\n") != 0
+    assert run.exists() == kept
+
+
 def test_one_model_that_differs_is_a_failure_of_all(tmp_path: Path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / "artifacts" / name).mkdir(parents=True)
