@@ -59,7 +59,14 @@ class Loader:
         share = self._budget.share(chosen.threads)
         another = partial(sharing, artifact, chosen, share)
         kind = self._kinds[artifact.manifest.kind]
-        codec = StateCodec(self._key, artifact, chosen.fingerprint, kind.edge, self._fallbacks)
+        codec = StateCodec(
+            self._key,
+            artifact,
+            chosen.fingerprint,
+            kind.edge,
+            self._fallbacks,
+            self._metrics.of_fallbacks.labels(artifact.name).inc,
+        )
         allowed = self._settings.allow_unproved
         model = kind.model(artifact, chosen, codec, allow_unproved=allowed)
         # The engine's thread must not keep a model that nobody holds any more.

@@ -106,6 +106,9 @@ class Metrics:
         self.reloads = make(
             Counter, "reloads", "Models loaded while serving: ok, failed", ("model", "outcome")
         )
+        self.of_fallbacks = make(
+            Counter, "fallback_state_tokens", "State tokens accepted that a fallback had signed"
+        )
         self.rejected = make(Counter, "requests_rejected", "Requests refused", ("status",))
         self.ended = make(
             Counter,

@@ -9,7 +9,7 @@ import binascii
 import hashlib
 import json
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Annotated, Generic, Literal, TypeVar
@@ -88,7 +88,7 @@ class Moment(Generic[E]):
 
 class StateCodec(Generic[E]):
     """Turns moments of one model on one runtime into tokens and back: `key` signs them, and those
-    that one of the `fallbacks` has signed are good as well."""
+    that one of the `fallbacks` has signed are good as well; `on_fallback` hears of each."""
 
     def __init__(
         self,
@@ -97,10 +97,11 @@ class StateCodec(Generic[E]):
         fingerprint: str,
         edge: type[E],
         fallbacks: Sequence[bytes] = (),
+        on_fallback: Callable[[], None] = lambda: None,
     ) -> None:
-        # The last one signs.
-        keys = [*fallbacks, key]
-        self._signer = Signer(keys, salt="evenkeel.state", digest_method=hashlib.sha256)
+        self._signer = _signer(key)
+        self._any = _signer(*fallbacks, key)
+        self._on_fallback = on_fallback
         self._name = artifact.name
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
         self._ports = artifact.manifest.ports.state
@@ -124,7 +125,7 @@ class StateCodec(Generic[E]):
         """The moment in a token. Raises `InvalidRequest` for one this service did not sign, and
         `StateMismatch` for one of another model or, unless close will do, of another runtime."""
         try:
-            signed = self._signer.unsign(token.encode())
+            signed = self._any.unsign(token.encode())
             # The last character of a signature has two bits to spare: one spelling only.
             signature = token.rpartition(".")[2]
             if base64_encode(base64_decode(signature)) != signature.encode():
@@ -134,6 +135,8 @@ class StateCodec(Generic[E]):
             raise InvalidRequest(
                 "state is not a token of this service, or it was cut short", "state"
             ) from error
+        if not self._signer.validate(token):
+            self._on_fallback()
         size = int.from_bytes(content[:_SIZE_BYTES], "little")
         packed, arrays = content[_SIZE_BYTES:][:size], content[_SIZE_BYTES + size :]
         with _sense():
@@ -168,6 +171,10 @@ class StateCodec(Generic[E]):
         if offset < len(content):
             raise ValueError(f"{len(content)} bytes of state; it must be {offset}")
         return state
+
+
+def _signer(*keys: bytes) -> Signer:
+    return Signer(keys, salt="evenkeel.state", digest_method=hashlib.sha256)
 
 
 @contextmanager

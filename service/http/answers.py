@@ -5,13 +5,14 @@ the client leaves before the end.
 import asyncio
 import itertools
 import json
+import math
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from service.errors import ServiceError
 from service.http import record
@@ -19,11 +20,15 @@ from service.http.errors import unexpected
 
 # nginx holds back what it proxies until it has some KB, unless it is told not to.
 _UNBUFFERED = {"X-Accel-Buffering": "no"}
+# Proxies give up an answer of which nothing comes, often after 30 or 60 s, and a long prompt takes
+# longer to read: after this, or at most twice as long, a comment says that it is being worked on.
+_QUIET_S = 10.0
+COMMENT = b": still at work\n\n"
 
 
 class EventStream(StreamingResponse):
     """Server-sent events, numbered: contents in JSON, an error in the place of what was to come,
-    and `[DONE]`.
+    and `[DONE]`; comments while there is nothing to tell.
 
     `leave` is called when the response ends, even if it never began.
     """
@@ -33,10 +38,33 @@ class EventStream(StreamingResponse):
         self._leave = leave
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        told = _Told(send)
+        reassuring = asyncio.create_task(told.reassure())
         try:
-            await super().__call__(scope, receive, send)
+            await super().__call__(scope, receive, told.send)
         finally:
             self._leave()
+            reassuring.cancel()
+
+
+class _Told:
+    """When a caller was last told something of an answer; never, while that waits to be taken."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self._loop = send, asyncio.get_running_loop()
+        self._last_s = math.inf
+
+    async def send(self, message: Message) -> None:
+        self._last_s = math.inf
+        await self._send(message)
+        self._last_s = self._loop.time()
+
+    async def reassure(self) -> None:
+        """Tell a caller who has heard nothing for a while that there will be more."""
+        while True:
+            await asyncio.sleep(_QUIET_S)
+            if self._loop.time() - self._last_s >= _QUIET_S:
+                await self._send({"type": "http.response.body", "body": COMMENT, "more_body": True})
 
 
 async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:

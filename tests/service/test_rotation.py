@@ -40,6 +40,19 @@ def test_a_token_of_any_of_the_secrets_is_good(artifact: Artifact) -> None:
         rotated.decode(_codec(artifact, "the secret of nobody").encode(_moment(artifact)))
 
 
+def test_tokens_of_fallbacks_are_counted(artifact: Artifact) -> None:
+    heard: list[None] = []
+    rotated = StateCodec(
+        _NEW.encode(), artifact, "here", TextEdge, _OTHERS, lambda: heard.append(None)
+    )
+    for key, count in ((_NEW, 0), (_OLD, 1), (_OLDER, 2), (_NEW, 2)):
+        rotated.decode(_codec(artifact, key).encode(_moment(artifact)))
+        assert len(heard) == count
+    with pytest.raises(InvalidRequest):
+        rotated.decode(_codec(artifact, "the secret of nobody").encode(_moment(artifact)))
+    assert len(heard) == 2
+
+
 def test_the_secret_and_none_of_its_fallbacks_signs(artifact: Artifact) -> None:
     token = _codec(artifact, _NEW, *_OTHERS).encode(_moment(artifact))
     assert token == _codec(artifact, _NEW).encode(_moment(artifact))
@@ -65,6 +78,12 @@ class _Fleet:
         """The answer of a replica to a request for a few bytes and a token."""
         return httpx.post(f"{self._urls[number]}/v1/completions", json=_ASKED | body, timeout=60)
 
+    def has_taken_of_fallbacks(self, number: int) -> bool:
+        """Whether a replica has accepted a token of a fallback, as its metrics say."""
+        counter = 'evenkeel_fallback_state_tokens_total{model="letters"} '
+        _, _, after = httpx.get(f"{self._urls[number]}/metrics").text.partition(counter)
+        return float(after.split()[0]) > 0
+
 
 def test_a_fleet_is_given_another_secret_one_replica_after_the_other(artifacts: Path) -> None:
     """A caller who goes on from each last token, at whichever replica, gets what nobody disturbs,
@@ -82,5 +101,6 @@ def test_a_fleet_is_given_another_secret_one_replica_after_the_other(artifacts: 
                     pieces += fleet.ask(number, state=pieces[-1]["state"]).json()["choices"]
                     kept = step[1] or number > replaced
                     assert fleet.ask(number, state=first).status_code == (200 if kept else 400)
+                assert fleet.has_taken_of_fallbacks(replaced) == (step == _STEPS[2])
         (whole,) = fleet.ask(0, prompt="It ", seed=7, max_tokens=5 * len(pieces)).json()["choices"]
         assert whole["text"] == "".join(piece["text"] for piece in pieces)

@@ -4,7 +4,11 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
-from service.http.answers import EventStream, _events
+import pytest
+from starlette.types import Message
+
+from service.http import answers
+from service.http.answers import COMMENT, EventStream, _events
 from tests.service.serving import unheard
 
 
@@ -34,3 +38,40 @@ def test_a_stream_whose_client_left_before_it_began_is_left_too() -> None:
 
     asyncio.run(unheard(EventStream(contents(), lambda: left.append(True))))
     assert left == [True]
+
+
+async def _nothing() -> Message:
+    raise AssertionError("what has been heard is told without looking")
+
+
+def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_taken(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+    sent: list[bytes] = []
+
+    async def contents() -> AsyncGenerator[str]:
+        for content in ("1", "2"):
+            while sent[-1] != COMMENT:
+                await asyncio.sleep(0)
+            yield content
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+        await asyncio.sleep(0.02)
+
+    async def write() -> None:
+        scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
+        await EventStream(contents(), lambda: None)(scope, _nothing, send)
+        await asyncio.sleep(0.02)  # after the end there is nothing to say
+
+    asyncio.run(asyncio.wait_for(write(), 10))
+    assert sent == [
+        b"",
+        COMMENT,
+        b"id: 0\ndata: 1\n\n",
+        COMMENT,
+        b"id: 1\ndata: 2\n\n",
+        b"id: 2\ndata: [DONE]\n\n",
+        b"",
+    ]
