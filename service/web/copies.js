@@ -1,5 +1,6 @@
 // A request for ink as others can use it: a command, a program, and an address of this page.
 import { headers } from "./key.js";
+import { readers } from "./models.js";
 
 const told = (request) =>
   Object.fromEntries(Object.entries(request).filter(([, value]) => value !== null && value !== undefined));
@@ -41,13 +42,14 @@ export function asPython(request) {
 // What a link says, and the fields of a request.
 const IN_LINK = {
   text: "text", hand: "style", seed: "seed", bias: "bias", model: "model",
-  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width", draws: "best_of",
+  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width", draws: "best_of", judge: "judge",
 };
 
 /** An address of this page at which the same is written. What follows its # goes to no server. */
 export function asLink(request) {
   // One draw is said too: where a model reads, the page asks for several otherwise.
-  const asked = told({ best_of: 1, ...request });
+  // The only one that could choose among them need not have this name elsewhere.
+  const asked = told({ best_of: 1, ...request, ...(readers().length < 2 && { judge: null }) });
   const fields = Object.entries(IN_LINK).map(([name, field]) => [name, asked[field]]);
   const said = new URLSearchParams(fields.filter(([, value]) => value !== undefined));
   return `${location.href.split("#")[0]}#write?${said}`;

@@ -198,6 +198,7 @@ function refresh() {
   allow(at.undo, some && !work.busy);
   allow(at.clear, some && !work.busy);
   allow(at.use, own() && named(own().model) && !work.busy);
+  at.reader.value = reader()?.id;
   at.text.placeholder = reader() ? "read as you write, or typed" : "the words you wrote";
 }
 
@@ -238,6 +239,8 @@ function useMine() {
 export function begin() {
   const offered = offer(at.model, "handwriting");
   at.models.hidden = offered < 2;
+  at.readers.hidden = offer(at.reader, "reader") < 2;
+  at.reader.addEventListener("change", inkChanged); // once the choice is known
   at.more.open = !narrow.matches; // the paper comes below, and should be in sight
   lookAtTexts();
   onShow(refresh); // the hand may have been forgotten elsewhere

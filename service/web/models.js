@@ -41,19 +41,19 @@ export const serves = (model) => Boolean(model?.attestation?.ok && model.ready !
 /** Those models that can read, or will soon. */
 export const readers = () => ofKind("reader").filter((model) => !whyNot(model));
 
-/** The one model that can read, if it does or will soon. */
-export function reader() {
-  const [one, another] = readers();
-  return another ? undefined : one;
+/** The one of a name, or that was chosen, if it can read or will soon; or else the first that can. */
+export function reader(name = chosen("draw-reader")) {
+  const able = readers();
+  return able.find(({ id }) => id === name) ?? able[0];
 }
 
 /** What to ask for where a model can read: the most legible of four draws of each word. */
 export const bestOf = () => (serves(reader()) ? drawsOf(4) : {});
 
 /** What to ask for to have the most legible of so many draws of each word. The reader is named, since
- *  the service counts those as well that do not serve. */
-export const drawsOf = (count) =>
-  count === 1 ? {} : { best_of: count, best_by: "word", judge: reader()?.id };
+ *  the service may have several, and counts those as well that do not serve. */
+export const drawsOf = (count, judge = reader()?.id) =>
+  count === 1 ? {} : { best_of: count, best_by: "word", judge };
 
 /** Whether an error says that the reader which was to choose among draws is not there. */
 export const isUnjudged = ({ param }) => param === "best_of" || param === "judge";
@@ -70,8 +70,8 @@ const until = (is) =>
 /** Wait until a model answers requests. */
 export const ready = (name) => until(() => serves(named(name)));
 
-/** Wait until the one model that can read does, or none will. */
-export const decided = () => until(() => !reader() || serves(reader()));
+/** Wait until the one of a name, or else whichever is to read, does; or until none will. */
+export const decided = (name) => until(() => !reader(name) || serves(reader(name)));
 
 function learn(model) {
   known.set(model.id, model);

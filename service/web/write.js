@@ -84,18 +84,23 @@ const open = () =>
 
 const brief = (name) => (name.length > 40 ? `${name.slice(0, 40)}…` : name);
 
-/** The model that chooses among draws, as far as it is not there: a link does not name it. */
-const missingJudge = ({ length }) =>
-  length === 0 ? "a model that reads" : length > 1 && `the only model that reads (there are ${length})`;
+/** The model that chooses among draws, as far as it is not there: a link may not name it. */
+function missingJudge(judge) {
+  const able = readers().map(({ id }) => id);
+  if (!able.length) return "a model that reads";
+  if (judge) return !able.includes(judge) && `the model ${brief(judge)}`;
+  return able.length > 1 && `the only model that reads (there are ${able.length})`;
+}
 
 /** Write what a link says, unless another model or hand would have to. */
-function follow({ model: name, style, width, best_of: draws }) {
+function follow({ model: name, style, width, best_of: draws, judge }) {
   const missing = [
     name && !offers(at.model, name) && `the model ${brief(name)}`,
     style && chosenHand() !== style && `the hand ${brief(style)}`,
-    draws > 1 && missingJudge(readers()),
+    draws > 1 && missingJudge(judge),
   ].filter(Boolean);
-  if (!missing.length) return write(wantedSeed(), Number(width) || undefined, draws && drawsOf(Number(draws)));
+  const wanted = draws && drawsOf(Number(draws), judge);
+  if (!missing.length) return write(wantedSeed(), Number(width) || undefined, wanted);
   const why = `This link asks for ${missing.join(" and ")}, not to be had here. Write takes what is chosen below.`;
   return work.run(() => Promise.reject(new Error(why)), { asks: false });
 }
@@ -115,7 +120,7 @@ async function begun() {
   if (linked) fill(linked);
   const { value } = at.text;
   const hands = listHands(at.model.value);
-  await Promise.all([ready(at.model.value), linked && hands, linked?.best_of > 1 && decided()]);
+  await Promise.all([ready(at.model.value), linked && hands, linked?.best_of > 1 && decided(linked.judge)]);
   if (linked) await inSight(); // elsewhere there is no room to see how wide a page may be
   // Whoever has begun to type will say when it is to be written.
   if (work.running || shown() || at.text.value !== value) return;

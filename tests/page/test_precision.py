@@ -118,18 +118,25 @@ def test_what_a_link_says_is_looked_at_for_its_own_model(handwriting: str, opene
         assert visit["#write-wrong"].is_hidden()
 
 
-def test_with_two_that_could_read_neither_is_asked_to(handwriting: str, opened: Open) -> None:
+def test_of_two_that_can_read_the_one_is_asked_that_was_chosen_while_it_can(
+    handwriting: str, opened: Open
+) -> None:
     """The service would not know which is meant."""
     with opened(handwriting, "draw") as visit:
         asked = visit.page.evaluate(
             """async () => {
               const { bestOf, note, ofKind } = await import("/static/models.js");
-              const alone = bestOf();
+              const { choose } = await import("/static/chosen.js");
+              const judges = [bestOf().judge];
               note("another", { ...ofKind("reader")[0], id: "another" });
-              return [alone, bestOf()];
+              judges.push(bestOf().judge);
+              choose("draw-reader", "another");
+              judges.push(bestOf().judge);
+              note("another", { ready: false, failed: "this is a test" });
+              return [...judges, bestOf().judge];
             }"""
         )
-    assert asked == [{"best_of": 4, "best_by": "word", "judge": "reader"}, {}]
+    assert asked == ["reader", "reader", "another", "reader"]
 
 
 def test_a_list_begins_with_what_answers_in_eight_bits_where_that_is_so(

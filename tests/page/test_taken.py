@@ -171,20 +171,42 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"
 
 
+def _two_readers(route: Any) -> None:
+    data = route.fetch().json()["data"]
+    others = [model | {"id": "other"} for model in data if model["kind"] == "reader"]
+    route.fulfill(json={"data": data + others})
+
+
 def test_a_link_to_a_choice_of_draws_says_where_several_could_make_it(
     handwriting: str, opened: Open
 ) -> None:
-    def two(route: Any) -> None:
-        data = route.fetch().json()["data"]
-        others = [model | {"id": "other"} for model in data if model["kind"] == "reader"]
-        route.fulfill(json={"data": data + others})
-
     with opened(handwriting, "proof") as visit:
-        visit.page.route("**/v1/models", two)
+        visit.page.route("**/v1/models", _two_readers)
         visit.page.goto("about:blank")
         visit.page.goto(f"{handwriting}/#write?text=Hello&seed=2&draws=4")
         visit.wait("#write-error")
         assert "the only model that reads (there are 2)" in visit.text("#write-error")
+
+
+def test_a_link_names_the_reader_that_chose_where_there_are_several(
+    handwriting: str, opened: Open
+) -> None:
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/models", _two_readers)
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        asked = requests(visit)
+        visit.go("write?text=Hello&seed=2&draws=4&judge=third")
+        visit.wait("#write-error")
+        assert "the model third, not to be had" in visit.text("#write-error")
+        visit.go("write?text=Hello&seed=2&draws=4&judge=other")
+        visit.wait_done("write")
+        assert [request["judge"] for request in asked] == ["other"]
+        told = """async (request) => (await import("/static/copies.js")).asLink(request)"""
+        assert visit.page.evaluate(told, asked[0]).endswith("&draws=4&judge=other")
+        visit.page.unroute("**/v1/models")
+        visit.go("write")
+        assert visit.page.evaluate(told, asked[0]).endswith("&draws=4")
 
 
 def test_a_link_to_more_draws_than_are_made_is_not_written_by_fewer(

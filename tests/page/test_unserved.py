@@ -9,6 +9,7 @@ import pytest
 
 from tests.page.answers import HEAD, listing, stream, unready
 from tests.page.conftest import Open
+from tests.page.taken import requests
 from tests.page.visit import HANDWRITING, Strokes, Visit
 from tests.service.altered import copy_of, edit_manifest
 from tests.service.serving import eventually, listening, settings
@@ -51,6 +52,28 @@ def test_beside_a_reader_that_is_not_served_the_other_reads(
         visit["#draw-tab"].click()
         visit.scribble(strokes)
         visit.until("() => document.querySelector('#draw-text').value.length > 5")
+
+
+def test_of_two_readers_the_chosen_one_reads_and_chooses(
+    browser: Any, tmp_path: Path, strokes: Strokes
+) -> None:
+    folder = _folder(tmp_path, "reader")
+    edit_manifest(folder / "reader", lambda manifest: manifest.update(name="first"))
+    (folder / "reader").rename(folder / "first")
+    other = shutil.copytree(folder / "first", folder / "second")
+    edit_manifest(other, lambda manifest: manifest.update(name="second"))
+    chosen = settings(folder, max_wait_s=60.0)
+    with listening(chosen) as (url, _), Visit.begun(browser, url, "draw") as visit:
+        visit.until("() => document.querySelectorAll('#proof-models .verdict.good').length === 3")
+        visit.scribble(strokes)
+        visit.until("() => document.querySelector('#draw-text').value.length > 5")
+        asked = requests(visit)
+        with visit.page.expect_response(lambda answer: answer.request.method == "POST"):
+            visit["#draw-reader"].select_option("second")
+        visit["#write-tab"].click()
+        visit.write("a")
+        assert "draws of each" in visit["#write-progress"].inner_text()
+        assert [one.get("judge", one["model"]) for one in asked] == ["second", "second"]
 
 
 def test_where_the_reader_goes_lines_are_drawn_once(browser: Any, tmp_path: Path) -> None:
