@@ -94,8 +94,9 @@ def test_everything_is_about_the_same_pods_and_no_others(fleet: dict[str, Manife
         fleet["Service"]["spec"]["selector"],
         fleet["PodDisruptionBudget"]["spec"]["selector"]["matchLabels"],
         fleet["NetworkPolicy"]["spec"]["podSelector"]["matchLabels"],
-        _pod(fleet)["topologySpreadConstraints"][0]["labelSelector"]["matchLabels"],
+        (spread := _pod(fleet)["topologySpreadConstraints"][0])["labelSelector"]["matchLabels"],
     ]
+    assert spread["matchLabelKeys"] == ["pod-template-hash"]  # nor those that an update replaces
     for selector in selectors:
         assert selector == labels
         assert selector.items() > _OURS.items()  # a fleet of its own vector unit
