@@ -24,6 +24,8 @@ from collections.abc import Mapping
 from typing import Any
 
 _LONGEST_NAME = 40
+# OpenAI's clients ask twice more after any other 409 and 5xx.
+_ASK_NO_MORE = (("X-Should-Retry", "false"),)
 
 
 def shown(name: str) -> str:
@@ -100,7 +102,7 @@ class RequestTimeout(ServiceError):
 class StateMismatch(ServiceError):
     status = 409
     code = "state_mismatch"
-    headers = (("X-Should-Retry", "false"),)  # OpenAI's clients ask again after any other 409
+    headers = _ASK_NO_MORE
 
 
 class NotLoaded(ServiceError):
@@ -152,3 +154,4 @@ class NotReady(ServiceError):
 class DeadlineExceeded(ServiceError):
     status = 504
     code = "deadline_exceeded"
+    headers = _ASK_NO_MORE

@@ -173,12 +173,21 @@ def test_errors_are_the_clients_own(
 def test_a_state_of_another_model_is_a_conflict(client: openai.OpenAI) -> None:
     answer = client.completions.create(model="noise", prompt="", extra_body={"return_state": True})
     state = answer.choices[0].state
+    assert _tries(client, openai.ConflictError, state=state) == 1
+
+
+def test_what_was_not_done_in_its_time_is_not_begun_again(client: openai.OpenAI) -> None:
+    assert _tries(client, openai.InternalServerError, deadline_s=1e-9) == 1
+
+
+def _tries(client: openai.OpenAI, error: type[Exception], **fields: object) -> int:
+    """How often a client that may ask three times asks before it raises this."""
     asked: list[httpx.Request] = []
     with openai.DefaultHttpxClient(event_hooks={"request": [asked.append]}) as counted:
         patient = client.with_options(max_retries=2, http_client=counted)
-        with pytest.raises(openai.ConflictError):
-            _text(patient, extra_body={"state": state})
-    assert len(asked) == 1  # nothing else would come of asking again
+        with pytest.raises(error):
+            _text(patient, extra_body=fields)
+    return len(asked)
 
 
 def test_an_oversized_body_is_refused(client: openai.OpenAI, url: str) -> None:
