@@ -18,6 +18,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from training import checkpoint
+from training.bar import steady
 from training.capture import gradients_of
 from training.config import TrainConfig
 from training.group import Group
@@ -121,7 +122,7 @@ class Trainer:
         return self.weights.best
 
     def _bar(self) -> "tqdm[Any]":
-        return tqdm(
+        bar = tqdm(
             total=self.total_updates,
             initial=self.progress.update,
             desc=self.run_dir.name,
@@ -129,6 +130,7 @@ class Trainer:
             disable=self.group.rank > 0 or sys.stderr is None,
             mininterval=1.0,
         )
+        return steady(bar)
 
     def _warn_of_time(self) -> None:
         print(

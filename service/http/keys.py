@@ -17,16 +17,18 @@ import re
 import secrets
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from contextlib import suppress
+from datetime import UTC, date, datetime
 from hashlib import sha256
 from pathlib import Path
 from stat import S_ISREG
 from typing import Annotated
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
 from contract.files import alone_in, behind, from_toml, replacing
+from service.errors import rule_of
 
 log = logging.getLogger(__name__)
 
@@ -34,6 +36,17 @@ _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _LOOK_EVERY_S = 1.0
 _LARGEST_BYTES = 16 << 20  # some 100,000 keys
 _Limit = Annotated[int, Field(strict=True, ge=1, lt=2**63)]  # as whole numbers of TOML are
+
+
+def _date_in(written: object) -> date:
+    """A date of TOML, or one in quotes. Raises `ValueError` for anything else: of a number, such as
+    20270131, pydantic would make so many seconds since 1970."""
+    if isinstance(written, date):
+        return written
+    if isinstance(written, str):
+        with suppress(ValueError):
+            return datetime.fromisoformat(written)
+    raise ValueError("a date is written 2027-01-31 or 2027-01-31T00:00:00Z")
 
 
 class BadKeys(ValueError):
@@ -52,7 +65,7 @@ class Key:
     admin: Annotated[bool, Field(strict=True)] = False
     concurrency: _Limit | None = None
     bytes_per_minute: _Limit | None = None
-    expires: datetime | None = None
+    expires: Annotated[datetime, BeforeValidator(_date_in)] | None = None
 
     @property
     def valid(self) -> bool:
@@ -92,7 +105,7 @@ def _keys_in(text: str, path: Path) -> dict[str, Key]:
         return keys
     except ValidationError as error:
         first = error.errors()[0]
-        raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from None
+        raise BadKeys(f"{path}: {'.'.join(map(str, first['loc']))}: {rule_of(first)}") from None
     except ValueError as error:
         raise BadKeys(f"{path}: {error}") from None
 

@@ -100,7 +100,7 @@ class Record:
     def line(self) -> str:
         """As JSON, for the log."""
         return json.dumps({
-            "time": datetime.fromtimestamp(self.began_ns / 1e9, UTC).isoformat(),
+            "time": iso_utc(self.began_ns / 1e9),
             "request": self.id,
             "method": self.method,
             "path": self.path,
@@ -141,6 +141,11 @@ class Record:
 
 
 _current: ContextVar[Record] = ContextVar("record")
+
+
+def iso_utc(at_s: float) -> str:
+    """A time of the calendar as logs have it, with all digits even at a whole second."""
+    return datetime.fromtimestamp(at_s, UTC).isoformat(timespec="microseconds")
 
 
 def current() -> Record:

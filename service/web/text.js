@@ -66,8 +66,10 @@ function summary(letters, seconds, cut, head) {
   if (head.seed === undefined) return "Stopped";
   const { bytes, surprise } = letters;
   const done = `${cut ? "Stopped after" : "Wrote"} ${count(bytes, "byte")} in ${seconds.toFixed(2)} s`;
+  // Some browsers tell a page tenths of a second, lest it know them again.
+  const pace = seconds > 0 ? `: ${whole(bytes / seconds)} bytes/s` : "";
   const mean = bytes ? `mean ${surprise.toFixed(2)} bits per byte, ` : "";
-  return `${done}: ${whole(bytes / seconds)} bytes/s\n${mean}seed ${head.seed}`;
+  return `${done}${pace}\n${mean}seed ${head.seed}`;
 }
 
 function begun(model, prompt) {

@@ -99,6 +99,14 @@ def test_the_page_shows_what_the_service_says(site: str, opened: Open) -> None:
         assert abs(float(mean[1]) + sum(logprobs) / len(logprobs) / 0.693147) < 0.0051
 
 
+def test_a_text_that_took_no_time_has_no_pace(site: str, opened: Open) -> None:
+    """By the clock of a browser that tells a page tenths of a second."""
+    with opened(site, "text") as visit:
+        visit.page.evaluate("() => { performance.now = () => 1000; }")
+        _complete(visit, "ROMEO:", 1)
+        assert visit.text("#text-progress").splitlines()[0] == "Wrote 1 byte in 0.00 s"
+
+
 def test_go_on_continues_where_the_text_ended(site: str, opened: Open) -> None:
     whole = _completion(site, prompt="KING", max_tokens=120, seed=4)["text"]
     with opened(site, "text") as visit:

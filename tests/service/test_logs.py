@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -36,7 +37,7 @@ def test_lines_carry_the_id_of_their_request(wanted: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _CODE],
         cwd=_ROOT,
-        env={"EVENKEEL_LOG_REQUESTS": wanted},
+        env={"EVENKEEL_LOG_REQUESTS": wanted, "TZ": "Etc/GMT-12"},
         capture_output=True,
         text=True,
         timeout=60,
@@ -44,5 +45,10 @@ def test_lines_carry_the_id_of_their_request(wanted: str) -> None:
     outside, inside = done.stderr.splitlines()
     assert outside.endswith(" WARNING service.outside: it begins")
     assert inside.endswith(" WARNING service.inside [mine]: it happened")
-    requests = [json.loads(line)["request"] for line in done.stdout.splitlines()]
-    assert requests == (["mine"] if wanted == "1" else [])
+    requests = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [line["request"] for line in requests] == (["mine"] if wanted == "1" else [])
+    # All of one calendar, that of UTC, and in one notation.
+    for moment in (outside.split()[0], inside.split()[0], *(line["time"] for line in requests)):
+        told = datetime.fromisoformat(moment)
+        assert told.utcoffset() == timedelta()
+        assert abs(datetime.now(UTC) - told) < timedelta(minutes=5)

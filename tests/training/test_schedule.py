@@ -317,3 +317,16 @@ def test_a_run_is_saved_every_so_many_seconds(
         patch.setattr("training.loop.time", own)
         _trainer(tmp_path, save_every_s=4.5, patience_epochs=1000).run()
     assert len(saves) == _UPDATES // 5  # the clock is asked once an update
+
+
+def test_a_bar_goes_on_when_the_clock_is_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calendar = [7200.0]
+    monkeypatch.setattr("tqdm.std.time", lambda: calendar[0])
+    with _trainer(tmp_path)._bar() as bar:
+        bar.mininterval = 0.0
+        calendar[0] -= 3600
+        bar.update()
+        assert bar.last_print_n == 1  # it was shown
+        assert 0 <= bar.format_dict["elapsed"] < 60

@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 from tqdm import tqdm
 
+from training.bar import steady
+
 _NAMED = 5
 Stroke = NDArray[np.float32]  # (N, 2): x to the right and y up, one row per sample of the pen
 
@@ -51,4 +53,5 @@ class Tally:
 
 def counted(lines: Iterable[Line], total: int | None = None) -> "tqdm[Line]":
     """The lines, of which there may be many: who sits at a terminal sees how far they are."""
-    return tqdm(lines, "ink", total, leave=False, mininterval=1.0, unit=" lines", disable=None)
+    bar = tqdm(lines, "ink", total, leave=False, mininterval=1.0, unit=" lines", disable=None)
+    return steady(bar)

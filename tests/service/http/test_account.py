@@ -118,6 +118,27 @@ def test_a_key_ends_to_the_second_and_in_utc_where_it_names_no_zone(
     assert key.valid is valid
 
 
+@pytest.mark.parametrize("written", ["20270131", "1801440000.5", "'1801440000'", "true", "'soon'"])
+def test_what_is_no_date_is_refused_with_how_one_is_written(tmp_path: Path, written: str) -> None:
+    """A number would be taken for seconds since 1970."""
+    file = tmp_path / "keys.toml"
+    file.write_text(f"[mine]\nsha256 = '{'0' * 64}'\nexpires = {written}\n")
+    rule = r"mine.expires: a date is written 2027-01-31 or 2027-01-31T00:00:00Z$"
+    with pytest.raises(BadKeys, match=rule):
+        read_keys(file)
+
+
+@pytest.mark.parametrize("quote", ["", '"'])
+@pytest.mark.parametrize("hour", ["", "T00:00:00", "T00:00:00Z", " 00:00:00", "T02:00:00+02:00"])
+def test_a_key_ends_where_its_day_begins_in_utc(tmp_path: Path, hour: str, quote: str) -> None:
+    file = tmp_path / "keys.toml"
+    file.write_text(f"[mine]\nsha256 = '{'0' * 64}'\nexpires = {quote}2027-01-31{hour}{quote}\n")
+    expires = read_keys(file)["mine"].expires
+    assert expires is not None
+    zoned = expires if expires.tzinfo else expires.replace(tzinfo=UTC)
+    assert zoned == datetime(2027, 1, 31, tzinfo=UTC)
+
+
 def test_a_file_that_changes_while_it_is_first_read_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

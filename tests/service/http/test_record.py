@@ -311,6 +311,11 @@ def test_a_request_leaves_a_line_that_says_what_became_of_it(
     assert "secret" not in json.dumps(lines)
 
 
+def test_a_line_has_its_time_in_one_notation_at_a_whole_second_too() -> None:
+    told = json.loads(Record("mine", began_ns=10**18).line())
+    assert told["time"] == "2001-09-09T01:46:40.000000+00:00"
+
+
 class _Key:
     id = "key-1"
 
