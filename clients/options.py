@@ -75,9 +75,7 @@ Url = Annotated[
     str,
     typer.Option(envvar="EVENKEEL_URL", help="where it is; several replicas are parted by commas"),
 ]
-Key = Annotated[
-    str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", show_envvar=True, help="a key")
-]
+Key = Annotated[str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", help="a key")]
 Patience = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
 ]

@@ -102,9 +102,9 @@ def draw(
 @parametrize.cached()
 @torch.no_grad()
 def read(step: Step, sample: Sample) -> dict[str, Tensor]:
-    """The outputs `(T, B, ...)` of a step in PyTorch that reads a sample, by port."""
+    """The outputs `(T, B, ...)` of a step in PyTorch that reads a sample of numbers, by port."""
     real = step.noise_ports[0].dtype
-    symbols = sample.symbols.to(real) if sample.symbols.is_floating_point() else sample.symbols
+    symbols = sample.symbols.to(real)
     noise = [sample.noise[p.name].to(real) for p in step.noise_ports]
     row = [t.to(real) if t.is_floating_point() else t for t in sample.row.values()]
     state = step.initial_state(symbols.shape[1])

@@ -273,7 +273,7 @@ class Completion(Generation[TextPiece]):
     def _moment_after(self, state: Arrays) -> Moment[TextEdge]:
         undecided = self._undecided if self._finish_reason else self._stream.undecided
         edge = TextEdge(undecided=undecided)
-        stopped = self._finish_reason == "stop" and undecided == self._waiting and not self._read
+        stopped = self._finish_reason == "stop" and undecided == self._waiting
         if self.drawn_before() and (stopped or not self.written):
             edge = TextEdge(ahead=True, undecided=self._waiting)  # still, or before a stop string
         return Moment(state, self.moment.seed, self.moment.choice, self._drawn(), edge)

@@ -301,7 +301,7 @@ def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path)
     result = evenkeel(
         service.url, "write", "an even keel", "-m", "m", "-o", str(tmp_path / "a.json")
     )
-    assert result.exit_code == 0, result.output
+    assert (result.exit_code, result.stdout) == (0, ""), result.output
     assert re.findall("not finished: (.*)", result.stderr) == ["an even"]
 
 

@@ -1,5 +1,6 @@
 """How long a client asks again: as long as it was told to, after the first failure."""
 
+import socket
 import time
 from collections.abc import Callable
 from itertools import pairwise
@@ -7,6 +8,7 @@ from itertools import pairwise
 import httpx
 import pytest
 
+from clients.client import Client
 from clients.errors import Refused
 from clients.replicas import Replicas, begin_again
 
@@ -89,3 +91,15 @@ def test_patience_begins_again_once_something_came(clock: _Clock) -> None:
 def test_a_pause_that_was_asked_for_is_not_cut_short(clock: _Clock) -> None:
     asked = _asked(clock, lambda _: Refused("busy", temporary=True, pause_s=8), _PATIENCE_S)
     assert asked == [0, 8]
+
+
+def test_a_whole_answer_is_waited_for_as_long_as_a_stream() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        began_s = time.monotonic()
+        with (
+            Client([url], timeout_s=0.05, patience_s=0) as client,
+            pytest.raises(httpx.ReadTimeout),
+        ):
+            client.models()
+    assert time.monotonic() - began_s < 3  # httpx's own patience is of 5 s

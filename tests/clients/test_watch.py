@@ -65,7 +65,9 @@ def test_a_terminal_of_80_columns_has_room_for_the_table(
     row.first_s.extend([0.1234, 0.2345])
     row.each_s.extend([0.0041051, 0.0041051])
     Console(width=80).print(watch._table())
-    assert "…" not in capsys.readouterr().out
+    shown = capsys.readouterr().out
+    assert "…" not in shown
+    assert all(map(str.strip, shown.splitlines()))
 
 
 def test_a_terminal_that_knows_ascii_alone_shows_the_table(monkeypatch: pytest.MonkeyPatch) -> None:

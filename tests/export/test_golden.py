@@ -171,3 +171,10 @@ def test_a_sample_of_a_report_is_drawn_with_the_noise_of_requests_near_borders_t
 def test_a_longest_step_is_told_of_batch_norm_alone(norm: NormKind, told: bool) -> None:
     model = LanguageModel(LanguageConfig(units=4, layers=1, norm=norm))
     assert ("past_longest_step" in KINDS["language"].served_as(model)) == told
+
+
+def test_text_is_drawn_in_the_mode_it_is_served_in_whatever_mode_the_model_was_in() -> None:
+    torch.manual_seed(0)
+    model = LanguageModel(LanguageConfig(units=4, layers=1, norm="batch"))
+    drawn = [text_golden.sample(model.train(mode), 24, 8, seed=1).symbols for mode in (True, False)]
+    assert torch.equal(*drawn)

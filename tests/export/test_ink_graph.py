@@ -271,6 +271,7 @@ def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_texts_end_anywhere
     read, length = work.steps["force"].sum(0), work.options["length"]
     assert np.array_equal(work.steps["force"], np.arange(24)[:, None] < read)
     assert len(set(read.tolist())) > 10
+    assert (read < 24).all()  # and then draws
     assert len(set(length.tolist())) > 3
     assert (length <= rows["length"]).all()
     places = np.arange(rows["text"].shape[1])

@@ -133,6 +133,7 @@ def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_then_draw() -> Non
     read = work.steps["force"].sum(0)
     assert np.array_equal(work.steps["force"], np.arange(24)[:, None] < read)
     assert len(set(read.tolist())) > 10
+    assert (read < 24).all()  # and then draws
     for name in ("inverse_temperature", "logit_bias"):
         assert len(np.unique(work.options[name], axis=0)) == 33, name
     some = work.filtered & (work.options["log_min_p"] == -np.inf)
@@ -142,12 +143,15 @@ def test_in_mixed_work_rows_read_for_a_while_of_their_own_and_then_draw() -> Non
 def test_every_draw_follows_what_training_drew() -> None:
     symbols = torch.tensor([[1, 4], [2, 5], [3, 6]])
     uniforms = torch.arange(6.0).reshape(3, 2)
-    outputs, draws = follow(Recording(), Sample(symbols, {"uniform": uniforms}, {}))
+    both = Sample(symbols, {"uniform": uniforms}, {})
+    outputs, draws = follow(Recording(), both)
     assert outputs["before"].tolist() == [[10, 10], [1, 4], [2, 5]]
     assert outputs["h"].tolist() == [[0, 0], [1, 1], [2, 2]]
     assert outputs["uniform"].tolist() == uniforms.tolist()
     assert not outputs["force"].any()
     assert draws.tolist() == [[7, 7]] * 3
+    one, _ = follow(Recording(), both.of(slice(1)))  # a training may have no more rows
+    assert one["before"].tolist() == [[10], [1], [2]]
 
 
 def test_a_sample_is_no_shorter_than_was_asked_for() -> None:

@@ -24,6 +24,7 @@ def test_what_is_written_is_what_is_read(content: dict[str, object], tmp_path: P
 def test_a_list_without_objects_is_on_one_line(tmp_path: Path) -> None:
     write_json(tmp_path / "results.json", _CONTENT)
     lines = (tmp_path / "results.json").read_text().splitlines()
+    assert '  "none": [],' in lines
     assert '  "curve": [[1, 2.5], [2, null]],' in lines
     assert '      "values": [1, 2]' in lines
 
@@ -55,6 +56,6 @@ def test_a_processor_is_told_with_the_widest_vectors_it_has(
     flags: str, width: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told = tmp_path / "cpuinfo"
-    told.write_text(f"model name\t: A processor @ 2 GHz\nflags\t\t: {flags}\n" * 2)
+    told.write_text(f"model name\t: A processor: one @ 2 GHz\nflags\t\t: {flags}\n" * 2)
     monkeypatch.setattr(results, "Path", lambda place: told)
-    assert results.machine()["processor"] == f"A processor @ 2 GHz, {width}"
+    assert results.machine()["processor"] == f"A processor: one @ 2 GHz, {width}"
