@@ -79,3 +79,39 @@ def test_whoever_asks_after_its_end_is_not_heard() -> None:
 
     asyncio.run(follow())
     watch.ask()
+
+
+def test_a_loop_that_sleeps_is_woken_by_whoever_asks() -> None:
+    """A signal's handler only interrupts its sleep, which then goes on."""
+    woken, models = list[object](), _Models()
+
+    async def follow() -> None:
+        loop: Any = asyncio.get_running_loop()
+        wake = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+        watch = Watch(models, _NEVER_S)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        watch.ask()
+        await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    assert (len(woken), models.looks) == (1, [True])
+
+
+def test_who_asks_during_a_look_has_another() -> None:
+    """What the first has passed already may be what they changed."""
+    watches: list[Watch] = []
+    models = _Models(lambda: watches[0].ask())
+
+    async def follow() -> None:
+        watches.append(Watch(models, _NEVER_S))  # type: ignore[arg-type]
+        running = asyncio.ensure_future(watches[0].run())
+        await _rounds()
+        watches[0].ask()
+        await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    assert models.looks == [True, True]
