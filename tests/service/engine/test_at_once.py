@@ -133,3 +133,51 @@ def test_a_job_whose_reader_does_not_come_back_ends_at_its_deadline(
         monkeypatch.setattr(terms, "current", lambda: terms.Terms(deadline_s=time.monotonic() + 1))
         started.submit([call.job])
         assert isinstance(call.result().pieces[-1].error, DeadlineExceeded)
+
+
+@pytest.mark.parametrize("proving", [True, False])
+def test_what_is_given_up_because_the_engine_has_to_stop_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, proving: bool
+) -> None:
+    """Whoever stops a service that still proves its models reads of none that has failed."""
+    running, given_up = Event(), Event()
+
+    def run(*_: object) -> bool:
+        running.set()
+        given_up.wait()
+        raise RuntimeError("terminate flag being set to true")
+
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    runner = ScriptedRunner(b"", during=run)  # type: ignore[arg-type]
+    runner.give_up = given_up.set  # type: ignore[method-assign]
+    engine = made_engine(runner, **({"attest": run} if proving else {}))
+    engine.start()
+    if not proving:
+        assert eventually(lambda: engine.ready)
+        engine.submit([Call().job])
+    running.wait()
+    engine.stop()
+    engine._thread.join(20)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "engine-scripted was given up in the midst of a run" in caplog.text
+    assert not caplog.records[0].exc_info
+
+
+def test_nothing_is_queued_at_an_engine_that_was_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stuck, and would never say that it has stopped."""
+    running, go_on = Event(), Event()
+
+    def during(number: int) -> None:
+        running.set()
+        go_on.wait()
+
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    engine = made_engine(ScriptedRunner(b"abc", during=during))
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    engine.submit([Call(max_tokens=3).job])
+    running.wait()
+    engine.stop()
+    with pytest.raises(NotReady):
+        engine.submit([_waiting().job])
+    go_on.set()
