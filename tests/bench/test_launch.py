@@ -29,7 +29,9 @@ def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals) -> None:
+def test_what_was_launched_ends_with_whoever_measures_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """Also where the signal comes twice, as from a shell or `make` and from the terminal."""
     program = (
         "import signal, time\n"
@@ -46,17 +48,19 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
         "    print(target.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
-    command, both = [sys.executable, "-c", program], subprocess.PIPE
-    with subprocess.Popen(command, stdout=both, stderr=both, text=True) as measuring:
+    command, told = [sys.executable, "-c", program], tmp_path / "told"
+    with (
+        told.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as measuring,
+    ):
         assert measuring.stdout is not None
         pid = int(measuring.stdout.readline())
         measuring.send_signal(number)
-        _, told = measuring.communicate()
     left = psutil.pid_exists(pid)
     if left:
         os.kill(pid, signal.SIGKILL)
     assert (left, measuring.returncode) == (False, 128 + number)
-    assert told.endswith("\n\ninterrupted\n")
+    assert told.read_text().endswith("\n\ninterrupted\n")
 
 
 def test_every_command_that_launches_ends_in_order() -> None:
