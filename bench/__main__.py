@@ -16,6 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from training.loading import end_at_ctrl_c
+
+if __name__ == "__main__":
+    end_at_ctrl_c()
+
 from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
 from bench.peers.launch import end_in_order

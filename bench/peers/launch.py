@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 from urllib.request import ProxyHandler, build_opener
@@ -66,15 +66,17 @@ def launch(
 
 
 def end_in_order() -> None:
-    """Have SIGTERM, and the SIGHUP of a terminal that is closed, end what was launched as well: for
-    a service the latter is no reason to end."""
+    """Have Ctrl-C, SIGTERM, and the SIGHUP of a terminal that is closed, end what was launched as
+    well, without a traceback: for a service the last is no reason to end."""
 
     def ended(came: int, _: object) -> None:
         signal.signal(came, signal.SIG_IGN)  # the next would leave a server that takes its time
+        with suppress(OSError):  # the same Ctrl-C ends whoever reads it, such as `tee`
+            print("\ninterrupted", file=sys.stderr)
         sys.exit(128 + came)
 
-    for number in signal.SIGTERM, signal.SIGHUP:
-        if signal.getsignal(number) is signal.SIG_DFL:
+    for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, ended)
 
 

@@ -67,6 +67,7 @@ class Engine:
         self._wake = threading.Condition()
         self._stopping = False
         self._patient_until_s = math.inf  # when a run is given up, once the engine is to stop
+        self._given_up = False  # it had to stop in the midst of a run
         self._failures = 0  # runs that failed since the last that did not
         self._taken = True  # whether the event loop has taken all that the last chunk put out
         self._waited_s = 0.0  # for the event loop to take that, before the present chunk
@@ -95,6 +96,7 @@ class Engine:
         self._thread.join(max(0.0, self._patient_until_s - time.monotonic()))
         if self._thread.is_alive():
             self._end_all(NotReady("the model is stuck"), states_known=False)
+            self._given_up = True
             self._slots.runner.give_up()
 
     def wake(self) -> None:
@@ -192,8 +194,8 @@ class Engine:
             self.attested.set()
             while self._admit():
                 self._run_chunk()
-        except Exception:  # whatever it was, no caller may be left waiting for ever
-            log.exception("the engine of a model failed")
+        except Exception as error:  # whatever it was, no caller may be left waiting for ever
+            self._tell("%s failed", error)
         finally:
             self.ready = False
             self._share.release()
@@ -252,7 +254,7 @@ class Engine:
 
     def _recover(self, slots: Sequence[int], error: Exception) -> None:
         """A run that fails ends its rows; all others go on, on a runner that is attested."""
-        log.error("a run of %s failed", self._thread.name, exc_info=error)
+        self._tell("a run of %s failed", error)
         self._failures += 1
         self._metrics.faults.inc()
         for slot in slots:
@@ -273,6 +275,13 @@ class Engine:
         self.ready = self._attest(runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error
+
+    def _tell(self, what: str, error: Exception) -> None:
+        """Log a failure; one that came of the stop itself is none."""
+        if self._given_up:
+            log.warning("%s was given up in the midst of a run", self._thread.name)
+        else:
+            log.error(what, self._thread.name, exc_info=error)
 
     def _end_all(self, error: ServiceError, *, states_known: bool = True) -> None:
         with self._wake:

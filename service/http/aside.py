@@ -49,8 +49,7 @@ class Aside:
             async with asyncio.timeout_at(asked.deadline_s) as wait:
                 self._waits.add(wait)
                 try:
-                    with self._lock:
-                        self._waiting.append(mine)
+                    self._waiting.append(mine)  # in one step: whoever chooses has it, or has not
                     self._pool.submit(self._do_next)
                     return await asyncio.wrap_future(mine.done)  # given up if this is
                 finally:

@@ -28,12 +28,15 @@ def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.Mo
     assert (had["BENTOML_DO_NOT_TRACK"], had["ORT_DISABLE_TELEMETRY"]) == ("true", "1")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
-def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_what_was_launched_ends_with_whoever_measures_it(
+    tmp_path: Path, number: signal.Signals
+) -> None:
     """Also where the signal comes twice, as from a shell or `make` and from the terminal."""
     program = (
         "import signal, time\n"
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # these tests may run under `nohup`
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # or in the background
         "from bench.peers import launch\n"
         "from tests.bench.test_launch import _FILES\n"
         "def end(process, usual=launch.end):\n"
@@ -45,7 +48,11 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
         "    print(target.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )
-    with subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE) as measuring:
+    command, told = [sys.executable, "-c", program], tmp_path / "told"
+    with (
+        told.open("w") as errors,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors) as measuring,
+    ):
         assert measuring.stdout is not None
         pid = int(measuring.stdout.readline())
         measuring.send_signal(number)
@@ -53,6 +60,7 @@ def test_what_was_launched_ends_with_whoever_measures_it(number: signal.Signals)
     if left:
         os.kill(pid, signal.SIGKILL)
     assert (left, measuring.returncode) == (False, 128 + number)
+    assert told.read_text().endswith("\n\ninterrupted\n")
 
 
 def test_every_command_that_launches_ends_in_order() -> None:

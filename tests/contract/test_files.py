@@ -130,3 +130,20 @@ def test_what_a_killed_process_left_beside_a_file_is_forgotten_and_nothing_else(
     link.symlink_to(file)
     forget_unfinished(link)
     assert sorted(p.name for p in file.parent.iterdir()) == sorted(kept)
+
+
+def test_a_file_for_any_reader_is_that_as_soon_as_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks at that moment would be refused, as a service is that watches an artifact."""
+    modes, whole = list[int](), Path.replace
+
+    def replace(temporary: Path, path: Path) -> Path:
+        modes.append(temporary.stat().st_mode & 0o777)
+        return whole(temporary, path)
+
+    monkeypatch.setattr(Path, "replace", replace)
+    (tmp_path / "file").touch(0o600)
+    with replacing(tmp_path / "file", mode=0o644) as file:
+        file.write_text("new")
+    assert modes == [0o644]

@@ -1,8 +1,10 @@
 """Models on their way to serving, and those that never do."""
 
+import gc
 import math
 import threading
 import time
+import weakref
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -160,3 +162,28 @@ def test_an_attestation_that_is_stuck_holds_up_no_stop(
     finally:
         hold.set()
         proving.join()
+
+
+def test_a_proof_that_ends_as_the_service_stops_leaves_no_engine(
+    loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing has the model yet that would stop it; a thread in a run outlives no process well."""
+    engine = loader.make(load_artifact(artifacts / "letters")).engine
+    monkeypatch.setattr(engine, "_attest", lambda runner: loader.stop() or True)
+    loader._proving = engine
+    engine.start()
+    engine._thread.join(5)
+    assert not engine._thread.is_alive()
+
+
+def test_a_model_that_has_proved_itself_is_not_kept_by_that(
+    loader: Loader, artifacts: Path
+) -> None:
+    """It would stay in memory when another has taken its place."""
+    model = loader.make(load_artifact(artifacts / "letters"))
+    loader.prove(model)
+    engine = weakref.ref(model.engine)
+    model.engine.stop()
+    del model
+    gc.collect()
+    assert engine() is None

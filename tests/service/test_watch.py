@@ -79,3 +79,47 @@ def test_whoever_asks_after_its_end_is_not_heard() -> None:
 
     asyncio.run(follow())
     watch.ask()
+
+
+def test_a_loop_that_sleeps_is_woken_by_whoever_asks() -> None:
+    """A signal's handler only interrupts its sleep, which then goes on."""
+    woken, models = list[object](), _Models()
+
+    async def follow() -> None:
+        loop: Any = asyncio.get_running_loop()
+        wake = loop.call_soon_threadsafe
+        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+        watch = Watch(models, _NEVER_S)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        watch.ask()
+        await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    assert (len(woken), models.looks) == (1, [True])
+
+
+def test_who_asks_during_a_look_has_another() -> None:
+    """What the first has passed already may be what they changed."""
+    looks: list[bool] = []
+
+    class Models:
+        async def look(self, *, again: bool) -> None:
+            looks.append(again)
+            if len(looks) == 1:
+                watch.ask()
+                await _rounds()
+
+    watch = Watch(Models(), _NEVER_S)  # type: ignore[arg-type]
+
+    async def follow() -> None:
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        watch.ask()
+        for _ in range(3):
+            await _rounds()
+        running.cancel()
+
+    asyncio.run(follow())
+    assert looks == [True, True]

@@ -331,7 +331,7 @@ def test_a_run_of_a_version_with_other_settings_says_which_it_had_not(
         carry_out(tiny_recipe(corpus, learning_rate=0.5), tmp_path, "cpu", Path())
 
 
-@pytest.mark.parametrize("module", ["export", "lab", "training"])
+@pytest.mark.parametrize("module", ["bench", "export", "lab", "training"])
 def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(module: str) -> None:
     program = (
         "import os, runpy, signal, sys\n"

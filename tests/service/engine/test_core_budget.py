@@ -14,6 +14,7 @@ from service.engine.core_budget import CoreBudget, SharingRunner, sharing
 from service.engine.runners import Runner, ScanRunner, SlotRunner, stack_rows
 from service.engine.runtime import Runtime
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
+from tests.service.interleaved import WatchedLock
 from tests.service.serving import eventually, running, settings
 
 _TWO = Runtime("cpu", "scan", threads=2, slots=4)
@@ -34,6 +35,22 @@ def test_who_is_alone_has_all_threads_and_others_at_work_take_them() -> None:
     assert not other.oversubscribed
     other.release()
     assert budget.wanted == 0
+
+
+def test_engines_that_begin_at_once_are_both_counted() -> None:
+    """With one of them forgotten both would take all cores, for ever."""
+    budget, lock = CoreBudget(cores=2), WatchedLock()
+    one, other = budget.share(2), budget.share(2)
+
+    class Wanted(int):
+        def __add__(self, threads: int) -> int:
+            lock.beside(other.acquire)
+            return int(self) + threads
+
+    budget.wanted, budget._lock = Wanted(), lock  # type: ignore[assignment]
+    one.acquire()
+    lock.join()
+    assert budget.wanted == 4
 
 
 @pytest.mark.parametrize(

@@ -56,6 +56,15 @@ def test_the_next_chunk_begins_when_the_last_has_been_taken() -> None:
 
 
 @pytest.mark.usefixtures("patient")
+def test_what_has_been_taken_at_once_is_not_waited_for() -> None:
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
+        call = Call(max_tokens=24)
+        call.job.then = lambda see_taken: see_taken()  # nothing lies there
+        running.submit([call.job])
+        assert call.result().text == _SCRIPT[:24].decode()
+
+
+@pytest.mark.usefixtures("patient")
 def test_what_comes_meanwhile_joins_the_next_chunk() -> None:
     runner, loop = ScriptedRunner(_SCRIPT), _Loop()
     with engine(runner, chunk=8, first=8) as running:

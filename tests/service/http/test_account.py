@@ -3,11 +3,10 @@
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from threading import Thread
 from types import SimpleNamespace
 
 import pytest
@@ -18,6 +17,7 @@ from service.engine import terms
 from service.errors import TooManyRequests
 from service.http.callers import Account, Callers, _presented
 from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
+from tests.service.interleaved import WatchedLock
 from tests.service.serving import told_by
 
 
@@ -47,23 +47,41 @@ def test_until_there_is_a_byte_again_it_says_when(
     assert refused.value.retry_after_s == retry_after_s
 
 
-def test_what_a_thread_charges_meanwhile_is_not_lost(
-    clock: SimpleNamespace, monkeypatch: pytest.MonkeyPatch
+_SMALL, _LARGE = (Key(sha256="0" * 64, bytes_per_minute=count) for count in (600, 6000))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "left"),
+    [
+        (Account.check, lambda account: account.charge(700), -100),
+        (lambda account: account.charge(100), lambda account: account.charge(30), 470),
+        (lambda account: account.charge(100), lambda account: account.renew(_LARGE), 6000),
+    ],
+    ids=["read", "charged", "renewed"],
+)
+def test_what_another_thread_does_meanwhile_is_not_lost(
+    clock: SimpleNamespace,
+    first: Callable[[Account], object],
+    second: Callable[[Account], object],
+    left: float,
 ) -> None:
-    account = Account("it", Key(sha256="0" * 64, bytes_per_minute=600))
-    thread = Thread(target=account.charge, args=(700,))
+    account, lock = Account("it", _SMALL), WatchedLock()
 
-    def least(*numbers: float) -> float:
-        thread.start()
-        thread.join(0.05)
-        return min(*numbers)
+    class Left(float):
+        def _changed(self, by: float) -> float:
+            lock.beside(lambda: second(account))
+            return float(self) + by
 
-    with monkeypatch.context() as patch:
-        patch.setattr("service.http.callers.min", least, raising=False)
-        account.check()
-    thread.join()
-    with pytest.raises(TooManyRequests):
-        account.check()
+        def __add__(self, by: float) -> float:
+            return self._changed(by)
+
+        def __sub__(self, by: float) -> float:
+            return self._changed(-by)
+
+    account._left_bytes, account._lock = Left(600), lock  # type: ignore[assignment]
+    first(account)
+    lock.join()
+    assert account._left_bytes == left
 
 
 def test_the_same_seconds_fill_it_once(clock: SimpleNamespace) -> None:

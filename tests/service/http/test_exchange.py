@@ -2,9 +2,11 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from service.errors import EngineFault
 from service.http.exchange import Exchange, _Post
 from service.text.completion import TextPiece
 from tests.service.engine.scripted import Call
+from tests.service.interleaved import WatchedLock
 
 
 def _exchange(piece: TextPiece) -> Exchange[TextPiece]:
@@ -143,3 +146,80 @@ def test_who_waits_for_what_was_sent_is_told_when_it_has_come_and_at_once_if_not
         return told
 
     assert asyncio.run(tell()) == ["at once", *(f"piece {n}" for n in range(6)), "after"]
+
+
+class _Loop:
+    """An event loop that notes what it was asked for by other threads, and by its own."""
+
+    def __init__(self) -> None:
+        self.asked: list[Callable[[], None]] = []
+        self.soon: list[Callable[[], None]] = []
+        self.call_soon_threadsafe, self.call_soon = self.asked.append, self.soon.append
+
+    def is_closed(self) -> bool:
+        return False
+
+    def go_round(self) -> None:
+        """Until nothing is left."""
+        while due := self.asked + self.soon:
+            self.asked.clear()
+            self.soon.clear()
+            for call in due:
+                call()
+
+
+class _Lying(list[Callable[[], None]]):
+    """What lies there; `meanwhile` is called in the midst of what a thread does with it."""
+
+    def __init__(self, at: str, meanwhile: Callable[[], None]) -> None:
+        super().__init__()
+        self._at, self._meanwhile = at, meanwhile
+
+    def _done(self, what: str, found: Any = None) -> Any:
+        if what == self._at:
+            self._meanwhile()
+        return found
+
+    def append(self, entry: Callable[[], None]) -> None:
+        self._done("append", super().append(entry))
+
+    def __getitem__(self, place: Any) -> Any:
+        found = super().__getitem__(place)
+        return found if place.start is None else self._done("rest", found)
+
+    def __bool__(self) -> bool:
+        return bool(self._done("bool", len(self) > 0))
+
+
+@pytest.mark.parametrize("at", ["append", "rest", "bool"])
+def test_what_two_threads_do_at_once_is_all_heard(at: str) -> None:
+    """One in the midst of the other's `send`, or of `_deliver`; or the loop takes all that lies
+    there in the midst of `after`. Nobody else would ever wake it for the rest."""
+    loop, told, lock = _Loop(), list[str](), WatchedLock()
+    post = _Post(loop)  # type: ignore[arg-type]
+    other = loop.go_round if at == "bool" else partial(post.send, partial(told.append, "other"))
+    post._lying = _Lying(at, lambda: lock.beside(other))
+    post._lock = lock  # type: ignore[assignment]
+    post.send(partial(told.append, "piece"))
+    if at == "bool":
+        post.after(partial(told.append, "other"))
+        lock.join()
+    loop.go_round()
+    lock.join()
+    loop.go_round()
+    assert sorted(told) == ["other", "piece"]
+
+
+def test_a_loop_that_sleeps_is_woken_by_what_is_sent_and_one_that_has_closed_is_not() -> None:
+    loop, told = _Loop(), list[str]()
+    post = _Post(loop)  # type: ignore[arg-type]
+    post.send(partial(told.append, "piece"))
+    assert (len(loop.asked), len(loop.soon)) == (1, 0)
+    loop.go_round()
+
+    def closed(call: Callable[[], None]) -> None:
+        raise RuntimeError("Event loop is closed")
+
+    loop.call_soon_threadsafe = closed  # type: ignore[assignment]
+    post.send(partial(told.append, "late"))
+    assert told == ["piece"]

@@ -1,0 +1,183 @@
+"""What comes to an engine in the midst of something else, which its lock or an order guards."""
+
+import time
+from collections.abc import Callable
+from threading import Event
+from typing import Any
+
+import pytest
+
+from service.engine import terms
+from service.engine.engine import Engine
+from service.errors import DeadlineExceeded, NotReady, ServiceError
+from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
+from tests.service.engine.scripted import engine as engine_of
+from tests.service.interleaved import WatchedLock
+from tests.service.serving import eventually
+
+
+def _started(runner: ScriptedRunner, lock: WatchedLock, **more: Any) -> Engine:
+    engine = made_engine(runner, **more)
+    engine._wake = lock
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    return engine
+
+
+def _waiting() -> Call:
+    """One that is not run, whatever happens first."""
+    call = Call()
+    call.job.paused = True
+    return call
+
+
+def _in_the_midst(monkeypatch: pytest.MonkeyPatch, meanwhile: Callable[[], object]) -> None:
+    """Of whoever is about to queue jobs, and has found the engine ready."""
+    usual = terms.current
+
+    def current() -> terms.Terms:
+        meanwhile()
+        return usual()
+
+    monkeypatch.setattr(terms, "current", current)
+
+
+def test_a_job_that_comes_as_the_engine_stops_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody would look at it any more."""
+    lock, call = WatchedLock(), _waiting()
+    engine = _started(ScriptedRunner(b""), lock)
+    _in_the_midst(monkeypatch, lambda: lock.beside(engine.stop))
+    engine.submit([call.job])
+    lock.join()
+    assert isinstance(call.result().pieces[-1].error, NotReady)
+
+
+def test_a_job_that_comes_as_the_engine_fails_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    lock, running, fail = WatchedLock(), Event(), Event()
+
+    def during(number: int) -> None:
+        running.set()
+        fail.wait()
+        raise RuntimeError("the device is lost")
+
+    monkeypatch.setattr("service.engine.engine.MOST_FAILURES", 1)
+    engine = _started(ScriptedRunner(b"", during=during), lock)
+    end_all = engine._slots.end_all
+
+    def ended(error: ServiceError, *, states_known: bool) -> None:
+        end_all(error, states_known=states_known)
+        lock.ended()
+
+    monkeypatch.setattr(engine._slots, "end_all", ended)
+    engine.submit([Call().job])
+    running.wait()
+    late = _waiting()
+    _in_the_midst(monkeypatch, lambda: lock.meet(fail.set))
+    engine.submit([late.job])
+    assert isinstance(late.result().pieces[-1].error, NotReady)
+
+
+def test_who_asks_while_jobs_change_places_counts_none_of_them_twice() -> None:
+    """One that gives its slot to another stands in the slot and in the queue for a moment: a queue
+    that has room would be called full."""
+    lock, refused = WatchedLock(), list[Any]()
+
+    class Places(dict[int, Any]):
+        def __delitem__(self, slot: int) -> None:
+            lock.beside(lambda: refused.append(engine.refusal(1)))
+            super().__delitem__(slot)
+
+    some = limits(chunk_steps=4, first_chunk_steps=4, slice_s=0.0, queue_size=2)
+    engine = made_engine(ScriptedRunner(b"abcdefgh", width=1), limits=some)
+    engine._wake, engine._slots.schedule.slots = lock, Places()
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    calls = [Call(), Call()]
+    engine.submit([call.job for call in calls])
+    assert [call.result().text for call in calls] == ["abcdefgh"] * 2
+    engine.stop()
+    lock.join()
+    assert refused == [None]
+
+
+def test_who_waits_for_the_verdict_finds_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that is proved would be refused, one that has ended be taken for one that serves."""
+    engine, found = made_engine(ScriptedRunner(b"")), list[bool]()
+    end_all = engine._slots.end_all
+
+    class Attested(Event):
+        def set(self) -> None:
+            found.append(engine.ready)
+            super().set()
+
+    def ended(error: ServiceError, *, states_known: bool) -> None:
+        found.append(engine.ready)  # or another job would come after all have been ended
+        end_all(error, states_known=states_known)
+
+    monkeypatch.setattr(engine._slots, "end_all", ended)
+    engine.attested = Attested()
+    engine.start()
+    assert engine.attested.wait(20)
+    engine.stop()
+    assert found == [True, False, False]
+
+
+def test_a_job_whose_reader_does_not_come_back_ends_at_its_deadline(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nothing else happens that would have the engine look at it again."""
+    monkeypatch.setattr("service.engine.engine._LOOK_S", 0.001)
+    call = _waiting()
+    with engine_of(ScriptedRunner(b"")) as started:
+        assert eventually(lambda: started._idle)
+        monkeypatch.setattr(terms, "current", lambda: terms.Terms(deadline_s=time.monotonic() + 1))
+        started.submit([call.job])
+        assert isinstance(call.result().pieces[-1].error, DeadlineExceeded)
+
+
+@pytest.mark.parametrize("proving", [True, False])
+def test_what_is_given_up_because_the_engine_has_to_stop_is_no_failure(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, proving: bool
+) -> None:
+    """Whoever stops a service that still proves its models reads of none that has failed."""
+    running, given_up = Event(), Event()
+
+    def run(*_: object) -> bool:
+        running.set()
+        given_up.wait()
+        raise RuntimeError("terminate flag being set to true")
+
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    runner = ScriptedRunner(b"", during=run)  # type: ignore[arg-type]
+    runner.give_up = given_up.set  # type: ignore[method-assign]
+    engine = made_engine(runner, **({"attest": run} if proving else {}))
+    engine.start()
+    if not proving:
+        assert eventually(lambda: engine.ready)
+        engine.submit([Call().job])
+    running.wait()
+    engine.stop()
+    engine._thread.join(20)
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "engine-scripted was given up in the midst of a run" in caplog.text
+    assert not caplog.records[0].exc_info
+
+
+def test_nothing_is_queued_at_an_engine_that_was_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is stuck, and would never say that it has stopped."""
+    running, go_on = Event(), Event()
+
+    def during(number: int) -> None:
+        running.set()
+        go_on.wait()
+
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
+    engine = made_engine(ScriptedRunner(b"abc", during=during))
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    engine.submit([Call(max_tokens=3).job])
+    running.wait()
+    engine.stop()
+    with pytest.raises(NotReady):
+        engine.submit([_waiting().job])
+    go_on.set()

@@ -1,0 +1,52 @@
+"""Two threads of which one comes in the midst of what the other does under a lock, without a clock:
+the lock tells that somebody found it taken."""
+
+from collections.abc import Callable
+from threading import Condition, Event, Thread
+
+
+class WatchedLock(Condition):
+    """In the place of a lock or a condition; and a second thread that wants it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._met = Event()  # the second thread has ended, or waits
+        self._second: Thread | None = None
+
+    def __enter__(self) -> bool:
+        if not self.acquire(blocking=False):
+            self._met.set()
+            self.acquire()
+        return True
+
+    def beside(self, call: Callable[[], object], until: Event | None = None) -> None:
+        """Have the second thread do this, of all that it is asked for the first alone. Returns when
+        that has ended or waits for the lock: where the lock is forgotten it has ended, and what it
+        changed is there too early. Or when `until` is set."""
+        if self._second is not None:
+            return
+
+        def run() -> None:
+            try:
+                call()
+            finally:
+                self.ended()
+
+        self._second = Thread(target=run)
+        self._second.start()
+        (until or self._met).wait()
+
+    def meet(self, go_on: Callable[[], None]) -> None:
+        """Have the second thread go on; returns as `beside` does."""
+        go_on()
+        self._met.wait()
+
+    def ended(self) -> None:
+        """The second thread has done what it wanted the lock for; to be said where it is another's
+        than that of `beside`."""
+        self._met.set()
+
+    def join(self) -> None:
+        """Wait for the second thread to end."""
+        assert self._second is not None
+        self._second.join()
