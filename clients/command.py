@@ -208,8 +208,7 @@ def models(
             return
         for model in listed:
             kind, parameters = model["kind"], f"{model['parameters']:,} parameters"
-            told = _told(model["attestation"])
-            typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {told}")
+            typer.echo(f"{model['id']:<20} {kind:<12} {parameters:>22}  {_proof(model)}")
 
 
 @main.command()
@@ -280,6 +279,12 @@ def _default(client: Client, kind: str) -> str:
         others = ", ".join(model["id"] for model in models if model is not taken)
         typer.echo(f"evenkeel: asks {taken['id']}; -m names another: {others}", err=True)
     return str(taken["id"])
+
+
+def _proof(model: dict[str, Any]) -> str:
+    """A replay alone is none: it says that this is what was exported, not that it was trained."""
+    doubt, told = model["unproved"], _told(model["attestation"])
+    return told if doubt is None else f"unproved: {doubt}; golden vectors {told}"
 
 
 def _told(verdict: dict[str, Any] | None) -> str:

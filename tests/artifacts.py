@@ -3,7 +3,8 @@
 `letters` is a layer of LSTM that writes words, accents, currency signs and emoji. `noise` is two
 layers of GRU that write any byte, so most of its text is not UTF-8. `scrawl` is two layers of LSTM
 that move a pen about, read their text once from left to right, and then end; two invented hands
-are stored with it. `squint` is a reader of random weights, which makes something of any ink.
+are stored with it. `squint` is a reader of random weights, which makes something of any ink. `twin`
+is a layer of LSTM under batch norm, which is made only where it is asked for.
 """
 
 import math
@@ -30,6 +31,7 @@ from training.text.task import LanguageTask
 
 LETTERS = LanguageConfig(units=48, embedding=8)
 NOISE = LanguageConfig(cell="gru", layers=2, units=24, embedding=8)
+TWIN = LanguageConfig(norm="batch", units=8, embedding=4, longest_step=6)
 SCRAWL = HandwritingConfig(units=48, mixtures=4, window=3, embedding=8)
 SQUINT = ReaderConfig(units=64)
 HANDS = ("upright", "hasty")
@@ -111,6 +113,12 @@ def write_squint(folder: Path) -> Path:
         for part in model.readout.parts:
             part.mul_(3)  # sure enough to change its mind
     return _write(folder, "squint", model)
+
+
+def write_twin(folder: Path) -> Path:
+    """The artifact `twin` in `folder`, under batch norm: its state counts the steps."""
+    torch.manual_seed(7)
+    return _write(folder, "twin", LanguageModel(TWIN))
 
 
 def write_trained(folder: Path) -> Path:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from contract.golden import Arrays
 from contract.manifest import Finding
 from export.parity import operators
-from export.parity.report import Extent, Served
+from export.parity.report import COST, Extent, Served
 from export.parity.served import Graph, ServedGraph, differing_bytes
 
 Rows = list[int] | range | NDArray[np.int64]
@@ -122,7 +122,7 @@ def cost(constrained: ServedGraph, free: ServedGraph, work: Work) -> Finding:
         pairs = [(_seconds(constrained, part), _seconds(free, part)) for _ in range(_TIMED_RUNS)]
         ratios.append(float(np.median([a / b for a, b in pairs[1:]])))  # the first warms up
     return Finding(
-        name="bits, cost", value=max(ratios), bound=MAX_COST,
+        name=COST, value=max(ratios), bound=MAX_COST,
         detail=f"time over that of onnxruntime without prepacking, batch 1: {ratios[0]:.2f}, "
         f"16: {ratios[1]:.2f}",
     )  # fmt: skip

@@ -25,7 +25,9 @@ def start(
     if state is None:
         return model.beginning(secrets.randbits(53) if seed is None else seed)
     moment: Moment[TextEdge] = model.codec.go_on(state, seed, policy)
-    whole = [array for array in moment.state.values() if array.dtype.kind == "i"]
-    if not all(0 <= byte < VOCABULARY for byte in whole):  # what has yet to be read
+    byte, *others = moment.state.values()  # what has yet to be read stands first
+    # Under batch norm another whole number counts the steps.
+    counts = [array for array in others if array.dtype.kind == "i"]
+    if not (0 <= byte < VOCABULARY and all(count >= 0 for count in counts)):
         raise InvalidRequest(NO_SENSE, "state")
     return moment

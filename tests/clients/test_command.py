@@ -195,6 +195,16 @@ def test_models_are_listed_with_their_proof(url: str) -> None:
     ]
 
 
+def test_a_replay_is_no_proof_of_a_model_with_a_red_report(service: Scripted) -> None:
+    verdict = {"ok": True, "max_error": 1, "bound": 2, "steps": 9}
+    model = {"id": "a", "kind": "reader", "parameters": 5, "unproved": None, "attestation": verdict}
+    red = model | {"id": "b", "unproved": "the parity report is red: rounding"}
+    service.script = [answered({"data": [model, red]})]
+    proved, doubted = evenkeel(service.url, "models").stdout.splitlines()
+    assert proved.split(maxsplit=4)[-1].startswith("ok, error ")
+    assert doubted.split(maxsplit=4)[-1].startswith("unproved: the parity report is red: rounding")
+
+
 def test_models_are_attested_on_demand(url: str) -> None:
     assert _out(url, "attest", "scrawl").startswith("scrawl ")
     assert len(_out(url, "attest").splitlines()) == 3

@@ -15,7 +15,7 @@ from export.artifact import load_model, read_artifact
 from export.convert import convert
 from export.parity import bits
 from export.parity.replay import replay
-from export.parity.report import Evidence, Extent, Report, Served
+from export.parity.report import COST, Evidence, Extent, Report, Served
 from export.parity.served import ServedGraph, follow
 from export.text.golden import sample
 from export.text.parity import compare, make_work, validation_text
@@ -69,6 +69,22 @@ def test_the_command_prints_the_report_and_records_it_when_asked(
     assert "FAIL" not in printed
     assert read_artifact(folder).parity == tuple(report.findings)
     assert read_artifact(folder).doubt is None
+
+
+def test_time_that_was_missed_is_told_and_is_no_doubt_of_the_model(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    green = Finding(name="bits", value=0.0, bound=0.0, detail="made up")
+    slow = Finding(name=COST, value=1.5, bound=1.05, detail="made up")
+    monkeypatch.setattr("export.verify.verify", lambda *_: Report([green, slow], {}))
+    assert main(["verify", str(folder), "--record"]) == 1
+    told = capsys.readouterr().out.splitlines()
+    assert told[1:] == [slow.line(), "     not recorded: bits, cost, which is of time alone"]
+    assert (read_artifact(folder).parity, read_artifact(folder).doubt) == ((green,), None)
+    quick = slow.model_copy(update={"value": 1.0})
+    monkeypatch.setattr("export.verify.verify", lambda *_: Report([green, quick], {}))
+    assert main(["verify", str(folder), "--record"]) == 0
+    assert read_artifact(folder).parity == (green, quick)
 
 
 def test_a_report_is_recorded_of_the_artifact_that_was_compared_and_of_no_other(
