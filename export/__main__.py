@@ -5,10 +5,11 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from training.loading import end_at_ctrl_c
+from training.loading import end_at_ctrl_c, spin_briefly
 
 if __name__ == "__main__":
     end_at_ctrl_c()
+    spin_briefly()
 
 from contract.files import require_writable
 from export.artifact import read_artifact

@@ -6,10 +6,11 @@ from functools import partial
 from pathlib import Path
 from types import ModuleType
 
-from training.loading import end_at_ctrl_c
+from training.loading import end_at_ctrl_c, spin_briefly
 
 if __name__ == "__main__":
     end_at_ctrl_c()
+    spin_briefly()
 
 from contract.files import require_writable
 from export.folders import require_parent

@@ -3,10 +3,11 @@
 import argparse
 import sys
 
-from training.loading import end_at_ctrl_c
+from training.loading import end_at_ctrl_c, spin_briefly
 
 if __name__ == "__main__":
     end_at_ctrl_c()
+    spin_briefly()
 
 from training.command import add_training_options, run, train
 
