@@ -283,7 +283,7 @@ def _default(client: Client, kind: str) -> str:
 
 def _proof(model: dict[str, Any]) -> str:
     """A replay alone is none: it says that this is what was exported, not that it was trained."""
-    doubt, told = model["unproved"], _told(model["attestation"])
+    doubt, told = model.get("unproved"), _told(model["attestation"])
     return told if doubt is None else f"unproved: {doubt}; golden vectors {told}"
 
 
