@@ -71,8 +71,8 @@ function model(folder, manifest) {
 function models() {
   const folders = readdirSync(join(root, "artifacts")).map((name) => join(root, "artifacts", name));
   const found = folders.filter((folder) => existsSync(join(folder, "manifest.json")));
-  // Those of eight bits prove themselves in a browser, but a visit without a network could not open
-  // their session, and a first one would fetch more than 16 MB.
+  // With those of eight bits, which prove themselves in a browser too, a first visit would fetch more
+  // than 16 MB.
   const exact = found.sort().map((folder) => [folder, JSON.parse(read(folder, "manifest.json"))])
     .filter(([, { hyperparameters }]) => (hyperparameters.precision ?? "float32") === "float32");
   const entries = exact.map(([folder, manifest]) => model(folder, manifest)).filter(Boolean);

@@ -2,7 +2,8 @@
 // A tensor is {dtype, shape, data}. Shapes: T steps, B rows.
 import { filled } from "./tensors.js";
 
-// One run at a time: two would share the stack of one WebAssembly memory.
+// One at a time: two runs would share the stack of one WebAssembly memory, and onnxruntime-web forgets
+// the weights given for every session whenever it has made one.
 let last = Promise.resolve();
 const inTurn = (task) => (last = last.then(task, task));
 
@@ -19,7 +20,7 @@ export class Runner {
   static async of(ort, ports, graph, weights) {
     const externalData = Object.entries(weights).map(([path, data]) => ({ path, data }));
     const options = { executionProviders: ["wasm"], externalData };
-    return new Runner(ort, await ort.InferenceSession.create(graph, options), ports);
+    return new Runner(ort, await inTurn(() => ort.InferenceSession.create(graph, options)), ports);
   }
 
   /** The state of some rows before their first step. */

@@ -95,12 +95,17 @@ def is_held_out(name: str, fraction: float) -> bool:
 def read_pens(source: Path, tally: Tally, marks: bool = False, figures: bool = False) -> PenCorpus:
     """A folder of pen data, `synthetic`, or a corpus that was saved; with isolated characters where
     a folder has them. Raises `ValueError`."""
-    from training.ink.sources import read_inks
+    from training.ink.sources import SYNTHETIC, read_inks
 
     if source.suffix == ".npz":
         corpus = _load(source)
         tally.kept += len(corpus.inks)
         return corpus
+    if source.is_file():
+        raise ValueError(
+            f"{source} is a file; pen data is a folder, a corpus that was saved, which ends with "
+            f".npz, or the word {SYNTHETIC}"
+        )
     return PenCorpus(printable(source.resolve().name), read_inks(source, tally, marks, figures))
 
 
@@ -108,10 +113,11 @@ def _load(path: Path) -> PenCorpus:
     if not path.is_file():
         raise MissingData(f"{path} is no file; it must be a corpus that was saved")
     try:
-        with unpacking(path), path.open("rb") as opened, np.load(opened) as file:
+        # Of a file that is none, `np.load` says how to load it unsafely.
+        with unpacking(path), path.open("rb") as opened, np.lib.npyio.NpzFile(opened) as file:
             content: dict[str, Any] = {name: file[name] for name in (*_SAVED, "lengths", "name")}
         _check(content)
-    except (KeyError, TypeError, ValueError) as error:  # TypeError of a file of one array
+    except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is no corpus that was saved whole: {error}") from error
     ends = content["lengths"].cumsum()
     content["offsets"] = np.split(content["offsets"], ends[:-1])

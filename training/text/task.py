@@ -110,7 +110,10 @@ class LanguageTask:
             total += F.cross_entropy(logits, targets, reduction="sum").item()
             count += len(targets)
         if not math.isfinite(total):
-            raise ValueError("the validation loss is not finite; lower the learning rate")
+            raise ValueError(
+                "the validation loss is not finite; lower the learning rate, or the dropout if it "
+                "is high"
+            )
         return total / count
 
     @torch.no_grad()

@@ -11,6 +11,7 @@ import pytest
 
 from contract.alphabets import ALPHABET
 from export.__main__ import main
+from training.files import MissingData
 from training.ink.corpus import read_pens
 from training.ink.iam import _evenly
 from training.ink.line import Line, Tally
@@ -270,6 +271,19 @@ def test_a_corpus_that_is_one_array_is_refused_in_words(tmp_path: Path) -> None:
         np.save(file, np.zeros(3))
     with pytest.raises(ValueError, match="no corpus that was saved whole"):
         read_pens(tmp_path / "one.npz", Tally())
+
+
+def test_a_file_of_another_kind_is_not_said_to_be_missing(tmp_path: Path) -> None:
+    """Nor is anybody told to load what may be anything (`allow_pickle`)."""
+    for name, told in (
+        ("mine.inkml", "is a file; pen data is a folder"),
+        ("mine.npz", "no corpus"),
+    ):
+        (tmp_path / name).write_text("<ink/>")
+        with pytest.raises(ValueError, match=told) as refused:
+            read_pens(tmp_path / name, Tally())
+        assert not isinstance(refused.value, MissingData)
+        assert "pickle" not in str(refused.value)
 
 
 def test_data_is_kept_and_drawn_by_one_command(tmp_path: Path) -> None:

@@ -69,5 +69,5 @@ def test_a_validation_that_is_no_number_ends_the_training() -> None:
     task = LanguageTask(model, *Corpus("text", _CONTENT).split(_FRACTION), 3, 40, seed=0)
     with torch.no_grad():
         model.readout.bias[0] = torch.nan
-    with pytest.raises(ValueError, match="lower the learning rate"):
+    with pytest.raises(ValueError, match="lower the learning rate, or the dropout"):
         task.validate()
