@@ -76,7 +76,7 @@ def _events(chunks: Iterable[tuple[float, bytes]]) -> Iterator[tuple[float, str]
             data = b"\n".join(line.removeprefix(_DATA) for line in lines).strip()
             if data == _DONE:
                 closed = True
-            elif text := _text(json.loads(data)):
+            elif data and (text := _text(json.loads(data))):  # else it is a comment
                 found += 1
                 yield moment_s, text
     if not (closed and found):

@@ -88,7 +88,8 @@ class Moment(Generic[E]):
 
 class StateCodec(Generic[E]):
     """Turns moments of one model on one runtime into tokens and back: `key` signs them, and those
-    that one of the `fallbacks` has signed are good as well; `on_fallback` hears of each."""
+    that one of the `fallbacks` has signed are good as well; `on_fallback` hears of each that is
+    accepted."""
 
     def __init__(
         self,
@@ -135,8 +136,6 @@ class StateCodec(Generic[E]):
             raise InvalidRequest(
                 "state is not a token of this service, or it was cut short", "state"
             ) from error
-        if not self._signer.validate(token):
-            self._on_fallback()
         size = int.from_bytes(content[:_SIZE_BYTES], "little")
         packed, arrays = content[_SIZE_BYTES:][:size], content[_SIZE_BYTES + size :]
         with _sense():
@@ -150,6 +149,8 @@ class StateCodec(Generic[E]):
         with _sense():
             header = self._header.model_validate_json(packed)
             state = self._unpack(arrays)
+        if not self._signer.validate(token):
+            self._on_fallback()
         runtime = header.runtime if others else None
         return Moment(state, header.seed, header.choice, header.drawn, header.edge, runtime)
 

@@ -48,23 +48,26 @@ class EventStream(StreamingResponse):
 
 
 class _Told:
-    """When a caller was last told something of an answer; never, while that waits to be taken."""
+    """What a caller is told of an answer, one message after the other; and when the last was."""
 
     def __init__(self, send: Send) -> None:
         self._send, self._loop = send, asyncio.get_running_loop()
+        self._sending = asyncio.Lock()
         self._last_s = math.inf
 
     async def send(self, message: Message) -> None:
-        self._last_s = math.inf
-        await self._send(message)
+        async with self._sending:
+            await self._send(message)
         self._last_s = self._loop.time()
 
     async def reassure(self) -> None:
-        """Tell a caller who has heard nothing for a while that there will be more."""
+        """Tell a caller who has heard nothing for a while, and has taken all, that there will be
+        more."""
+        comment = {"type": "http.response.body", "body": COMMENT, "more_body": True}
         while True:
             await asyncio.sleep(_QUIET_S)
-            if self._loop.time() - self._last_s >= _QUIET_S:
-                await self._send({"type": "http.response.body", "body": COMMENT, "more_body": True})
+            if self._loop.time() - self._last_s >= _QUIET_S and not self._sending.locked():
+                await self.send(comment)
 
 
 async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:

@@ -117,7 +117,7 @@ export async function* events(response) {
     for (const part of parts) {
       const data = dataOf(part);
       if (data === "[DONE]") return;
-      if (!data) continue; // a comment, of whoever stands between
+      if (!data) continue; // a comment: there is nothing to tell yet
       const event = parsed(data);
       if (event.error) throw refusal(event.error);
       yield event;

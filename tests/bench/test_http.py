@@ -280,7 +280,7 @@ def test_a_gap_is_over_the_bytes_that_came_after_it() -> None:
 
 @pytest.mark.parametrize("most", [1, 1000])
 def test_the_events_of_this_service_are_text_however_they_are_cut(most: int) -> None:
-    """In pieces of so many bytes; an event has come when all of it has."""
+    """In pieces of so many bytes; an event has come when all of it has, and a comment is none."""
     events = (
         {"choices": [{"text": "a"}]},
         {"text": "é"},
@@ -288,7 +288,7 @@ def test_the_events_of_this_service_are_text_however_they_are_cut(most: int) -> 
         {"choices": [], "usage": {"completion_tokens": 3}},
     )
     told = "".join(f"id: 1\ndata: {json.dumps(e, ensure_ascii=False)}\n\n" for e in events)
-    whole = f"{told}data: [DONE]\n\n".encode()
+    whole = f": still at work\n\n{told}data: [DONE]\n\n".encode()
 
     async def answer(writer: asyncio.StreamWriter) -> None:
         writer.write(_STREAM)

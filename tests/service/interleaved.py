@@ -4,6 +4,8 @@ the lock tells that somebody found it taken."""
 from collections.abc import Callable
 from threading import Condition, Event, Thread
 
+_PATIENCE_S = 20.0  # only what is wrong takes as long
+
 
 class WatchedLock(Condition):
     """In the place of a lock or a condition; and a second thread that wants it."""
@@ -32,14 +34,14 @@ class WatchedLock(Condition):
             finally:
                 self.ended()
 
-        self._second = Thread(target=run)
+        self._second = Thread(target=run, daemon=True)
         self._second.start()
-        (until or self._met).wait()
+        _await(until or self._met)
 
     def meet(self, go_on: Callable[[], None]) -> None:
         """Have the second thread go on; returns as `beside` does."""
         go_on()
-        self._met.wait()
+        _await(self._met)
 
     def ended(self) -> None:
         """The second thread has done what it wanted the lock for; to be said where it is another's
@@ -49,4 +51,9 @@ class WatchedLock(Condition):
     def join(self) -> None:
         """Wait for the second thread to end."""
         assert self._second is not None
-        self._second.join()
+        self._second.join(_PATIENCE_S)
+        assert not self._second.is_alive()
+
+
+def _await(event: Event) -> None:
+    assert event.wait(_PATIENCE_S), "the second thread waits, but not for the lock that is watched"

@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from service.artifact import Artifact
-from service.errors import InvalidRequest
+from service.errors import InvalidRequest, ServiceError
 from service.state import Moment, StateCodec
 from service.text.completion import TextEdge
 from tests.service.serving import listening, settings
@@ -48,8 +48,10 @@ def test_tokens_of_fallbacks_are_counted(artifact: Artifact) -> None:
     for key, count in ((_NEW, 0), (_OLD, 1), (_OLDER, 2), (_NEW, 2)):
         rotated.decode(_codec(artifact, key).encode(_moment(artifact)))
         assert len(heard) == count
-    with pytest.raises(InvalidRequest):
-        rotated.decode(_codec(artifact, "the secret of nobody").encode(_moment(artifact)))
+    elsewhere = StateCodec(_OLD.encode(), artifact, "elsewhere", TextEdge)
+    for refused in (_codec(artifact, "the secret of nobody"), elsewhere):
+        with pytest.raises(ServiceError):
+            rotated.decode(refused.encode(_moment(artifact)))
     assert len(heard) == 2
 
 

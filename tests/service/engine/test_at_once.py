@@ -70,7 +70,7 @@ def test_a_job_that_comes_as_the_engine_fails_is_ended(monkeypatch: pytest.Monke
 
     monkeypatch.setattr(engine._slots, "end_all", ended)
     engine.submit([Call().job])
-    running.wait()
+    assert running.wait(20)
     late = _waiting()
     _in_the_midst(monkeypatch, lambda: lock.meet(fail.set))
     engine.submit([late.job])
@@ -155,7 +155,7 @@ def test_what_is_given_up_because_the_engine_has_to_stop_is_no_failure(
     if not proving:
         assert eventually(lambda: engine.ready)
         engine.submit([Call().job])
-    running.wait()
+    assert running.wait(20)
     engine.stop()
     engine._thread.join(20)
     assert [record.levelname for record in caplog.records] == ["WARNING"]
@@ -176,7 +176,7 @@ def test_nothing_is_queued_at_an_engine_that_was_given_up(monkeypatch: pytest.Mo
     engine.start()
     assert eventually(lambda: engine.ready)
     engine.submit([Call(max_tokens=3).job])
-    running.wait()
+    assert running.wait(20)
     engine.stop()
     with pytest.raises(NotReady):
         engine.submit([_waiting().job])

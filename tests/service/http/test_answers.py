@@ -49,6 +49,7 @@ def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_take
 ) -> None:
     monkeypatch.setattr(answers, "_QUIET_S", 0.002)
     sent: list[bytes] = []
+    taking = asyncio.Lock()
 
     async def contents() -> AsyncGenerator[str]:
         for content in ("1", "2"):
@@ -57,8 +58,10 @@ def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_take
             yield content
 
     async def send(message: Message) -> None:
-        sent.append(message.get("body", b""))
-        await asyncio.sleep(0.02)
+        assert not taking.locked()  # whoever counts what is sent knows of one message at a time
+        async with taking:
+            sent.append(message.get("body", b""))
+            await asyncio.sleep(0.02)
 
     async def write() -> None:
         scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
