@@ -14,6 +14,7 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 
+from service.engine.engine import Engine
 from service.errors import ServiceError
 from service.http import record
 from service.http.errors import unexpected
@@ -28,18 +29,20 @@ COMMENT = b": still at work\n\n"
 
 class EventStream(StreamingResponse):
     """Server-sent events, numbered: contents in JSON, an error in the place of what was to come,
-    and `[DONE]`; comments while there is nothing to tell.
+    and `[DONE]`; comments while there is nothing to tell, unless the engine is stuck.
 
     `leave` is called when the response ends, even if it never began.
     """
 
-    def __init__(self, contents: AsyncGenerator[str], leave: Callable[[], None]) -> None:
+    def __init__(
+        self, contents: AsyncGenerator[str], leave: Callable[[], None], engine: Engine
+    ) -> None:
         super().__init__(_events(contents), headers=_UNBUFFERED, media_type="text/event-stream")
-        self._leave = leave
+        self._leave, self._engine = leave, engine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         told = _Told(send)
-        reassuring = asyncio.create_task(told.reassure())
+        reassuring = asyncio.create_task(told.reassure(self._engine))
         try:
             await super().__call__(scope, receive, told.send)
         finally:
@@ -60,13 +63,15 @@ class _Told:
             await self._send(message)
         self._last_s = self._loop.time()
 
-    async def reassure(self) -> None:
+    async def reassure(self, engine: Engine) -> None:
         """Tell a caller who has heard nothing for a while, and has taken all, that there will be
-        more."""
+        more. A chunk takes milliseconds: of an engine that is at one for as long nobody knows, and
+        the caller does better to try another replica."""
         comment = {"type": "http.response.body", "body": COMMENT, "more_body": True}
         while True:
             await asyncio.sleep(_QUIET_S)
-            if self._loop.time() - self._last_s >= _QUIET_S and not self._sending.locked():
+            quiet = self._loop.time() - self._last_s >= _QUIET_S and not self._sending.locked()
+            if quiet and engine.stalled_s < _QUIET_S:
                 await self.send(comment)
 
 

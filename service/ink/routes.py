@@ -86,7 +86,7 @@ async def _answer(
     page = await make_page(body, model, judge)
     page.begin()
     if body.stream:
-        return EventStream(_stream(page, aside), page.leave)
+        return EventStream(_stream(page, aside), page.leave, model.engine)
     try:
         return await _whole(page, aside)
     finally:

@@ -51,7 +51,7 @@ async def completions(body: CompletionRequest, request: Request) -> Response:
     call = _make_call(body, model, request.app.state.settings)
     call.exchange.submit(model.engine)
     if body.stream:
-        return EventStream(_stream(call), call.exchange.cancel)
+        return EventStream(_stream(call), call.exchange.cancel, model.engine)
     return await unless_gone(request, _whole(call), call.exchange.cancel)
 
 

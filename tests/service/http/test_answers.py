@@ -3,6 +3,8 @@
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.types import Message
@@ -10,6 +12,9 @@ from starlette.types import Message
 from service.http import answers
 from service.http.answers import COMMENT, EventStream, _events
 from tests.service.serving import unheard
+
+_AT_WORK: Any = SimpleNamespace(stalled_s=0.0)
+_SCOPE = {"type": "http", "asgi": {"spec_version": "2.4"}}
 
 
 def test_what_a_stream_takes_from_is_closed_with_it() -> None:
@@ -36,7 +41,7 @@ def test_a_stream_whose_client_left_before_it_began_is_left_too() -> None:
     async def contents() -> AsyncGenerator[str]:
         yield "{}"
 
-    asyncio.run(unheard(EventStream(contents(), lambda: left.append(True))))
+    asyncio.run(unheard(EventStream(contents(), lambda: left.append(True), _AT_WORK)))
     assert left == [True]
 
 
@@ -64,8 +69,7 @@ def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_take
             await asyncio.sleep(0.02)
 
     async def write() -> None:
-        scope = {"type": "http", "asgi": {"spec_version": "2.4"}}
-        await EventStream(contents(), lambda: None)(scope, _nothing, send)
+        await EventStream(contents(), lambda: None, _AT_WORK)(_SCOPE, _nothing, send)
         await asyncio.sleep(0.02)  # after the end there is nothing to say
 
     asyncio.run(asyncio.wait_for(write(), 10))
@@ -78,3 +82,21 @@ def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_take
         b"id: 2\ndata: [DONE]\n\n",
         b"",
     ]
+
+
+def test_of_an_engine_that_is_stuck_nobody_is_told_that_it_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+    sent: list[bytes] = []
+
+    async def contents() -> AsyncGenerator[str]:
+        await asyncio.sleep(0.05)
+        yield "late"
+
+    async def send(message: Message) -> None:
+        sent.append(message.get("body", b""))
+
+    stuck: Any = SimpleNamespace(stalled_s=9.0)
+    asyncio.run(EventStream(contents(), lambda: None, stuck)(_SCOPE, _nothing, send))
+    assert sent[1] == b"id: 0\ndata: late\n\n"

@@ -340,7 +340,8 @@ def test_an_unexpected_error_in_the_middle_of_a_stream_is_counted() -> None:
         raise RuntimeError("broken")
 
     async def broken(scope: Scope, receive: Receive, send: Send) -> None:
-        await EventStream(contents(), lambda: None)(scope, receive, send)
+        at_work: Any = type("AtWork", (), {"stalled_s": 0.0})
+        await EventStream(contents(), lambda: None, at_work)(scope, receive, send)
 
     metrics = Metrics()
     app = FastAPI()
