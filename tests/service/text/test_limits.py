@@ -4,6 +4,7 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import ValidationError
 
@@ -85,7 +86,7 @@ def test_moments_to_go_on_from_are_made_for_those_who_ask(resume: bool, steps: i
 
 
 def test_choices_go_on_counting_from_that_of_a_token() -> None:
-    begun = Moment({}, 5, 2, 0, TextEdge())
+    begun = Moment({"byte": np.zeros((), np.int64)}, 5, 2, 0, TextEdge())
     codec = SimpleNamespace(go_on=lambda token, seed, policy: begun)
 
     async def make() -> list[int]:
