@@ -100,8 +100,7 @@ class StateCodec(Generic[E]):
         fallbacks: Sequence[bytes] = (),
         on_fallback: Callable[[], None] = lambda: None,
     ) -> None:
-        self._signer = _signer(key)
-        self._any = _signer(*fallbacks, key)
+        self._signer, self._fallbacks = _signer(key), _signer(*fallbacks)
         self._on_fallback = on_fallback
         self._name = artifact.name
         self._origin = {"model": artifact.digest, "runtime": fingerprint}
@@ -126,7 +125,7 @@ class StateCodec(Generic[E]):
         """The moment in a token. Raises `InvalidRequest` for one this service did not sign, and
         `StateMismatch` for one of another model or, unless close will do, of another runtime."""
         try:
-            signed = self._any.unsign(token.encode())
+            signed, of_fallback = self._unsigned(token.encode())
             # The last character of a signature has two bits to spare: one spelling only.
             signature = token.rpartition(".")[2]
             if base64_encode(base64_decode(signature)) != signature.encode():
@@ -149,7 +148,7 @@ class StateCodec(Generic[E]):
         with _sense():
             header = self._header.model_validate_json(packed)
             state = self._unpack(arrays)
-        if not self._signer.validate(token):
+        if of_fallback:
             self._on_fallback()
         runtime = header.runtime if others else None
         return Moment(state, header.seed, header.choice, header.drawn, header.edge, runtime)
@@ -158,6 +157,13 @@ class StateCodec(Generic[E]):
         """The moment in a token, with other randomness if a seed is given. Raises as `decode`."""
         moment = self.decode(token, policy)
         return moment if seed is None else replace(moment, seed=seed, choice=0, drawn=0)
+
+    def _unsigned(self, token: bytes) -> tuple[bytes, bool]:
+        """What is signed, and whether it is by a fallback. Raises `BadSignature`."""
+        try:
+            return self._signer.unsign(token), False
+        except BadSignature:
+            return self._fallbacks.unsign(token), True
 
     def _unpack(self, content: bytes) -> Arrays:
         """Raises `ValueError` for what is no state of the model."""

@@ -42,7 +42,8 @@ export function asPython(request) {
 // What a link says, and the fields of a request.
 const IN_LINK = {
   text: "text", hand: "style", seed: "seed", bias: "bias", model: "model",
-  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width", draws: "best_of", judge: "judge",
+  line: "line_height", nib: "stroke_width", thinning: "thinning", color: "color", width: "width",
+  draws: "best_of", judge: "judge",
 };
 
 /** An address of this page at which the same is written. What follows its # goes to no server. */

@@ -331,21 +331,32 @@ def test_a_run_of_a_version_with_other_settings_says_which_it_had_not(
         carry_out(tiny_recipe(corpus, learning_rate=0.5), tmp_path, "cpu", Path())
 
 
-@pytest.mark.parametrize("module", ["bench", "export", "lab", "training"])
-def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(module: str) -> None:
+@pytest.mark.parametrize(
+    ("module", "spins"),
+    [("bench", None), ("export", "1000"), ("lab", "1000"), ("training", "1000")],
+)
+def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(
+    module: str, spins: str | None
+) -> None:
+    """By then PyTorch's threads have been told how to wait, unless they are to be measured."""
     program = (
         "import os, runpy, signal, sys\n"
         "class Importing:\n"
         "    def find_spec(self, name, *_):\n"
         "        if name == 'torch':\n"
+        "            print(os.environ.get('GOMP_SPINCOUNT'), flush=True)\n"
         "            os.kill(os.getpid(), signal.SIGINT)\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "sys.meta_path.insert(0, Importing())\n"
         "runpy.run_module(sys.argv[1], run_name='__main__')"
     )
     command = [sys.executable, "-c", program, module]
-    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
+    usual = {name: value for name, value in os.environ.items() if "OMP_" not in name}
+    ended = subprocess.run(
+        command, env=usual, capture_output=True, timeout=_PATIENCE_S, check=False
+    )
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, b"")
+    assert ended.stdout == f"{spins}\n".encode()
 
 
 def test_ctrl_c_after_the_imports_is_told() -> None:
