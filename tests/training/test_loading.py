@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -27,6 +28,6 @@ def test_the_environment_may_say_how_they_wait(
     monkeypatch: pytest.MonkeyPatch, said: dict[str, str]
 ) -> None:
     environment = dict(said)
-    monkeypatch.setattr(os, "environ", environment)
+    monkeypatch.setattr("training.loading.os", SimpleNamespace(environ=environment))
     spin_briefly()
     assert environment == said
