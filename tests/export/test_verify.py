@@ -81,6 +81,8 @@ def test_time_that_was_missed_is_told_and_is_no_doubt_of_the_model(
     told = capsys.readouterr().out.splitlines()
     assert told[1:] == [slow.line(), "     not recorded: bits, cost, which is of time alone"]
     assert (read_artifact(folder).parity, read_artifact(folder).doubt) == ((green,), None)
+    assert main(["verify", str(folder)]) == 1
+    assert "not recorded" not in capsys.readouterr().out  # nothing was to be
     quick = slow.model_copy(update={"value": 1.0})
     monkeypatch.setattr("export.verify.verify", lambda *_: Report([green, quick], {}))
     assert main(["verify", str(folder), "--record"]) == 0

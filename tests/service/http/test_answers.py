@@ -10,7 +10,7 @@ import pytest
 from starlette.types import Message
 
 from service.http import answers
-from service.http.answers import COMMENT, EventStream, _events
+from service.http.answers import COMMENT, EventStream, _events, _Told
 from tests.service.serving import unheard
 
 _AT_WORK: Any = SimpleNamespace(stalled_s=0.0)
@@ -100,3 +100,21 @@ def test_of_an_engine_that_is_stuck_nobody_is_told_that_it_is_at_work(
     stuck: Any = SimpleNamespace(stalled_s=9.0)
     asyncio.run(EventStream(contents(), lambda: None, stuck)(_SCOPE, _nothing, send))
     assert sent[1] == b"id: 0\ndata: late\n\n"
+
+
+def test_who_has_just_heard_something_is_not_reassured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def wait() -> None:
+        told = _Told(send)
+        told._last_s = asyncio.get_running_loop().time() + 60  # however long this takes
+        reassuring = asyncio.create_task(told.reassure(_AT_WORK))
+        await asyncio.sleep(0.02)
+        reassuring.cancel()
+
+    asyncio.run(wait())
+    assert not sent
