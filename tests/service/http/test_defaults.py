@@ -14,11 +14,13 @@ from service.ink.schemas import HandwritingRequest
 from service.reader.schemas import ReaderOpening, ReadRequest
 from service.text.online import TextOpening
 from service.text.schemas import CompletionRequest
+from service.text.tokenizer import TokenizeRequest
 
 _API = Path(__file__).parents[3] / "docs" / "api.md"
 # What is asked, where it is told of, and of how many defaults at least.
 _PLACES = [
     (CompletionRequest, "`POST /v1/completions`", 23),
+    (TokenizeRequest, "Tokens", 2),
     (HandwritingRequest, "`POST /v1/handwriting`", 20),
     (ReadRequest, "`POST /v1/read`", 4),
     (TextOpening, "`/v1/online`", 2),
