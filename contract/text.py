@@ -14,6 +14,8 @@ NEUTRAL = {
     "top_k": VOCABULARY,
     "top_p": 1.0,
 }
+# Those of them that leave symbols out, which takes a graph of its own.
+FILTERS = ("log_min_p", "top_k", "top_p")
 # Temperature 0: the next float32 below the best logit becomes improbable beyond float32.
 GREEDY = 2.0**60
 

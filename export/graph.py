@@ -114,7 +114,10 @@ def check_graph(
     allowed |= UNSERVED if unserved is not None else frozenset()
     foreign = sorted({n.op_type for n in nodes if n.domain or n.op_type not in allowed})
     if foreign:
-        raise ConversionError(f"operators outside the allow-list: {', '.join(foreign)}")
+        raise ConversionError(
+            f"operators outside the allow-list: {', '.join(foreign)}; export/graph.py has the "
+            "list, of those that give a row the same bits whatever stands beside it"
+        )
     expected = layer_normalizations(step)
     found = sum(n.op_type == "LayerNormalization" for n in nodes)
     if found != expected:

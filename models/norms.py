@@ -5,7 +5,7 @@ time step each row stands at, counted from its zero state; only batch norm asks.
 """
 
 import copy
-from typing import Literal, TypeVar
+from typing import Literal, TypeVar, get_args
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +15,7 @@ from torch.nn.utils import parametrize
 from models.quantized import make_plain, settle
 
 NormKind = Literal["layer", "batch", "weight", "none"]
+NORMS: tuple[NormKind, ...] = get_args(NormKind)
 Model = TypeVar("Model", bound=nn.Module)
 
 # ONNX stores the epsilon of LayerNormalization as float32. 1e-5 has no exact float32, so a float64
@@ -149,7 +150,7 @@ def make_norm(
         case "weight" | "none":
             return Bias(features, bias=bias)
         case _:
-            raise ValueError(f"norm is {kind!r}; it must be 'layer', 'batch', 'weight' or 'none'")
+            raise ValueError(f"norm is {kind!r}; it must be one of {', '.join(NORMS)}")
 
 
 def make_layer_norm(kind: NormKind, features: int) -> nn.Module:

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from contract.alphabets import START_TOKEN, VOCABULARY
 from contract.golden import Arrays, Golden
 from contract.noise import UniformStream
-from contract.text import GREEDY, NEUTRAL
+from contract.text import FILTERS, GREEDY, NEUTRAL
 from export.golden import BOUND_FACTOR, MARGIN, Sample, draw
 from models.generation import LanguageStep
 from models.language import LanguageModel
@@ -33,7 +33,6 @@ _ROWS: tuple[dict[str, float], ...] = (
     {"inverse_temperature": 1 / 1.6, "log_min_p": math.log(0.05)},
     {"inverse_temperature": 1 / 1.2, "logit_bias": -1.5, "top_k": 60, "top_p": 0.9},
 )
-_FILTERS = ("log_min_p", "top_k", "top_p")
 
 
 def golden_mode(model: LanguageModel) -> Literal["training", "evaluation"]:
@@ -110,7 +109,7 @@ def golden(model: LanguageModel, facts: dict[str, Any]) -> Golden:
     return Golden(
         steps=mine.drawn(),
         rows=mine.rows(),
-        filtered=np.array([any(name in row for name in _FILTERS) for row in _ROWS]),
+        filtered=np.array([any(name in row for name in FILTERS) for row in _ROWS]),
         truth={"logits": float64[:, kept].numpy()},
         bounds={"logits": BOUND_FACTOR * error.max().item()},
         exact={"next": mine.symbols.numpy()},

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from service.http import record
+from service.http.described import BINARY, TEXT
 from service.ink import plotter
 from service.ink.inkml import to_inkml
 from service.ink.page import Page
@@ -28,23 +29,26 @@ def _image(page: Page) -> bytes:
 # An image of 14 million pixels takes a core as long as 3,500 points of the pen.
 _PX_PER_STEP = 4000
 _GROUNDS = {"white": "white", "transparent": None}
-_FORMATS: dict[str, tuple[str, _Draw]] = {
-    "svg": ("image/svg+xml", Page.svg),
-    "png": ("image/png", _image),
+# Of each format but JSON: media type, what /openapi.json says of it, and how a page becomes it.
+_FORMATS: dict[str, tuple[str, dict[str, Any], _Draw]] = {
+    "svg": ("image/svg+xml", TEXT, Page.svg),
+    "png": ("image/png", BINARY, _image),
     "pdf": (
         "application/pdf",
+        BINARY,
         lambda page: to_pdf([line.strokes() for line in page.lines], page.layout, page.text),
     ),
-    "inkml": ("application/inkml+xml", lambda page: to_inkml(page.strokes(), page.text)),
-    "hpgl": ("application/vnd.hp-hpgl", _for_plotters(plotter.to_hpgl)),
-    "gcode": ("text/x.gcode", _for_plotters(plotter.to_gcode)),
-    "plotter-svg": ("image/svg+xml", _for_plotters(plotter.to_plotter_svg)),
+    "inkml": ("application/inkml+xml", TEXT, lambda page: to_inkml(page.strokes(), page.text)),
+    "hpgl": ("application/vnd.hp-hpgl", TEXT, _for_plotters(plotter.to_hpgl)),
+    "gcode": ("text/x.gcode", TEXT, _for_plotters(plotter.to_gcode)),
+    "plotter-svg": ("image/svg+xml", TEXT, _for_plotters(plotter.to_plotter_svg)),
 }
+CONTENT = {media_type: told for media_type, told, _ in _FORMATS.values()}
 
 
 def draw(page: Page) -> tuple[str, str | bytes]:
     """Media type and content; SVG unless another format was asked for."""
-    media_type, draw_page = _FORMATS[page.body.format or "svg"]
+    media_type, _, draw_page = _FORMATS[page.body.format or "svg"]
     return media_type, draw_page(page)
 
 

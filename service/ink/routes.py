@@ -14,10 +14,10 @@ from service.engine import terms
 from service.errors import InvalidRequest, ServiceError, StateMismatch, UnknownModel
 from service.http.answers import EventStream, unless_gone
 from service.http.aside import Aside
-from service.http.described import BINARY, BUSY, OF_STREAMS, TEXT, Responses, events, fails
+from service.http.described import BUSY, OF_STREAMS, Responses, events, fails
 from service.ink.best import Judge, judge_of
 from service.ink.described import Drawn, LineEnded, PageBegun, PageEnded, Points
-from service.ink.drawing import draw, in_event
+from service.ink.drawing import CONTENT, draw, in_event
 from service.ink.making import make_page
 from service.ink.model import InkModel
 from service.ink.page import Page, Portion
@@ -55,15 +55,7 @@ _HEADERS = {
         "example": 0,
     },
 }
-_KINDS = {
-    "image/svg+xml": TEXT,
-    "image/png": BINARY,
-    "application/pdf": BINARY,
-    "application/inkml+xml": TEXT,
-    "application/vnd.hp-hpgl": TEXT,
-    "text/x.gcode": TEXT,
-    "text/event-stream": events(PageBegun, Points, LineEnded, PageEnded),
-}
+_KINDS = CONTENT | {"text/event-stream": events(PageBegun, Points, LineEnded, PageEnded)}
 _ANSWERS: Responses = {
     200: {"model": Drawn, "content": _KINDS, "headers": _HEADERS | OF_STREAMS},
     **fails(InvalidRequest, UnknownModel, StateMismatch, *BUSY),

@@ -2,20 +2,22 @@
 
 import json
 import os
+import re
 import stat
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import httpx
 import pytest
 import typer
 
-from clients.files import require_place, save
+from clients.files import FORMATS, require_place, save
 from clients.options import require_sayable
 from service.http.document import VERSION
+from service.ink.schemas import Format
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
@@ -211,3 +213,10 @@ def test_it_tells_the_release_that_the_service_names() -> None:
     release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert evenkeel("http://unused", "--version").stdout == f"{release}\n"
     assert release == VERSION
+
+
+def test_every_format_of_ink_has_an_ending_and_every_ending_is_told() -> None:
+    assert set(FORMATS.values()) == set(get_args(Format))
+    commands = (_ROOT / "docs" / "commands.md").read_text("utf-8")
+    (told,) = re.findall(r"^\| `evenkeel write .*? \| (.*) \|$", commands, re.M)
+    assert re.findall(r"`(\..*?)`", told) == sorted(FORMATS, key=told.index)

@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from clients.command import write
-from clients.files import piped
+from clients.files import FORMATS, piped
 from service.ink.schemas import HandwritingRequest
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
@@ -95,11 +95,12 @@ def test_events_come_a_line_each(url: str) -> None:
     assert "".join(texts) == _out(url, "complete", "RO", *_STATE_SPAN)
 
 
+_DRAWN = {format_: f"a{ending}" for ending, format_ in FORMATS.items() if format_ != "json"}
+
+
 @pytest.mark.parametrize(
-    ("name", "format_"),
-    [("a.svg", "svg"), ("a.PNG", "png"), ("a.pdf", "pdf"), ("a.inkml", "inkml"), ("a.plt", "hpgl"),
-     ("a.nc", "gcode"), ("a.plotter.svg", "plotter-svg")],
-)  # fmt: skip
+    ("name", "format_"), [(name, format_) for format_, name in (_DRAWN | {"png": "a.PNG"}).items()]
+)
 def test_ink_is_written_in_the_format_of_the_ending(
     url: str, tmp_path: Path, name: str, format_: str
 ) -> None:

@@ -16,6 +16,7 @@ from export.convert import convert
 from export.golden import Sample
 from export.graph import ConversionError, check_graph, export_graph
 from export.text.golden import golden_logits, options, training_logits
+from models.cells import CELLS
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
 from models.norms import fold
@@ -93,7 +94,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
     assert (kept <= whole.keys()) is (norm == "batch")
 
 
-@pytest.mark.parametrize("cell", [pytest.param("rnn", marks=pytest.mark.long), "lstm", "gru"])
+@pytest.mark.parametrize(
+    "cell",
+    [pytest.param(cell, marks=pytest.mark.long if cell == "rnn" else ()) for cell in CELLS],
+)
 def test_every_cell_is_served_as_pytorch_evaluates_it_past_the_longest_step_too(
     cell: str, norm: str, tmp_path: Path
 ) -> None:

@@ -6,12 +6,11 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from models.bidirectional import Bidirectional, reverse
-from models.cells import CellKind
-from models.norms import NormKind
+from models.cells import CELLS, CellKind
+from models.norms import NORMS, NormKind
 
 _LENGTHS = torch.tensor([4, 1, 6, 3])
 _INPUTS, _UNITS, _STEPS = 3, 5, 6
-_NORMS: list[NormKind] = ["layer", "batch", "weight", "none"]
 
 
 def _made(cell: CellKind, norm: NormKind) -> tuple[Bidirectional, Tensor]:
@@ -59,8 +58,8 @@ def test_reversing_stays_within_lengths_and_undoes_itself() -> None:
     assert torch.equal(reverse(reverse(x, lengths), lengths), x)
 
 
-@pytest.mark.parametrize("norm", _NORMS)
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("cell", list(CELLS))
 def test_padding_changes_nothing_when_served(cell: CellKind, norm: NormKind) -> None:
     model, x = _made(cell, norm)
     y, last = model(x, _LENGTHS)
@@ -83,8 +82,8 @@ def test_padding_changes_batch_norm_in_training() -> None:
     assert moved[2].abs().max() > 1e-3
 
 
-@pytest.mark.parametrize("norm", _NORMS)
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("norm", NORMS)
+@pytest.mark.parametrize("cell", list(CELLS))
 def test_steps_from_both_ends_are_the_whole(cell: CellKind, norm: NormKind) -> None:
     model, x = _made(cell, norm)
     state = model.initial_state(len(_LENGTHS))

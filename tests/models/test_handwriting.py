@@ -9,13 +9,15 @@ from torch import Tensor
 
 from contract.alphabets import END, WINDOW_SYMBOLS, encode
 from contract.mixture import outputs_of
+from models.cells import CELLS
 from models.generation import HandwritingStep
 from models.handwriting import HandwritingConfig, HandwritingModel, Text
 from models.mixture import log_density
-from models.norms import LayerNorm
+from models.norms import NORMS, LayerNorm
 
 SYNTHESIS = HandwritingConfig(units=16, mixtures=3, window=2, embedding=5)
 PREDICTION = replace(SYNTHESIS, window=0)
+_NORMS = [norm for norm in NORMS if norm != "batch"]  # of which a pen has none
 _STEPS, _ROWS = 30, 3
 
 
@@ -48,8 +50,8 @@ def texts(*lines: str, width: int = 12, padding: int = END) -> Text:
 LINES = ("keel", "a", "even, even")
 
 
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
-@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+@pytest.mark.parametrize("cell", list(CELLS))
+@pytest.mark.parametrize("norm", _NORMS)
 @pytest.mark.parametrize(("config", "layers"), [(SYNTHESIS, 2), (SYNTHESIS, 3), (PREDICTION, 1)])
 def test_all_points_at_once_equal_single_steps(
     config: HandwritingConfig, layers: int, cell: Any, norm: Any
@@ -247,7 +249,7 @@ def model_state(step: HandwritingStep) -> list[Tensor]:
     return [torch.full((1, *p.shape), float(p.initial)) for p in step.state_ports]
 
 
-@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
+@pytest.mark.parametrize("norm", _NORMS)
 def test_every_layer_has_the_norm_of_the_configuration(norm: Any) -> None:
     model = HandwritingModel(HandwritingConfig(norm=norm, layers=3, units=4, mixtures=2))
     assert [cell.norm for cell in (model.first, *model.above.cells)] == 3 * [norm]

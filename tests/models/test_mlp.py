@@ -5,7 +5,7 @@ import torch
 from torch.nn import functional as F
 
 from models.mlp import MLP, MLPConfig
-from models.norms import EPSILON
+from models.norms import EPSILON, NORMS
 
 _ROWS, _INPUTS, _UNITS = 5, 4, 6
 
@@ -41,7 +41,7 @@ def test_under_weight_norm_the_length_of_a_direction_changes_nothing() -> None:
     assert torch.allclose(model(x), before, rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("norm", ["layer", "batch", "weight", "none"])
+@pytest.mark.parametrize("norm", NORMS)
 def test_every_hidden_layer_learns_a_bias(norm: str) -> None:
     model, x = _made(norm)
     model(x).square().sum().backward()

@@ -8,7 +8,15 @@ from torch import Tensor, nn
 
 from models.cells import CELLS, CellKind, LSTMCell
 from models.language import LanguageConfig
-from models.norms import EPSILON, BatchNorm, WeightNorm, fold, make_layer_norm, make_norm
+from models.norms import (
+    EPSILON,
+    NORMS,
+    BatchNorm,
+    WeightNorm,
+    fold,
+    make_layer_norm,
+    make_norm,
+)
 from models.stack import Dropout, Stack
 
 T, B, E, H = 6, 5, 4, 8
@@ -143,7 +151,7 @@ def test_a_cell_keeps_statistics_of_as_many_steps_as_it_is_told(kind: CellKind) 
 
 
 @pytest.mark.parametrize("layers", [1, 2])
-@pytest.mark.parametrize("norm", ["layer", "batch", "weight", "none"])
+@pytest.mark.parametrize("norm", NORMS)
 def test_only_batch_norm_carries_the_time_step(norm: str, layers: int) -> None:
     stack = Stack(E, H, layers, "lstm", norm, Dropout())
     state = stack.initial_state(B)
@@ -229,7 +237,7 @@ def test_a_folded_model_computes_the_same_from_plain_matrices_rounded_once(kind:
     assert torch.allclose(trained, served, rtol=0, atol=1e-5)
 
 
-@pytest.mark.parametrize("norm", ["layer", "batch", "none"])
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if norm != "weight"])
 def test_folding_another_norm_changes_no_bit(norm: str) -> None:
     stack = Stack(E, H, 2, "lstm", norm, Dropout())
     before, after = stack.state_dict(), fold(stack).state_dict()

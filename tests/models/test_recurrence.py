@@ -11,12 +11,12 @@ from torch.nn.utils import parametrize
 
 from models import recurrence
 from models.cells import CELLS, State
+from models.norms import NORMS
 from models.quantized import round_matrices
 from models.recurrence import RecurrentProduct, recurrent_product
 from models.stack import Dropout, Stack, dropout_mask
 
 T, B, E, H = 7, 3, 5, 8
-NORMS = ("layer", "batch", "weight", "none")
 Run = Callable[[Stack, Tensor, State], tuple[Tensor, State]]
 
 

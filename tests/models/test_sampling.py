@@ -4,6 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from contract.text import FILTERS, NEUTRAL
+from models.generation import LanguageStep
+from models.language import LanguageConfig, LanguageModel
 from models.sampling import Filters, Options, sample
 
 V = 256
@@ -95,3 +98,14 @@ def test_a_logit_bias_forbids_and_forces() -> None:
     forced = options(1)._replace(logit_bias=torch.zeros(1, V))
     forced.logit_bias[0, 42] = 100
     assert kept(z, forced, None) == {42}
+
+
+def test_a_step_takes_the_options_of_the_contract_in_the_order_of_the_sampler() -> None:
+    model = LanguageModel(LanguageConfig(units=2, embedding=2))
+    plain, filtered = (
+        tuple(port.name for port in LanguageStep(model, filtered=with_filters).row_ports)
+        for with_filters in (False, True)
+    )
+    assert plain == Options._fields
+    assert filtered == Options._fields + Filters._fields == tuple(NEUTRAL)
+    assert Filters._fields == FILTERS

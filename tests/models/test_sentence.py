@@ -3,11 +3,11 @@
 import pytest
 import torch
 
-from models.norms import BatchNorm, NormKind
+from models.norms import NORMS, BatchNorm, NormKind
 from models.sentence import PADDING, SentenceEncoder, padded
 
 _SENTENCES = [[3, 5, 4, 2, 6], [7], [2, 8, 3]]
-_NORMS: list[NormKind] = ["layer", "weight", "none"]
+_NORMS = [norm for norm in NORMS if norm != "batch"]
 
 
 def _encoder(norm: NormKind) -> SentenceEncoder:

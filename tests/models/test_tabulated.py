@@ -5,9 +5,9 @@ import copy
 import pytest
 import torch
 
-from models.cells import CellKind
+from models.cells import CELLS, CellKind
 from models.language import LanguageConfig, LanguageModel
-from models.norms import NormKind, fold
+from models.norms import NORMS, NormKind, fold
 from models.tabulated import TabulatedLanguageModel
 
 
@@ -17,8 +17,8 @@ def made(cell: CellKind, norm: NormKind, layers: int = 2) -> LanguageModel:
     return fold(LanguageModel(config)).double()
 
 
-@pytest.mark.parametrize("norm", ["layer", "weight", "none"])
-@pytest.mark.parametrize("cell", ["rnn", "lstm", "gru"])
+@pytest.mark.parametrize("norm", [norm for norm in NORMS if norm != "batch"])
+@pytest.mark.parametrize("cell", list(CELLS))
 @torch.no_grad()
 def test_steps_from_the_table_are_the_steps_of_the_network(cell: CellKind, norm: NormKind) -> None:
     model = made(cell, norm)

@@ -1,12 +1,15 @@
 """Lines of the log name the request that caused them, and requests have lines of their own."""
 
 import json
+import re
 import subprocess
 import sys
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+
+from service.http.record import Record
 
 _ROOT = Path(__file__).parents[2]
 _CODE = """
@@ -52,3 +55,11 @@ def test_lines_carry_the_id_of_their_request(wanted: str) -> None:
         told = datetime.fromisoformat(moment)
         assert told.utcoffset() == timedelta()
         assert abs(datetime.now(UTC) - told) < timedelta(minutes=5)
+
+
+def test_every_field_of_the_line_of_a_request_is_told_and_none_that_is_gone() -> None:
+    guide = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    table = guide.partition("| field | what |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`.+?) \|", table, re.M)
+    told = [name for fields in rows for name in re.findall(r"`(\w+)`", fields)]
+    assert sorted(told) == sorted(json.loads(Record("mine").line()))

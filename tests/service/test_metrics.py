@@ -136,6 +136,31 @@ def test_a_service_that_has_not_proved_itself_says_so(artifacts: Path) -> None:
     assert math.isnan(value("evenkeel_attestation_ok", {"model": "letters"}))
 
 
+_ENDINGS = {"counter": "_total", "info": "_info"}  # of a series, by the type of its family
+
+
+def test_every_series_is_told_and_none_that_is_gone(artifacts: Path) -> None:
+    metrics = create_app(settings(artifacts)).state.metrics
+    theirs = {
+        getattr(metrics, ours).describe()[0].name: name.removeprefix("vllm:")
+        for ours, name in VLLM_NAMES.items()
+    }
+    found = {}
+    for family in metrics.registry.collect():
+        if family.name.startswith("evenkeel_"):
+            ending = _ENDINGS.get(family.type, "")
+            vllms = theirs.get(family.name)
+            found[f"{family.name}{ending}"] = f"{vllms}{ending}" if vllms else ""
+    document = (_ROOT / "docs" / "operations.md").read_text("utf-8")
+    table = document.partition("| series, after `evenkeel_` |")[2].partition("\n\n")[0]
+    told = {
+        f"evenkeel_{name}": vllms
+        for series, vllms in re.findall(r"^\| (`.+?`) \| .* \|(?: `(\w+)`)? \|$", table, re.M)
+        for name in re.findall(r"\w+", series)
+    }
+    assert told == found
+
+
 def _board() -> dict[str, Any]:
     board: dict[str, Any] = json.loads((_OBSERVE / "grafana/dashboards/evenkeel.json").read_text())
     return board

@@ -1,9 +1,10 @@
-"""What a request is taken to say where it says nothing is what docs/api.md has."""
+"""What a request is taken to say where it says nothing, and the words that it may say, are what
+docs/api.md has."""
 
 import json
 import re
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
@@ -13,17 +14,31 @@ from service.ink.schemas import HandwritingRequest
 from service.reader.schemas import ReaderOpening, ReadRequest
 from service.text.online import TextOpening
 from service.text.schemas import CompletionRequest
+from service.text.tokenizer import TokenizeRequest
 
 _API = Path(__file__).parents[3] / "docs" / "api.md"
+# What is asked, where it is told of, and of how many defaults at least.
+_PLACES = [
+    (CompletionRequest, "`POST /v1/completions`", 23),
+    (TokenizeRequest, "Tokens", 2),
+    (HandwritingRequest, "`POST /v1/handwriting`", 20),
+    (ReadRequest, "`POST /v1/read`", 4),
+    (TextOpening, "`/v1/online`", 2),
+    (InkOpening, "`/v1/online`", 5),
+    (ReaderOpening, "`/v1/online`", 3),
+]
 _WORDS = {"none": None, "true": True, "false": False}
 _KNOWN = re.compile(r'none|true|false|[\d.]+|""|`[^`]+`')
+
+
+def _section(part: str) -> str:
+    return _API.read_text().split(f"\n## {part}\n")[1].split("\n## ")[0]
 
 
 def _defaults(part: str) -> dict[str, Any]:
     """Of the fields in the tables of a part; those that the document has in words are left out."""
     told: dict[str, Any] = {}
-    section = _API.read_text().split(f"\n## {part}\n")[1].split("\n## ")[0]
-    for fields, given in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|", section, re.M):
+    for fields, given in re.findall(r"^\| (`\w+`(?:, `\w+`)*) \| (.+?) \|", _section(part), re.M):
         names = re.findall(r"\w+", fields)
         values = given.split(", ") if "," in given else [given] * len(names)
         if len(values) == len(names) and all(map(_KNOWN.fullmatch, values)):
@@ -38,17 +53,22 @@ def _value(given: str) -> Any:
     return json.loads(quoted) if re.match(r'[\d"]', quoted) else quoted
 
 
+def _words(annotation: Any) -> set[Any]:
+    """Those among which a field's value is chosen."""
+    inside = get_args(annotation)
+    if get_origin(annotation) is Literal:
+        return {word for word in inside if isinstance(word, str) and word}
+    return set().union(*map(_words, inside))
+
+
+@pytest.mark.parametrize(("model", "part"), [place[:2] for place in _PLACES])
+def test_every_word_that_a_field_takes_is_told(model: type[BaseModel], part: str) -> None:
+    words = set().union(*(_words(field.annotation) for field in model.model_fields.values()))
+    assert words <= set(re.findall(r"`([^`]+)`", _section(part)))
+
+
 @pytest.mark.parametrize(
-    ("model", "part", "least"),
-    [
-        (CompletionRequest, "`POST /v1/completions`", 23),
-        (HandwritingRequest, "`POST /v1/handwriting`", 20),
-        (ReadRequest, "`POST /v1/read`", 4),
-        (TextOpening, "`/v1/online`", 2),
-        (InkOpening, "`/v1/online`", 5),
-        (ReaderOpening, "`/v1/online`", 3),
-    ],
-    ids=lambda value: getattr(value, "__name__", ""),
+    ("model", "part", "least"), _PLACES, ids=lambda value: getattr(value, "__name__", "")
 )
 def test_what_is_left_out_is_what_the_document_says(
     model: type[BaseModel], part: str, least: int

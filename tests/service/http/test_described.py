@@ -3,7 +3,7 @@ they are answered."""
 
 import math
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
@@ -14,6 +14,7 @@ from service.app import create_app
 from service.errors import CodedBody, EngineFault, RequestTimeout, ServiceError, Unauthorized
 from service.http.described import Answer, fails
 from service.http.guard import PROBES
+from service.ink.schemas import Format
 from tests.service.serving import settings
 from tests.service.writing import InkService
 
@@ -27,6 +28,11 @@ _BODIES: dict[str, dict[str, Any]] = {
     "/detokenize": {"tokens": [65]},
     "/v1/models/{name}/attest": {},
 }
+_FORMATS = {
+    "svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf",
+    "inkml": "application/inkml+xml", "json": "application/json",
+    "hpgl": "application/vnd.hp-hpgl", "gcode": "text/x.gcode", "plotter-svg": "image/svg+xml",
+}  # fmt: skip
 
 
 def _operations(document: dict[str, Any]) -> list[tuple[str, str]]:
@@ -76,12 +82,8 @@ def test_success_is_told_of_every_route(ink: InkService, document: dict[str, Any
     [
         ("/v1/completions", {"stream": True}, "text/event-stream"),
         ("/v1/handwriting", {"stream": True}, "text/event-stream"),
-        ("/v1/handwriting", {"format": "svg"}, "image/svg+xml"),
-        ("/v1/handwriting", {"format": "png"}, "image/png"),
-        ("/v1/handwriting", {"format": "inkml"}, "application/inkml+xml"),
-        ("/v1/handwriting", {"format": "hpgl"}, "application/vnd.hp-hpgl"),
-        ("/v1/handwriting", {"format": "gcode"}, "text/x.gcode"),
         ("/v1/handwriting", {"format": "json", "return_state": True}, "application/json"),
+        *(("/v1/handwriting", {"format": name}, kind) for name, kind in _FORMATS.items()),
     ],
 )
 def test_every_kind_of_content_is_told(
@@ -92,6 +94,10 @@ def test_every_kind_of_content_is_told(
     held_back = answer.headers.get("x-accel-buffering") != "no"  # by nginx, until there is more
     assert held_back == ("stream" not in option)
     _check(document, "post", path, answer)
+
+
+def test_each_format_of_ink_is_among_them() -> None:
+    assert _FORMATS.keys() == set(get_args(Format))
 
 
 def test_every_refusal_is_told(ink: InkService, document: dict[str, Any]) -> None:
