@@ -49,6 +49,7 @@ export function reach(path, { method = "GET", body, signal } = {}) {
   const id = (count += 1);
   const asked = body === undefined ? undefined : JSON.parse(body);
   return new Promise((resolve, reject) => {
+    signal?.throwIfAborted();
     let events = null;
     let head = null;
     const fail = (error) => {

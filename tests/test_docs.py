@@ -214,8 +214,10 @@ def test_every_file_named_exists(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
-def test_every_link_leads_somewhere(path: Path) -> None:
+def test_every_link_leads_somewhere_and_is_shown_as_it_is_named(path: Path) -> None:
     assert _dead_links(path.read_text(), path) == []
+    # Markdown shows __main__ as a bold "main".
+    assert re.findall(r"\[[^]`]*__[^]]*\]\(", path.read_text()) == []
 
 
 def _dead_links(text: str, path: Path) -> list[str]:

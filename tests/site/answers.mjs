@@ -203,6 +203,23 @@ async function unstarted({ says }) {
   return { status: response.status, message: (await response.json()).error.message, told };
 }
 
+/** What comes of a request whose task was stopped before it was made, and what a worker is asked then. */
+async function stopped() {
+  const asked = [];
+  globalThis.Worker = class extends EventTarget {
+    constructor() {
+      super();
+      globalThis.worker = this;
+    }
+    postMessage = (message) => asked.push(message);
+  };
+  const device = await import("./site/device.js");
+  const answer = device.reach("/v1/models", { signal: AbortSignal.abort() }).catch(({ name }) => name);
+  worker.dispatchEvent(Object.assign(new Event("message"), { data: { ready: true } }));
+  const waited = new Promise((resolve) => setTimeout(resolve, 100, "nothing"));
+  return { came: await Promise.race([answer, waited]), asked };
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
 async function refused({ manifest, page, opening }) {
   const model = { manifest, name: manifest.name };
@@ -264,6 +281,7 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
+  stopped,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
