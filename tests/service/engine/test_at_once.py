@@ -9,7 +9,9 @@ import pytest
 
 from service.engine import terms
 from service.engine.engine import Engine
-from service.errors import DeadlineExceeded, NotReady, ServiceError
+from service.engine.pace import Pace
+from service.errors import DeadlineExceeded, EngineFault, NotReady, ServiceError
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 from tests.service.engine.scripted import engine as engine_of
 from tests.service.interleaved import WatchedLock
@@ -95,6 +97,41 @@ def test_who_asks_while_jobs_change_places_counts_none_of_them_twice() -> None:
     calls = [Call(), Call()]
     engine.submit([call.job for call in calls])
     assert [call.result().text for call in calls] == ["abcdefgh"] * 2
+    engine.stop()
+    lock.join()
+    assert refused == [None]
+
+
+def test_nor_while_they_go_on_to_another_runner() -> None:
+    lock, refused, moving = WatchedLock(), list[Any](), Event()
+
+    def fail(number: int) -> None:
+        raise RuntimeError("the device is lost")
+
+    def another() -> ScriptedRunner:
+        moving.set()
+        return ScriptedRunner(b"abcdefgh", width=2)
+
+    class Places(dict[int, Any]):
+        def __delitem__(self, slot: int) -> None:
+            if moving.is_set():
+                lock.beside(lambda: refused.append(engine.refusal(1)))
+            super().__delitem__(slot)
+
+    some, pace = limits(queue_size=0), Pace((1e-6, 0.0), (1e-6, 1.0))  # plain and filtered apart
+    engine = made_engine(
+        ScriptedRunner(b"", width=2, during=fail),
+        limits=some,
+        measure=lambda runner: pace,
+        another=another,
+    )
+    engine._wake, engine._slots.schedule.slots = lock, Places()
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    lost, moved = Call(), Call(sampling=Sampling(top_k=3))
+    engine.submit([lost.job, moved.job])
+    assert isinstance(lost.result().pieces[-1].error, EngineFault)
+    assert moved.result().text == "abcdefgh"
     engine.stop()
     lock.join()
     assert refused == [None]
