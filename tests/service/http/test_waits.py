@@ -75,3 +75,21 @@ def test_nor_is_a_body() -> None:
     limited = BodyLimit(read, 10, 60.0, bodies)
     asyncio.run(limited({"type": "http", "headers": []}, receive, send))
     assert not bodies.waits
+
+
+def test_who_gives_up_its_turn_leaves_that_of_another() -> None:
+    told: list[object] = []
+
+    async def ask() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda *what: told.append(what))
+        turns = Turns()
+        _, second, third = asked = [asyncio.create_task(turns.mine()) for _ in range(3)]
+        await asyncio.sleep(0)  # now each waits for the one before
+        third.cancel()
+        await asyncio.wait(asked)
+        assert third.cancelled()
+        await second
+        await asyncio.sleep(0)
+
+    asyncio.run(asyncio.wait_for(ask(), 20))
+    assert not told
