@@ -50,6 +50,8 @@ def save(file: Path, content: bytes) -> None:
         return
     temporary = place.with_name(f".evenkeel-{os.getpid()}")
     try:
+        if file.exists():  # until it is whole, nobody reads it who might not read the old one
+            temporary.touch(0o600)
         temporary.write_bytes(content)
         if file.exists():
             shutil.copymode(file, temporary)

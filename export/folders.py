@@ -49,7 +49,7 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
         ExitStack() as at_work,
     ):
         with suppress(OSError):  # of a file system that keeps nobody out
-            at_work.enter_context(alone_in(Path(name), waits=False))
+            at_work.enter_context(alone_in(Path(name)))
         made = Path(name, "made")
         made.mkdir()
         yield made
@@ -80,6 +80,8 @@ def _forget_unfinished(folder: Path) -> None:
     for left in folder.parent.glob(f"{escape(_begun(folder))}*"):
         # The system has let go of what nobody is at work in any more.
         with suppress(OSError), alone_in(left, waits=False):
+            if not any(left.iterdir()):
+                continue  # somebody is about to hold it
             if (left / "before").exists() and not folder.exists():
                 (left / "before").rename(folder)
             shutil.rmtree(left)

@@ -81,14 +81,19 @@ class Models:
             model.engine.start()
 
     def stop(self) -> None:
-        """Stop every engine, those that are about to begin or to end as well. One that is stuck
-        keeps none of the others from their last words."""
+        """Stop every engine. One that is stuck keeps none of the others from their last words."""
+        for engine in self.tell_to_stop():
+            engine.stop()
+
+    def tell_to_stop(self) -> list[Engine]:
+        """Every engine, those that are about to begin or to end as well, told to stop; each has yet
+        to be waited for, by its `stop`. For the event loop alone, where none comes or goes
+        meanwhile."""
         engines = self._engines()
         self._loader.stop()
         for engine in engines:
             engine.tell_to_stop()
-        for engine in engines:
-            engine.stop()
+        return engines
 
     @property
     def ready(self) -> bool:

@@ -110,7 +110,8 @@ class Server(uvicorn.Server):
     async def _end_jobs(self) -> None:
         await asyncio.sleep(self._settings.drain_timeout_s)
         self._aside.end()
-        await asyncio.to_thread(self._models.stop)
+        for engine in self._models.tell_to_stop():
+            await asyncio.to_thread(engine.stop)
 
 
 def _without_query(line: logging.LogRecord) -> bool:

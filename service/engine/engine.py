@@ -271,7 +271,8 @@ class Engine:
         except Exception:  # its folder may hold something else by now
             log.exception("%s has no other runner, and keeps the one whose run failed", self.name)
             runner = self._slots.runner
-        self._slots.move_to(runner)
+        with self._wake:  # who asks meanwhile counts nobody twice
+            self._slots.move_to(runner)
         self.ready = self._attest(runner)
         if not self.ready:
             raise RuntimeError("a new runner was not attested") from error

@@ -199,6 +199,29 @@ def test_a_pipe_is_written_to(tmp_path: Path) -> None:
     os.close(writer)
 
 
+def test_what_takes_a_files_place_is_at_no_moment_for_other_readers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes, write, replace = list[int](), Path.write_bytes, Path.replace
+
+    def written(path: Path, content: bytes) -> int:
+        size = write(path, content)
+        modes.append(path.stat().st_mode & 0o777)
+        return size
+
+    def replaced(path: Path, place: Path) -> Path:
+        modes.append(path.stat().st_mode & 0o777)
+        return replace(path, place)
+
+    monkeypatch.setattr(Path, "write_bytes", written)
+    monkeypatch.setattr(Path, "replace", replaced)
+    for mode in (0o600, 0o640):
+        (tmp_path / f"{mode}").touch(mode)
+        (tmp_path / f"{mode}").chmod(mode)
+        save(tmp_path / f"{mode}", b"new")
+    assert modes == [0o600, 0o600, 0o600, 0o640]
+
+
 def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

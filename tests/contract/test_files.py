@@ -1,5 +1,6 @@
 """A file is written whole or not at all."""
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from contract.files import forget_unfinished, printable, replacing, write_whole
+from contract.files import alone_in, forget_unfinished, printable, replacing, write_whole
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:
@@ -147,3 +148,12 @@ def test_a_file_for_any_reader_is_that_as_soon_as_it_is_there(
     with replacing(tmp_path / "file", mode=0o644) as file:
         file.write_text("new")
     assert modes == [0o644]
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_folder_is_held_by_one_alone_and_then_by_nobody(tmp_path: Path, waits: bool) -> None:
+    beside = os.open(tmp_path, os.O_RDONLY)
+    with alone_in(tmp_path, waits=waits), pytest.raises(BlockingIOError):
+        fcntl.flock(beside, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    os.close(beside)

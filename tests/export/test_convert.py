@@ -14,6 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from contract.ink import InkManifest
+from export import folders
 from export.artifact import load_model, read_artifact
 from export.convert import _keep_extras, convert, read_source
 from export.folders import made_whole
@@ -131,6 +132,22 @@ def test_a_folder_is_made_with_those_above_it_for_any_reader(tmp_path: Path) -> 
     assert (folder / "private").stat().st_mode & 0o777 == 0o644
 
 
+def test_it_is_for_any_reader_as_soon_as_it_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A service that watches it would be refused."""
+    modes, whole = list[int](), Path.rename
+
+    def rename(made: Path, folder: Path) -> Path:
+        modes.extend(path.stat().st_mode & 0o777 for path in (made, made / "file"))
+        return whole(made, folder)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with made_whole(tmp_path / "it", lambda _: True, "folder") as made:
+        (made / "file").touch(0o600)
+    assert modes == [0o755, 0o644]
+
+
 def test_an_empty_folder_is_anybodys_and_a_file_is_not(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("mine")
@@ -212,6 +229,23 @@ def test_what_another_is_making_is_left_to_it(tmp_path: Path) -> None:
         with made_whole(folder, lambda _: True, "folder") as second:
             (second / "second").touch()
         assert (first / "first").exists()
+    assert [path.name for path in tmp_path.rglob("*")] == ["it", "first"]
+
+
+def test_nor_is_what_another_has_just_begun_and_does_not_hold_yet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, hold = tmp_path / "it", folders.alone_in
+
+    def late(place: Path, **how: bool) -> AbstractContextManager[None]:
+        monkeypatch.undo()
+        with made_whole(folder, lambda _: True, "folder") as second:
+            (second / "second").touch()
+        return hold(place, **how)
+
+    monkeypatch.setattr(folders, "alone_in", late)
+    with made_whole(folder, lambda _: True, "folder") as first:
+        (first / "first").touch()
     assert [path.name for path in tmp_path.rglob("*")] == ["it", "first"]
 
 

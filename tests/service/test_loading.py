@@ -8,13 +8,15 @@ import weakref
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.catalogue import Models
 from service.engine.pace import Pace, median_step_s
-from service.engine.runners import Runner
+from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.kinds import KINDS
@@ -187,3 +189,11 @@ def test_a_model_that_has_proved_itself_is_not_kept_by_that(
     del model
     gc.collect()
     assert engine() is None
+
+
+def test_a_limit_of_a_proof_keeps_no_process_that_ends_meanwhile() -> None:
+    """A proof has minutes, and a service that is stopped waits for none."""
+    runner: Any = SimpleNamespace(give_up=lambda: None)
+    before = set(threading.enumerate())
+    with given_up(runner, 60):
+        assert [thread.daemon for thread in set(threading.enumerate()) - before] == [True]

@@ -256,6 +256,19 @@ def test_callers_of_models_that_are_stuck_hear_it_before_the_service_ends(inks: 
     assert ended_s - began_s < 7  # as a grace period has to reckon with, however many there are
 
 
+def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(artifacts: Path) -> None:
+    """From another thread, a folder that goes just then would keep it from telling anybody."""
+    chosen = settings(artifacts, drain_timeout_s=0)
+    app = create_app(chosen)
+    models, looked = app.state.models, list[threading.Thread]()
+    find = models._engines
+    models._engines = lambda: looked.append(threading.current_thread()) or find()
+    models.start()
+    asyncio.run(Server(app, chosen)._end_jobs())
+    assert looked == [threading.main_thread()]
+    assert not any(model.engine._thread.is_alive() for model in models)
+
+
 def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:
     with (
         started(artifacts) as service,

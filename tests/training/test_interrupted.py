@@ -278,12 +278,14 @@ def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
 ) -> None:
     """Each would replace the checkpoint of the other, and both say that theirs is there."""
     whole, corpus, folder = Trainer.run, write_corpus(tmp_path, SHORT), tmp_path / "run"
+    row = json.dumps(dict.fromkeys(("update", "epoch", "train_loss", "validation_loss"), 1)) + "\n"
 
     def beside_another(trainer: Trainer) -> dict[str, Tensor]:
         monkeypatch.setattr(Trainer, "run", whole)
+        (folder / LOG).write_text(row)
         with pytest.raises(ValueError, match=r"run: another training is at work there"):
             carry_out(tiny_recipe(corpus, seed=2), folder, "cpu", Path())
-        assert not any(folder.iterdir())
+        assert [file.read_text() for file in folder.iterdir()] == [row]  # which is its own
         return whole(trainer)
 
     monkeypatch.setattr(Trainer, "run", beside_another)

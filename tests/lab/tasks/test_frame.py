@@ -4,14 +4,16 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 import torch
 
-from lab import experiment, export, paper
+from lab import compare, experiment, export, paper
 from lab.__main__ import main
 from lab.compare import Laboratory
 from lab.curves import plot
@@ -73,6 +75,25 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     for case in ("plain", "longer"):
         mine, theirs = (c["cases"][case]["norms"]["layer"] for c in (interrupted, whole))
         assert (mine["curves"], mine["test"]) == (theirs["curves"], theirs["test"])
+
+
+@pytest.mark.parametrize("writes", ["checkpoint", "write_json"])
+def test_who_is_interrupted_as_a_result_is_written_loses_nothing(writes: str) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    plan = read_plans(Line())[0]
+    laboratory = Laboratory(Line(), plan, None, Path("runs", "lab"))
+    run = partial(laboratory.run, plan.full("layer", 0.1, 0), "layer-seed-0", keep=True)
+    instead = interrupted if writes == "write_json" else SimpleNamespace(save=interrupted)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(compare, writes, instead)
+        with pytest.raises(KeyboardInterrupt):
+            run()
+    trained = LineTask.updates_done
+    run()
+    assert LineTask.updates_done == trained  # before the result is there, its checkpoint stays
+    assert laboratory.trained("layer", 0)  # the weights are there before the result
 
 
 def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:

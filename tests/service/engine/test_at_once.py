@@ -9,7 +9,9 @@ import pytest
 
 from service.engine import terms
 from service.engine.engine import Engine
-from service.errors import DeadlineExceeded, NotReady, ServiceError
+from service.engine.pace import Pace
+from service.errors import DeadlineExceeded, EngineFault, NotReady, ServiceError
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 from tests.service.engine.scripted import engine as engine_of
 from tests.service.interleaved import WatchedLock
@@ -100,6 +102,41 @@ def test_who_asks_while_jobs_change_places_counts_none_of_them_twice() -> None:
     assert refused == [None]
 
 
+def test_nor_while_they_go_on_to_another_runner() -> None:
+    lock, refused, moving = WatchedLock(), list[Any](), Event()
+
+    def fail(number: int) -> None:
+        raise RuntimeError("the device is lost")
+
+    def another() -> ScriptedRunner:
+        moving.set()
+        return ScriptedRunner(b"abcdefgh", width=2)
+
+    class Places(dict[int, Any]):
+        def __delitem__(self, slot: int) -> None:
+            if moving.is_set():
+                lock.beside(lambda: refused.append(engine.refusal(1)))
+            super().__delitem__(slot)
+
+    some, pace = limits(queue_size=0), Pace((1e-6, 0.0), (1e-6, 1.0))  # plain and filtered apart
+    engine = made_engine(
+        ScriptedRunner(b"", width=2, during=fail),
+        limits=some,
+        measure=lambda runner: pace,
+        another=another,
+    )
+    engine._wake, engine._slots.schedule.slots = lock, Places()
+    engine.start()
+    assert eventually(lambda: engine.ready)
+    lost, moved = Call(), Call(sampling=Sampling(top_k=3))
+    engine.submit([lost.job, moved.job])
+    assert isinstance(lost.result().pieces[-1].error, EngineFault)
+    assert moved.result().text == "abcdefgh"
+    engine.stop()
+    lock.join()
+    assert refused == [None]
+
+
 def test_who_waits_for_the_verdict_finds_what_came_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """A model that is proved would be refused, one that has ended be taken for one that serves."""
     engine, found = made_engine(ScriptedRunner(b"")), list[bool]()
@@ -149,7 +186,12 @@ def test_what_is_given_up_because_the_engine_has_to_stop_is_no_failure(
 
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.0)
     runner = ScriptedRunner(b"", during=run)  # type: ignore[arg-type]
-    runner.give_up = given_up.set  # type: ignore[method-assign]
+
+    def give_up() -> None:
+        given_up.set()
+        engine._thread.join(20)  # all that it tells, it tells now
+
+    runner.give_up = give_up  # type: ignore[method-assign]
     engine = made_engine(runner, **({"attest": run} if proving else {}))
     engine.start()
     if not proving:
@@ -157,7 +199,7 @@ def test_what_is_given_up_because_the_engine_has_to_stop_is_no_failure(
         engine.submit([Call().job])
     assert running.wait(20)
     engine.stop()
-    engine._thread.join(20)
+    assert not engine._thread.is_alive()
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     assert "engine-scripted was given up in the midst of a run" in caplog.text
     assert not caplog.records[0].exc_info

@@ -10,9 +10,11 @@ import pytest
 from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
+from service.engine import runtime
 from service.engine.runners import Runner, make_runner
 from service.engine.runtime import Runtime, _simd, choose_runtime
 from service.text.sampling import Sampling
+from tests.service.interleaved import WatchedLock
 from tests.service.serving import settings
 
 _STEPS = 40
@@ -245,3 +247,20 @@ def test_later_ones_are_tried(
     assert options["use_tf32"] == "0"
     weights = (artifacts / "letters" / "model.safetensors").stat().st_size
     assert int(options["gpu_mem_limit"]) == 2 * weights + (1 << 30)
+
+
+def test_of_sessions_made_at_once_each_has_an_arena_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """One made while another's is offered has that; one made just after it, none."""
+    lock, offered = WatchedLock(), list[int]()
+    monkeypatch.setattr(runtime, "_REGISTERING", lock)
+    monkeypatch.setattr(runtime, "_offer", offered.append)
+
+    def make(most_bytes: int, meanwhile: Callable[[], object] = lambda: None) -> None:
+        with runtime._in_an_arena(ort.SessionOptions(), most_bytes):
+            meanwhile()
+
+    make(1, lambda: lock.beside(lambda: make(2)))
+    lock.join()
+    assert offered == [1, 0, 2, 0]
