@@ -89,7 +89,6 @@ def graph_of(
     if scan:
         over_time(model, len(step.state_ports), len(step.step_ports))
         hoist(model)
-        _tidy(model)
     replaced = rewrite(model) if rewrite else {}
     if replaced:
         carry(model)
@@ -166,21 +165,10 @@ def _simplify(model: ir.Model, weights: Container[str]) -> None:
 
     optimizer.fold_constants(model, onnx_shape_inference=False, should_fold=should_fold)
     Sequential(
-        common.InlinePass(),
-        common.RemoveUnusedNodesPass(),
         common.LiftConstantsToInitializersPass(lift_all_constants=True, size_limit=0),
-        common.LiftSubgraphInitializersToMainGraphPass(),
         common.CommonSubexpressionEliminationPass(),
-    )(model)
-    _tidy(model)
-
-
-def _tidy(model: ir.Model) -> None:
-    Sequential(
         common.RemoveUnusedNodesPass(),
         common.ClearMetadataAndDocStringPass(),
-        common.OutputFixPass(),
-        common.NameFixPass(),
     )(model)
 
 

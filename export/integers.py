@@ -7,7 +7,7 @@ no more than float32 does of 1. Shapes: B rows, P digits, K inputs, N outputs.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
 import numpy as np
 import onnx_ir as ir
@@ -37,7 +37,7 @@ _MANTISSA_BITS = 6
 def integer_products(graph: ir.Model, model: nn.Module, *, signed: bool) -> dict[str, list[str]]:
     """Replace every Gemm whose matrix the model has as integers; returns what stands for which
     matrix, of the model or `cuda_copies`. The digits are unsigned bytes, or `signed`."""
-    copies = cuda_copies(model) if signed else {}
+    copies = cuda_copies(model, graph.graph.initializers) if signed else {}
     tensors = model.state_dict() | copies
     where = integer_matrices(model)
     replaced: dict[str, list[str]] = {}
@@ -56,11 +56,13 @@ def integer_products(graph: ir.Model, model: nn.Module, *, signed: bool) -> dict
     return replaced
 
 
-def cuda_copies(model: nn.Module) -> dict[str, Tensor]:
-    """Of the model's integers `(K, N)` those by which cuBLAS does not multiply as they are: with
-    columns of zeros after their own, or in float32."""
+def cuda_copies(model: nn.Module, matrices: Container[str]) -> dict[str, Tensor]:
+    """Of the integers `(K, N)` of these matrices of a model those by which cuBLAS does not multiply
+    as they are: with columns of zeros after their own, or in float32."""
     copies = {}
-    for name in integer_matrices(model).values():
+    for matrix, name in integer_matrices(model).items():
+        if matrix not in matrices:
+            continue
         whole = model.get_parameter(f"{name}0").detach()
         rows, columns = whole.shape
         if rows < LEAST_ROWS:

@@ -86,7 +86,8 @@ class GraphWriter:
         return self._written[folder]
 
     def _derived(self) -> dict[str, Tensor]:
-        derived = cuda_copies(self.model)
+        # A variant may do without a matrix.
+        derived = cuda_copies(self.model, self.step(filtered=False).model.state_dict())
         if not self.variant.exact:
             derived |= self.kind.derived(as_floats(self.model), self.variant)
         return derived

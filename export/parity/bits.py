@@ -45,11 +45,10 @@ class Work:
 
     def of(self, rows: Rows) -> "Work":
         """The same for some of the rows, in that order."""
-        chosen = list(rows)
         return Work(
-            {name: array[:, chosen] for name, array in self.steps.items()},
-            {name: array[chosen] for name, array in self.options.items()},
-            self.filtered[chosen],
+            {name: array[:, rows] for name, array in self.steps.items()},
+            {name: array[rows] for name, array in self.options.items()},
+            self.filtered[rows],
         )
 
 

@@ -252,6 +252,8 @@ def test_a_product_of_integers_is_the_product(
     model = OneProduct(inputs, 7, hidden=largest == 1)
     path = tmp_path / "one.onnx"
     write_one(model, path, signed=signed)
+    made = [node.op_type for node in onnx.load(path, load_external_data=False).graph.node]
+    assert made.count("QuantizeLinear") == (3 if largest == 1 else 4)  # digits, and no more
     session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
     x = torch.rand(5, inputs) * 2 - 1
     x[0], x[1] = 1, -1

@@ -15,7 +15,14 @@ from safetensors.torch import load_file, save_file
 
 from contract.manifest import sha256
 from export.artifact import load_model, read_artifact
-from export.graph import ConversionError, _quiet, check_graph, export_graph, tensor_offsets
+from export.graph import (
+    ConversionError,
+    _quiet,
+    check_graph,
+    export_graph,
+    tensor_offsets,
+    trace,
+)
 from models.cells import CELLS, CellKind
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
@@ -167,6 +174,13 @@ def test_a_parameter_that_is_not_in_the_file_is_refused(
         export_graph(
             LanguageStep(model, filtered=False), tmp_path / "model.safetensors", scan=False
         )
+
+
+def test_a_weight_that_no_step_reads_is_refused(model: LanguageModel) -> None:
+    other = copy.deepcopy(model)
+    other.unread = torch.nn.Parameter(torch.zeros(3))
+    with pytest.raises(ConversionError, match="weight unread is missing from the graph"):
+        trace(LanguageStep(other, filtered=False))
 
 
 def test_an_inline_weight_is_refused(model: LanguageModel, weights: Path) -> None:

@@ -1,14 +1,16 @@
 """The folded variant, of float32 and of eight bits: its own tensors and counts, its own report."""
 
 import shutil
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 import pytest
+import torch
 
-from contract.manifest import EXACT
+from contract.manifest import DERIVED, EXACT, Variant
 from export.artifact import read_artifact
 from export.convert import convert, provenance, read_source
 from export.graph import tensor_offsets
@@ -18,6 +20,7 @@ from export.parity.report import Extent
 from export.variant import GraphWriter
 from export.verify import verify
 from models.language import LanguageConfig, LanguageModel
+from models.quantized import settle
 from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runners import ScanRunner, SlotRunner
@@ -73,14 +76,25 @@ def test_the_weights_are_the_exact_ones_and_the_rest_is_derived(
     name = "model.safetensors"
     same = (variant / name).read_bytes() == (artifact / name).read_bytes()
     assert same == (variant.name == "folded")
-    derived = set(tensor_offsets(variant / "derived.safetensors"))
-    proto = onnx.load(variant / "model.onnx", load_external_data=False)
+    require_all_derived_used(variant, read_artifact(variant).graphs.files())
+
+
+def require_all_derived_used(folder: Path, graphs: Iterable[str]) -> None:
     used = {
-        t.name: next(e.value for e in t.external_data if e.key == "location")
-        for t in proto.graph.initializer
-        if t.external_data
+        tensor.name
+        for file in graphs
+        for tensor in onnx.load(folder / file, load_external_data=False).graph.initializer
+        if any(entry.value == DERIVED for entry in tensor.external_data)
     }
-    assert {n for n, location in used.items() if location == "derived.safetensors"} == derived
+    assert used == set(tensor_offsets(folder / DERIVED))
+
+
+def test_no_copy_is_made_of_a_matrix_that_the_table_stands_for(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = settle(LanguageModel(LanguageConfig(units=4, embedding=4, precision="int8")))
+    writer = GraphWriter(KINDS["language"], model, Variant(folded=True))
+    writer.write(tmp_path / "cuda.onnx", scan=False, filtered=False, signed=True)
+    require_all_derived_used(tmp_path, ["cuda.onnx"])
 
 
 def test_nothing_in_a_scan_is_computed_from_what_does_not_change(artifact: Path) -> None:

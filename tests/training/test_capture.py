@@ -2,6 +2,7 @@
 `make gpu-check`."""
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,10 +13,13 @@ from models.cells import State
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from training.capture import Captures, _AtOnce, _Captured, gradients_of
+from training.config import TrainConfig
+from training.group import Group
 from training.ink.line import Tally
 from training.ink.prepare import prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.task import PenTask
+from training.loop import Trainer
 from training.reader.task import ReaderTask
 from training.task import Batch, Task
 from training.text.task import LanguageTask
@@ -69,6 +73,28 @@ def test_a_cpu_captures_nothing(kind: str) -> None:
     task = _TASKS[kind]("cpu")
     assert isinstance(task, Captures)
     assert isinstance(gradients_of(task, task.model.parameters(), alone=True), _AtOnce)
+
+
+class _OneOfTwo(Group):
+    """Another trains along, and stands where this one does."""
+
+    def __init__(self, device: torch.device) -> None:
+        super().__init__(device)
+        self.size = 2
+
+    def agrees(self, number: int) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("group", "alone"), [(Group, True), (_OneOfTwo, False)])
+def test_updates_are_captured_where_nobody_trains_along(
+    group: type[Group], alone: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+    monkeypatch.setattr("training.loop.Group", group)
+    monkeypatch.setattr("training.loop.gradients_of", lambda *of: asked.append(of[-1]))
+    Trainer(_text(), TrainConfig(), tmp_path, {})
+    assert asked == [alone]
 
 
 def test_some_tasks_cannot_be_captured() -> None:

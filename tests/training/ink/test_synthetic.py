@@ -78,6 +78,11 @@ def test_letters_of_a_script_are_joined_within_a_word(text: str, font: str, stro
     assert len(_strokes(text, font=font)) == strokes
 
 
+@pytest.mark.parametrize(("spacing", "strokes"), [(2, 1), (4, 3)])
+def test_letters_of_a_script_come_apart_where_they_stand_apart(spacing: int, strokes: int) -> None:
+    assert len(_strokes("lll", font="scripts", spacing=spacing)) == strokes
+
+
 def test_a_corner_is_as_round_as_it_is_said_to_be_and_ends_stay() -> None:
     sharp, round_ = _ink("^", rounding=0.1), _ink("^", rounding=3)
     assert sharp[:, 1].max() > round_[:, 1].max() + 1
