@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import FileResponse
+from fastapi.routing import APIRoute
 from starlette.staticfiles import StaticFiles
 
 from service.http.callers import is_open
@@ -47,6 +48,7 @@ class DescribedApp(FastAPI):
             redoc_url=None,
             redirect_slashes=False,  # to a host that whoever asks has named
             responses=ANYWHERE,
+            generate_unique_id_function=_operation_id,
             **options,
         )
         self.openapi_version = "3.2.0"  # the first that can say what a stream's events are
@@ -55,6 +57,11 @@ class DescribedApp(FastAPI):
         if self.openapi_schema is None:
             self.openapi_schema = _finished(super().openapi())
         return self.openapi_schema
+
+
+def _operation_id(route: APIRoute) -> str:
+    """What generated clients call a request: the name of the function that answers it."""
+    return f"{route.name}_head" if route.methods == {"HEAD"} else route.name
 
 
 def _finished(document: dict[str, Any]) -> dict[str, Any]:

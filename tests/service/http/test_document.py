@@ -117,6 +117,17 @@ def test_every_route_is_in_a_group_of_the_page(document: dict[str, Any]) -> None
             assert operation.get("tags"), operation["operationId"]
 
 
+def test_generated_clients_call_a_request_by_one_short_name(document: dict[str, Any]) -> None:
+    names = [
+        operation["operationId"]
+        for methods in document["paths"].values()
+        for operation in methods.values()
+    ]
+    assert len(set(names)) == len(names)
+    assert {"completions", "handwriting", "read", "get_model", "livez", "livez_head"} < set(names)
+    assert max(map(len, names)) <= len("tokenizer_info")
+
+
 def test_every_request_answer_and_header_has_an_example(document: dict[str, Any]) -> None:
     for methods in document["paths"].values():
         for operation in methods.values():
