@@ -33,7 +33,8 @@ class Replicas:
         def pause_s(failed: RetryCallState) -> float:
             now_s = time.monotonic()
             if failed.attempt_number == 1:
-                failed.start_time = now_s  # a connection that fell silent has taken its time
+                # A connection that fell silent has taken its time; so may what led here since.
+                failed.start_time = failed.outcome_timestamp or now_s
             left_s = max(0, failed.start_time + self._patience_s - now_s)
             error = failed.outcome.exception() if failed.outcome else None
             alone_s = max(min(_BACKOFF(failed), left_s), getattr(error, "pause_s", 0))

@@ -371,20 +371,21 @@ def test_logprobs_are_refused_rather_than_cut_wrongly(service: Scripted, logprob
 
 
 def test_a_long_prompt_is_given_the_time_it_takes_to_be_read(
-    service: Scripted, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Nothing comes meanwhile; whoever asked again would have it read from its beginning."""
-    answer = service.answer
+    with scripted() as service:  # of its own: what it answers too late counts in no other test
+        answer = service.answer
 
-    def slow(head: str, body: dict[str, Any]) -> bytes:
-        time.sleep(0.15)
-        return answer(head, body)
+        def slow(head: str, body: dict[str, Any]) -> bytes:
+            time.sleep(0.15)
+            return answer(head, body)
 
-    monkeypatch.setattr(service, "answer", slow)
-    asked = {"timeout_s": 0.05, "patience_s": 0}
-    assert list(Client([service.url], **asked).complete(prompt="a" * 1000))
-    with pytest.raises(httpx.ReadTimeout):
-        list(Client([service.url], **asked).complete(prompt="a"))
+        monkeypatch.setattr(service, "answer", slow)
+        asked = {"timeout_s": 0.05, "patience_s": 0}
+        assert list(Client([service.url], **asked).complete(prompt="a" * 1000))
+        with pytest.raises(httpx.ReadTimeout):
+            list(Client([service.url], **asked).complete(prompt="a"))
 
 
 def test_a_connection_is_let_go_before_the_service_closes_it() -> None:
