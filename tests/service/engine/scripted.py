@@ -102,9 +102,9 @@ def engine(
     some = limits(chunk_steps=chunk, first_chunk_steps=first, queue_size=queue)
     made = made_engine(runner, **{"limits": some} | more)
     made.start()
-    while not made.ready:
-        pass
     try:
+        assert made.attested.wait(_PATIENCE_S)
+        assert made.ready
         yield made
     finally:
         made.stop()
