@@ -50,7 +50,7 @@ def start() -> Start:
 @pytest.fixture(scope="session", params=["scan", "slots"])
 def service(request: pytest.FixtureRequest, start: Start, artifacts: Path) -> Iterator[Service]:
     """A service on each runner; tests of facts that hold on both."""
-    with start(settings(artifacts, runner=request.param, slots=24)) as started:
+    with start(settings(artifacts, runner=request.param, slots=8)) as started:
         yield started
 
 

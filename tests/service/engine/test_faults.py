@@ -17,7 +17,7 @@ from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
 from tests.service.engine.scripted import Call, ScriptedRunner, engine, made_engine
-from tests.service.serving import Service, eventually, running, settings
+from tests.service.serving import Service, eventually, held, running, settings
 
 _SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
 
@@ -184,21 +184,15 @@ def hung(artifacts: Path) -> Iterator[Service]:
 
 
 def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
-    model = hung.app.state.models["letters"]
     assert hung.client.get("/livez").status_code == 200
-    hold, runner = threading.Event(), model.engine._slots.runner
-    run = runner.run
-    runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
-    try:
-        thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
+    thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
+    with held(hung.app.state.models["letters"]):
         thread.start()
         assert eventually(lambda: hung.client.get("/livez").status_code == 503)
         told = hung.client.get("/livez")
         assert (told.text, told.headers["retry-after"]) == ("stuck: letters", "2")
         assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 3
         assert hung.metric("stalled_seconds") > 3
-    finally:
-        hold.set()
     thread.join(20)
     assert eventually(lambda: hung.client.get("/livez").status_code == 200)
     assert eventually(lambda: hung.metric("stalled_seconds") == 0)

@@ -26,7 +26,9 @@ from tests.service.writing import InkService
 _TEXT = "an even keel"
 _WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
 _OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
-_EVERY_HAND = pytest.mark.parametrize("hand", [None, "made-up", "hasty", _OWN], ids=str)
+_EVERY_HAND = pytest.mark.parametrize(
+    "hand", [None, "made-up", "hasty", _OWN], ids=["usual", "made-up", "hasty", "own"]
+)
 _DRAWS = 4
 
 
@@ -43,19 +45,16 @@ def test_the_most_legible_of_the_draws_is_kept(pen: InkService, judged: Judge, h
 
 
 def test_draws_are_compared_by_a_reader_that_is_less_sure(ink: InkService, judged: Judge) -> None:
-    others = 0
+    others, kept = 0, set[int]()
     for seed in range(12):
         body = {"text": _TEXT, "seed": seed, "style": None}
         alone = [ink.strokes(**body, candidate=number)[0] for number in range(_DRAWS)]
         legibility, softened = zip(*(judged(_TEXT, ink) for ink in alone), strict=True)
         assert ink.lines(**body, best_of=_DRAWS)[0]["candidate"] == int(np.argmax(softened))
+        kept.add(int(np.argmax(softened)))
         others += int(np.argmax(softened)) != int(np.argmax(legibility))
     assert others
-
-
-def test_which_is_kept_depends_on_the_text_and_the_seed(pen: InkService) -> None:
-    kept = {pen.lines(text=_TEXT, seed=seed, best_of=_DRAWS)[0]["candidate"] for seed in range(12)}
-    assert len(kept) > 1
+    assert len(kept) > 1  # or the first would do
 
 
 def test_one_draw_is_what_it_was(pen: InkService) -> None:
@@ -107,9 +106,9 @@ def test_a_stream_is_the_whole_answer_line_by_line(pen: InkService, hand: Any) -
 
 
 @on_cpu
-def test_slots_chunks_and_runner_change_nothing(pen: InkService, narrow: InkService) -> None:
+def test_slots_chunks_and_runner_change_nothing(ink: InkService, narrow: InkService) -> None:
     body = {"text": "one\nand another", "seed": 8, "best_of": 5, "return_state": True}
-    here, there = (service.write(**body) for service in (pen, narrow))
+    here, there = (service.write(**body) for service in (ink, narrow))
     assert here["lines"] == there["lines"]
     assert here["state"] == there["state"]
 
