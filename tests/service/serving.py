@@ -74,6 +74,11 @@ def contents(stream: str) -> list[dict[str, Any]]:
     return [json.loads(content) for content in data]
 
 
+def bearing(key: str) -> dict[str, str]:
+    """The headers of whoever has this API key."""
+    return {"authorization": f"Bearer {key}"}
+
+
 def ask(socket: ClientConnection, message: dict[str, Any]) -> dict[str, Any]:
     """What a WebSocket answers to a message."""
     socket.send(json.dumps(message))

@@ -89,15 +89,14 @@ def test_a_request_may_not_take_longer_than_the_service_allows(
 
 
 @pytest.mark.parametrize("value", [0, -1, "soon", 1e400])
-def test_a_deadline_is_a_number_of_seconds(artifacts: Path, value: object) -> None:
-    with running(settings(artifacts)) as service:
-        body = '{"model": "letters", "deadline_s": %s}'
-        text = "1e400" if value == 1e400 else repr(value).replace("'", '"')
-        given = service.client.post(
-            "/v1/completions", content=body % text, headers={"content-type": "application/json"}
-        )
-        assert given.status_code == 400
-        assert given.json()["error"]["param"] == "deadline_s"
+def test_a_deadline_is_a_number_of_seconds(scan: Service, value: object) -> None:
+    body = '{"model": "letters", "deadline_s": %s}'
+    text = "1e400" if value == 1e400 else repr(value).replace("'", '"')
+    given = scan.client.post(
+        "/v1/completions", content=body % text, headers={"content-type": "application/json"}
+    )
+    assert given.status_code == 400
+    assert given.json()["error"]["param"] == "deadline_s"
 
 
 def test_a_request_that_others_would_hold_up_is_refused_with_a_time(artifacts: Path) -> None:

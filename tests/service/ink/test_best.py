@@ -20,7 +20,7 @@ from service.ink import best
 from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best, judge_of, only_judge
 from service.ink.line import InkPiece
 from tests.service.ink.conftest import Judge
-from tests.service.serving import eventually, listening, on_cpu, running, settings
+from tests.service.serving import bearing, eventually, listening, on_cpu, running, settings
 from tests.service.writing import InkService
 
 _TEXT = "an even keel"
@@ -184,9 +184,10 @@ def test_a_key_pays_for_all_draws(tmp_path: Path, inks: Path) -> None:
     with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
 
         def ask(best_of: int) -> int:
-            headers = {"authorization": f"Bearer {key}"}
             body = {"text": _TEXT, "seed": 1, "best_of": best_of, "format": "json"}
-            return service.client.post("/v1/handwriting", json=body, headers=headers).status_code
+            return service.client.post(
+                "/v1/handwriting", json=body, headers=bearing(key)
+            ).status_code
 
         assert [ask(1) for _ in range(4)] == [200] * 4
         assert ask(16) == 200
