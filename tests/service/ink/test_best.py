@@ -57,6 +57,14 @@ def test_draws_are_compared_by_a_reader_that_is_less_sure(ink: InkService, judge
     assert len(kept) > 1  # or the first would do
 
 
+def test_a_line_that_is_squeezed_is_judged_as_it_is_shown(ink: InkService, judged: Judge) -> None:
+    body = {"text": _TEXT, "seed": 5, "style": "made-up", "best_of": 2, "width": 360}
+    (line,), (wide,) = ink.lines(**body), ink.strokes(**body | {"width": 2000})
+    assert line["strokes"] != wide
+    assert line["legibility"] == pytest.approx(judged(_TEXT, line["strokes"])[0], abs=1e-4)
+    assert line["legibility"] != pytest.approx(judged(_TEXT, wide)[0], abs=1e-4)
+
+
 def test_one_draw_is_what_it_was(pen: InkService) -> None:
     body = {"text": "as it was\nline by line", "seed": 9, "return_state": True}
     one, asked, first = (
