@@ -49,8 +49,8 @@ def start() -> Start:
 
 @pytest.fixture(scope="session", params=["scan", "slots"])
 def service(request: pytest.FixtureRequest, start: Start, artifacts: Path) -> Iterator[Service]:
-    """A service on each runner; tests of facts that hold on both."""
-    with start(settings(artifacts, runner=request.param, slots=24)) as started:
+    """A service on each runner, where many may wait for long; tests of facts that hold on both."""
+    with start(settings(artifacts, runner=request.param, slots=8, max_wait_s=60)) as started:
         yield started
 
 
@@ -64,7 +64,7 @@ def scan(start: Start, artifacts: Path) -> Iterator[Service]:
 @pytest.fixture(scope="session", params=["scan", "slots"])
 def pen(request: pytest.FixtureRequest, start: Start, inks: Path) -> Iterator[InkService]:
     """A service that writes ink on each runner; tests of facts that hold on both."""
-    with start(settings(inks, runner=request.param, slots=8)) as started:
+    with start(settings(inks, runner=request.param, slots=8, max_wait_s=60)) as started:
         yield InkService(started.app, started.client)
 
 

@@ -1,8 +1,10 @@
 """Two threads of which one comes in the midst of what the other does under a lock, without a clock:
-the lock tells that somebody found it taken."""
+the lock tells that somebody found it taken. And an event loop that others wake."""
 
+from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from threading import Condition, Event, Thread
+from typing import Any
 
 _PATIENCE_S = 20.0  # only what is wrong takes as long
 
@@ -57,3 +59,15 @@ class WatchedLock(Condition):
 
 def _await(event: Event) -> None:
     assert event.wait(_PATIENCE_S), "the second thread waits, but not for the lock that is watched"
+
+
+def wakes(loop: AbstractEventLoop) -> list[tuple[Any, ...]]:
+    """What it will be woken for from other threads: the call and its arguments."""
+    woken, wake = list[tuple[Any, ...]](), loop.call_soon_threadsafe
+
+    def noted(*call: Any) -> Any:
+        woken.append(call)
+        return wake(*call)
+
+    loop.call_soon_threadsafe = noted  # type: ignore[method-assign]
+    return woken

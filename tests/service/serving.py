@@ -25,6 +25,7 @@ from service.artifact import load_artifact
 from service.attestation import attest
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
+from service.models import ServedModel
 from service.server import Server
 from service.settings import Settings
 from service.state import StateCodec
@@ -71,6 +72,11 @@ def contents(stream: str) -> list[dict[str, Any]]:
     *data, done = (field["data"] for field in fields)
     assert done == "[DONE]"
     return [json.loads(content) for content in data]
+
+
+def bearing(key: str) -> dict[str, str]:
+    """The headers of whoever has this API key."""
+    return {"authorization": f"Bearer {key}"}
 
 
 def ask(socket: ClientConnection, message: dict[str, Any]) -> dict[str, Any]:
@@ -157,6 +163,19 @@ class Service:
         labels = {"model": "letters"} | labels
         value = self.app.state.metrics.registry.get_sample_value(f"evenkeel_{name}", labels)
         return value or 0.0
+
+
+@contextmanager
+def held(model: ServedModel) -> Iterator[None]:
+    """One of which no run ends until this does."""
+    runner, go_on = model.engine._slots.runner, threading.Event()
+    run = runner.run
+    runner.run = lambda *given, **named: go_on.wait(_PATIENCE_S) and run(*given, **named)
+    try:
+        yield
+    finally:
+        del runner.run
+        go_on.set()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from tests.service.altered import copy_of, edit_manifest, perturb
 from tests.service.changing import Changing, changing, process, replace_by
-from tests.service.serving import ask, eventually, running, settings
+from tests.service.serving import ask, eventually, held, running, settings
 
 _SEEDS = range(8)
 
@@ -301,14 +301,11 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
 ) -> None:
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
     with changing(folder, stall_timeout_s=3, drain_timeout_s=0) as service:
-        hold, runner = threading.Event(), service.models["letters"].engine._slots.runner
-        run = runner.run
-        runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
         body = {"model": "letters", "max_tokens": 2}
         ask = partial(service.client.post, "/v1/completions", json=body)
         thread = threading.Thread(target=ask)
-        thread.start()
-        try:
+        with held(service.models["letters"]):
+            thread.start()
             assert eventually(lambda: service.client.get("/livez").status_code == 503)
             # A busy machine may take longer than that to attest the next one.
             assert eventually(lambda: service.tell("reload").status_code == 200)
@@ -317,8 +314,6 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
             assert service.client.get("/livez").text == "stuck: letters"
             assert service.metric("stalled_seconds") > 3  # and so Prometheus is told
             assert service.models._leaving.engines
-        finally:
-            hold.set()
         assert eventually(lambda: service.client.get("/livez").status_code == 200)
         assert eventually(lambda: not service.models._leaving.engines)  # nor are its sessions held
 

@@ -22,7 +22,7 @@ from websockets.sync.client import connect
 from service.http.keys import new_key, read_keys
 from tests.service.conftest import Command
 from tests.service.processes import ready, spawned
-from tests.service.serving import eventually
+from tests.service.serving import bearing, eventually
 
 _ROOT = Path(__file__).parents[2]
 
@@ -52,7 +52,7 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
     chosen |= {"state_key_fallbacks": other}
     with _started(artifacts, keys=tmp_path / "keys.toml", **chosen) as (url, process):
         for given in (key, wrong):
-            headers = {"authorization": f"Bearer {given}"}
+            headers = bearing(given)
             httpx.get(f"{url}/v1/models", headers=headers)
             httpx.get(f"{url}/v1/models?api_key={given}")
             httpx.post(f"{url}/v1/completions", headers=headers, content=b"{")

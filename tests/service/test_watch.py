@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from service.watch import Watch
+from tests.service.interleaved import wakes
 
 _NEVER_S = 1e9
 
@@ -83,21 +84,19 @@ def test_whoever_asks_after_its_end_is_not_heard() -> None:
 
 def test_a_loop_that_sleeps_is_woken_by_whoever_asks() -> None:
     """A signal's handler only interrupts its sleep, which then goes on."""
-    woken, models = list[object](), _Models()
+    models = _Models()
 
-    async def follow() -> None:
-        loop: Any = asyncio.get_running_loop()
-        wake = loop.call_soon_threadsafe
-        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+    async def follow() -> int:
+        woken = wakes(asyncio.get_running_loop())
         watch = Watch(models, _NEVER_S)  # type: ignore[arg-type]
         running = asyncio.ensure_future(watch.run())
         await _rounds()
         watch.ask()
         await _rounds()
         running.cancel()
+        return len(woken)
 
-    asyncio.run(follow())
-    assert (len(woken), models.looks) == (1, [True])
+    assert (asyncio.run(follow()), models.looks) == (1, [True])
 
 
 def test_who_asks_during_a_look_has_another() -> None:

@@ -20,6 +20,21 @@ from tests.service.serving import Service, contents
 Strokes = list[list[list[float]]]
 
 
+def strokes_of(events: list[dict[str, Any]]) -> list[Strokes]:
+    """The strokes of every line, put together from the points of a stream."""
+    head, *points = events
+    lines: list[Strokes] = [[] for _ in head["lines"]]
+    for event in points:
+        for x, y, up in event.get("points", []):
+            strokes = lines[event["line"]]
+            if not strokes or strokes[-1] == []:
+                strokes[-1:] = [[]]
+            strokes[-1].append([x, y])
+            if up:
+                strokes.append([])
+    return [[stroke for stroke in strokes if stroke] for strokes in lines]
+
+
 class InkService(Service):
     """A service whose handwriting model is `scrawl`."""
 
@@ -49,18 +64,8 @@ class InkService(Service):
         return contents(response.text)
 
     def streamed_strokes(self, **body: Any) -> list[Strokes]:
-        """The strokes of every line, put together from the points of a stream."""
-        head, *events = self.events(**body)
-        lines: list[Strokes] = [[] for _ in head["lines"]]
-        for event in events:
-            for x, y, up in event.get("points", []):
-                strokes = lines[event["line"]]
-                if not strokes or strokes[-1] == []:
-                    strokes[-1:] = [[]]
-                strokes[-1].append([x, y])
-                if up:
-                    strokes.append([])
-        return [[stroke for stroke in strokes if stroke] for strokes in lines]
+        """The strokes of every line of a stream."""
+        return strokes_of(self.events(**body))
 
     @property
     def model(self) -> InkModel:

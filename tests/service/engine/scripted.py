@@ -8,16 +8,20 @@ import queue
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from contract.golden import Arrays
 from contract.noise import UniformStream
+from service.engine.chunk import Chunks
 from service.engine.engine import Engine
 from service.engine.limits import Limits
 from service.engine.pace import Pace
 from service.engine.runners import Runner
+from service.engine.slots import Slots
+from service.engine.terms import Terms
 from service.metrics import Metrics
 from service.state import Moment
 from service.text.completion import Completion, CompletionSpec, TextEdge, TextPiece
@@ -25,6 +29,16 @@ from service.text.sampling import Sampling
 
 SEED = 11
 _PATIENCE_S = 20.0
+_FAST = (1e-6, 0.0)  # seconds of a step, and of each row more
+_LOGITS = np.eye(256, dtype=np.float32)  # of each byte, where it is the likeliest
+_COUNTED_BY_NOBODY = Metrics().of_engine("scripted")
+
+
+@cache
+def _drawn_by(script: bytes) -> dict[float, int]:
+    """The byte that each uniform draws."""
+    uniforms = UniformStream(SEED).take(0, len(script)).tolist()
+    return dict(zip(uniforms, script, strict=True))
 
 
 @dataclass(frozen=True)
@@ -49,7 +63,7 @@ class ScriptedRunner:
         self.divides, self.taken = True, False
         self.runs: list[Run] = []
         self._during = during
-        self._byte = dict(zip(UniformStream(SEED).take(0, len(script)), script, strict=True))
+        self._byte = _drawn_by(script)
         self._position = np.zeros(width, np.int64)
 
     def load(self, slot: int, state: Arrays) -> None:
@@ -63,13 +77,10 @@ class ScriptedRunner:
         self._during(len(self.runs))
         self.runs.append(Run(tuple(slots), shape[0], filtered))
         self._position[list(slots)] += shape[0]
-        tokens = np.zeros(shape, np.int64)
-        for place in np.ndindex(*shape):
-            forced, uniform = steps["force"][place], steps["uniform"][place]
-            tokens[place] = steps["forced"][place] if forced else self._byte[uniform]
-        logits = np.zeros((*shape, 256), np.float32)
-        np.put_along_axis(logits, tokens[..., None], 1.0, axis=-1)
-        return {"next": tokens, "logits": logits}
+        each = (steps[name].ravel().tolist() for name in ("force", "forced", "uniform"))
+        written = [f if force else self._byte[u] for force, f, u in zip(*each, strict=True)]
+        tokens = np.array(written, np.int64).reshape(shape)
+        return {"next": tokens, "logits": _LOGITS[tokens]}
 
     def give_up(self) -> None:
         pass
@@ -89,7 +100,7 @@ def made_engine(
     usual: dict[str, Any] = {
         "limits": limits(),
         "attest": lambda runner: True,
-        "measure": lambda runner: Pace((1e-6, 0.0), (1e-6, 0.0)),
+        "measure": lambda runner: Pace(_FAST, _FAST),
     }
     return Engine(runner, (metrics or Metrics()).of_engine(name), name=name, **usual | more)
 
@@ -102,9 +113,9 @@ def engine(
     some = limits(chunk_steps=chunk, first_chunk_steps=first, queue_size=queue)
     made = made_engine(runner, **{"limits": some} | more)
     made.start()
-    while not made.ready:
-        pass
     try:
+        assert made.attested.wait(_PATIENCE_S)
+        assert made.ready
         yield made
     finally:
         made.stop()
@@ -157,14 +168,19 @@ class Result:
 def complete(
     script: bytes, moment: Moment[TextEdge] | None = None, *, chunk: int = 8, **spec: Any
 ) -> Result:
-    """One completion on an engine of its own, which does not fail: even a failed one can be gone on
-    from, and what it lost would be written again."""
+    """One completion, chunk after chunk on this thread: the tests of text want thousands, and an
+    engine takes longer to begin and to end than one of them. A run that fails is raised."""
     call = Call(moment, **spec)
     if call.job.finished_at_once:
         call.job.finish(call.job.state if call.job.wants_state else None)
         return call.result()
-    with engine(ScriptedRunner(script), chunk=chunk, first=min(3, chunk)) as started:
-        started.submit([call.job])
-        result = call.result()
-    assert result.pieces[-1].error is None
-    return result
+    slots = Slots(ScriptedRunner(script), _COUNTED_BY_NOBODY, slice_s=1e9)
+    some = limits(chunk_steps=chunk, first_chunk_steps=min(3, chunk))
+    chunks = Chunks(slots, Pace(_FAST, _FAST), some, _COUNTED_BY_NOBODY)
+    slots.schedule.add([call.job], Terms())
+    slots.tend(0.0)
+    while tickets := slots.schedule.slots.values():
+        (job,) = (ticket.job for ticket in tickets)
+        steps = chunks.steps_for([job], step_s=_FAST[0])
+        chunks.run([0], steps, filtered=job.filtered)
+    return call.result()

@@ -5,6 +5,8 @@ import json
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from tests.service.serving import Service, eventually, listening, running, settings
+from tests.service.serving import Service, eventually, held, listening, running, settings
 
 _ENDLESS = 10**8  # hours: what ends sooner was ended
 _ALLOWED = {"max_tokens": 10**9, "max_request_steps": 10**12}
@@ -34,8 +36,13 @@ def _body(**options: Any) -> dict[str, Any]:
     return {"model": "letters", "max_tokens": _ENDLESS} | options
 
 
+def _here(service: Service) -> float:
+    """How many requests run or wait."""
+    return service.metric("requests_running") + service.metric("requests_waiting")
+
+
 def _idle(service: Service) -> bool:
-    return service.metric("requests_running") == service.metric("requests_waiting") == 0
+    return _here(service) == 0
 
 
 @pytest.mark.parametrize("runner", ["scan", "slots"])
@@ -44,8 +51,11 @@ def test_among_sixteen_requests_half_of_the_runs_have_more_than_eight_rows(
 ) -> None:
     patient = settings(artifacts, runner=runner, max_wait_s=60)
     with running(patient) as service, ThreadPoolExecutor(16) as pool:
-        sizes = [5000 + 20 * i for i in range(16)]
-        written = list(pool.map(lambda n: service.complete(max_tokens=n)["usage"], sizes))
+        sizes = [500 + 20 * i for i in range(16)]
+        with held(service.app.state.models["letters"]):
+            asked = [pool.submit(service.complete, max_tokens=size) for size in sizes]
+            assert eventually(lambda: _here(service) == 16)
+        written = [answer.result()["usage"] for answer in asked]
         bounds = ("8.0", "16.0", "+Inf")
         runs = {le: service.metric("rows_per_run_bucket", le=le) for le in bounds}
     assert [usage["completion_tokens"] for usage in written] == sizes
@@ -73,8 +83,8 @@ def test_every_request_is_counted_once(service: Service) -> None:
 
 def test_a_full_queue_is_a_503_that_says_when_to_come_back(artifacts: Path) -> None:
     with running(settings(artifacts, slots=1, queue_size=2)) as service:
-        with ThreadPoolExecutor(1) as pool:
-            long = pool.submit(service.post, prompt="a" * 40_000, max_tokens=1)
+        with ThreadPoolExecutor(1) as pool, held(service.app.state.models["letters"]):
+            first = pool.submit(service.post, max_tokens=1)
             assert eventually(lambda: service.metric("requests_running") == 1)
             for stream in (False, True):
                 refused = service.post(n=3, stream=stream)
@@ -84,7 +94,7 @@ def test_a_full_queue_is_a_503_that_says_when_to_come_back(artifacts: Path) -> N
                 assert error["code"] == "overloaded"
                 assert error["message"] == "the queue is full (2 requests may wait)"
             assert service.metric("requests_waiting") == 0  # all of them or none
-            assert long.result().status_code == 200
+        assert first.result().status_code == 200
         assert service.complete(n=2)["usage"]["completion_tokens"] == 32
         refusals = service.app.state.metrics.registry.get_sample_value(
             "evenkeel_requests_rejected_total", {"status": "503"}
@@ -111,16 +121,17 @@ def test_a_stream_that_is_left_frees_its_slots(server: tuple[str, Service]) -> N
         texts = response.iter_text()  # dropped, it would close the connection
         assert "text_completion" in next(texts)
         # Those that nobody has read enough of wait.
-        places = ("requests_running", "requests_waiting")
-        assert eventually(lambda: sum(map(service.metric, places)) == 16)
+        assert eventually(lambda: _here(service) == 16)
     assert eventually(lambda: _idle(service))
 
 
-def _give_up(url: str, body: dict[str, Any], after_s: float = 0.5) -> None:
-    """Ask for a whole response and hang up."""
-    hasty = httpx.Timeout(60, read=after_s)
-    with pytest.raises(httpx.ReadTimeout):
-        httpx.post(f"{url}/v1/completions", json=body, timeout=hasty)
+@contextmanager
+def _asked_and_left(url: str, **options: Any) -> Iterator[None]:
+    """A client who wants a whole answer, and hangs up at the end of this."""
+    with closing(HTTPConnection(url.removeprefix("http://"))) as client:
+        kind = {"content-type": "application/json"}
+        client.request("POST", "/v1/completions", json.dumps(_body(**options)), kind)
+        yield
 
 
 def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
@@ -128,28 +139,26 @@ def test_a_whole_response_that_is_not_waited_for_frees_its_slots(
 ) -> None:
     url, service = server
     before = service.metric("steps_total")
-    with ThreadPoolExecutor(1) as pool:
-        left = pool.submit(_give_up, url, _body(n=16), after_s=6.0)
+    with _asked_and_left(url, n=16):
         assert eventually(lambda: service.metric("requests_running") == 16)
         assert eventually(lambda: service.metric("steps_total") > before)
-        left.result()
     assert eventually(lambda: _idle(service))
 
 
 def test_a_request_left_in_the_queue_never_runs(artifacts: Path) -> None:
-    # No turn ends while the other waits, however slow the machine is.
-    chosen = settings(artifacts, slots=1, slice_s=60, **_ALLOWED)
-    with listening(chosen) as (url, app), ThreadPoolExecutor(2) as pool:
-        service = _looking_at(app)
-        long = _body(prompt="a" * 60_000, max_tokens=1)
-        first = pool.submit(httpx.post, f"{url}/v1/completions", json=long, timeout=60)
-        assert eventually(lambda: service.metric("requests_running") == 1)
-        second = pool.submit(_give_up, url, _body())
-        assert eventually(lambda: service.metric("requests_waiting") == 1)
-        second.result()
+    chosen = settings(artifacts, slots=1, **_ALLOWED)
+    with listening(chosen) as (url, app), ThreadPoolExecutor(1) as pool:
+        service, short = _looking_at(app), _body(max_tokens=9)
+        with held(app.state.models["letters"]):
+            first = pool.submit(httpx.post, f"{url}/v1/completions", json=short, timeout=60)
+            assert eventually(lambda: service.metric("requests_running") == 1)
+            with _asked_and_left(url):
+                assert eventually(lambda: service.metric("requests_waiting") == 1)
+            gone = "requests_finished_total"
+            assert eventually(lambda: service.metric(gone, reason="abort") == 1)
         assert first.result().status_code == 200
         assert eventually(lambda: _idle(service))
-        assert service.metric("steps_total") == 60_001
+        assert service.metric("steps_total") == 9
 
 
 @pytest.mark.parametrize("stream", [False, True])

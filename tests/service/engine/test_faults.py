@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 
 from contract.golden import Arrays
-from service.engine.engine import MOST_FAILURES, Engine
+from service.engine.engine import MOST_FAILURES
 from service.engine.given import GivenSteps, Replay, run_steps
 from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
-from tests.service.engine.scripted import Call, ScriptedRunner, made_engine
-from tests.service.serving import Service, eventually, running, settings
+from tests.service.engine.scripted import Call, ScriptedRunner, engine, made_engine
+from tests.service.serving import Service, eventually, held, running, settings
 
 _SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
 
@@ -39,49 +39,31 @@ class _Failing(ScriptedRunner):
         return outputs
 
 
-def _engine(
-    runner: Runner,
-    another: Callable[[], Runner] | None = None,
-    attest: Callable[[Runner], bool] = lambda runner: True,
-    metrics: Metrics | None = None,
-) -> Engine:
-    made = made_engine(runner, metrics=metrics, attest=attest, another=another)
-    made.start()
-    assert eventually(lambda: made.ready)
-    return made
-
-
 @pytest.mark.parametrize("spoil", [None, np.nan, np.inf])
 def test_the_rows_of_a_run_that_fails_end_and_the_next_are_served(spoil: float | None) -> None:
     metrics, fresh = Metrics(), ScriptedRunner(_SCRIPT)
-    engine = _engine(_Failing(1, spoil=spoil), lambda: fresh, metrics=metrics)
-    try:
+    with engine(_Failing(1, spoil=spoil), another=lambda: fresh, metrics=metrics) as started:
         calls = [Call(max_tokens=20) for _ in range(3)]
-        engine.submit([call.job for call in calls])
+        started.submit([call.job for call in calls])
         for call in calls:
             assert isinstance(call.result().pieces[-1].error, EngineFault)
         after = Call(max_tokens=20)
-        engine.submit([after.job])
+        started.submit([after.job])
         assert after.result().text == _SCRIPT[:20].decode()
-        assert engine.ready
+        assert started.ready
         assert fresh.runs
-    finally:
-        engine.stop()
     found = metrics.registry.get_sample_value
     assert found("evenkeel_engine_faults_total", {"model": "scripted"}) == 1
 
 
 def test_what_waits_while_a_run_fails_is_served_whole() -> None:
-    engine = _engine(_Failing(1), lambda: ScriptedRunner(_SCRIPT))
-    try:
+    with engine(_Failing(1), another=lambda: ScriptedRunner(_SCRIPT)) as started:
         calls = [Call(max_tokens=20) for _ in range(7)]  # of which four run at once
-        engine.submit([call.job for call in calls])
+        started.submit([call.job for call in calls])
         results = [call.result() for call in calls]
         served = [result for result in results if result.pieces[-1].error is None]
         assert len(served) == 3
         assert {result.text for result in served} == {_SCRIPT[:20].decode()}
-    finally:
-        engine.stop()
 
 
 def test_a_new_runner_is_attested_before_it_serves() -> None:
@@ -92,42 +74,33 @@ def test_a_new_runner_is_attested_before_it_serves() -> None:
         asked.append(runner)
         return runner is first
 
-    engine = _engine(first, lambda: second, attest)
-    try:
+    with engine(first, another=lambda: second, attest=attest) as started:
         calls = [Call() for _ in range(6)]
-        engine.submit([call.job for call in calls])
+        started.submit([call.job for call in calls])
         errors = [call.result().pieces[-1].error for call in calls]
         assert [type(e) for e in errors] == [EngineFault] * 4 + [NotReady] * 2
         assert asked == [first, second]
         assert second.runs == []
-        assert not engine.ready
+        assert not started.ready
         with pytest.raises(NotReady):
-            engine.submit([Call().job])
-    finally:
-        engine.stop()
+            started.submit([Call().job])
 
 
 def test_failures_in_a_row_make_it_not_ready_and_others_between_do_not() -> None:
     runners = iter([_Failing(0) for _ in range(MOST_FAILURES + 5)])
-    engine = _engine(next(runners), lambda: next(runners))
-    try:
+    with engine(next(runners), another=lambda: next(runners)) as started:
         for number in range(MOST_FAILURES):
-            assert engine.ready
+            assert started.ready
             call = Call()
-            engine.submit([call.job])
+            started.submit([call.job])
             assert isinstance(call.result().pieces[-1].error, EngineFault), number
-        assert eventually(lambda: not engine.ready)
-    finally:
-        engine.stop()
-    engine = _engine(_Failing(*range(1, 40, 3)), another=None)
-    try:
+        assert eventually(lambda: not started.ready)
+    with engine(_Failing(*range(1, 40, 3)), another=None) as started:
         for _ in range(3 * MOST_FAILURES):  # one run in three fails
             call = Call(max_tokens=8)
-            engine.submit([call.job])
+            started.submit([call.job])
             call.result()
-        assert engine.ready
-    finally:
-        engine.stop()
+        assert started.ready
 
 
 class _Lost(ScriptedRunner):
@@ -142,18 +115,15 @@ class _Lost(ScriptedRunner):
 
 
 def test_nobody_waits_for_a_device_that_is_lost_between_two_runs() -> None:
-    engine = _engine(_Lost(_SCRIPT))
-    try:
+    with engine(_Lost(_SCRIPT)) as started:
         first = Call()
-        engine.submit([first.job])
+        started.submit([first.job])
         assert first.result().finish_reason == "length"
         calls = [Call() for _ in range(6)]
-        engine.submit([call.job for call in calls])
+        started.submit([call.job for call in calls])
         errors = [call.result().pieces[-1].error for call in calls]
         assert [type(error) for error in errors] == [NotReady] * 6
-        assert not engine.ready
-    finally:
-        engine.stop()
+        assert not started.ready
 
 
 def test_a_run_that_hangs_shows_and_ends() -> None:
@@ -163,19 +133,15 @@ def test_a_run_that_hangs_shows_and_ends() -> None:
         held.set()
         hold.wait(20)
 
-    engine = _engine(ScriptedRunner(_SCRIPT, during=wait))
-    try:
-        assert engine.stalled_s == 0
+    with engine(ScriptedRunner(_SCRIPT, during=wait)) as started:
+        assert started.stalled_s == 0
         call = Call()
-        engine.submit([call.job])
+        started.submit([call.job])
         assert held.wait(20)
-        assert eventually(lambda: engine.stalled_s > 0.05)
+        assert eventually(lambda: started.stalled_s > 0.05)
         hold.set()
         call.result()
-        assert eventually(lambda: engine.stalled_s == 0)
-    finally:
-        hold.set()
-        engine.stop()
+        assert eventually(lambda: started.stalled_s == 0)
 
 
 def test_a_run_that_never_ends_is_given_up_with_its_engine(
@@ -190,14 +156,13 @@ def test_a_run_that_never_ends_is_given_up_with_its_engine(
     runner = ScriptedRunner(_SCRIPT, during=wait)
     monkeypatch.setattr(runner, "give_up", hold.set)
     made: list[Runner] = []
-    engine = _engine(runner, lambda: made.append(runner) or runner)
-    call = Call()
-    engine.submit([call.job])
-    assert eventually(lambda: engine.stalled_s > 0.01)
-    engine.stop()
+    with engine(runner, another=lambda: made.append(runner) or runner) as started:
+        call = Call()
+        started.submit([call.job])
+        assert eventually(lambda: started.stalled_s > 0.01)
     assert isinstance(call.result().pieces[-1].error, NotReady)
     try:
-        assert eventually(lambda: not engine._thread.is_alive())
+        assert eventually(lambda: not started._thread.is_alive())
     finally:
         hold.set()
     assert not made  # there is nobody left that another would run for
@@ -205,11 +170,11 @@ def test_a_run_that_never_ends_is_given_up_with_its_engine(
 
 def test_who_is_told_to_stop_again_has_no_more_time_for_it() -> None:
     """Of several engines that are stuck each is told, and then waited for."""
-    engine = made_engine(ScriptedRunner(_SCRIPT))
-    engine.tell_to_stop()
-    until_s = engine._patient_until_s
-    engine.tell_to_stop()
-    assert engine._patient_until_s == until_s
+    stuck = made_engine(ScriptedRunner(_SCRIPT))
+    stuck.tell_to_stop()
+    until_s = stuck._patient_until_s
+    stuck.tell_to_stop()
+    assert stuck._patient_until_s == until_s
 
 
 @pytest.fixture
@@ -219,21 +184,15 @@ def hung(artifacts: Path) -> Iterator[Service]:
 
 
 def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
-    model = hung.app.state.models["letters"]
     assert hung.client.get("/livez").status_code == 200
-    hold, runner = threading.Event(), model.engine._slots.runner
-    run = runner.run
-    runner.run = lambda *args, **more: hold.wait(20) and run(*args, **more)
-    try:
-        thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
+    thread = threading.Thread(target=hung.post, kwargs={"max_tokens": 2})
+    with held(hung.app.state.models["letters"]):
         thread.start()
         assert eventually(lambda: hung.client.get("/livez").status_code == 503)
         told = hung.client.get("/livez")
         assert (told.text, told.headers["retry-after"]) == ("stuck: letters", "2")
         assert hung.client.get("/health").json()["models"]["letters"]["stalled_s"] > 3
         assert hung.metric("stalled_seconds") > 3
-    finally:
-        hold.set()
     thread.join(20)
     assert eventually(lambda: hung.client.get("/livez").status_code == 200)
     assert eventually(lambda: hung.metric("stalled_seconds") == 0)
@@ -241,8 +200,8 @@ def test_liveness_is_red_while_a_model_is_stuck(hung: Service) -> None:
 
 def test_a_failed_run_is_a_500_and_the_next_request_is_answered(artifacts: Path) -> None:
     with running(settings(artifacts)) as service:
-        engine = service.app.state.models["letters"].engine
-        engine._slots.runner.run = None  # not callable: the next run raises
+        model = service.app.state.models["letters"]
+        model.engine._slots.runner.run = None  # not callable: the next run raises
         answer = service.post(max_tokens=5)
         assert answer.status_code == 500
         assert answer.json()["error"]["code"] == "engine_fault"
@@ -262,13 +221,13 @@ class _FailsTheFirst:
 
 def test_of_steps_that_run_together_the_first_error_is_told_and_ends_all() -> None:
     jobs = [GivenSteps({}, {}, {"x": np.zeros(3)}) for _ in range(2)]
-    engine: Any = _FailsTheFirst()
+    broken: Any = _FailsTheFirst()
     unexpected: list[object] = []
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
         loop.set_exception_handler(lambda loop, context: unexpected.append(context))
-        await run_steps(engine, jobs)
+        await run_steps(broken, jobs)
 
     with pytest.raises(EngineFault):
         asyncio.run(run())
@@ -286,17 +245,14 @@ def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() ->
         attested.append(asked)
         return True
 
-    engine = _engine(runner, gone, attest)
-    try:
+    with engine(runner, another=gone, attest=attest) as started:
         failed, after = Call(max_tokens=20), Call(max_tokens=20)
-        engine.submit([failed.job])
+        started.submit([failed.job])
         assert isinstance(failed.result().pieces[-1].error, EngineFault)
-        assert eventually(lambda: engine.ready)
-        engine.submit([after.job])
+        assert eventually(lambda: started.ready)
+        started.submit([after.job])
         assert after.result().text == _SCRIPT[:20].decode()
         assert attested == [runner, runner]
-    finally:
-        engine.stop()
 
 
 def test_who_waits_for_an_end_that_fails_is_not_told_the_state_on_the_way_there() -> None:

@@ -1,34 +1,19 @@
 """Who gave steps and waits is told on the event loop, though an engine's thread ran them."""
 
 import asyncio
-from threading import Thread, get_ident
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from contract.golden import Arrays
 from service.engine.given import GivenSteps, run_steps
 from service.errors import EngineFault
+from tests.service.interleaved import wakes
 
 
-class _Noted(GivenSteps):
-    """On which thread it is taken is noted."""
-
-    taken_on: list[int]
-
-    @property  # type: ignore[override]
-    def error(self) -> None:
-        self.taken_on.append(get_ident())
-
-    @error.setter
-    def error(self, error: object) -> None:
-        self.taken_on = []
-
-
-def test_a_job_that_ends_on_another_thread_wakes_the_loop_and_is_taken_there() -> None:
-    nothing: Arrays = {}
-    jobs, woken = [_Noted(nothing, nothing, nothing) for _ in range(2)], list[object]()
+def test_a_job_that_ends_on_another_thread_is_taken_by_the_loop_that_it_wakes() -> None:
+    jobs = [GivenSteps({}, {}, {}) for _ in range(2)]
 
     def submit(jobs: list[GivenSteps], *, admitted: bool) -> None:
         for job in jobs:
@@ -36,21 +21,17 @@ def test_a_job_that_ends_on_another_thread_wakes_the_loop_and_is_taken_there() -
             thread.start()
             thread.join()
 
-    async def wait() -> None:
-        loop: Any = asyncio.get_running_loop()
-        wake = loop.call_soon_threadsafe
-        loop.call_soon_threadsafe = lambda *call: (woken.append(call), wake(*call))
+    async def wait() -> list[Any]:
+        woken = wakes(asyncio.get_running_loop())
         await run_steps(SimpleNamespace(submit=submit), jobs)  # type: ignore[arg-type]
+        return woken
 
-    asyncio.run(wait())
-    assert len(woken) == 2
-    assert {ident for job in jobs for ident in job.taken_on} == {get_ident()}
+    assert [job for _, job in asyncio.run(wait())] == jobs
 
 
 def test_what_ends_once_nobody_waits_any_more_is_no_news() -> None:
     """The others of a request of which one has failed, or whose client has left."""
-    nothing: Arrays = {}
-    jobs, told = [GivenSteps(nothing, nothing, nothing) for _ in range(2)], list[object]()
+    jobs, told = [GivenSteps({}, {}, {}) for _ in range(2)], list[object]()
 
     def submit(jobs: list[GivenSteps], *, admitted: bool) -> None:
         jobs[0].fail(EngineFault("lost"))

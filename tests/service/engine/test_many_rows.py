@@ -1,10 +1,10 @@
-"""Forty rows at once, more than other comparisons run and than the default of 32 slots: each is
+"""Forty rows at once, more than other comparisons run and than the default of 24 slots: each is
 itself alone, on both runners, whatever it asks for and wherever it stands.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import numpy as np
 import pytest
@@ -17,7 +17,7 @@ from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import Runner, make_runner
 from service.engine.runtime import choose_runtime
 from service.text.sampling import Sampling
-from tests.service.engine.scripted import limits, made_engine
+from tests.service.engine.scripted import engine as engine_of
 from tests.service.serving import eventually, settings
 
 _ROWS, _STEPS = 40, 24
@@ -59,15 +59,8 @@ def _job(artifact: Artifact, row: int, steps: int = _STEPS) -> GivenSteps:
     )
 
 
-@contextmanager
-def _engine(runner: Runner) -> Iterator[Engine]:
-    engine = made_engine(runner, limits=limits(chunk_steps=7, queue_size=3 * _ROWS))
-    engine.start()
-    try:
-        assert eventually(lambda: engine.ready)
-        yield engine
-    finally:
-        engine.stop()
+def _engine(runner: Runner) -> AbstractContextManager[Engine]:
+    return engine_of(runner, chunk=7, queue=3 * _ROWS)
 
 
 def _results(jobs: Sequence[GivenSteps]) -> list[Arrays]:

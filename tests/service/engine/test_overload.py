@@ -2,28 +2,19 @@
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
+from contract.golden import Arrays
 from service.engine import terms
-from service.engine.engine import Engine
 from service.engine.given import GivenSteps
 from service.engine.pace import Pace
-from service.errors import DeadlineExceeded, Overloaded
-from service.state import Moment
-from service.text.completion import TextEdge
+from service.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.text.sampling import Sampling
-from tests.service.engine.scripted import (
-    SEED,
-    Call,
-    ScriptedRunner,
-    complete,
-    engine,
-    limits,
-    made_engine,
-)
+from tests.service.engine.scripted import Call, ScriptedRunner, engine, limits, made_engine
 from tests.service.serving import eventually
 
 _SCRIPT = b"0123456789" * 60
@@ -49,6 +40,13 @@ class _Gate:
         self._permits.release(runs)
 
 
+def _unwatched(**spec: Any) -> Call:
+    """One whose first bytes nobody waits for."""
+    call = Call(**spec)
+    call.job.urgent = False
+    return call
+
+
 def test_a_request_past_its_deadline_ends_with_what_it_has() -> None:
     gate = _Gate()
     with engine(ScriptedRunner(_SCRIPT, during=gate)) as started:
@@ -71,8 +69,7 @@ def test_one_that_waits_past_its_deadline_never_runs() -> None:
         first = Call(max_tokens=6, streamed=False)
         started.submit([first.job])
         terms.agree(0.05, "")
-        late = Call(max_tokens=6, streamed=False)
-        late.job.urgent = False
+        late = _unwatched(max_tokens=6, streamed=False)
         started.submit([late.job])
         time.sleep(0.1)
         gate.allow(20)
@@ -159,21 +156,13 @@ def test_who_is_late_already_is_not_told_to_come_back() -> None:
     terms.agree(1e9, "")
 
 
-def _job_of(call: Call) -> None:
-    call.job.urgent = False
-
-
 def test_a_long_answer_gives_its_slot_to_one_that_waits_and_loses_no_byte() -> None:
     some = limits(slice_s=0.0, queue_size=100)
-    script = _SCRIPT
-    alone = complete(script, max_tokens=300).text
-    with engine(ScriptedRunner(script, width=1), limits=some) as started:
-        calls = [Call(max_tokens=300, wants_state=True) for _ in range(5)]
-        for call in calls:
-            _job_of(call)
+    with engine(ScriptedRunner(_SCRIPT, width=1), limits=some) as started:
+        calls = [_unwatched(max_tokens=300, wants_state=True) for _ in range(5)]
         started.submit([call.job for call in calls])
         results = [call.result() for call in calls]
-    assert [result.text for result in results] == [alone] * 5
+    assert [result.text for result in results] == [_SCRIPT[:300].decode()] * 5
     assert [int(r.moment.state["position"]) for r in results] == [300] * 5
 
 
@@ -181,9 +170,7 @@ def test_slices_are_shared_step_by_step() -> None:
     gate = _Gate()
     runner = ScriptedRunner(_SCRIPT, width=1, during=gate)
     with engine(runner, limits=limits(slice_s=0.0)) as started:
-        calls = [Call(max_tokens=64) for _ in range(2)]
-        for call in calls:
-            _job_of(call)
+        calls = [_unwatched(max_tokens=64) for _ in range(2)]
         started.submit([call.job for call in calls])
         gate.allow(8)
         assert eventually(lambda: len(runner.runs) == 8)
@@ -264,55 +251,58 @@ def test_filtered_rows_run_apart_where_that_is_faster(apart: bool) -> None:
 def test_a_runner_that_moves_all_slots_is_not_asked_for_some() -> None:
     runner = ScriptedRunner(_SCRIPT)
     runner.divides = False
-    gate_passed = made_engine(runner, measure=_split(True))
     calls = [Call(max_tokens=9, sampling=Sampling(top_p=p)) for p in (1.0, 0.5)]
-    gate_passed.start()
-    assert eventually(lambda: gate_passed.ready)
-    gate_passed.submit([call.job for call in calls])
-    assert {call.result().text for call in calls} == {_SCRIPT[:9].decode()}
-    gate_passed.stop()
+    with engine(runner, measure=_split(True)) as started:
+        started.submit([call.job for call in calls])
+        assert {call.result().text for call in calls} == {_SCRIPT[:9].decode()}
     assert all(len(run.slots) == 2 for run in runner.runs)
 
 
-def test_of_two_runs_the_one_that_fails_ends_its_own_rows_alone() -> None:
-    class Failing(ScriptedRunner):
-        def run(self, slots, steps, row, *, filtered):  # type: ignore[no-untyped-def]
-            if filtered:
-                raise OSError("no such kernel")
-            return super().run(slots, steps, row, filtered=filtered)
+class _NoFilters(ScriptedRunner):
+    """Fails where rows are filtered."""
 
-    started = made_engine(Failing(_SCRIPT), measure=_split(True), another=None)
-    started.start()
-    assert eventually(lambda: started.ready)
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        if filtered:
+            raise OSError("no such kernel")
+        return super().run(slots, steps, row, filtered=filtered)
+
+
+def test_of_two_runs_the_one_that_fails_ends_its_own_rows_alone() -> None:
     plain, filtered = Call(max_tokens=40), Call(max_tokens=9, sampling=Sampling(top_p=0.5))
-    started.submit([plain.job, Call(max_tokens=40).job, filtered.job])
-    assert filtered.result().pieces[-1].error is not None
-    assert plain.result().text == _SCRIPT[:40].decode()
-    started.stop()
+    with engine(_NoFilters(_SCRIPT), measure=_split(True)) as started:
+        started.submit([plain.job, Call(max_tokens=40).job, filtered.job])
+        assert filtered.result().pieces[-1].error is not None
+        assert plain.result().text == _SCRIPT[:40].decode()
+
+
+class _Told(GivenSteps):
+    """64 steps to read, and which of them the state is after that an end by an error tells."""
+
+    def __init__(self) -> None:
+        forced, uniform = np.zeros(64, np.int64), np.zeros(64, np.float32)
+        steps = {"forced": forced, "force": np.ones(64, bool), "uniform": uniform}
+        super().__init__({"position": np.zeros((), np.int64)}, Sampling().row(), steps)
+        self.ended, self.told = threading.Event(), list[int]()
+        self.done = lambda job: self.ended.set()
+
+    def fail(self, error: ServiceError, state: Arrays | None = None) -> None:
+        assert state is not None
+        self.told.append(int(state["position"]))
+        super().fail(error, state)
 
 
 def test_steps_that_were_given_are_read_in_long_chunks() -> None:
-    runner = ScriptedRunner(_SCRIPT)
-    done = threading.Event()
+    runner, job = ScriptedRunner(_SCRIPT), _Told()
     with engine(runner, chunk=32) as started:
-        steps = {
-            "forced": np.zeros(64, np.int64),
-            "force": np.ones(64, bool),
-            "uniform": np.zeros(64, np.float32),
-        }
-        job = GivenSteps({"position": np.zeros((), np.int64)}, {}, steps)
-        job.row = Sampling().row()
-        job.done = lambda job: done.set()
         started.submit([job])
-        assert done.wait(20)
+        assert job.ended.wait(20)
     assert [run.steps for run in runner.runs] == [32, 32]
 
 
 def test_an_answer_that_is_not_watched_takes_no_short_first_chunk() -> None:
     runner = ScriptedRunner(_SCRIPT)
     with engine(runner) as started:
-        call = Call(max_tokens=16)
-        _job_of(call)
+        call = _unwatched(max_tokens=16)
         started.submit([call.job])
         call.result()
     assert [run.steps for run in runner.runs] == [8, 8]
@@ -328,66 +318,23 @@ def test_a_prompt_is_read_in_long_chunks_until_its_end() -> None:
 
 
 def test_what_is_ended_by_a_stop_says_where_it_stands() -> None:
-    gate = _Gate()
-    made: Engine = made_engine(ScriptedRunner(_SCRIPT, during=gate))
-    made.start()
-    assert eventually(lambda: made.ready)
-    states: list[object] = []
-
-    class Telling(GivenSteps):
-        def fail(self, error, state=None):  # type: ignore[no-untyped-def]
-            states.append(state and int(state["position"]))
-
-    steps = {
-        "forced": np.zeros(64, np.int64),
-        "force": np.ones(64, bool),
-        "uniform": np.zeros(64, np.float32),
-    }
-    start = Moment({"position": np.zeros((), np.int64)}, SEED, 0, 0, TextEdge())
-    made.submit([Telling(start.state, Sampling().row(), steps)])
-    gate.allow(1)
-    assert eventually(lambda: gate.reached == 2)
-    stopping = threading.Thread(target=made.stop)
-    stopping.start()
-    gate.allow(10)
-    stopping.join()
-    assert len(states) == 1
-    assert isinstance(states[0], int)
-    assert states[0] % 8 == 0
-    assert 0 < states[0] < 64
+    gate, job = _Gate(), _Told()
+    with engine(ScriptedRunner(_SCRIPT, during=gate)) as started:
+        started.submit([job])
+        gate.allow(1)
+        assert eventually(lambda: gate.reached == 2)
+        started.tell_to_stop()
+        gate.allow(10)
+    assert job.told == [2 * 8]
 
 
 def test_rows_beside_a_run_that_failed_stand_where_they_did_if_no_runner_is_good() -> None:
     """Another run of the same chunk fails, and what replaces its runner is not attested."""
-    states: list[int] = []
-
-    class Telling(GivenSteps):
-        def fail(self, error, state=None):  # type: ignore[no-untyped-def]
-            states.append(int(state["position"]))
-
-    class Failing(ScriptedRunner):
-        def run(self, slots, steps, row, *, filtered):  # type: ignore[no-untyped-def]
-            if filtered:
-                raise OSError("no such kernel")
-            return super().run(slots, steps, row, filtered=filtered)
-
-    first = Failing(_SCRIPT)
-    started = made_engine(
-        first,
-        measure=_split(True),
-        attest=lambda runner: runner is first,
-        another=lambda: ScriptedRunner(_SCRIPT),
-    )
-    started.start()
-    assert eventually(lambda: started.ready)
-    steps = {
-        "forced": np.zeros(64, np.int64),
-        "force": np.ones(64, bool),
-        "uniform": np.zeros(64, np.float32),
-    }
-    plain = Telling({"position": np.zeros((), np.int64)}, Sampling().row(), steps)
+    first, plain = _NoFilters(_SCRIPT), _Told()
     filtered = Call(max_tokens=9, sampling=Sampling(top_p=0.5))
-    started.submit([plain, Call(max_tokens=40).job, filtered.job])
-    assert eventually(lambda: bool(states))
-    assert states == [sum(run.steps for run in first.runs)] == [3]
-    started.stop()
+    another: dict[str, Any] = {"another": lambda: ScriptedRunner(_SCRIPT)}
+    another |= {"attest": lambda runner: runner is first}
+    with engine(first, measure=_split(True), **another) as started:
+        started.submit([plain, Call(max_tokens=40).job, filtered.job])
+        assert plain.ended.wait(20)
+    assert plain.told == [sum(run.steps for run in first.runs)] == [3]

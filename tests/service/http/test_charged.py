@@ -6,14 +6,16 @@ import math
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from service.http import record
 from service.http.keys import new_key
 from service.ink.line import InkLine
-from tests.service.serving import running, settings
+from tests.service.serving import bearing, eventually, running, settings
 from tests.service.writing import InkService, Session, online
 
+_BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
 _LONG = "It rained. " * 50_000  # takes seconds to read
 
 
@@ -21,7 +23,7 @@ def test_what_was_not_read_before_the_deadline_costs_nothing(
     artifacts: Path, tmp_path: Path
 ) -> None:
     key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=len(_LONG) // 2)
-    sent: dict[str, Any] = {"headers": {"authorization": f"Bearer {key}"}}
+    sent: dict[str, Any] = {"headers": bearing(key)}
     body = {"model": "letters", "prompt": _LONG, "max_tokens": 3, "deadline_s": 0.3}
     with running(settings(artifacts, keys=tmp_path / "keys.toml")) as service:
         late = service.client.post("/v1/completions", json=body, **sent)
@@ -78,9 +80,8 @@ def test_a_session_may_do_what_its_key_may_by_now(
     with running(settings(artifacts, keys=file)) as service:
         codes: list[str | None] = []
         for key in keys:
-            headers = {"authorization": f"Bearer {key}"}
             before = file.read_text()
-            with service.client.websocket_connect("/v1/online", headers=headers) as socket:
+            with service.client.websocket_connect("/v1/online", headers=bearing(key)) as socket:
                 session = Session(socket)
                 assert "bytes" in session.ask(model="letters") | session.ask(write=9)
                 file.write_text(f"[less]{changed}")
@@ -99,7 +100,7 @@ def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
     """It may have its state, which costs nothing, as the last thing it is told."""
     monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     file = tmp_path / "keys.toml"
-    headers = {"authorization": f"Bearer {new_key(file, 'gone')}"}
+    headers = bearing(new_key(file, "gone"))
     with (
         running(settings(artifacts, keys=file)) as service,
         service.client.websocket_connect("/v1/online", headers=headers) as socket,
@@ -110,3 +111,69 @@ def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
         told = session.ask(state=True)
         assert (told["error"]["code"], session.closed()) == ("invalid_api_key", 1008)
         assert "state" in told
+
+
+def test_what_was_read_and_written_is_charged_and_comes_back_in_time(
+    tmp_path: Path, artifacts: Path
+) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
+    with running(settings(artifacts, keys=tmp_path / "keys.toml")) as service:
+
+        def ask(**body: Any) -> httpx.Response:
+            return service.client.post("/v1/completions", json=_BODY | body, headers=bearing(key))
+
+        assert ask(prompt="x" * 300, max_tokens=320).status_code == 200  # 20 more than there are
+        refused = ask()
+        assert refused.status_code == 429
+        assert 1 <= int(refused.headers["retry-after"]) <= 3  # at 10 a second
+        assert "600 bytes a minute" in refused.json()["error"]["message"]
+        assert eventually(lambda: ask().status_code == 200)
+
+
+def test_steps_of_a_socket_are_charged(tmp_path: Path, artifacts: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=10)
+    with (
+        running(settings(artifacts, keys=tmp_path / "keys.toml")) as service,
+        service.client.websocket_connect("/v1/online", headers=bearing(key)) as online,
+    ):
+        online.send_json({"model": "letters"})
+        online.receive_json()
+        for _ in range(2):
+            online.send_json({"write": 12})
+            last = online.receive_json()
+        assert last["error"]["code"] == "rate_limited"
+
+
+def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path) -> None:
+    file = tmp_path / "keys.toml"
+    line = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
+    free = {
+        "/v1/styles": {"strokes": line, "text": "ab"},
+        "/v1/handwriting": {"text": "a", "style": {"strokes": line, "text": "ab"}, "first_line": 9},
+        "/v1/read": {"strokes": line},
+        "/v1/models/letters/attest": {},
+        "/tokenize": {"prompt": "a" * 20},
+        "/detokenize": {"tokens": [97] * 20},
+    }
+    keys = [new_key(file, f"slow{i}", bytes_per_minute=300) for i in range(len(free))]
+    with running(settings(inks, keys=file)) as service:
+        for key, (path, body) in zip(keys, free.items(), strict=True):
+            told = [
+                service.client.post(path, json=body, headers=bearing(key)).status_code
+                for _ in range(40)
+            ]
+            assert told[0] in (200, 400), path
+            assert told[-1] == 429, path
+
+
+def test_a_large_image_costs_what_it_takes(tmp_path: Path, inks: Path) -> None:
+    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
+    body = {"text": "a", "seed": 1, "width": 4096, "line_height": 400}
+    with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
+        told = [
+            service.client.post(
+                "/v1/handwriting", json=body | {"format": name}, headers=bearing(key)
+            ).status_code
+            for name in ("svg", "png", "svg")
+        ]
+    assert told == [200, 200, 429]

@@ -14,13 +14,14 @@ from typing import Any
 
 import httpx
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient, WebSocketDenialResponse
 from websockets.sync.client import connect
 
 from service.app import create_app
 from service.http.addresses import network
 from service.http.keys import BadKeys, Keys, new_key, read_keys
-from tests.service.serving import Service, eventually, listening, running, settings
+from tests.service.serving import Service, bearing, eventually, held, listening, running, settings
 
 _OPEN = {"/", "/livez", "/readyz"}
 _BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
@@ -55,12 +56,15 @@ def locked(ring: _Ring) -> Iterator[Service]:
         yield service
 
 
-def _bearing(key: str) -> dict[str, str]:
-    return {"authorization": f"Bearer {key}"}
+@pytest.fixture(scope="module")
+def listened(ring: _Ring) -> Iterator[tuple[str, FastAPI]]:
+    """A real server of the same."""
+    with listening(ring.settings) as started:
+        yield started
 
 
 def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ring: _Ring) -> None:
-    document = locked.client.get("/openapi.json", headers=_bearing(ring.plain)).json()
+    document = locked.client.get("/openapi.json", headers=bearing(ring.plain)).json()
     asked = {("get", "/openapi.json"), ("get", "/nowhere"), ("post", "/v1//completions")}
     asked |= {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert len(asked) > 15
@@ -81,9 +85,9 @@ def test_the_page_needs_no_key(locked: Service) -> None:
 
 
 def test_a_key_opens(locked: Service, ring: _Ring) -> None:
-    answer = locked.client.post("/v1/completions", json=_BODY, headers=_bearing(ring.plain))
+    answer = locked.client.post("/v1/completions", json=_BODY, headers=bearing(ring.plain))
     assert answer.status_code == 200
-    assert locked.client.get("/metrics", headers=_bearing(ring.plain)).status_code == 200
+    assert locked.client.get("/metrics", headers=bearing(ring.plain)).status_code == 200
 
 
 def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
@@ -92,13 +96,13 @@ def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
     keys = Keys(ring.file)
     assert [key for key in near + made_up if keys.find(key)] == []
     for key in (*near, *made_up[:20]):
-        answer = locked.client.get("/v1/models", headers=_bearing(key))
+        answer = locked.client.get("/v1/models", headers=bearing(key))
         assert answer.status_code == 401
 
 
 def test_a_key_that_is_not_known_is_told_from_none(locked: Service, ring: _Ring) -> None:
     for headers, told in (
-        (_bearing("ek-none"), "this API key is not known"),
+        (bearing("ek-none"), "this API key is not known"),
         ({}, "wants an API key"),
     ):
         refused = locked.client.get("/v1/models", headers=headers).json()["error"]
@@ -121,19 +125,21 @@ def test_a_socket_wants_a_key(locked: Service, ring: _Ring) -> None:
         pass
     assert denied.value.status_code == 401
     assert denied.value.json()["error"]["code"] == "invalid_api_key"
-    with locked.client.websocket_connect("/v1/online", headers=_bearing(ring.plain)) as online:
+    with locked.client.websocket_connect("/v1/online", headers=bearing(ring.plain)) as online:
         online.send_json({"model": "letters"})
         assert online.receive_json()["model"] == "letters"
 
 
-def test_a_browser_offers_it_as_a_subprotocol_and_does_not_get_it_back(ring: _Ring) -> None:
-    with listening(ring.settings) as (url, _):
-        offered = ["evenkeel", f"bearer.{ring.plain}"]
-        with connect(f"{url.replace('http', 'ws')}/v1/online", subprotocols=offered) as online:
-            assert online.subprotocol == "evenkeel"
-            online.send('{"model": "letters"}')
-            assert "letters" in online.recv()
-            assert ring.plain not in str(online.response.headers)
+def test_a_browser_offers_it_as_a_subprotocol_and_does_not_get_it_back(
+    listened: tuple[str, FastAPI], ring: _Ring
+) -> None:
+    url, _ = listened
+    offered = ["evenkeel", f"bearer.{ring.plain}"]
+    with connect(f"{url.replace('http', 'ws')}/v1/online", subprotocols=offered) as online:
+        assert online.subprotocol == "evenkeel"
+        online.send('{"model": "letters"}')
+        assert "letters" in online.recv()
+        assert ring.plain not in str(online.response.headers)
 
 
 def test_a_preflight_needs_no_key_and_may_announce_one(locked: Service, ring: _Ring) -> None:
@@ -152,108 +158,43 @@ def test_a_preflight_needs_no_key_and_may_announce_one(locked: Service, ring: _R
     assert refused.headers["access-control-allow-origin"] == _FRIEND
 
 
-def test_a_second_request_of_a_single_key_waits_for_the_first(ring: _Ring) -> None:
-    with listening(ring.settings) as (url, _):
-        url += "/v1/completions"
-        endless = {"model": "letters", "max_tokens": 10**8, "stream": True}
-        headers = _bearing(ring.single)
-        with httpx.stream("POST", url, json=endless, headers=headers, timeout=30) as first:
-            lines = first.iter_lines()  # which closes the connection when it goes
-            assert next(lines) == "id: 0"
-            refused = httpx.post(url, json=_BODY, headers=headers)
-            assert refused.status_code == 429
-            assert refused.json()["error"]["code"] == "rate_limited"
-            assert int(refused.headers["retry-after"]) >= 1
-            assert httpx.post(url, json=_BODY, headers=_bearing(ring.plain)).status_code == 200
+def test_a_second_request_of_a_single_key_waits_for_the_first(
+    listened: tuple[str, FastAPI], ring: _Ring
+) -> None:
+    url = f"{listened[0]}/v1/completions"
+    endless = {"model": "letters", "max_tokens": 10**8, "stream": True}
+    headers = bearing(ring.single)
+    with httpx.stream("POST", url, json=endless, headers=headers, timeout=30) as first:
+        lines = first.iter_lines()  # which closes the connection when it goes
+        assert next(lines) == "id: 0"
+        refused = httpx.post(url, json=_BODY, headers=headers)
+        assert refused.status_code == 429
+        assert refused.json()["error"]["code"] == "rate_limited"
+        assert int(refused.headers["retry-after"]) >= 1
+        assert httpx.post(url, json=_BODY, headers=bearing(ring.plain)).status_code == 200
 
-        def succeeds() -> bool:
-            return httpx.post(url, json=_BODY, headers=headers).status_code == 200
+    def succeeds() -> bool:
+        return httpx.post(url, json=_BODY, headers=headers).status_code == 200
 
-        assert eventually(succeeds)
+    assert eventually(succeeds)
 
 
-def test_ten_at_once_of_a_single_key_are_one(ring: _Ring) -> None:
-    with listening(ring.settings) as (url, _):
-        statuses: list[int] = []
-        body = _BODY | {"max_tokens": 20_000}
+def test_ten_at_once_of_a_single_key_are_one(listened: tuple[str, FastAPI], ring: _Ring) -> None:
+    url, app = listened
+    headers, statuses = bearing(ring.single), list[int]()
 
-        def ask() -> None:
-            answer = httpx.post(
-                f"{url}/v1/completions", json=body, headers=_bearing(ring.single), timeout=60
-            )
-            statuses.append(answer.status_code)
+    def ask() -> None:
+        answer = httpx.post(f"{url}/v1/completions", json=_BODY, headers=headers, timeout=60)
+        statuses.append(answer.status_code)
 
-        threads = [threading.Thread(target=ask) for _ in range(10)]
+    threads = [threading.Thread(target=ask) for _ in range(10)]
+    with held(app.state.models["letters"]):
         for thread in threads:
             thread.start()
-        for thread in threads:
-            thread.join()
-        assert sorted(statuses) == [200, *[429] * 9]
-
-
-def test_what_was_read_and_written_is_charged_and_comes_back_in_time(
-    tmp_path: Path, artifacts: Path
-) -> None:
-    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
-    with running(settings(artifacts, keys=tmp_path / "keys.toml")) as service:
-
-        def ask(**body: Any) -> httpx.Response:
-            return service.client.post("/v1/completions", json=_BODY | body, headers=_bearing(key))
-
-        assert ask(prompt="x" * 300, max_tokens=320).status_code == 200  # 20 more than there are
-        refused = ask()
-        assert refused.status_code == 429
-        assert 1 <= int(refused.headers["retry-after"]) <= 3  # at 10 a second
-        assert "600 bytes a minute" in refused.json()["error"]["message"]
-        assert eventually(lambda: ask().status_code == 200)
-
-
-def test_steps_of_a_socket_are_charged(tmp_path: Path, artifacts: Path) -> None:
-    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=10)
-    with (
-        running(settings(artifacts, keys=tmp_path / "keys.toml")) as service,
-        service.client.websocket_connect("/v1/online", headers=_bearing(key)) as online,
-    ):
-        online.send_json({"model": "letters"})
-        online.receive_json()
-        for _ in range(2):
-            online.send_json({"write": 12})
-            last = online.receive_json()
-        assert last["error"]["code"] == "rate_limited"
-
-
-def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path) -> None:
-    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=300)
-    line = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
-    free = {
-        "/v1/styles": {"strokes": line, "text": "ab"},
-        "/v1/handwriting": {"text": "a", "style": {"strokes": line, "text": "ab"}, "first_line": 9},
-        "/v1/read": {"strokes": line},
-        "/v1/models/letters/attest": {},
-        "/tokenize": {"prompt": "a" * 20},
-        "/detokenize": {"tokens": [97] * 20},
-    }
-    for path, body in free.items():
-        with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
-            told = [
-                service.client.post(path, json=body, headers=_bearing(key)).status_code
-                for _ in range(40)
-            ]
-        assert told[0] in (200, 400), path
-        assert told[-1] == 429, path
-
-
-def test_a_large_image_costs_what_it_takes(tmp_path: Path, inks: Path) -> None:
-    key = new_key(tmp_path / "keys.toml", "slow", bytes_per_minute=600)
-    body = {"text": "a", "seed": 1, "width": 4096, "line_height": 400}
-    with running(settings(inks, keys=tmp_path / "keys.toml")) as service:
-        told = [
-            service.client.post(
-                "/v1/handwriting", json=body | {"format": name}, headers=_bearing(key)
-            ).status_code
-            for name in ("svg", "png", "svg")
-        ]
-    assert told == [200, 200, 429]
+        assert eventually(lambda: len(statuses) == 9)
+    for thread in threads:
+        thread.join()
+    assert statuses == [*[429] * 9, 200]
 
 
 def test_a_new_key_and_one_that_is_gone_are_noticed(
@@ -329,7 +270,7 @@ def test_names_are_plain_and_used_once(tmp_path: Path) -> None:
 def test_callers_have_names(ring: _Ring, artifacts: Path) -> None:
     seen = []
     for chosen, headers, host in (
-        (ring.settings, _bearing(ring.admin), "192.0.2.1"),
+        (ring.settings, bearing(ring.admin), "192.0.2.1"),
         (settings(artifacts), {}, "127.0.0.1"),
         (settings(artifacts), {"x-forwarded-for": "192.0.2.7"}, "127.0.0.1"),
         (settings(artifacts, host="0.0.0.0"), {}, "127.0.0.1"),

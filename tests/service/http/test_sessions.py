@@ -3,7 +3,6 @@
 import json
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +93,18 @@ def test_a_session_has_one_hand(ink: InkService) -> None:
         assert session.closed() == 1008
 
 
-@contextmanager
-def _two(inks: Path) -> Iterator[tuple[InkService, InkService]]:
-    """Services of the same models."""
-    with running(settings(inks)) as one, running(settings(inks)) as other:
-        yield InkService(one.app, one.client), InkService(other.app, other.client)
+@pytest.fixture
+def first(inks: Path) -> Iterator[InkService]:
+    """A service that a test may spoil."""
+    with running(settings(inks)) as started:
+        yield InkService(started.app, started.client)
+
+
+@pytest.fixture(scope="module")
+def second(inks: Path) -> Iterator[InkService]:
+    """Another of the same models, which goes on."""
+    with running(settings(inks)) as started:
+        yield InkService(started.app, started.client)
 
 
 def _answers(service: InkService, opening: dict[str, Any], name: str) -> list[dict[str, Any]]:
@@ -108,23 +114,24 @@ def _answers(service: InkService, opening: dict[str, Any], name: str) -> list[di
 
 
 @pytest.mark.parametrize("name", [*_OPENINGS])
-def test_a_service_that_ends_hands_out_where_sessions_stand(inks: Path, name: str) -> None:
+def test_a_service_that_ends_hands_out_where_sessions_stand(
+    first: InkService, second: InkService, name: str
+) -> None:
     opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
-    with _two(inks) as (first, second):
-        expected = _answers(second, opening, name)
-        with online(first, **opening) as session:
-            answers = [session.ask(**message) for message in script[:3]]
-            first.client.portal.call(first.app.state.sessions.end)
-            last = json.loads(session._socket.receive_text())
-            assert last.keys() == {"closing", "state"}
-            assert session.closed() == _RESTART
-        with online(second, **_again(opening, last["state"])) as session:
-            answers += [session.ask(**message) for message in script[3:]]
-        assert answers == expected
-        with first.client.websocket_connect("/v1/online") as socket:  # one that comes too late
-            assert json.loads(socket.receive_text()).keys() == {"closing"}
-            assert Session(socket).closed() == _RESTART
-        assert eventually(lambda: len(first.app.state.sessions) == 0)
+    expected = _answers(second, opening, name)
+    with online(first, **opening) as session:
+        answers = [session.ask(**message) for message in script[:3]]
+        first.client.portal.call(first.app.state.sessions.end)
+        last = json.loads(session._socket.receive_text())
+        assert last.keys() == {"closing", "state"}
+        assert session.closed() == _RESTART
+    with online(second, **_again(opening, last["state"])) as session:
+        answers += [session.ask(**message) for message in script[3:]]
+    assert answers == expected
+    with first.client.websocket_connect("/v1/online") as socket:  # one that comes too late
+        assert json.loads(socket.receive_text()).keys() == {"closing"}
+        assert Session(socket).closed() == _RESTART
+    assert eventually(lambda: len(first.app.state.sessions) == 0)
 
 
 _BREAKS = {"fault": 1008, "stop": _RESTART, "rule": 1008}
@@ -133,47 +140,47 @@ _BREAKS = {"fault": 1008, "stop": _RESTART, "rule": 1008}
 @pytest.mark.parametrize("how", [*_BREAKS])
 @pytest.mark.parametrize("name", [*_OPENINGS])
 def test_a_message_that_fails_leaves_the_session_where_it_stood(
-    inks: Path, name: str, how: str
+    first: InkService, second: InkService, name: str, how: str
 ) -> None:
     opening, script = _OPENINGS[name] | {"seed": 8}, _script(name)
-    with _two(inks) as (first, second):
-        expected = _answers(second, opening, name)
-        with online(first, **opening) as session:
-            answers = [session.ask(**message) for message in script[:3]]
-            before = session.ask(state=True)["state"]
-            engine = first.app.state.models[opening["model"]].engine
-            if how == "stop":
-                engine.tell_to_stop()
-            elif how == "fault":
-                engine._slots.runner.run = None  # not callable: a run raises
-            failed = session.ask(**(script[3] if how != "rule" else {"write": -1}))
-            assert failed.keys() == {"error", "state"}
-            assert failed["state"] == before
-            assert session.closed() == _BREAKS[how]
-        with online(second, **_again(opening, failed["state"])) as session:
-            answers += [session.ask(**message) for message in script[3:]]
-        assert answers == expected
+    expected = _answers(second, opening, name)
+    with online(first, **opening) as session:
+        answers = [session.ask(**message) for message in script[:3]]
+        before = session.ask(state=True)["state"]
+        engine = first.app.state.models[opening["model"]].engine
+        if how == "stop":
+            engine.tell_to_stop()
+        elif how == "fault":
+            engine._slots.runner.run = None  # not callable: a run raises
+        failed = session.ask(**(script[3] if how != "rule" else {"write": -1}))
+        assert failed.keys() == {"error", "state"}
+        assert failed["state"] == before
+        assert session.closed() == _BREAKS[how]
+    with online(second, **_again(opening, failed["state"])) as session:
+        answers += [session.ask(**message) for message in script[3:]]
+    assert answers == expected
 
 
 @pytest.mark.parametrize("name", [*_OPENINGS])
-def test_so_does_one_that_is_cut_in_the_middle(inks: Path, name: str) -> None:
+def test_so_does_one_that_is_cut_in_the_middle(
+    first: InkService, second: InkService, name: str
+) -> None:
     opening, long = _OPENINGS[name] | {"seed": 8}, {"write": 400}
-    with _two(inks) as (first, second):
-        with online(second, **opening) as session:
-            session.ask(write=3)
-            expected = session.ask(**long)
-        with online(first, **opening) as session:
-            session.ask(write=3)
-            engine = first.app.state.models[opening["model"]].engine
-            run = engine._slots.runner.run
+    with online(second, **opening) as session:
+        session.ask(write=3)
+        expected = session.ask(**long)
+    with online(first, **opening) as session:
+        session.ask(write=3)
+        engine = first.app.state.models[opening["model"]].engine
+        run = engine._slots.runner.run
 
-            def run_and_stop(*args: Any, **more: Any) -> Any:
-                engine.tell_to_stop()
-                return run(*args, **more)
+        def run_and_stop(*args: Any, **more: Any) -> Any:
+            engine.tell_to_stop()
+            return run(*args, **more)
 
-            engine._slots.runner.run = run_and_stop
-            failed = session.ask(**long)
-            assert failed["error"]["code"] == "not_ready"
-            assert session.closed() == _RESTART
-        with online(second, **_again(opening, failed["state"])) as session:
-            assert session.ask(**long) == expected
+        engine._slots.runner.run = run_and_stop
+        failed = session.ask(**long)
+        assert failed["error"]["code"] == "not_ready"
+        assert session.closed() == _RESTART
+    with online(second, **_again(opening, failed["state"])) as session:
+        assert session.ask(**long) == expected

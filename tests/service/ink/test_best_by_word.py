@@ -52,13 +52,13 @@ def test_parts_begin_with_words_and_are_not_too_short(text: str, parts: list[str
 @pytest.mark.parametrize("text", [_TEXT, "ship in a", "what all of", "keels I"])
 @pytest.mark.parametrize("seed", range(3))
 def test_each_word_is_the_best_of_what_may_follow_the_best_before(
-    pen: InkService, inks: Path, judged: Judge, text: str, seed: int
+    ink: InkService, inks: Path, judged: Judge, text: str, seed: int
 ) -> None:
-    (line,) = pen.lines(text=text, seed=seed, style=HANDS[0], **_BY_WORD)
-    ink, numbers, legibility = _searched(inks / "scrawl", text, seed, judged)
+    (line,) = ink.lines(text=text, seed=seed, style=HANDS[0], **_BY_WORD)
+    drawn, numbers, legibility = _searched(inks / "scrawl", text, seed, judged)
     assert len(numbers) == len(parts_of(text)) > 1
     assert line["candidates"] == numbers
-    assert line["strokes"] == ink
+    assert line["strokes"] == drawn
     assert line["legibility"] == pytest.approx(legibility, abs=1e-4)
 
 
@@ -112,10 +112,10 @@ def _searched(
     return shown, numbers, found[-1][0]
 
 
-def test_a_line_of_one_word_is_the_best_draw_of_the_line(pen: InkService) -> None:
+def test_a_line_of_one_word_is_the_best_draw_of_the_line(ink: InkService) -> None:
     for seed in range(4):
         body = {"text": "keel", "seed": seed, "width": 2000, "best_of": 4}
-        (whole,), (word,) = pen.lines(**body), pen.lines(**body, best_by="word")
+        (whole,), (word,) = ink.lines(**body), ink.lines(**body, best_by="word")
         assert word["candidates"] == [whole.pop("candidate")]
         assert {name: word[name] for name in whole} == whole
 
@@ -123,15 +123,15 @@ def test_a_line_of_one_word_is_the_best_draw_of_the_line(pen: InkService) -> Non
 @on_cpu
 @pytest.mark.parametrize("hand", [None, "made-up", "hasty"], ids=str)
 def test_slots_chunks_runner_and_streaming_change_nothing(
-    pen: InkService, narrow: InkService, hand: Any
+    ink: InkService, narrow: InkService, hand: Any
 ) -> None:
     text = "one and another\n\nand after that a third\nand that is it\nor is a\nman I"
     body = {"text": text, "seed": 8, "style": hand, "return_state": True} | _BY_WORD
-    here, there = (service.write(**body) for service in (pen, narrow))
+    here, there = (service.write(**body) for service in (ink, narrow))
     assert here["lines"] == there["lines"]
     assert here["state"] == there["state"]
     assert here["usage"] == there["usage"]
-    assert pen.streamed_strokes(**body) == [line["strokes"] for line in here["lines"]]
+    assert ink.streamed_strokes(**body) == [line["strokes"] for line in here["lines"]]
     _, *events, last = narrow.events(**body)
     assert last == {"usage": here["usage"], "state": here["state"]}
     ends = [event for event in events if "finish_reason" in event]

@@ -265,7 +265,7 @@ def test_others_go_on_while_a_large_page_is_drawn() -> None:
     # 8 ms for 8, and it was 30 on an idle machine; on a busy one whoever draws is put aside anyway.
     gc.disable()  # a collection in a process that has run other tests holds everybody up
     try:
-        assert min(ratio() for _ in range(5)) < 2
+        assert any(ratio() < 2 for _ in range(5))
     finally:
         gc.enable()
 

@@ -13,7 +13,7 @@ from tests.service.serving import running, settings
 from tests.service.writing import InkService
 
 _OWN = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
-_TEXT = "go\n\non as I\nbegan, in a line that is broken by the page\n\n"
+_TEXT = "go\n\non as I\nbegan, on a broken line\n\n"
 _BODIES: dict[str, dict[str, Any]] = {
     "no hand": {},
     "made up": {"style": "made-up"},
@@ -48,7 +48,7 @@ def _lines(events: list[dict[str, Any]]) -> dict[int, list[Any]]:
 
 @pytest.mark.parametrize("name", _BODIES)
 def test_every_token_of_a_page_gives_the_lines_from_there(cut: InkService, name: str) -> None:
-    body = {"text": _TEXT, "seed": 3, "width": 500, "return_state": True} | _BODIES[name]
+    body = {"text": _TEXT, "seed": 3, "width": 320, "return_state": True} | _BODIES[name]
     events = cut.events(**body, resume=True)
     texts = events[0]["lines"]
     written = _lines(events)

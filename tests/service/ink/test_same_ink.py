@@ -1,6 +1,5 @@
 """The same seeded request gives the same ink alone, in company, streamed, continued, anywhere."""
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -16,8 +15,8 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.ink.pen import LinePen, strokes
 from service.ink.schemas import PageOptions
-from tests.service.serving import on_cpu, running, settings
-from tests.service.writing import InkService, Strokes
+from tests.service.serving import on_cpu
+from tests.service.writing import InkService, Strokes, strokes_of
 
 _WAVE = [[x, 40 * np.sin(x / 9) + 60] for x in np.arange(0.0, 300.0, 1.5).tolist()]
 _OWN = {"strokes": [_WAVE[:90], _WAVE[90:]], "text": "two waves"}
@@ -48,14 +47,6 @@ def _neighbours() -> list[dict[str, Any]]:
     ]
 
 
-@pytest.fixture(scope="module")
-def replica(inks: Path) -> Iterator[InkService]:
-    """A service with the same key, the other runner and other chunks."""
-    chosen = settings(inks, runner="slots", slots=5, chunk_steps=11, first_chunk_steps=2)
-    with running(chosen) as started:
-        yield InkService(started.app, started.client)
-
-
 @_EVERY_REQUEST
 def test_a_repeated_request_gives_the_same_ink(pen: InkService, request_: dict[str, Any]) -> None:
     ink = pen.strokes(**request_)
@@ -67,9 +58,9 @@ def test_a_repeated_request_gives_the_same_ink(pen: InkService, request_: dict[s
 @on_cpu
 @_EVERY_REQUEST
 def test_runner_slots_and_chunks_change_no_bit(
-    pen: InkService, replica: InkService, request_: dict[str, Any]
+    ink: InkService, narrow: InkService, request_: dict[str, Any]
 ) -> None:
-    here, there = (s.write(**request_, return_state=True) for s in (pen, replica))
+    here, there = (s.write(**request_, return_state=True) for s in (ink, narrow))
     assert here["lines"] == there["lines"]
     assert here["state"] == there["state"]
     assert here["style"] == there["style"]
@@ -86,17 +77,14 @@ def test_twelve_neighbours_change_no_bit(pen: InkService, request_: dict[str, An
 
 
 @_EVERY_REQUEST
-def test_a_stream_is_the_whole_ink(pen: InkService, request_: dict[str, Any]) -> None:
-    assert pen.streamed_strokes(**request_) == pen.strokes(**request_)
-
-
-@_EVERY_REQUEST
-def test_a_stream_and_a_whole_answer_end_in_one_state(
+def test_a_stream_is_the_whole_ink_and_ends_in_its_state(
     pen: InkService, request_: dict[str, Any]
 ) -> None:
-    whole = pen.write(**request_, return_state=True)
-    last = pen.events(**request_, return_state=True)[-1]
-    assert last == {"usage": whole["usage"], "state": whole["state"]}
+    body = request_ | {"return_state": True}
+    whole = pen.write(**body)
+    events = pen.events(**body)
+    assert strokes_of(events) == [line["strokes"] for line in whole["lines"]]
+    assert events[-1] == {"usage": whole["usage"], "state": whole["state"]}
 
 
 @pytest.mark.parametrize("hand", [None, "made-up", "hasty", "lost"])

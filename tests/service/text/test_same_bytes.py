@@ -105,19 +105,17 @@ def test_continued_at_every_offset_the_text_is_whole(
 
 
 @_EVERY_REQUEST
-def test_a_chain_of_single_bytes_is_the_whole_text(
-    service: Service, request_: dict[str, Any]
-) -> None:
+def test_a_chain_of_single_bytes_is_the_whole_text(scan: Service, request_: dict[str, Any]) -> None:
     options = {k: v for k, v in request_.items() if k not in ("prompt", "seed")}
     options |= {"max_tokens": 1, "return_state": True}
-    choice = service.choice(**request_ | {"max_tokens": 0}, return_state=True)
+    choice = scan.choice(**request_ | {"max_tokens": 0}, return_state=True)
     text = choice["text"]
     for _ in range(_SIZE):
-        choice = service.choice(**options, state=choice["state"])
+        choice = scan.choice(**options, state=choice["state"])
         text += choice["text"]
-    assert text + service.text(
+    assert text + scan.text(
         **options | {"max_tokens": 0, "return_state": False}, state=choice["state"]
-    ) == service.text(**request_)
+    ) == scan.text(**request_)
 
 
 @pytest.mark.parametrize("stop", ["€5", "the", "ó", "é", "\n", "ed", ["river", "owl", "ver rose"]])
