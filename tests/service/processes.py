@@ -55,12 +55,11 @@ def spawned(
             process.kill()
 
 
-def expects(pid: int, number: signal.Signals) -> bool:
-    """Whether a service that loads is not ended by a signal as other programs are
-    (proc_pid_status(5)): it ignores SIGHUP and catches the others."""
+def expects_signals(pid: int) -> bool:
+    """Whether a service that loads has begun to take signals its own way (proc_pid_status(5)): of
+    those that it takes, SIGTERM is the one that Python itself does not catch, nor nohup ignore."""
     sets = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
-    signals = int(sets["SigIgn" if number == signal.SIGHUP else "SigCgt"], 16)
-    return bool(signals >> (number - 1) & 1)
+    return bool(int(sets["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
 
 
 def ready(url: str) -> bool:

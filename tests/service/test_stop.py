@@ -24,7 +24,7 @@ from service.app import create_app
 from service.errors import NotReady
 from service.http import admin
 from service.server import Server
-from tests.service.processes import Stream, expects, ready, spawned, started
+from tests.service.processes import Stream, expects_signals, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
@@ -157,7 +157,7 @@ def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
     with spawned(artifacts) as (process, url):
-        assert eventually(lambda: expects(process.pid, sig))  # its first act
+        assert eventually(lambda: expects_signals(process.pid))  # its first act
         time.sleep(0.3)  # of a second and more that it loads
         process.send_signal(sig)
         if sig == signal.SIGHUP:
