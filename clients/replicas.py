@@ -33,7 +33,7 @@ class Replicas:
         def pause_s(failed: RetryCallState) -> float:
             now_s = time.monotonic()
             if failed.attempt_number == 1:
-                # A connection that fell silent has taken its time; so may what led here since.
+                # It begins with the failure, however long that took and however late this is.
                 failed.start_time = failed.outcome_timestamp or now_s
             left_s = max(0, failed.start_time + self._patience_s - now_s)
             error = failed.outcome.exception() if failed.outcome else None

@@ -83,6 +83,11 @@ def test_epsilon_is_the_same_in_float32_and_float64(graph: ir.Model) -> None:
         assert node.attributes["epsilon"].as_float() == 2**-17
 
 
+def test_a_graph_tells_nothing_of_the_machine_it_was_made_on(graph: ir.Model) -> None:
+    """The exporter keeps with each node where in which file it came from."""
+    assert not any(node.metadata_props or node.doc_string for node in graph.graph.all_nodes())
+
+
 def test_a_missing_layer_norm_is_refused(model: LanguageModel, graph: ir.Model) -> None:
     bigger = LanguageModel(LanguageConfig(units=24, embedding=8, layers=2))
     with pytest.raises(ConversionError, match="3 LayerNormalization nodes, the model 6"):

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from contract.golden import Arrays, Golden
 from contract.logits import log_probabilities
 from contract.manifest import Finding
-from contract.text import NEUTRAL
+from contract.text import FILTERS, NEUTRAL
 from export.artifact import read_artifact
 from export.golden import MARGIN, Sample
 from export.graph import ROW_INDEPENDENT
@@ -358,7 +358,7 @@ def test_golden_vectors_allow_little_more_than_trainings_own_error(golden: Golde
 def test_golden_rows_with_any_filter_say_so(golden: Golden) -> None:
     for row in golden.all_rows:
         given = golden.row_inputs(row)
-        asked = any(given[n] != np.float32(NEUTRAL[n]) for n in ("log_min_p", "top_k", "top_p"))
+        asked = any(given[n] != np.float32(NEUTRAL[n]) for n in FILTERS)
         assert golden.filtered[row] == asked
 
 

@@ -264,6 +264,7 @@ def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(artifact
     find = models._engines
     models._engines = lambda: looked.append(threading.current_thread()) or find()
     models.start()
+    assert all(model.engine.attested.wait(20) for model in models)  # or one may be given up
     asyncio.run(Server(app, chosen)._end_jobs())
     assert looked == [threading.main_thread()]
     assert not any(model.engine._thread.is_alive() for model in models)

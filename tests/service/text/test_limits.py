@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from contract.text import NEUTRAL
 from service.errors import InvalidRequest
 from service.state import Moment
 from service.text.completion import TextEdge
@@ -111,6 +112,11 @@ def test_a_seed_that_is_made_up_is_a_number_of_every_client() -> None:
 def test_what_is_past_all_sense_is_a_number_of_the_graph_still() -> None:
     row = CompletionRequest(temperature=1e-30, top_k=10**30).sampling().row()
     assert (row["inverse_temperature"], row["top_k"]) == (1e6, 256)
+
+
+def test_who_asks_for_nothing_gives_the_graph_every_option_as_it_is_neutral() -> None:
+    row = CompletionRequest().sampling().row()
+    assert {name: value.max() for name, value in row.items()} == NEUTRAL
 
 
 @pytest.mark.parametrize("wrong", [256, -1])
