@@ -8,7 +8,7 @@ is a layer of LSTM under batch norm, which is made only where it is asked for.
 """
 
 import math
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ TWIN = LanguageConfig(norm="batch", units=8, embedding=4, longest_step=6)
 SCRAWL = HandwritingConfig(units=48, mixtures=4, window=3, embedding=8)
 SQUINT = ReaderConfig(units=64)
 HANDS = ("upright", "hasty")
+_PACE = 0.2
 
 _TEXT = """Zoë paid €5 for a café crème. «Très bon!» said the owl 🦉 to the naïve fox 🦊.
 It rained; the river rose; nobody minded. ñandú, œuvre, straße: 12€ or 7€?
@@ -64,7 +65,7 @@ def write_letters(folder: Path) -> Path:
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimizer.step()
         state = tuple(s.detach() for s in state)
-    return _write(folder, "letters", model)
+    return write_model(folder, "letters", model)
 
 
 def write_noise(folder: Path) -> Path:
@@ -74,24 +75,22 @@ def write_noise(folder: Path) -> Path:
     with torch.no_grad():
         for parameter in model.parameters():  # no two tensors equal, as after training
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
-    return _write(folder, "noise", model)
+    return write_model(folder, "noise", model)
 
 
-def write_scrawl(
-    folder: Path, name: str = "scrawl", *, pace: float = 0.2, units: int = SCRAWL.units
-) -> Path:
-    """The artifact `scrawl` in `folder`, whose window moves on by about `pace` of a character a
-    step. Its weights are the same under another name."""
+def write_scrawl(folder: Path) -> Path:
+    """The artifact `scrawl` in `folder`, whose window moves on by about `_PACE` of a character a
+    step."""
     torch.manual_seed(3)
-    model = HandwritingModel(replace(SCRAWL, units=units))
+    model = HandwritingModel(SCRAWL)
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.add_(torch.randn_like(parameter), alpha=0.1)
-        model.window.parameters_of.bias[-SCRAWL.window :] = math.log(pace)
+        model.window.parameters_of.bias[-SCRAWL.window :] = math.log(_PACE)
         model.readout.bias[0] = -1.5  # strokes of some points
         # Some moves go to the right of all ink, as to a next word, or no text would ever be over.
         model.readout.bias[1 + SCRAWL.mixtures : 3 + SCRAWL.mixtures] = 2.8
-    path = _write(folder, name, model)
+    path = write_model(folder, "scrawl", model)
     choices = [StyleChoice(id=hand, description=f"invented, {hand}", writer=hand) for hand in HANDS]
     add_styles(
         path,
@@ -112,13 +111,13 @@ def write_squint(folder: Path) -> Path:
                 parameter.mul_(0.5)  # random and any wilder, its rounding may be any size
         for part in model.readout.parts:
             part.mul_(3)  # sure enough to change its mind
-    return _write(folder, "squint", model)
+    return write_model(folder, "squint", model)
 
 
 def write_twin(folder: Path) -> Path:
     """The artifact `twin` in `folder`, under batch norm: its state counts the steps."""
     torch.manual_seed(7)
-    return _write(folder, "twin", LanguageModel(TWIN))
+    return write_model(folder, "twin", LanguageModel(TWIN))
 
 
 def write_trained(folder: Path) -> Path:
@@ -167,7 +166,8 @@ def invented_ink(writer: str, seed: int) -> Ink:
     return Ink(text, np.concatenate([offsets, up], axis=1), advance, writer, "invented")
 
 
-def _write(folder: Path, name: str, model: nn.Module) -> Path:
+def write_model(folder: Path, name: str, model: nn.Module) -> Path:
+    """The artifact of this name in `folder`."""
     facts: dict[str, Any] = {
         "kind": _KINDS[type(model)],
         "model": asdict(model.config),

@@ -1,16 +1,20 @@
 """Matrices of eight bits that cuBLAS does not multiply by as they are: what stands for them."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
+import torch
 from safetensors.numpy import load_file
 
 from contract.manifest import DERIVED, WEIGHTS
 from export.artifact import read_artifact
 from export.integers import LEAST_ROWS
-from tests.artifacts import eight_bits_of, write_scrawl
+from models.handwriting import HandwritingModel
+from models.quantized import settle
+from tests.artifacts import SCRAWL, write_model
 from tests.export.signed import require_the_same_on_cuda
 
 _PRODUCT = "MatMulInteger"
@@ -19,8 +23,9 @@ _PRODUCT = "MatMulInteger"
 @pytest.fixture(scope="module")
 def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A pen of eight bits with matrices of fewer rows than cuBLAS multiplies by, and of more."""
-    folder = tmp_path_factory.mktemp("larger")
-    return eight_bits_of(write_scrawl(folder, units=LEAST_ROWS))
+    torch.manual_seed(0)
+    model = settle(HandwritingModel(replace(SCRAWL, units=LEAST_ROWS, precision="int8")))
+    return write_model(tmp_path_factory.mktemp("larger"), "larger", model)
 
 
 def test_a_matrix_for_cuda_has_columns_of_zeros_as_cublas_wants_or_is_of_floats(

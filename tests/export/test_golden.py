@@ -157,6 +157,15 @@ def test_a_bound_is_of_the_rounding_of_all_rows_that_training_had(
     assert made.training_error == pytest.approx(1e-4)
 
 
+def test_vectors_of_long_rows_are_no_larger_than_a_service_reads(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("export.text.golden._MOST_STEPS", 3)
+    model = LanguageModel(LanguageConfig(units=4, embedding=4))
+    made = make_golden(model, {"batch": {"rows": 2, "steps": 20}})
+    assert {len(values) for values in made.steps.values()} == {3}
+
+
 def test_a_sample_of_a_report_is_drawn_with_the_noise_of_requests_near_borders_too() -> None:
     text = LanguageModel(LanguageConfig(units=4, layers=1))
     ink = HandwritingModel(HandwritingConfig(units=4, mixtures=2, embedding=2))

@@ -209,6 +209,16 @@ def test_a_graph_in_the_place_of_another_is_told_of(
     assert f"{missing}.onnx is no graph of {told}" in capsys.readouterr().err
 
 
+@pytest.fixture
+def _numbers_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A report without what takes longest: a graph traced anew, and the bits of every row."""
+    green = Finding(name="structure", value=0.0, bound=0.0, detail="left out")
+    monkeypatch.setattr("export.text.parity._structure", lambda *_: green)
+    monkeypatch.setattr("export.text.parity._bits", lambda *_: [])
+    monkeypatch.setattr("export.parity.report.QUICK", SMALL)
+
+
+@pytest.mark.usefixtures("_numbers_alone")
 def test_without_the_corpus_a_note_says_that_it_is_not_compared(
     artifact: Path, corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -217,7 +227,6 @@ def test_without_the_corpus_a_note_says_that_it_is_not_compared(
     (tmp_path / "other.txt").write_text(TEXT[::-1])
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
-    monkeypatch.setattr("export.parity.report.QUICK", SMALL)
     assert main(["verify", str(artifact)]) == 0
     printed = capsys.readouterr().out
     assert "score, sampled text" in printed
@@ -357,12 +366,12 @@ def attested(folder: Path) -> bool:
     return attest(checked, ScanRunner(checked, runtime)).ok
 
 
+@pytest.mark.usefixtures("_numbers_alone")
 def test_one_changed_element_of_the_served_matrix_breaks_the_report_and_the_replay(
     artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:  # fmt: skip
     monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
-    monkeypatch.setattr("export.parity.report.QUICK", SMALL)
     changed = with_served_weight_changed(artifact, tmp_path / "tiny", _MATRIX, 1e-3)
     assert main(["verify", str(changed)]) == 1
     assert "FAIL log-probability" in capsys.readouterr().out

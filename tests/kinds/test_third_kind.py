@@ -10,13 +10,15 @@ import pytest
 
 from export.artifact import read_artifact
 from export.convert import convert
-from export.parity.report import Report
+from export.parity.report import Extent, Report
 from export.verify import verify
 from tests.kinds import waves
 from tests.kinds.waves.model import WaveConfig
 from tests.service.serving import Service, running, settings
 from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
 from training.run import carry_out
+
+_SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +41,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def report(artifact: Path) -> Report:
     """The parity report, recorded in the manifest as `verify --record` does."""
-    found = verify(artifact, None)
+    found = verify(artifact, None, _SMALL)
     manifest = read_artifact(artifact)
     manifest.model_copy(update={"parity": tuple(found.findings)}).write(artifact)
     return found

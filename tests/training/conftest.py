@@ -13,6 +13,12 @@ from training.ink.line import Tally
 torch.set_num_threads(1)
 
 
+@pytest.fixture
+def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No run is drawn, which takes as long as twenty updates of a tiny one."""
+    monkeypatch.setattr("training.run._plot", lambda *_: None)
+
+
 @pytest.fixture(scope="session")
 def pens(made_once: Callable[[str], Path]) -> PenCorpus:
     """Lines of invented ink; nobody may change them."""

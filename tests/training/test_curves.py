@@ -8,7 +8,10 @@ import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
 
+from export.convert import provenance, read_source
+from tests.training.tiny import SHORT, tiny_recipe
 from training import curves
+from training.run import carry_out
 
 
 @pytest.fixture
@@ -63,3 +66,14 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     assert len({line.get_color() for line in axes.lines}) == 3
     least, most = axes.get_ylim()
     assert least < 1.0 < 2.5 < most
+
+
+def test_data_may_be_called_anything(tmp_path: Path) -> None:
+    """Also what a plot takes for a formula, and what is no UTF-8."""
+    name = "my\udcff$%5$.txt"
+    data = tmp_path / name
+    data.write_text(SHORT)
+    carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "x$^$", "cpu", Path())
+    assert (tmp_path / "x$^$" / "loss.png").exists()
+    told = provenance(read_source(tmp_path / "x$^$")[1])
+    assert told["data"]["name"] == name.replace("\udcff", "\\xff")

@@ -22,7 +22,7 @@ from lab.tasks.digits.data import read_digits
 from lab.tasks.ranking.data import PICTURES, TABLE, read_captioned
 from lab.tasks.reader.data import ARCHIVE as STORIES
 from lab.tasks.reader.data import read_stories
-from tests.training.tiny import tiny_recipe, write_corpus
+from tests.training.tiny import SHORT, tiny_recipe, write_corpus
 from training.files import files_below, folders_below, unpacking
 from training.ink.corpus import read_pens
 from training.ink.line import Tally
@@ -162,10 +162,11 @@ def test_a_line_of_iam_with_a_word_crossed_out_is_left_out(tmp_path: Path) -> No
     assert tally.skipped["a word crossed out"] == 1
 
 
+@pytest.mark.usefixtures("_undrawn")
 def test_a_training_that_its_time_limit_ended_says_so(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    corpus = write_corpus(tmp_path)
+    corpus = write_corpus(tmp_path, SHORT)
     carry_out(tiny_recipe(corpus, time_limit_s=0.05), tmp_path / "short", "cpu", Path())
     said = capsys.readouterr().err
     assert "training.time_limit_s (0 s) ended the run after" in said

@@ -27,6 +27,7 @@ from training.run import carry_out
 from training.weights import Weights
 
 _PATIENCE_S = 120.0
+pytestmark = pytest.mark.usefixtures("_undrawn")
 
 
 def test_the_best_weights_and_their_loss_are_of_the_same_update(
@@ -201,10 +202,7 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
         run(parser, [])
 
 
-@pytest.mark.parametrize("buffered", [True, False])
-def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
-    buffered: bool,
-) -> None:
+def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word() -> None:
     program = (
         "import argparse, sys\n"
         "from training.command import run\n"
@@ -215,7 +213,7 @@ def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
     read, written = os.pipe()
     os.close(read)
     ended = subprocess.run(
-        [sys.executable, *([] if buffered else ["-u"]), "-c", program],
+        [sys.executable, "-c", program],
         env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
         stdout=written,
         stderr=subprocess.PIPE,
@@ -284,13 +282,13 @@ def test_of_two_trainings_at_once_in_a_folder_the_second_is_refused(
         monkeypatch.setattr(Trainer, "run", whole)
         (folder / LOG).write_text(row)
         with pytest.raises(ValueError, match=r"run: another training is at work there"):
-            carry_out(tiny_recipe(corpus, seed=2), folder, "cpu", Path())
+            carry_out(tiny_recipe(corpus, epochs=1, seed=2), folder, "cpu", Path())
         assert [file.read_text() for file in folder.iterdir()] == [row]  # which is its own
         return whole(trainer)
 
     monkeypatch.setattr(Trainer, "run", beside_another)
     for _ in range(2):  # whoever goes on with it is alone again
-        carry_out(tiny_recipe(corpus, seed=1), folder, "cpu", Path())
+        carry_out(tiny_recipe(corpus, epochs=1, seed=1), folder, "cpu", Path())
     assert checkpoint.load(folder / CHECKPOINT)[1]["training"]["seed"] == 1
 
 
