@@ -17,7 +17,7 @@ from training.files import MissingData
 from training.kinds import KINDS
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
-from training.start import begin_from
+from training.start import begin_from, start_of
 
 
 def data_folder() -> Path:
@@ -54,10 +54,15 @@ def carry_out(
         raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
     if recipe.training.blend and start is None:
         raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
+    kind = KINDS[recipe.kind]
+    if recipe.training.calibrated and not kind.calibrates:
+        raise ValueError(
+            f"training.calibrated is of models with logits; one of kind {kind.name} has none"
+        )
+    origin = {} if start is None else {"from": start_of(start, recipe)}
     torch.manual_seed(recipe.training.seed)
     require_writable(run)  # a checkpoint is written minutes later
     source = data_at(recipe.data.source, folder)
-    kind = KINDS[recipe.kind]
     try:
         task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
     except MissingData as error:
@@ -67,9 +72,9 @@ def carry_out(
         "data": data | {"validation_fraction": recipe.data.validation_fraction},
         "model": asdict(recipe.model),
         "batch": asdict(recipe.batch),
-    }
+    } | origin
     if start is not None:
-        facts["from"] = begin_from(start, task.model, recipe.kind)
+        begin_from(start, task.model)
     with alone(run) if rank == 0 else nullcontext():
         trainer = Trainer(task, recipe.training, run, facts)
         if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:
