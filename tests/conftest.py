@@ -60,6 +60,15 @@ def _no_authorities(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_proxies() -> Iterator[None]:
+    """Tests ask this machine alone, which no proxy of the environment is to be asked for."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in [name for name in os.environ if name.lower().endswith("_proxy")]:
+            patch.delenv(name)
+        yield
+
+
 @contextmanager
 def _one_thread() -> Iterator[None]:
     """Models this small only lose by waiting for a second thread."""

@@ -22,6 +22,11 @@ class TrainingKind(Protocol):
         ...
 
     @property
+    def calibrates(self) -> bool:
+        """Whether its tasks are `training.task.Calibrates`."""
+        ...
+
+    @property
     def config(self) -> type:
         """The class of the `[model]` table."""
         ...

@@ -56,8 +56,6 @@ class Trainer:
         facts: dict[str, Any],
         figures: Callable[[], dict[str, float]] = dict,
     ) -> None:
-        if config.calibrated and not isinstance(task, Calibrates):
-            raise ValueError("training.calibrated is of models of text alone")
         self.task, self.config, self.run_dir, self.figures = task, config, run, figures
         self.facts = facts | {"training": asdict(config)}
         self.progress = Progress()
@@ -242,7 +240,7 @@ class Trainer:
 
     def _calibrate(self) -> None:
         """Calibrate the weights that are kept, and validate them again."""
-        assert isinstance(self.task, Calibrates)
+        assert isinstance(self.task, Calibrates)  # as its kind says
         with self.weights.swapped_in(self.weights.best):
             temperature, loss = self.task.calibrate(), self.task.validate()
             best = self.weights.copied(self.weights.best)

@@ -17,7 +17,7 @@ from training.files import MissingData
 from training.kinds import KINDS
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
-from training.start import begin_from
+from training.start import begin_from, require_start
 
 
 def data_folder() -> Path:
@@ -54,10 +54,16 @@ def carry_out(
         raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
     if recipe.training.blend and start is None:
         raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
+    kind = KINDS[recipe.kind]
+    if recipe.training.calibrated and not kind.calibrates:
+        raise ValueError(
+            f"training.calibrated is of models with logits; one of kind {kind.name} has none"
+        )
+    if start is not None:  # again when its weights are read, as reading the data takes minutes
+        require_start(start, recipe)
     torch.manual_seed(recipe.training.seed)
     require_writable(run)  # a checkpoint is written minutes later
     source = data_at(recipe.data.source, folder)
-    kind = KINDS[recipe.kind]
     try:
         task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
     except MissingData as error:
@@ -69,7 +75,7 @@ def carry_out(
         "batch": asdict(recipe.batch),
     }
     if start is not None:
-        facts["from"] = begin_from(start, task.model, recipe.kind)
+        facts["from"] = begin_from(start, task.model, recipe)
     with alone(run) if rank == 0 else nullcontext():
         trainer = Trainer(task, recipe.training, run, facts)
         if rank == 0 and trainer.total_updates <= recipe.training.warmup_updates:

@@ -140,6 +140,7 @@ def test_the_last_weights_are_kept_where_they_are_wanted(corpus: Path, tmp_path:
 def test_what_is_kept_has_its_share_of_the_weights_the_run_began_from(
     corpus: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("training.run.require_start", lambda *_: None)
     monkeypatch.setattr("training.run.begin_from", lambda *_: {"name": "first"})
     recipe = tiny_recipe(
         corpus,

@@ -24,6 +24,7 @@ class InkTraining:
 
     name = "handwriting"
     unit = "point"
+    calibrates = False
     config = HandwritingConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> HandwritingModel:

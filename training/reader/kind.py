@@ -20,6 +20,7 @@ class ReaderTraining:
 
     name = "reader"
     unit = "character"
+    calibrates = False
     config = ReaderConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> ReaderModel | TwinModel:

@@ -14,6 +14,7 @@ class TextTraining:
 
     name = "language"
     unit = "byte"
+    calibrates = True
     config = LanguageConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> LanguageModel:

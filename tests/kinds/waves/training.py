@@ -60,6 +60,7 @@ class WaveTraining:
 
     name = "waves"
     unit = "value"
+    calibrates = False
     config = WaveConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> WaveModel:

@@ -4,8 +4,7 @@ likeliest, once, and nothing else about them is changed."""
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 import torch
@@ -16,8 +15,9 @@ from models.quantized import integers
 from tests.service.altered import edit_manifest
 from tests.training.tiny import TEXT, Interrupted, tensors, tiny_recipe
 from training import checkpoint
-from training.config import Recipe, TrainConfig
-from training.loop import CHECKPOINT, Trainer
+from training.config import Recipe
+from training.loop import CHECKPOINT
+from training.recipe import read_recipe
 from training.run import carry_out
 from training.text.task import LanguageTask
 
@@ -117,9 +117,13 @@ def test_matrices_of_eight_bits_keep_their_integers() -> None:
     torch.testing.assert_close(smaller * temperature, unit)
 
 
-def test_a_task_without_logits_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"training\.calibrated is of models of text"):
-        Trainer(cast(Any, SimpleNamespace()), TrainConfig(calibrated=True), tmp_path, {})
+@pytest.mark.parametrize("kind", ["handwriting", "reader"])
+def test_a_model_without_logits_is_refused_before_its_data_is_read(
+    kind: str, tmp_path: Path
+) -> None:
+    recipe = read_recipe(kind, ["training.calibrated=true", "data.source=nowhere"])
+    with pytest.raises(ValueError, match=rf"training\.calibrated .* of kind {kind} has none"):
+        carry_out(recipe, tmp_path, "cpu", Path())
 
 
 def test_an_artifact_tells_its_temperature(
