@@ -164,7 +164,7 @@ def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
     (tmp_path / "closed").mkdir()
     (tmp_path / "file").touch()
     monkeypatch.setattr("os.access", lambda path, mode: path != tmp_path / "closed")
-    monkeypatch.setattr("training.run.KINDS", None)
+    monkeypatch.setattr("training.run.data_at", None)
     monkeypatch.setattr("export.verify.verify", None)
     monkeypatch.setattr("training.ink.command.show", None)
     closed, data = tmp_path / "closed" / "a" / "b", ["--data", str(corpus)]
