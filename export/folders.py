@@ -36,7 +36,7 @@ def require_parent(file: Path | None) -> None:
 def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterator[Path]:
     """Yields an empty folder to fill, which takes the place of `folder` when the block ends without
     an error; where that is a symbolic link, the place of what it leads to, as for a file. What
-    processes that were killed had begun for that place is removed first.
+    processes that were killed had begun to fill for that place is removed first.
 
     Raises `ValueError` as `require_place` does.
     """

@@ -55,7 +55,7 @@ class GraphWriter:
         """One graph over the weights beside it, whose bytes are `signed` or not; returns its step.
         Raises `ConversionError` when it breaks a promise."""
         step = self.step(filtered=filtered)
-        files = self._tensors(path.parent)
+        files = self._tensors(path.parent, step)
 
         def rewrite(graph: ir.Model) -> dict[str, list[str]]:
             return integer_products(graph, self.model, signed=signed)
@@ -75,19 +75,19 @@ class GraphWriter:
             output=_describe(step.output_ports),
         )
 
-    def _tensors(self, folder: Path) -> list[Path]:
+    def _tensors(self, folder: Path, step: Step) -> list[Path]:
         if folder not in self._written:
             files = [folder / WEIGHTS]
             save_file(self.model.state_dict(), files[0])
-            if derived := self._derived():
+            if derived := self._derived(step):
                 files.append(folder / DERIVED)
                 save_file(derived, files[1])
             self._written[folder] = files
         return self._written[folder]
 
-    def _derived(self) -> dict[str, Tensor]:
+    def _derived(self, step: Step) -> dict[str, Tensor]:
         # A variant may do without a matrix.
-        derived = cuda_copies(self.model, self.step(filtered=False).model.state_dict())
+        derived = cuda_copies(self.model, step.model.state_dict())
         if not self.variant.exact:
             derived |= self.kind.derived(as_floats(self.model), self.variant)
         return derived

@@ -14,6 +14,7 @@ from torch import distributed
 from contract.files import alone_in, require_writable
 from training.config import Place, Recipe
 from training.files import MissingData
+from training.kind import TrainingKind
 from training.kinds import KINDS
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
@@ -50,19 +51,10 @@ def carry_out(
     """
     world = distributed.get_world_size() if distributed.is_initialized() else 1
     rank = distributed.get_rank() if world > 1 else 0
-    if recipe.batch.rows % world:
-        raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
-    if recipe.training.blend and start is None:
-        raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
     kind = KINDS[recipe.kind]
-    if recipe.training.calibrated and not kind.calibrates:
-        raise ValueError(
-            f"training.calibrated is of models with logits; one of kind {kind.name} has none"
-        )
-    if start is not None:  # again when its weights are read, as reading the data takes minutes
-        require_start(start, recipe)
+    _require_sense(recipe, kind, start, world)
+    require_writable(run)
     torch.manual_seed(recipe.training.seed)
-    require_writable(run)  # a checkpoint is written minutes later
     source = data_at(recipe.data.source, folder)
     try:
         task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
@@ -90,6 +82,20 @@ def carry_out(
         print(f"{run / CHECKPOINT}: validation loss {loss:.4f} nats/{kind.unit}")
         if task.units_per_sequence is not None:
             print(f"that is {loss * task.units_per_sequence:.1f} nats/sequence")
+
+
+def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world: int) -> None:
+    """Raises `ValueError` for what no data will mend: to read it takes minutes."""
+    if recipe.batch.rows % world:
+        raise ValueError(f"batch.rows is {recipe.batch.rows}; {world} processes need a multiple")
+    if recipe.training.blend and start is None:
+        raise ValueError("training.blend is of the weights a run begins from: say --from ARTIFACT")
+    if recipe.training.calibrated and not kind.calibrates:
+        raise ValueError(
+            f"training.calibrated is of models with logits; one of kind {kind.name} has none"
+        )
+    if start is not None:
+        require_start(start, recipe)  # and once more when its weights are read
 
 
 def _warn_of_warm_up(updates: int) -> None:

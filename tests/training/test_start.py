@@ -15,7 +15,7 @@ from contract.manifest import MANIFEST, WEIGHTS, sha256
 from models.language import LanguageConfig, LanguageModel
 from training.config import DataConfig, Recipe
 from training.run import carry_out
-from training.start import begin_from, require_start
+from training.start import begin_from
 
 _SIZES: dict[str, Any] = {"units": 6, "embedding": 4}
 _RECIPE = Recipe(kind="language", data=DataConfig(source="nowhere"), model=LanguageConfig(**_SIZES))
@@ -64,7 +64,7 @@ def test_what_differs_is_told_of_both(tmp_path: Path, write: Write) -> None:
     write({"units": 8, "cell": "gru"})
     told = r"which has cell=gru, units=8; the recipe has lstm, 6$"
     with pytest.raises(ValueError, match=told):
-        require_start(tmp_path, _RECIPE)
+        begin_from(tmp_path, LanguageModel(_RECIPE.model), _RECIPE)
 
 
 @pytest.mark.parametrize("facts", [{"precision": "int8"}, {"kind": "handwriting"}], ids=str)
@@ -74,7 +74,7 @@ def test_another_kind_or_eight_bits_are_no_beginning(
     write({}, **facts)
     told = " and ".join(f"{name} {value}" for name, value in facts.items())
     with pytest.raises(ValueError, match=f"{told}.*; it must be of kind language and float32"):
-        require_start(tmp_path, _RECIPE)
+        begin_from(tmp_path, LanguageModel(_RECIPE.model), _RECIPE)
 
 
 def test_what_is_no_beginning_is_told_before_the_data_is_read(tmp_path: Path) -> None:
