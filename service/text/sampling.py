@@ -7,7 +7,7 @@ import numpy as np
 
 from contract.alphabets import VOCABULARY
 from contract.golden import Arrays
-from contract.text import FILTERS, GREEDY, NEUTRAL
+from contract.text import GREEDY
 
 # Below this a temperature is as good as this one, and its reciprocal still a float32.
 _LEAST_TEMPERATURE = 1e-6
@@ -26,8 +26,7 @@ class Sampling:
     @property
     def filtered(self) -> bool:
         """Whether it needs the graph that can leave symbols out."""
-        row = self.row()
-        return any(row[name] != NEUTRAL[name] for name in FILTERS)
+        return self.top_p < 1 or self.top_k < VOCABULARY or self.min_p > 0
 
     def row(self) -> Arrays:
         """The row inputs of the graph."""

@@ -6,6 +6,7 @@ import random
 import numpy as np
 import pytest
 
+from contract.text import FILTERS, NEUTRAL
 from service.errors import NotReady
 from service.state import Moment
 from service.text.completion import (
@@ -181,8 +182,15 @@ def test_of_symbols_that_tie_the_first_is_the_likeliest() -> None:
 def test_only_options_that_leave_symbols_out_ask_for_the_filtered_graph() -> None:
     for neutral in (Sampling(), Sampling(temperature=0, logit_bias={1: 2.0})):
         assert not neutral.filtered
-    for filtering in (Sampling(top_p=0.99), Sampling(top_k=255), Sampling(min_p=0.01)):
+    each = {
+        "top_p": Sampling(top_p=0.99),
+        "top_k": Sampling(top_k=255),
+        "log_min_p": Sampling(min_p=0.01),
+    }
+    assert each.keys() == set(FILTERS)
+    for name, filtering in each.items():
         assert filtering.filtered
+        assert filtering.row()[name] != NEUTRAL[name]
     for sampling in (Sampling(), Sampling(top_k=9)):
         assert Call(sampling=sampling).job.filtered is sampling.filtered
 
