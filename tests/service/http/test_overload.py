@@ -119,20 +119,21 @@ def test_one_request_is_answered_while_another_caller_has_a_hundred(artifacts: P
         engine = app.state.models["letters"].engine
 
         def ask(address: str, **body: Any) -> float:
+            """When it was answered."""
             transport = httpx.HTTPTransport(local_address=address)
             with httpx.Client(transport=transport, timeout=240) as client:
-                began_s = time.monotonic()
                 answer = client.post(f"{url}/v1/completions", json={"model": "letters"} | body)
                 assert answer.status_code == 200
-                return time.monotonic() - began_s
+                return time.monotonic()
 
         with ThreadPoolExecutor(20) as pool:
             with held(app.state.models["letters"]):
                 many = [pool.submit(ask, "127.0.0.2", max_tokens=800, n=5) for _ in range(20)]
                 assert eventually(lambda: len(engine._slots.schedule.waiting) > 60)
-            one_s = ask("127.0.0.1", max_tokens=40)
-            waited_s = [other.result() for other in many]
-        assert one_s < max(waited_s) / 5
+            began_s = time.monotonic()
+            one_s = ask("127.0.0.1", max_tokens=40) - began_s
+            last_s = max(other.result() for other in many) - began_s
+        assert one_s < last_s / 5
 
 
 def test_a_stream_nobody_reads_pauses_and_others_go_on(artifacts: Path) -> None:
