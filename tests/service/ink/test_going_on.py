@@ -51,6 +51,7 @@ def test_every_token_of_a_page_gives_the_lines_from_there(cut: InkService, name:
     body = {"text": _TEXT, "seed": 3, "width": 320, "return_state": True} | _BODIES[name]
     events = cut.events(**body, resume=True)
     texts = events[0]["lines"]
+    assert not set(texts) <= set(_TEXT.split("\n"))  # one is broken
     written = _lines(events)
     resumes = [event["resume"] for event in events if "resume" in event]
     *others, _ = [number for number, text in enumerate(texts) if text]
