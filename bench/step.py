@@ -66,29 +66,30 @@ class StepRow:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to measure: random LSTMs of these units beside the shipped models, and which sides."""
+    """What to measure: random LSTMs of these units beside the shipped models, which sides, and of
+    which models the folded and the quantized variant as well."""
 
     units: tuple[int, ...]
     sides: tuple[str, ...]
     rounds: int
-    variants: bool = False
+    varied: tuple[str, ...] = ()
 
 
 _BUILDERS = BUILDERS | eight_bits.BUILDERS
 QUICK = Plan((512,), ("served", "eager", "compile", "openvino", "floor"), rounds=15)
-FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=14, variants=True)
+FULL = Plan((256, 512, 1024), tuple(BUILDERS), rounds=14, varied=VARIED)
 
 
 def measure(full: bool, plan: Plan | None = None) -> Iterator[tuple[str, Any] | Goal]:
     """Every model of a plan, alone in its batch, with every number of threads; then a line."""
     plan, rows = plan or (FULL if full else QUICK), list[StepRow]()
-    peers = (*plan.sides, *eight_bits.BUILDERS) if plan.variants else plan.sides
+    peers = (*plan.sides, *eight_bits.BUILDERS) if plan.varied else plan.sides
     print(*absent(peers).values(), sep="\n")
     with tempfile.TemporaryDirectory() as folder:
         models = [random_artifact(Path(folder, f"lstm-{units}"), units) for units in plan.units]
         shipped = [ARTIFACTS / name for name in SHIPPED if (ARTIFACTS / name).exists()]
         for artifact in (*models, *map(load_artifact, shipped)):
-            varied = plan.variants and artifact.name in VARIED
+            varied = artifact.name in plan.varied
             variants = _variants(artifact, Path(folder)) if varied else {}
             sides = (*plan.sides, *eight_bits.BUILDERS) if varied else plan.sides
             for threads in thread_counts():
@@ -240,7 +241,7 @@ def random_artifact(folder: Path, units: int, layers: int = 1) -> Artifact:
     config = asdict(kind.config(units=units, layers=layers))
     facts = {
         "kind": kind.name, "model": config, "batch": {"rows": 2, "steps": 8},
-        "data": {}, "training": {},
+        "data": {"name": "random"}, "training": {},
         "progress": {"best_update": 0, "best_loss": 0.0, "elapsed_s": 0.0},
     }  # fmt: skip
     write_artifact(folder, folder.name, kind.model(config), facts)

@@ -29,6 +29,7 @@ from bench.step import (
     verified,
 )
 from export.artifact import load_model
+from export.convert import read_source
 from models.language import LanguageConfig, LanguageModel
 from service.artifact import Artifact, load_artifact
 from service.engine.runtime import Runtime
@@ -274,6 +275,11 @@ def test_a_measurement_has_a_row_per_side_and_variant(tiny: Artifact) -> None:
     assert all(r.us_median > 0 and r.model == "lstm-16" for r in rows)
 
 
+def test_a_random_model_can_be_converted_as_a_variant_is(tiny: Artifact) -> None:
+    model, facts = read_source(tiny.folder)
+    assert (model.readout.in_features, facts["data"]["name"]) == (16, "random")
+
+
 @pytest.mark.long
 def test_a_section_has_rows_and_goals(monkeypatch: pytest.MonkeyPatch, inks: Path) -> None:
     """A random model and the shipped ones, each side by side."""
@@ -282,11 +288,14 @@ def test_a_section_has_rows_and_goals(monkeypatch: pytest.MonkeyPatch, inks: Pat
     monkeypatch.setattr(step, "SETTLE_S", 0.0)
     monkeypatch.setattr(step, "thread_counts", lambda: [1])
     monkeypatch.setattr(line, "ARTIFACT", inks / "scrawl")
-    found = list(measure(False, Plan((16,), ("served", "floor"), rounds=2)))
+    monkeypatch.setattr(eight_bits, "BUILDERS", {})
+    plan = Plan((16,), ("served", "floor"), rounds=2, varied=("lstm-16",))
+    found = list(measure(False, plan))
     goals = [each for each in found if isinstance(each, Goal)]
     tables = [each for each in found if not isinstance(each, Goal)]
     assert [(name, row.model, row.side) for name, row in tables[:-1]] == [
-        ("step", model, side) for model in ("lstm-16", "scrawl") for side in ("served", "floor")
+        *(("step", "lstm-16", side) for side in ("served", "floor", "folded", "quantized")),
+        *(("step", "scrawl", side) for side in ("served", "floor")),
     ]
     name, written = tables[-1]
     assert (name, written.characters) == ("line", 30)
