@@ -7,7 +7,7 @@ from contract.strokes import Points
 from service.engine.engine import Engine
 from service.errors import Overloaded
 from service.ink.upright import upright
-from service.reader.lines import lines_of
+from service.reader.lines import _KEPT, _MOST_SAMPLES, _Line, _sampled, lines_of
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -136,6 +136,19 @@ def test_any_unit_will_do(factor: float) -> None:
 )
 def test_ink_without_letters_is_a_line_at_most(ink: list[Points]) -> None:
     assert lines_of(ink) == ([ink] if ink else [])
+
+
+def test_a_scribble_has_as_many_samples_as_all_ink_may_have() -> None:
+    """Nearly flat, its arcs say nothing of the height of letters."""
+    (ink,) = _sampled([np.array([[0.0, 0.0], [1e3, 1e-3], [2e3, 0.0]])])
+    assert len(ink) <= _MOST_SAMPLES + 2
+
+
+def test_where_a_line_is_its_latest_ink_says() -> None:
+    long = _Line()
+    for number in range(2):
+        long.add([number], np.full((_KEPT, 2), float(number)))
+    assert (long.height, len(long.ink)) == (1.0, _KEPT)
 
 
 def test_a_page_is_read_line_by_line(reader: ReaderService) -> None:
