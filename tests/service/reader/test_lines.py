@@ -1,13 +1,17 @@
 """Ink of several lines is told apart, and read line by line."""
 
+import json
+import logging
+
 import numpy as np
 import pytest
 
 from contract.strokes import Points
 from service.engine.engine import Engine
 from service.errors import Overloaded
+from service.http import record
 from service.ink.upright import upright
-from service.reader.lines import _KEPT, _MOST_SAMPLES, _Line, _sampled, lines_of
+from service.reader.lines import _KEPT, _MOST_SAMPLES, _level, _Line, _sampled, lines_of
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -162,6 +166,27 @@ def test_a_page_is_read_line_by_line(reader: ReaderService) -> None:
         expected += [line_break, *answer["characters"]]
     assert whole["characters"] == expected
     assert whole["usage"]["pieces"] == sum(answer["usage"]["pieces"] for answer in alone)
+
+
+@pytest.mark.in_process
+def test_a_page_costs_what_its_lines_cost(
+    reader: ReaderService, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = _page(*_SAID)
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        for strokes in (*page, _flat(page)):
+            reader.read(strokes=strokes)
+    logged = [json.loads(r.message) for r in caplog.records if r.name == record.log.name]
+    *alone, whole = (line["steps"] for line in logged)
+    assert whole == sum(alone)
+
+
+@pytest.mark.parametrize(("climb", "levelled"), [(-0.29, True), (0.29, True), (0.31, False)])
+def test_what_climbs_as_no_line_does_is_left_as_it_is(climb: float, levelled: bool) -> None:
+    ink = np.linspace((0.0, 0.0), (30.0, 30 * climb), 120)
+    (level,) = _level([ink])
+    assert (np.ptp(level[:, 1]) < 1e-6) == levelled
+    assert levelled or level is ink
 
 
 def test_what_stands_on_one_ruled_line_is_one_line(reader: ReaderService) -> None:
