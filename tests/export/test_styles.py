@@ -31,8 +31,8 @@ _FAR, _PAST = 100.0, 3.0  # to the beginning of a line, and past its ink
 
 
 class _Ruler:
-    """A graph that moves by 1, one step longer in each line, and then past its ink; it keeps the
-    noise it is given."""
+    """A graph that moves by 1, each line longer by more than the one before, and then past its ink;
+    it keeps the noise it is given."""
 
     def initial_state(self, batch: int) -> Arrays:
         return {"h": np.zeros(batch)}
@@ -43,13 +43,13 @@ class _Ruler:
         drawn[0] = _FAR
         ended = np.zeros(drawn.shape[:2], bool)
         for line in range(_TIMES):
-            drawn[10 + line, line, 0] = _PAST
-            ended[10 + line :, line] = True
+            drawn[10 + line**2, line, 0] = _PAST
+            ended[10 + line**2 :, line] = True
         return state, {"drawn": drawn, "ended": ended}
 
 
 def test_a_hand_is_as_wide_as_its_lines_are_from_their_first_points_to_their_last() -> None:
-    widths = [10 + line - 2 for line in range(_TIMES)]
+    widths = [10 + line**2 - 2 for line in range(_TIMES)]
     advance = advance_of(_Ruler(), {"h": np.zeros(1)}, "a")
     assert advance == pytest.approx(np.mean(widths) / len(_MEASURED))
 

@@ -64,6 +64,7 @@ def test_capitals_begin_words_and_one_in_five_is_among_others() -> None:
 def test_of_a_pair_either_is_judged(mark: str) -> None:
     firsts = [c.place == c.text.index(mark) for c in contexts(mark, _COUNT, 1)]
     assert sum(firsts) == _COUNT / 2
+    assert firsts[:4] == [not first for first in firsts[4:8]]  # of each form
 
 
 def test_what_is_folded_is_in_one_group_of_the_table() -> None:

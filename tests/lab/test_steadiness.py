@@ -40,6 +40,7 @@ def test_every_further_line_of_a_person_with_lines_enough_counts() -> None:
 
     even = [ink("even", n) for n in range(9)]
     few = [ink("few", n, size=4.0 + n) for n in range(6)]
-    found = of_people([*even, *few])
-    assert (found.hands, found.lines, found.size) == (1, 4, 0)
+    enough = [ink("enough", n) for n in range(7)]
+    found = of_people([*even, *few, *enough])
+    assert (found.hands, found.lines, found.size) == (2, 6, 0)
     assert of_people([*even, *(ink("odd", n, size=4.0 + n) for n in range(9))]).size > 0.1

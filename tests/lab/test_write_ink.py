@@ -14,10 +14,11 @@ _SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
 
 def test_the_same_text_at_the_same_place_is_the_same_ink_in_any_company() -> None:
     (alone,) = write(_SHIPPED, ["at"], bias=1.0, seed=1)
-    first, other = write(_SHIPPED, ["at", "it is"], bias=1.0, seed=1)
+    first, other, again = write(_SHIPPED, ["at", "it is", "at"], bias=1.0, seed=1)
     assert first.offsets.tobytes() == alone.offsets.tobytes()
     assert first.ended
     assert len(other.offsets) > len(first.offsets) > 5
+    assert again.offsets.tobytes() != first.offsets.tobytes()
     (another,) = write(_SHIPPED, ["at"], bias=1.0, seed=2)
     assert another.offsets.tobytes() != alone.offsets.tobytes()
     assert np.isfinite(first.offsets).all()

@@ -275,6 +275,13 @@ def test_a_number_has_64_bits_and_a_sign() -> None:
         read(b"\x02")
 
 
+def test_what_has_fewer_bytes_than_none_is_cut_short() -> None:
+    """Whoever goes on there comes back to where it has been."""
+    content = memoryview(b"\x0a" + b"\xff" * 9 + b"\x01")
+    with pytest.raises(WireError, match="byte 11: -1 bytes should follow"):
+        read_message(content, {1: Field("it", "text")})
+
+
 @pytest.mark.parametrize(
     ("content", "why"),
     [(b"\x0a\x01a\x0a\x01b", "it stands more than once"), (b"\x0a\x01\xff", "is not UTF-8")],

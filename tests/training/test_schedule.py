@@ -130,6 +130,7 @@ def test_matrices_decay_and_gains_and_biases_do_not(tmp_path: Path) -> None:
     assert torch.allclose(after["matrix"], before["matrix"] * (1 - 0.1 * 0.5))
     assert torch.equal(after["weight"], before["weight"])
     assert torch.equal(after["bias"], before["bias"])
+    assert {group["betas"] for group in trainer.optimizer.param_groups} == {(0.9, 0.99)}
 
 
 def test_processes_share_their_gradients_their_running_statistics_and_their_loss(

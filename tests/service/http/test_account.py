@@ -227,6 +227,10 @@ def test_another_limit_begins_with_a_minutes_worth_whatever_was_used_before() ->
     account.renew(Key(sha256="0" * 64, bytes_per_minute=1000, concurrency=3))
     with pytest.raises(Exception, match="1000 bytes a minute"):
         account.check()
+    for other in (500, 2000):
+        account.renew(Key(sha256="0" * 64, bytes_per_minute=other))
+        account.check()
+        account.charge(other + 1)
 
 
 class _Inside:

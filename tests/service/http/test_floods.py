@@ -121,9 +121,9 @@ def test_who_goes_on_after_the_end_is_cut_off(url: str) -> None:
     assert time.monotonic() - began_s < LATE_S / 2
 
 
-@pytest.mark.parametrize(("headers", "status"), [(90, 200), (200, 431)])
-def test_a_head_has_a_hundred_headers(url: str, headers: int, status: int) -> None:
-    head = _LAST.removesuffix(b"\r\n") + b"a:b\r\n" * headers + b"\r\n"
+@pytest.mark.parametrize(("more", "status"), [(98, 200), (99, 431)])
+def test_a_head_has_a_hundred_headers(url: str, more: int, status: int) -> None:
+    head = _LAST.removesuffix(b"\r\n") + b"a:b\r\n" * more + b"\r\n"
     assert Wire(url).send(head).status() == status
 
 

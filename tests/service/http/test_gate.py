@@ -6,9 +6,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from service.app import create_app
 from service.http import gate as gates
+from service.http.connections import HttpConnection
 from service.http.gate import _OTHER_FILES, _RESERVE, Gate, Watched, allow_files
 from service.server import Server
 from service.settings import Settings
@@ -20,7 +23,7 @@ _PROXY = "10.0.0.9"
 def _gate() -> Gate:
     """Of four places, behind a proxy."""
     chosen = Settings(max_connections=4, trusted_proxies=(_PROXY,))
-    return Gate(chosen, lambda error: None)
+    return Gate(chosen, lambda error, client: None)
 
 
 class _Connection:
@@ -104,6 +107,31 @@ def test_who_reads_again_has_all_the_time_again() -> None:
     connection.look(late_s)
     assert not ended
     connection.look(2 * late_s)
+    assert ended
+
+
+def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
+    """The head that it has begun meanwhile has to end."""
+    ended: list[bool] = []
+
+    async def ask() -> None:
+        connection = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate())
+        answering: Any = SimpleNamespace(response_complete=False, response_started=True)
+        connection._answering = answering
+        connection.transport = SimpleNamespace(  # type: ignore[assignment]
+            is_closing=lambda: False,
+            is_reading=lambda: True,
+            write=lambda data: None,
+            write_eof=lambda: ended.append(True),
+        )
+        connection.data_received(b"G")
+        late_s, now_s = connection.gate.timeout_s + 1, connection.loop.time()
+        connection.look(now_s + late_s)
+        answering.response_complete = True
+        assert not ended
+        connection.look(now_s + 3 * late_s)
+
+    asyncio.run(ask())
     assert ended
 
 

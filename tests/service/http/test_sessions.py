@@ -1,6 +1,7 @@
 """A session of `/v1/online` goes on exactly where it stood, also when the service ends."""
 
 import json
+import logging
 from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from service.http import record
 from tests.service.serving import eventually, running, settings
 from tests.service.writing import InkService, Session, online
 
@@ -163,13 +165,14 @@ def test_a_message_that_fails_leaves_the_session_where_it_stood(
 
 @pytest.mark.parametrize("name", [*_OPENINGS])
 def test_so_does_one_that_is_cut_in_the_middle(
-    first: InkService, second: InkService, name: str
+    first: InkService, second: InkService, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Which costs the steps that it ran."""
     opening, long = _OPENINGS[name] | {"seed": 8}, {"write": 400}
     with online(second, **opening) as session:
         session.ask(write=3)
         expected = session.ask(**long)
-    with online(first, **opening) as session:
+    with caplog.at_level(logging.INFO, record.log.name), online(first, **opening) as session:
         session.ask(write=3)
         engine = first.app.state.models[opening["model"]].engine
         run = engine._slots.runner.run
@@ -182,5 +185,7 @@ def test_so_does_one_that_is_cut_in_the_middle(
         failed = session.ask(**long)
         assert failed["error"]["code"] == "not_ready"
         assert session.closed() == _RESTART
+    (line,) = (r.message for r in caplog.records if r.name == record.log.name)
+    assert json.loads(line)["steps"] > 4
     with online(second, **_again(opening, failed["state"])) as session:
         assert session.ask(**long) == expected

@@ -41,7 +41,7 @@ def test_broken_text_loses_nothing_but_spaces_and_fits(text: str, room: int) -> 
 
 
 def test_lines_break_at_spaces_and_where_the_writer_broke_them() -> None:
-    assert break_text("well-known  words go on\n\nhere", 115) == [
+    assert break_text("well-known  words go on\n\nhere\n", 115) == [
         "well-known",
         "words go on",
         "",

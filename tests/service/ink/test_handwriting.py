@@ -108,6 +108,8 @@ def test_an_svg_has_a_path_for_each_stroke(ink: InkService) -> None:
     assert root.findtext(f"{_SVG}title") == "a < b & c\nd"
     (group,) = root.iter(f"{_SVG}g")
     assert (group.attrib["stroke"], group.attrib["stroke-width"]) == ("#a0B1c2", "3.5")
+    ends = ("stroke-linecap", "stroke-linejoin")  # of a pen that is round
+    assert [group.attrib[end] for end in ends] == ["round", "round"]
     strokes = [stroke for line in ink.strokes(**body) for stroke in line]
     paths = [path.attrib["d"] for path in root.iter(f"{_SVG}path")]
     assert len(paths) == len(strokes) > 4

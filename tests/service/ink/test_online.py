@@ -44,9 +44,10 @@ def test_a_line_begins_at_its_left_end_or_a_space_from_it(dx: float, shown: floa
 
 @pytest.mark.parametrize(
     ("y", "height"),
-    [([5, 3, 6], 3), ([5, 3, 6, 1, 4, 2, 7], 5), ([1, 2, 4], 3), ([7, 3], 0), ([], 0)],
+    [([5, 3, 6], 3), ([5, 3, 6, 1, 4, 2, 7], 5), ([5, 3, 3, 6, 1, 4], 2), ([1, 2, 4], 3),
+     ([7, 3], 0), ([], 0)],
     ids=str,
-)
+)  # fmt: skip
 def test_the_end_of_ink_is_so_high_over_its_arcs_or_its_lowest_point(
     y: list[float], height: float
 ) -> None:

@@ -16,6 +16,7 @@ import pytest
 from service.catalogue import Models
 from service.errors import Overloaded
 from service.ink import styles
+from service.ink.line import InkLine
 from service.ink.measure import Measures
 from service.shared import Shared
 from tests.artifacts import HANDS, eight_bits_of
@@ -208,6 +209,21 @@ def test_a_hand_that_cannot_be_measured_is_not_left_out_in_silence(
     monkeypatch.setattr(styles.hands, "look", busy)
     assert ink.client.get("/v1/styles").status_code == 503
     assert model.looks.keys() == {"upright"}
+
+
+def test_a_hand_is_measured_by_ink_without_its_slips(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    biases = list[float]()
+
+    def neat(*line: Any, bias: float) -> InkLine:
+        biases.append(bias)
+        return InkLine(*line, bias=bias)
+
+    monkeypatch.setattr(ink.app.state.models["scrawl"], "looks", {})
+    monkeypatch.setattr(styles.hands, "InkLine", neat)
+    assert ink.client.get("/v1/styles").status_code == 200
+    assert biases == [1.0] * len(HANDS)
 
 
 def test_of_many_hands_four_are_measured_at_once(

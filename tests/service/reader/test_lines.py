@@ -1,13 +1,17 @@
 """Ink of several lines is told apart, and read line by line."""
 
+import json
+import logging
+
 import numpy as np
 import pytest
 
 from contract.strokes import Points
 from service.engine.engine import Engine
 from service.errors import Overloaded
+from service.http import record
 from service.ink.upright import upright
-from service.reader.lines import lines_of
+from service.reader.lines import _KEPT, _MOST_SAMPLES, _level, _Line, _sampled, lines_of
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -138,6 +142,19 @@ def test_ink_without_letters_is_a_line_at_most(ink: list[Points]) -> None:
     assert lines_of(ink) == ([ink] if ink else [])
 
 
+def test_a_scribble_has_as_many_samples_as_all_ink_may_have() -> None:
+    """Nearly flat, its arcs say nothing of the height of letters."""
+    (ink,) = _sampled([np.array([[0.0, 0.0], [1e3, 1e-3], [2e3, 0.0]])])
+    assert len(ink) <= _MOST_SAMPLES + 2
+
+
+def test_where_a_line_is_its_latest_ink_says() -> None:
+    long = _Line()
+    for number in range(2):
+        long.add([number], np.full((_KEPT, 2), float(number)))
+    assert (long.height, len(long.ink)) == (1.0, _KEPT)
+
+
 def test_a_page_is_read_line_by_line(reader: ReaderService) -> None:
     page = _page(*_SAID)
     whole = reader.read(strokes=_flat(page))
@@ -149,6 +166,27 @@ def test_a_page_is_read_line_by_line(reader: ReaderService) -> None:
         expected += [line_break, *answer["characters"]]
     assert whole["characters"] == expected
     assert whole["usage"]["pieces"] == sum(answer["usage"]["pieces"] for answer in alone)
+
+
+@pytest.mark.in_process
+def test_a_page_costs_what_its_lines_cost(
+    reader: ReaderService, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = _page(*_SAID)
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        for strokes in (*page, _flat(page)):
+            reader.read(strokes=strokes)
+    logged = [json.loads(r.message) for r in caplog.records if r.name == record.log.name]
+    *alone, whole = (line["steps"] for line in logged)
+    assert whole == sum(alone)
+
+
+@pytest.mark.parametrize(("climb", "levelled"), [(-0.29, True), (0.29, True), (0.31, False)])
+def test_what_climbs_as_no_line_does_is_left_as_it_is(climb: float, levelled: bool) -> None:
+    ink = np.linspace((0.0, 0.0), (30.0, 30 * climb), 120)
+    (level,) = _level([ink])
+    assert (np.ptp(level[:, 1]) < 1e-6) == levelled
+    assert levelled or level is ink
 
 
 def test_what_stands_on_one_ruled_line_is_one_line(reader: ReaderService) -> None:

@@ -37,13 +37,16 @@ def test_a_batch_is_a_function_of_the_update_alone(pens: PenCorpus, make: Make) 
 
 
 @pytest.mark.parametrize(
-    ("make", "characters"),
-    [(pen_task, lambda b: PenBatch(*b).length), (reader_task, lambda b: ReadBatch(*b).counts)],
-)
+    ("make", "updates", "characters"),
+    [(pen_task, 30, lambda b: PenBatch(*b).length),
+     (reader_task, 40, lambda b: ReadBatch(*b).counts)],
+)  # fmt: skip
 def test_texts_start_short_and_grow(
-    pens: PenCorpus, make: Make, characters: Callable[[Batch], torch.Tensor]
+    pens: PenCorpus, make: Make, updates: int, characters: Callable[[Batch], torch.Tensor]
 ) -> None:
+    """An epoch has as many updates as rows of half the last length take."""
     made = make(pens)
+    assert made.updates_per_epoch == updates
     late = 8 * made.updates_per_epoch
     first, last = (
         torch.cat([characters(made.batch(start + i)[0]) for i in range(8)]) for start in (0, late)

@@ -13,8 +13,8 @@ import torch
 from contract.alphabets import LONGEST_TEXT, encode
 from models.handwriting import HandwritingConfig
 from tests.training.pens import pen_task
-from training.ink.compose import Rows, join
-from training.ink.corpus import PenBatch, PenCorpus, collate, read_pens, with_end
+from training.ink.compose import Rows, _rarity, join
+from training.ink.corpus import PenBatch, PenCorpus, collate, is_held_out, read_pens, with_end
 from training.ink.line import Tally
 from training.ink.prepare import LONGEST_INK, Ink
 from training.ink.task import PenTask, point_losses, vary
@@ -184,6 +184,17 @@ def test_of_one_writer_some_texts_are_held_out(pens: PenCorpus) -> None:
     texts = [{ink.text for ink in part} for part in (train, validation)]
     assert all(texts)
     assert not texts[0] & texts[1]
+
+
+def test_a_rare_character_is_drawn_eight_times_as_often_at_most() -> None:
+    inks = [*[replace(RIGHT, text="e" * 50)] * 20, replace(RIGHT, text="z")]
+    assert _rarity(inks).tolist() == [1.0] * 20 + [8.0]
+
+
+def test_who_is_held_out_is_so_for_good() -> None:
+    """Weights of before would else be validated on whom they have learned from."""
+    names = ("a", "writer-1", "ekw", "3")
+    assert [is_held_out(name, 0.3) for name in names] == [False, True, True, False]
 
 
 def test_isolated_characters_are_no_lines_to_hold_out(pens: PenCorpus) -> None:

@@ -52,7 +52,7 @@ def test_a_hand_is_varied_and_its_strokes_are_not_lost(pens: PenCorpus) -> None:
 
 def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
     bars = np.array([[0, 0, 0], [0, 6, 1], [1, -6, 0], [12, 0, 1]], np.float32)
-    leans, widths = [], []
+    leans, widths, heights = [], [], []
     for seed in range(60):
         pieces = pieces_of(Ink("+", bars, 13.0, "w", "invented"), np.random.default_rng(seed))
         ends = np.flatnonzero(pieces[:, -1])
@@ -60,9 +60,11 @@ def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
         up, along = moves[ends[0]], moves[ends[1]] - moves[ends[0]]
         leans.append(up[0] / up[1])
         widths.append(along[0] / up[1] / 2)
+        heights.append(pieces[0, 1])  # where it begins, from the baseline
     assert np.mean(leans) == pytest.approx(0, abs=0.06)
     assert np.std(leans) == pytest.approx(0.15, abs=0.05)
     assert np.std(np.log(widths)) == pytest.approx(0.12, abs=0.04)
+    assert np.std(heights) == pytest.approx(0.5, abs=0.15)
 
 
 @pytest.mark.parametrize("tremor", [0.0, 1e-15])
