@@ -243,6 +243,29 @@ def test_the_dashboard_shows_figures_as_what_they_are() -> None:
         assert not now or panel["options"]["reduceOptions"]["calcs"] == ["lastNotNull"]
 
 
+def test_panels_lie_beside_each_other_and_none_has_the_name_of_another() -> None:
+    panels, taken = _board()["panels"], set[tuple[int, int]]()
+    for panel in panels:
+        x, y, wide, high = (panel["gridPos"][side] for side in "xywh")
+        place = {(x + i, y + j) for i in range(wide) for j in range(high)}
+        assert x + wide <= 24, panel["title"]
+        assert not place & taken, panel["title"]
+        taken |= place
+        asked = [target["refId"] for target in panel["targets"]]
+        assert len(set(asked)) == len(asked), panel["title"]  # of two one is never asked
+        assert panel["description"], panel["title"]
+    for name in ("id", "title"):
+        assert len({panel[name] for panel in panels}) == len(panels)
+
+
+@pytest.mark.parametrize(("panel", "expression"), list(_expressions())[:-1])
+def test_a_panel_shows_the_models_that_were_chosen(told: str, panel: str, expression: str) -> None:
+    samples = [s for f in text_string_to_metric_families(told) for s in f.samples]
+    of_models = {s.name for s in samples if "model" in s.labels}
+    for name, matchers in re.findall(r"\b(evenkeel_\w+)(?:\{(.*?)\})?", expression):
+        assert name not in of_models or 'model=~"$model"' in matchers, panel
+
+
 def test_shares_of_the_dashboard_are_not_upside_down_and_its_errors_are_errors() -> None:
     asked = {}
     for panel, expression in _expressions():
