@@ -6,10 +6,20 @@ from pathlib import Path
 import pytest
 
 from contract.manifests import read_manifest
+from lab.measured.page import SHIPPED
 
 _ROOT = Path(__file__).parents[1]
 _SHIPPED = [read_manifest(path.parent) for path in (_ROOT / "artifacts").glob("*/manifest.json")]
 _OF_UNIPEN = sorted(m.name for m in _SHIPPED if m.provenance["data"]["name"].startswith("unipen"))
+
+
+def test_what_else_was_learned_from_is_in_the_public_domain() -> None:
+    """Whoever ships a model of other data has its terms told in its card, and asked for here."""
+    readme = (_ROOT / "README.md").read_text()
+    assert "tiny-shakespeare, a text in the public domain" in " ".join(readme.split())
+    (free,) = re.findall(r"^echo '(\w{64}) ", readme, re.M)
+    others = [m for m in _SHIPPED if m.name in set(SHIPPED) - set(_OF_UNIPEN)]
+    assert {m.provenance["data"]["sha256"] for m in others} == {free}
 
 
 def test_the_pens_and_the_reader_learned_from_unipen() -> None:

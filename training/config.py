@@ -1,8 +1,8 @@
 """What decides a training run, as typed values; `training.recipe` reads them from TOML."""
 
 import math
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
 
 _MOST_EPOCHS = 1_000_000
 # More than anybody trains at once; golden vectors are drawn and compared in batches as large.
@@ -17,7 +17,8 @@ class DataConfig:
     isolated mark, or an isolated figure or letter, is set where a word could stand. `varied`: of a
     pen's rows, how much each is slanted, widened and heightened, as a standard deviation.
     `reordered`: of a reader's rows, how many have delayed strokes where they stand. `own`: how many
-    rows of ink are lines that a pen wrote, where the data has such."""
+    rows of ink are lines that a pen wrote, where the data has such.
+    Which of these a kind has, it says itself."""
 
     source: str
     validation_fraction: float = 0.1
@@ -45,6 +46,12 @@ class DataConfig:
             raise ValueError(
                 f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"
             )
+
+    def options(self) -> dict[str, Any]:
+        """All that not every kind has, by name, where it is not as usual."""
+        usual = {f.name: f.default for f in fields(self)}
+        del usual["source"], usual["validation_fraction"]
+        return {name: v for name in usual if (v := getattr(self, name)) != usual[name]}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +95,7 @@ class TrainConfig:
     validate_every_epochs: float = 1.0
     time_limit_s: float | None = None
     save_every_s: float = 45.0
-    keep: str = "best"
+    keep: Literal["best", "last"] = "best"
     blend: float = 0.0
     calibrated: bool = False
     seed: int = 0
@@ -110,8 +117,6 @@ class TrainConfig:
             raise ValueError(f"training.blend is {self.blend}; it must be from 0 and below 1")
         if not 0 <= self.seed < 2**63:
             raise ValueError(f"training.seed is {self.seed}; it must be from 0 to 2**63 - 1")
-        if self.keep not in ("best", "last"):
-            raise ValueError(f"training.keep is {self.keep!r}; it must be 'best' or 'last'")
         for name in ("warmup_updates", "weight_decay", "patience_epochs", "save_every_s"):
             if not 0 <= (value := getattr(self, name)) < math.inf:
                 raise ValueError(f"training.{name} is {value!r}; it must be a number from 0")

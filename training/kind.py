@@ -27,6 +27,11 @@ class TrainingKind(Protocol):
         ...
 
     @property
+    def options(self) -> frozenset[str]:
+        """Which of `training.config.DataConfig.options` say something of its data."""
+        ...
+
+    @property
     def config(self) -> type:
         """The class of the `[model]` table."""
         ...

@@ -190,8 +190,9 @@ class Trainer:
         for name, parameter in self.weights.parameters.items():
             moments = checkpoint.group(tensors, f"moments.{name}")
             if moments:
-                moments["step"] = moments["step"].cpu()
-                self.optimizer.state[parameter] = moments
+                # A single number, as a count of steps, is the CPU's with any optimiser.
+                alone = {name: t.cpu() for name, t in moments.items() if not t.dim()}
+                self.optimizer.state[parameter] = moments | alone
 
     def _update(self) -> Tensor:
         update, parameters = self.progress.update, self.weights.parameters.values()

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 from contract.files import from_toml
 from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
@@ -74,12 +74,15 @@ def _value(text: str) -> Any:
 def build(kind: type[T], content: dict[str, Any], table: str) -> T:
     """One table as its class. Raises `ValueError` for a key or value it does not know."""
     known = {f.name: f for f in fields(kind)}  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
     if unknown := sorted(content.keys() - known.keys()):
         raise ValueError(f"[{table}]: unknown key {', '.join(unknown)}")
     required = {n for n, f in known.items() if f.default is f.default_factory is MISSING}
     if missing := sorted(required - content.keys()):
         raise ValueError(f"[{table}]: {', '.join(missing)} is missing")
     for name, value in content.items():
+        if (words := words_of(hints[name])) and value not in words:
+            raise ValueError(f"{table}.{name} is {value!r}; it must be one of {', '.join(words)}")
         default = known[name].default
         if default is MISSING or default is None:
             continue
@@ -91,3 +94,10 @@ def build(kind: type[T], content: dict[str, Any], table: str) -> T:
         elif type(value) is not type(default):
             raise ValueError(f"{table}.{name} is {value!r}; it must be a {type(default).__name__}")
     return kind(**content)
+
+
+def words_of(hint: Any) -> tuple[str, ...]:
+    """Those among which a value of this type is chosen, if it is one of a few."""
+    if get_origin(hint) is Literal:
+        return get_args(hint)
+    return tuple(word for part in get_args(hint) for word in words_of(part))

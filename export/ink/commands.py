@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 def add_commands(commands: Any) -> None:
     """Add both to an argparse group of commands."""
     pens = commands.add_parser("pens", help="read pen data, say what it holds, draw some of it")
-    pens.add_argument("folder", type=Path, help="IAM-OnDB, UNIPEN, or the word synthetic")
+    pens.add_argument("folder", type=Path, help="one of pen data, or the word synthetic")
     pens.add_argument("--plot", type=Path, help="write a contact sheet as a PNG")
     pens.add_argument("--out", type=Path, help="write the prepared lines as one .npz file")
     pens.set_defaults(command=_pens)

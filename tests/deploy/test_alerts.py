@@ -56,6 +56,14 @@ def test_an_alert_says_what_is_wrong_how_bad_that_is_and_where_to_read_on(
     assert len(rows) == len(_RULES)
 
 
+def test_every_alert_is_tried_where_it_is_sent_and_where_it_is_not() -> None:
+    """What Prometheus makes of that is tested where there is its promtool."""
+    cases = yaml.safe_load((_ROOT / "tests" / "deploy" / "alerts.yml").read_text())["tests"]
+    asked = [case for each in cases for case in each["alert_rule_test"]]
+    tried = {(case["alertname"], bool(case.get("exp_alerts"))) for case in asked}
+    assert tried == {(alert, sent) for alert in _RULES for sent in (True, False)}
+
+
 def test_a_run_is_stuck_where_livez_says_so() -> None:
     assert _threshold("EvenkeelStuck") == Settings.model_fields["stall_timeout_s"].default
 

@@ -93,6 +93,23 @@ def test_settings_are_those_of_the_service_and_mean_something(
     Settings()
 
 
+def test_what_compose_reads_is_told_with_what_it_is_unless_set() -> None:
+    settings = {f"EVENKEEL_{setting.upper()}" for setting in Settings.model_fields}
+    text = "".join(path.read_text() for path in _FILES)
+    asked = dict(re.findall(r"\$\{(EVENKEEL_\w+):-(.*?)\}", text))
+    environment = _services(_BASE)["evenkeel"]["environment"]
+    passed = {name for name, value in environment.items() if value is None or "${" in str(value)}
+    guide = (_ROOT / "docs" / "commands.md").read_text()
+    (sentence,) = re.findall(r"^Docker Compose passes on (.*?)\. Write", guide, re.M | re.S)
+    assert set(re.findall(r"`(\w+)`", sentence)) == passed <= settings
+    own = guide.partition("Compose itself also reads:")[2]
+    told = dict(re.findall(r"`(EVENKEEL_\w+)` \((`?[^`(),]+`?)[,)]", own))
+    named = {name: usual.strip("`") for name, usual in told.items()}
+    assert named == {n: u for n, u in asked.items() if n not in settings} | {
+        "EVENKEEL_KEYS_FOLDER": "a volume"
+    }
+
+
 def test_without_a_word_of_anybody_it_starts_for_this_machine(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -1,13 +1,28 @@
-"""The graphs of an artifact, by their form: `scan` or `step`."""
+"""The graphs of an artifact, by their form: `scan` or `step`; and what a report has to have."""
 
 from pathlib import Path
 
 import onnx
 import onnx_ir as ir
 
+from contract.manifests import read_manifest
 from export.artifact import read_artifact
 from export.graph import ROW_INDEPENDENT, tensor_offsets
+from export.parity.report import COST
 from export.parity.served import ServedGraph
+from lab.measured.page import SHIPPED
+
+
+def shipped_lines(kind: str) -> list[str]:
+    """The lines of a report, but for time, that all shipped models of a kind carry. Whoever adds a
+    check has them verified again."""
+    shipped = [read_manifest(Path(__file__).parents[2] / "artifacts" / name) for name in SHIPPED]
+    (lines,) = {
+        tuple(f.name for f in manifest.parity or () if f.name != COST)
+        for manifest in shipped
+        if manifest.kind == kind
+    }
+    return list(lines)
 
 
 def graph_file(artifact: Path, form: str) -> Path:

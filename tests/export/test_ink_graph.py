@@ -29,7 +29,13 @@ from models.handwriting import HandwritingConfig, HandwritingModel
 from service.artifact import load_artifact
 from tests.artifacts import HANDS, SCRAWL, invented_ink
 from tests.export.changed import with_served_weight_changed
-from tests.export.graphs import check_nodes, check_weights, graph_file, served_graph
+from tests.export.graphs import (
+    check_nodes,
+    check_weights,
+    graph_file,
+    served_graph,
+    shipped_lines,
+)
 from training import checkpoint
 from training.ink.corpus import PenCorpus
 from training.loop import CHECKPOINT
@@ -159,10 +165,7 @@ def test_what_was_converted_keeps_every_bound(scrawl: Path, tmp_path: Path) -> N
     manifest["provenance"]["batch"]["rows"] = 16
     (artifact / "manifest.json").write_text(json.dumps(manifest))
     report = verify(artifact, None, replace(_SMALL, sampled_steps=16 * 40))
-    assert [f.name for f in report.findings] == [
-        "structure", "rounding", "log-density", "sampling", "score, sampled ink", "padding",
-        "forcing", "bits", "bits, control", "operators", "operators, control", "golden",
-    ]  # fmt: skip
+    assert [f.name for f in report.findings] == shipped_lines("handwriting")
     assert [f for f in report.findings if not f.holds] == []
 
 

@@ -25,6 +25,7 @@ from service.attestation import attest
 from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from tests.export.changed import with_served_weight_changed
+from tests.export.graphs import shipped_lines
 from tests.export.single import write_single
 from tests.service.altered import rehash
 from tests.training.tiny import TEXT
@@ -46,11 +47,7 @@ def named(report: Report) -> dict[str, Finding]:
 
 
 def test_what_was_converted_keeps_every_bound(report: Report) -> None:
-    assert list(named(report)) == [
-        "structure", "rounding", "log-probability", "sampling", "score, sampled text",
-        "score, validation text", "forcing", "bits", "bits, control", "operators",
-        "operators, control", "golden",
-    ]  # fmt: skip
+    assert list(named(report)) == shipped_lines("language")
     assert report.holds, report.findings
     assert report.notes == []
 

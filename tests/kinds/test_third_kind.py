@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +17,7 @@ from tests.kinds import waves
 from tests.kinds.waves.model import WaveConfig
 from tests.service.serving import Service, running, settings
 from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from training.kinds import KINDS as TRAINED
 from training.run import carry_out
 
 _SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
@@ -55,6 +57,18 @@ def service(request: pytest.FixtureRequest, artifact: Path, report: Report) -> I
 
 def test_it_learns(artifact: Path) -> None:
     assert read_artifact(artifact).provenance["validation_loss"] < 0.0
+
+
+def test_options_of_data_that_a_kind_has_not_are_refused(tmp_path: Path) -> None:
+    """Of whatever kind, and whoever adds another: none is passed over in silence."""
+    waves.register()
+    options = {field.name for field in fields(DataConfig)} - {"source", "validation_fraction"}
+    for kind in TRAINED.values():
+        for option in options - kind.options:
+            data = DataConfig(source="gone", **{option: 0.25})  # type: ignore[arg-type]
+            told = f"data.{option}: a model of kind {kind.name} has no use for that"
+            with pytest.raises(ValueError, match=told):
+                carry_out(Recipe(kind=kind.name, data=data, model=None), tmp_path, "cpu", Path())
 
 
 def test_its_manifest_is_of_its_own_class(artifact: Path) -> None:

@@ -243,6 +243,33 @@ def test_the_dashboard_shows_figures_as_what_they_are() -> None:
         assert not now or panel["options"]["reduceOptions"]["calcs"] == ["lastNotNull"]
 
 
+def test_panels_lie_beside_each_other_and_none_has_the_name_of_another() -> None:
+    panels, taken = _board()["panels"], set[tuple[int, int]]()
+    for panel in panels:
+        x, y, wide, high = (panel["gridPos"][side] for side in "xywh")
+        place = {(x + i, y + j) for i in range(wide) for j in range(high)}
+        assert x + wide <= 24, panel["title"]
+        assert not place & taken, panel["title"]
+        taken |= place
+        asked = [target["refId"] for target in panel["targets"]]
+        assert len(set(asked)) == len(asked), panel["title"]  # of two one is never asked
+        assert panel["description"], panel["title"]
+    for name in ("id", "title"):
+        assert len({panel[name] for panel in panels}) == len(panels)
+
+
+def test_a_panel_shows_the_models_that_were_chosen() -> None:
+    rows = re.findall(r"^\| (`.+?`) \| (.*?) \|", (_ROOT / "docs/operations.md").read_text(), re.M)
+    of_models = {
+        n for names, labels in rows if "model" in labels for n in re.findall(r"\w+", names)
+    }
+    assert "steps_total" in of_models
+    for panel, expression in list(_expressions())[:-1]:
+        for series, matchers in re.findall(r"\bevenkeel_(\w+)(?:\{(.*?)\})?", expression):
+            name = re.sub("_(bucket|sum|count)$", "", series)
+            assert name not in of_models or 'model=~"$model"' in matchers, (panel, series)
+
+
 def test_shares_of_the_dashboard_are_not_upside_down_and_its_errors_are_errors() -> None:
     asked = {}
     for panel, expression in _expressions():

@@ -1,8 +1,12 @@
 """What settings are taken as they are said, and what there is where nothing is said."""
 
+import ast
+from pathlib import Path
+
 import pytest
 from pydantic import ValidationError
 
+from service.engine.limits import Limits
 from service.settings import Settings, misspelt
 
 
@@ -138,6 +142,17 @@ def test_without_settings_a_stranger_finds_nothing_open(monkeypatch: pytest.Monk
     assert (usual.trusted_proxies, usual.allowed_hosts, usual.allowed_origins) == ((), (), ())
     assert (usual.max_body_bytes, usual.max_header_bytes) == (2**20, 2**15)
     assert (usual.queue_size, usual.deadline_s, usual.request_timeout_s) == (256, 600, 20)
+
+
+def test_every_setting_is_read_by_the_service() -> None:
+    """One that is told of and changes nothing would be taken for one that works."""
+    read = set(Limits.__dataclass_fields__)
+    for path in (Path(__file__).parents[2] / "service").rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Attribute):
+                owner = getattr(node.value, "attr", getattr(node.value, "id", ""))
+                read |= {node.attr} if owner.endswith("settings") else set()
+    assert Settings.model_fields.keys() - read == set()
 
 
 def test_a_setting_that_is_nearly_one_is_told() -> None:

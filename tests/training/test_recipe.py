@@ -1,10 +1,20 @@
 """A recipe is the one that was named, with the values that were set."""
 
 from pathlib import Path
+from typing import get_type_hints
 
 import pytest
 
-from training.recipe import read_recipe
+from lab import experiment
+from training.config import BatchConfig, DataConfig, TrainConfig
+from training.kinds import KINDS
+from training.recipe import build, read_recipe, words_of
+
+_TABLES = [
+    *(DataConfig, BatchConfig, TrainConfig),
+    *(kind.config for kind in KINDS.values()),
+    *(experiment.load(name).config for name in experiment.names()),
+]
 
 
 def test_a_shipped_recipe_is_found_whatever_lies_beside_it(
@@ -50,3 +60,15 @@ def test_an_update_is_no_larger_than_anybody_trains() -> None:
     read_recipe("quickstart", ["batch.rows=16384"])  # of 64 steps
     with pytest.raises(ValueError, match=r"rows is 16385 .* at most 1048576 steps of all rows"):
         read_recipe("quickstart", ["batch.rows=16385"])
+
+
+@pytest.mark.parametrize("table", _TABLES, ids=lambda table: table.__name__)
+def test_a_word_is_one_of_those_that_mean_something(table: type) -> None:
+    """What else it is, is told before any data is read, which alone may have any name."""
+    given = {"source": "synthetic"} if table is DataConfig else {}
+    for name, hint in get_type_hints(table).items():
+        assert hint is not str or name in ("source", "language"), f"{name} may be any word"
+        if words := words_of(hint):
+            with pytest.raises(ValueError, match=f"^it.{name} is 'nothing'; it must be one of "):
+                build(table, given | {name: "nothing"}, "it")
+            assert getattr(build(table, given | {name: words[0]}, "it"), name) == words[0]

@@ -265,6 +265,23 @@ def test_the_loss_that_is_logged_is_the_mean_since_the_validation_before(tmp_pat
     assert [row["epoch"] for row in rows] == [0.25 * (1 + number) for number in range(8)]
 
 
+def test_a_run_is_resumed_whatever_its_optimiser_keeps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that counts no steps too."""
+    sgd = torch.optim.SGD
+    monkeypatch.setattr(
+        "training.loop._adamw", lambda parameters, _: sgd(parameters.values(), 0.1, momentum=0.9)
+    )
+    whole = _trainer(tmp_path / "whole")
+    whole.run()
+    _run_until(15, _trainer(tmp_path / "again"), monkeypatch)
+    again = _trainer(tmp_path / "again")
+    again.run()
+    for name, parameter in again.weights.parameters.items():
+        assert torch.equal(parameter, whole.weights.parameters[name])
+
+
 def test_a_resumed_run_that_gets_no_better_keeps_the_best_weights_it_had(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

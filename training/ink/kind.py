@@ -17,6 +17,12 @@ from training.ink.task import PenTask
 from training.task import Task
 
 T = TypeVar("T", bound=RowTask[Any])
+# Options that want ink which not all data has: which that is, and what it is called.
+_OF_SOME_DATA = {
+    "marked": (is_mark, "isolated ones"),
+    "figured": (is_figure, "isolated ones"),
+    "own": (is_own, "lines of a pen"),
+}
 
 
 class InkTraining:
@@ -25,14 +31,14 @@ class InkTraining:
     name = "handwriting"
     unit = "point"
     calibrates = False
+    # A pen learns ink in the order in which it was written.
+    options = frozenset({"marked", "figured", "varied", "own"})
     config = HandwritingConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> HandwritingModel:
         return HandwritingModel(HandwritingConfig(**hyperparameters))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
-        if recipe.data.reordered:
-            raise ValueError("data.reordered is of readers; a pen learns ink as it was written")
         task, facts, amount = on_pens(PenTask, HandwritingModel, recipe, source, place)
         return task, facts | {"points": amount}
 
@@ -44,17 +50,12 @@ def on_pens(
     tally = Tally()
     data = recipe.data
     corpus = read_pens(Path(source), tally, data.marked > 0, data.figured > 0)
-    wanted = {
-        "marked": (data.marked, is_mark, "isolated ones"),
-        "figured": (data.figured, is_figure, "isolated ones"),
-        "own": (data.own, is_own, "lines of a pen"),
-    }
-    shares = {}  # and the provenance does not say otherwise
-    for name, (share, which, what) in wanted.items():
-        if share and any(map(which, corpus.inks)):
-            shares[name] = share
-        elif share and place.rank == 0:
-            print(f"{source} has no {what}; data.{name} has nothing to set")
+    options = data.options()
+    for name, (which, what) in _OF_SOME_DATA.items():
+        if name in options and not any(map(which, corpus.inks)):
+            del options[name]  # and the provenance does not say otherwise
+            if place.rank == 0:
+                print(f"{source} has no {what}; data.{name} has nothing to set")
     if place.rank == 0:
         print(tally.report())
     parts = corpus.split(data.validation_fraction)
@@ -66,13 +67,7 @@ def on_pens(
         rank=place.rank,
         world=place.world,
         growing=recipe.batch.growing,
-        marked=shares.get("marked", 0.0),
-        figured=shares.get("figured", 0.0),
-        varied=data.varied,
-        reordered=data.reordered,
-        own=shares.get("own", 0.0),
+        **options,
     )
-    others = {"varied": data.varied, "reordered": data.reordered}
-    told = shares | {name: share for name, share in others.items() if share}
-    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | told
+    facts = {"name": corpus.name, "sha256": corpus.sha256, "lines": len(corpus.inks)} | options
     return task, facts, kind.amount(corpus.inks)

@@ -1,5 +1,7 @@
 """Which format a folder of pen data has, and all its lines."""
 
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
 from training.files import MissingData
@@ -16,8 +18,17 @@ _SYNTHETIC_SEED = 0
 _UNIPEN_CATEGORIES = ("7", "8")  # words and text
 
 
+@dataclass(frozen=True, slots=True)
+class Format:
+    """A format of pen data: what a folder of it has, in words, how it is known, and its lines."""
+
+    has: str
+    known: Callable[[Path], bool]
+    lines: Callable[[Path, Tally], Iterable[Line]]
+
+
 def read_lines(folder: Path, tally: Tally) -> list[Line]:
-    """Every line of a folder of UNIPEN or IAM-OnDB, or of the synthetic pen for `synthetic`.
+    """Every line of a folder of one of the `FORMATS`, or of the synthetic pen for `synthetic`.
 
     Raises:
         ValueError: the folder is none of them.
@@ -26,14 +37,11 @@ def read_lines(folder: Path, tally: Tally) -> list[Line]:
         return list(counted(synthetic_lines(_SYNTHETIC_LINES, _SYNTHETIC_SEED), _SYNTHETIC_LINES))
     if not folder.is_dir():
         raise MissingData(f"{folder} is no folder; it must be one, or the word {SYNTHETIC}")
-    if _is_unipen(folder):
-        return _lines(UnipenFolder(folder), tally)
-    if _is_iam(folder):
-        return list(counted(IamFolder(folder).lines(tally)))
-    raise ValueError(
-        f"{folder} holds no pen data: UNIPEN has the folders data and include or archives "
-        f"unipen*.tar, .tar.gz, .tar.bz2 or .tar.xz, IAM-OnDB has a folder lineStrokes"
-    )
+    for format_ in FORMATS.values():
+        if format_.known(folder):
+            return list(counted(format_.lines(folder, tally)))
+    told = ", ".join(f"{name} has {format_.has}" for name, format_ in FORMATS.items())
+    raise ValueError(f"{folder} holds no pen data: {told}")
 
 
 def read_inks(folder: Path, tally: Tally, marks: bool, figures: bool) -> list[Ink]:
@@ -41,12 +49,13 @@ def read_inks(folder: Path, tally: Tally, marks: bool, figures: bool) -> list[In
     only UNIPEN has: marks, and figures and letters beside them."""
     if (marks or figures) and _is_unipen(folder):
         unipen = UnipenFolder(folder)  # its archives are unpacked once
-        return prepare(_lines(unipen, tally), tally) + read_isolated(unipen, tally, figures)
+        lines = counted(_lines(unipen, tally))
+        return prepare(list(lines), tally) + read_isolated(unipen, tally, figures)
     return prepare(read_lines(folder, tally), tally)
 
 
-def _lines(unipen: UnipenFolder, tally: Tally) -> list[Line]:
-    return list(counted(line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally)))
+def _lines(unipen: UnipenFolder, tally: Tally) -> Iterable[Line]:
+    return (line for c in _UNIPEN_CATEGORIES for line in unipen.lines(c, tally))
 
 
 def _is_unipen(folder: Path) -> bool:
@@ -56,3 +65,15 @@ def _is_unipen(folder: Path) -> bool:
 
 def _is_iam(folder: Path) -> bool:
     return below(folder, "lineStrokes") is not None
+
+
+FORMATS = {
+    "UNIPEN": Format(
+        "the folders data and include or archives unipen*.tar, .tar.gz, .tar.bz2 or .tar.xz",
+        _is_unipen,
+        lambda folder, tally: _lines(UnipenFolder(folder), tally),
+    ),
+    "IAM-OnDB": Format(
+        "a folder lineStrokes", _is_iam, lambda folder, tally: IamFolder(folder).lines(tally)
+    ),
+}

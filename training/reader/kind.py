@@ -21,13 +21,13 @@ class ReaderTraining:
     name = "reader"
     unit = "character"
     calibrates = False
+    # What it learns from varies by itself.
+    options = frozenset({"marked", "figured", "reordered", "own"})
     config = ReaderConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> ReaderModel | TwinModel:
         return make_reader(ReaderConfig(**hyperparameters | {"output_dropout": 0.0}))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
-        if recipe.data.varied:
-            raise ValueError("data.varied is of pens; what a reader learns from varies by itself")
         task, facts, amount = on_pens(ReaderTask, make_reader, recipe, source, place)
         return task, facts | {"characters": amount}

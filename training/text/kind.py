@@ -15,6 +15,7 @@ class TextTraining:
     name = "language"
     unit = "byte"
     calibrates = True
+    options = frozenset[str]()
     config = LanguageConfig
 
     def model(self, hyperparameters: dict[str, Any]) -> LanguageModel:
@@ -22,16 +23,10 @@ class TextTraining:
         return LanguageModel(LanguageConfig(**hyperparameters | rates))
 
     def task(self, recipe: Recipe, source: str, place: Place) -> tuple[Task, dict[str, Any]]:
-        data = recipe.data
-        if data.marked or data.figured or data.varied or data.reordered or data.own:
-            raise ValueError(
-                "data.marked, data.figured, data.varied, data.reordered and data.own are of ink, "
-                "not of text"
-            )
         corpus = read_corpus(source)
         task = LanguageTask(
             LanguageModel(recipe.model).to(place.device),
-            *corpus.split(data.validation_fraction),
+            *corpus.split(recipe.data.validation_fraction),
             batch_size=recipe.batch.rows,
             steps=recipe.batch.steps,
             seed=recipe.training.seed,

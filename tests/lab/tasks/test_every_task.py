@@ -1,5 +1,6 @@
 """What holds of every task of the laboratory, whoever adds one: `--quick` and its export."""
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from lab.compare import Laboratory
 from lab.export import count_layer_norms, export
 from lab.plan import SWEEP_SEED, read_plans
 
+_ROOT = Path(__file__).parents[3]
 _TASKS = experiment.names()
 
 
@@ -28,6 +30,25 @@ def test_a_task_says_what_the_paper_did_and_keeps_to_a_budget(name: str) -> None
         assert {(run.training, run.batch) for run in full} == {(full[0].training, full[0].batch)}
         assert [run.model.norm for run in full] == list(one.norms)
         assert {plan.sweep(norm, 0.1).training.seed for norm in one.norms} == {SWEEP_SEED}
+
+
+@pytest.mark.parametrize("name", _TASKS)
+def test_a_task_is_told_beside_the_paper_and_has_tests_of_its_own(name: str) -> None:
+    guide = (experiment.TASKS / name / "README.md").read_text()
+    assert all(f"**{part}**" in guide for part in ("The paper", "Here", "Data"))
+    assert re.search(r"^\*\*(Came|What came) out\*\*", guide, re.M)
+    paper = (_ROOT / "docs" / "paper.md").read_text()
+    assert re.search(rf"^- .*`{name}`.*:", paper, re.M)
+    assert f"(../lab/tasks/{name}/README.md)" in paper
+    assert re.search(rf"\(results/lab/{name}[\w-]*\.png\)", paper)
+    assert (_ROOT / "tests" / "lab" / "tasks" / f"test_{name}.py").is_file()
+
+
+def test_findings_are_counted_over_all_tasks() -> None:
+    number = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten")
+    for page in ("README.md", "docs/paper.md"):
+        told = re.findall(r"out\W+in \w+ of (?:these )?(\w+)", (_ROOT / page).read_text())
+        assert told == [number[len(_TASKS)]], page
 
 
 def test_all_tasks_together_take_at_most_three_hours() -> None:

@@ -155,8 +155,14 @@ def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path
         "/tokenize": {"prompt": "a" * 20},
         "/detokenize": {"tokens": [97] * 20},
     }
+    # Whose text is charged as it ends; and chat, which is refused.
+    others = {"/v1/completions", "/v1/chat/completions", "/v1/responses"}
     keys = [new_key(file, f"slow{i}", bytes_per_minute=300) for i in range(len(free))]
     with running(settings(inks, keys=file)) as service:
+        posted = {r.path for r in service.app.state.routes if "POST" in getattr(r, "methods", ())}
+        assert {path for path in posted if not path.endswith("load")} - others == {
+            path.replace("letters", "{name}") for path in free
+        }
         for key, (path, body) in zip(keys, free.items(), strict=True):
             told = [
                 service.client.post(path, json=body, headers=bearing(key)).status_code

@@ -3,30 +3,36 @@ docs/api.md has."""
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal, get_args, get_origin
 
 import pytest
 from pydantic import BaseModel
 
+from service.http.fields import RequestBody
 from service.ink.online import InkOpening
-from service.ink.schemas import HandwritingRequest
+from service.ink.schemas import HandwritingRequest, StyleRequest
 from service.reader.schemas import ReaderOpening, ReadRequest
 from service.text.online import TextOpening
 from service.text.schemas import CompletionRequest
-from service.text.tokenizer import TokenizeRequest
+from service.text.tokenizer import DetokenizeRequest, TokenizeRequest
 
 _API = Path(__file__).parents[3] / "docs" / "api.md"
 # What is asked, where it is told of, and of how many defaults at least.
 _PLACES = [
     (CompletionRequest, "`POST /v1/completions`", 23),
     (TokenizeRequest, "Tokens", 2),
+    (DetokenizeRequest, "Tokens", 1),
     (HandwritingRequest, "`POST /v1/handwriting`", 20),
+    (StyleRequest, "`/v1/styles`", 0),
     (ReadRequest, "`POST /v1/read`", 4),
     (TextOpening, "`/v1/online`", 2),
     (InkOpening, "`/v1/online`", 5),
     (ReaderOpening, "`/v1/online`", 3),
 ]
+# A part of another one, and messages of a session, which say one thing each.
+_OF_OTHERS = {"StreamOptions", "PageSize", "TextSaid", "InkSaid", "ReaderSaid", "StateAsked"}
 _WORDS = {"none": None, "true": True, "false": False}
 _KNOWN = re.compile(r'none|true|false|[\d.]+|""|`[^`]+`')
 
@@ -59,6 +65,19 @@ def _words(annotation: Any) -> set[Any]:
     if get_origin(annotation) is Literal:
         return {word for word in inside if isinstance(word, str) and word}
     return set().union(*map(_words, inside))
+
+
+def _requests(kind: type[BaseModel] = RequestBody) -> Iterator[str]:
+    """The names of all that the service takes; of classes that others are made of, of those."""
+    below = [each for each in kind.__subclasses__() if each.__module__.startswith("service.")]
+    for each in below:
+        yield from _requests(each)
+    if not below:
+        yield kind.__name__
+
+
+def test_what_every_request_is_taken_to_say_is_compared() -> None:
+    assert set(_requests()) - _OF_OTHERS == {model.__name__ for model, *_ in _PLACES}
 
 
 @pytest.mark.parametrize(("model", "part"), [place[:2] for place in _PLACES])

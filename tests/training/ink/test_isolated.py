@@ -286,17 +286,13 @@ def test_the_facts_tell_of_isolated_characters_where_there_are_some(
     assert (task.marked, task.figured) == (told.get("marked", 0), told.get("figured", 0))
 
 
-def test_the_facts_tell_how_much_rows_are_varied_and_a_reader_takes_no_such_recipe(
-    pens: PenCorpus, tmp_path: Path
-) -> None:
+def test_the_facts_tell_how_much_rows_are_varied(pens: PenCorpus, tmp_path: Path) -> None:
     path = tmp_path / "few.npz"
     PenCorpus("few", pens.inks[:60]).save(path)
     recipe = pen_recipe(path)
     recipe = replace(recipe, data=replace(recipe.data, varied=0.1))
     task, facts = KINDS[recipe.kind].task(recipe, str(path), Place())
     assert facts["varied"] == task.varied == 0.1
-    with pytest.raises(ValueError, match=r"data\.varied is of pens"):
-        KINDS["reader"].task(recipe, str(path), Place())
 
 
 def test_shares_together_leave_room_for_words() -> None:

@@ -1,6 +1,7 @@
 """Pen data: every loader against invented files, and the synthetic pen."""
 
 import os
+import re
 import shutil
 import tarfile
 from dataclasses import replace
@@ -15,7 +16,7 @@ from training.files import MissingData
 from training.ink.corpus import read_pens
 from training.ink.iam import _evenly
 from training.ink.line import Line, Tally
-from training.ink.sources import SYNTHETIC, read_lines
+from training.ink.sources import FORMATS, SYNTHETIC, read_lines
 from training.ink.synthetic import random_style, random_text, synthetic_lines, write
 from training.ink.unipen import UnipenFolder
 
@@ -181,6 +182,16 @@ def test_a_folder_of_no_known_format_is_refused(tmp_path: Path) -> None:
         read_lines(tmp_path, Tally())
     with pytest.raises(ValueError, match="is no folder"):
         read_lines(tmp_path / "nothing", Tally())
+
+
+def test_every_format_is_told_and_so_is_what_a_folder_of_it_has(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[3] / "README.md").read_text()
+    (told,) = re.findall(r"^\S+ -m export train handwriting --data path/\S+ +# (.*)$", readme, re.M)
+    assert [name for name in FORMATS if name not in told] == []
+    with pytest.raises(ValueError, match="holds no pen data: ") as refused:
+        read_lines(tmp_path, Tally())
+    for name, each in FORMATS.items():
+        assert f"{name} has {each.has}" in str(refused.value)
 
 
 def test_the_synthetic_pen_is_its_seed(monkeypatch: pytest.MonkeyPatch) -> None:
