@@ -7,11 +7,13 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
 
 from contract.files import alone_in, require_writable
+from training import checkpoint
 from training.config import Place, Recipe
 from training.files import MissingData
 from training.kind import TrainingKind
@@ -54,18 +56,19 @@ def carry_out(
     kind = KINDS[recipe.kind]
     _require_sense(recipe, kind, start, world)
     require_writable(run)
+    facts: dict[str, Any] = {
+        "kind": recipe.kind,
+        "model": asdict(recipe.model),
+        "batch": asdict(recipe.batch),
+    }
+    _require_same_settings(run / CHECKPOINT, facts | {"training": asdict(recipe.training)})
     torch.manual_seed(recipe.training.seed)
     source = data_at(recipe.data.source, folder)
     try:
         task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
     except MissingData as error:
         raise ValueError(f"{error}, here or in {folder}/ (EVENKEEL_DATA)") from error
-    facts = {
-        "kind": recipe.kind,
-        "data": data | {"validation_fraction": recipe.data.validation_fraction},
-        "model": asdict(recipe.model),
-        "batch": asdict(recipe.batch),
-    }
+    facts["data"] = data | {"validation_fraction": recipe.data.validation_fraction}
     if start is not None:
         facts["from"] = begin_from(start, task.model, recipe)
     with alone(run) if rank == 0 else nullcontext():
@@ -96,6 +99,13 @@ def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world
         )
     if start is not None:
         require_start(start, recipe)  # and once more when its weights are read
+
+
+def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Raises `ValueError` for a run of other settings; of its data, once those have been read."""
+    if path.exists():
+        theirs = checkpoint.load(path)[1]
+        checkpoint.require_same(path, theirs, theirs | settings)
 
 
 def _warn_of_warm_up(updates: int) -> None:
