@@ -110,6 +110,8 @@ class Laboratory:
         folder = self.folder / name
         if not (folder / RESULT).exists():
             self._train(recipe, folder, keep=keep)
+        # Here, as one may be killed once the result is there.
+        (folder / CHECKPOINT).unlink(missing_ok=True)
         found = _read(folder / RESULT)
         self._require_same(recipe, folder, found)
         del found["recipe"]
@@ -179,7 +181,6 @@ class Laboratory:
                 "test": test,
             },
         )
-        (folder / CHECKPOINT).unlink()
 
 
 def best_rate(sweep: dict[float, Run], metric: Metric) -> float:

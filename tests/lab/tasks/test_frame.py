@@ -22,6 +22,7 @@ from lab.jobs import carry_out, forget
 from lab.outcome import outcome
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask, stand_in
+from training.loop import CHECKPOINT
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +95,18 @@ def test_who_is_interrupted_as_a_result_is_written_loses_nothing(writes: str) ->
     run()
     assert LineTask.updates_done == trained  # before the result is there, its checkpoint stays
     assert laboratory.trained("layer", 0)  # the weights are there before the result
+
+
+def test_who_was_killed_once_a_result_was_there_leaves_no_checkpoint_for_ever() -> None:
+    plan = read_plans(Line())[0]
+    laboratory = Laboratory(Line(), plan, None, Path("runs", "lab"))
+    run = partial(laboratory.run, plan.full("layer", 0.1, 0), "layer-seed-0")
+    run()
+    left = laboratory.folder / "layer-seed-0" / CHECKPOINT
+    assert not left.exists()
+    left.touch()
+    run()
+    assert not left.exists()
 
 
 def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
