@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from contract.files import forget_unfinished
 from export.results import write_json
 from lab.experiment import Experiment, Figures, LabTask, Metric
 from lab.plan import LADDER, Plan
@@ -170,6 +171,7 @@ class Laboratory:
         if keep:
             checkpoint.save(folder / WEIGHTS, best, {})
         rows = [json.loads(line) for line in (folder / LOG).read_text("utf-8").splitlines()]
+        forget_unfinished(folder / RESULT)
         write_json(
             folder / RESULT,
             {

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import distributed
 
-from contract.files import alone_in, require_writable
+from contract.files import alone_in, forget_unfinished, require_writable
 from training import checkpoint
 from training.config import Place, Recipe
 from training.files import MissingData
@@ -21,6 +21,8 @@ from training.kinds import KINDS
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
 from training.start import begin_from, require_start
+
+PICTURE = "loss.png"
 
 
 def data_folder() -> Path:
@@ -77,8 +79,9 @@ def carry_out(
             _warn_of_warm_up(trainer.total_updates)
         with trainer.group.together():
             trainer.run()
+        if rank == 0:
+            _plot(run, f"{run.name} on {data['name']}", kind.unit)
     if rank == 0:
-        _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss
         if trainer.progress.temperature is not None:
             print(f"logits divided by {trainer.progress.temperature:.4f}")
@@ -143,4 +146,5 @@ def _plot(run: Path, title: str, unit: str) -> None:
         return
     from training.curves import plot_losses
 
-    plot_losses(run / LOG, run / "loss.png", title, unit)
+    forget_unfinished(run / PICTURE)
+    plot_losses(run / LOG, run / PICTURE, title, unit)

@@ -9,8 +9,9 @@ import torch
 
 from tests.training.tiny import tiny_recipe
 from training import checkpoint
+from training.log import LOG
 from training.loop import CHECKPOINT
-from training.run import carry_out
+from training.run import PICTURE, carry_out
 
 
 def test_what_a_killed_process_had_begun_makes_room_for_the_next(
@@ -27,6 +28,16 @@ def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     monkeypatch.setattr(checkpoint, "save_file", save_file)
     checkpoint.save(tmp_path / "it.safetensors", {}, {})
     assert there == [False]
+
+
+def test_what_killed_trainings_had_begun_beside_any_file_of_a_run_is_gone(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "tiny"))
+    for name in (CHECKPOINT, LOG, PICTURE):
+        (folder / f".{name}.12").touch()
+    carry_out(tiny_recipe(corpus), folder, "cpu", Path())
+    assert {file.name for file in folder.iterdir()} == {CHECKPOINT, LOG, PICTURE}
 
 
 def test_a_folder_may_have_a_name_that_is_no_utf_8(tmp_path: Path) -> None:

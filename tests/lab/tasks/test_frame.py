@@ -22,6 +22,7 @@ from lab.jobs import carry_out, forget
 from lab.outcome import outcome
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask, stand_in
+from training.log import LOG
 from training.loop import CHECKPOINT
 
 
@@ -97,16 +98,15 @@ def test_who_is_interrupted_as_a_result_is_written_loses_nothing(writes: str) ->
     assert laboratory.trained("layer", 0)  # the weights are there before the result
 
 
-def test_who_was_killed_once_a_result_was_there_leaves_no_checkpoint_for_ever() -> None:
+def test_who_is_killed_leaves_nothing_for_ever() -> None:
     plan = read_plans(Line())[0]
     laboratory = Laboratory(Line(), plan, None, Path("runs", "lab"))
-    run = partial(laboratory.run, plan.full("layer", 0.1, 0), "layer-seed-0")
-    run()
-    left = laboratory.folder / "layer-seed-0" / CHECKPOINT
-    assert not left.exists()
-    left.touch()
-    run()
-    assert not left.exists()
+    folder = laboratory.folder / "layer-seed-0"
+    folder.mkdir(parents=True)
+    for left in (".result.json.12", CHECKPOINT):  # as it is written, and once it is there
+        (folder / left).touch()
+        laboratory.run(plan.full("layer", 0.1, 0), "layer-seed-0")
+        assert {file.name for file in folder.iterdir()} == {LOG, "result.json"}
 
 
 def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
