@@ -25,7 +25,7 @@ def require_writable(folder: Path) -> None:
     """Raise `ValueError` unless files can be written in `folder` or, if it is not there yet, it can
     be made. To be called before work whose result goes there."""
     place = folder.absolute()
-    there = next(path for path in (place, *place.parents) if path.exists())
+    there = next(path for path in (place, *place.parents) if os.path.lexists(path))
     if not there.is_dir():
         raise ValueError(f"{folder}: {there} is no folder")
     if not os.access(there, os.W_OK | os.X_OK):

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import nn
 
 from contract.manifest import MANIFEST, WEIGHTS, Manifest, sha256
@@ -47,7 +47,7 @@ def load_model(artifact: Path, manifest: Manifest) -> Any:
     Raises `ValueError` where it is of another version."""
     with checkpoint.understanding(artifact):
         model: nn.Module = fold_weights(KINDS[manifest.kind].model(manifest.hyperparameters))
-        model.load_state_dict(load_file(artifact / WEIGHTS))
+        model.load_state_dict(load((artifact / WEIGHTS).read_bytes()))
     return model
 
 

@@ -1,5 +1,6 @@
 """Folders written whole: all of one or nothing, and in no other's place."""
 
+import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
@@ -30,6 +31,10 @@ def require_parent(file: Path | None) -> None:
     if file.is_dir():
         raise ValueError(f"{file} is a folder; name a file")
     require_writable(file.parent)
+    # Until it is whole it has a longer name.
+    longest = os.pathconf(file.parent, "PC_NAME_MAX") - len(f"..{os.getpid()}")
+    if len(os.fsencode(file.name)) > longest:
+        raise ValueError(f"{file} cannot be written: a name has {longest} bytes at most here")
 
 
 @contextmanager
@@ -44,20 +49,14 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
     folder = behind(folder)
     folder.parent.mkdir(parents=True, exist_ok=True)
     _forget_unfinished(folder)
-    with (
-        tempfile.TemporaryDirectory(dir=folder.parent, prefix=_begun(folder)) as name,
-        ExitStack() as at_work,
-    ):
-        with suppress(OSError):  # of a file system that keeps nobody out
-            at_work.enter_context(alone_in(Path(name)))
-        made = Path(name, "made")
-        made.mkdir()
+    with ExitStack() as at_work:
+        made = _begin(folder, at_work)
         yield made
         # Files of safetensors are private to their owner; what is exported is for any reader.
         made.chmod(0o755)
         for file in made.iterdir():
             file.chmod(0o644)
-        before = Path(name, "before")
+        before = made.with_name("before")
         try:
             if folder.exists():
                 folder.rename(before)
@@ -68,20 +67,32 @@ def made_whole(folder: Path, ours: Callable[[Path], bool], what: str) -> Iterato
             raise
 
 
+def _begin(folder: Path, at_work: ExitStack) -> Path:
+    """An empty folder to fill, in one that is held and, in the end, removed by `at_work`."""
+    while True:
+        beside = tempfile.TemporaryDirectory(dir=folder.parent, prefix=_begun(folder))
+        name = at_work.enter_context(beside)
+        with suppress(OSError):  # of a file system that keeps nobody out
+            at_work.enter_context(alone_in(Path(name)))
+        with suppress(FileNotFoundError):  # somebody took it for one that a dead one had begun
+            (made := Path(name, "made")).mkdir()
+            return made
+
+
 def _begun(folder: Path) -> str:
-    """How the names of the temporary folders for this one begin; no artifact has a tilde in its
-    name."""
+    """How the names of the temporary folders for this one begin; the rest has no tilde."""
     return f".making-{folder.name}~"
 
 
 def _forget_unfinished(folder: Path) -> None:
     """Remove what was left by those who died while they made it. Where one had put the folder
     before aside already, and the new one is not there, that is in its place again."""
-    for left in folder.parent.glob(f"{escape(_begun(folder))}*"):
+    begun = _begun(folder)
+    for left in folder.parent.glob(f"{escape(begun)}*"):
+        if "~" in left.name.removeprefix(begun):
+            continue  # of a folder whose name begins as that of this one, and goes on with a tilde
         # The system has let go of what nobody is at work in any more.
         with suppress(OSError), alone_in(left, waits=False):
-            if not any(left.iterdir()):
-                continue  # somebody is about to hold it
             if (left / "before").exists() and not folder.exists():
                 (left / "before").rename(folder)
             shutil.rmtree(left)

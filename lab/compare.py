@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from contract.files import forget_unfinished
 from export.results import write_json
 from lab.experiment import Experiment, Figures, LabTask, Metric
 from lab.plan import LADDER, Plan
@@ -110,6 +111,8 @@ class Laboratory:
         folder = self.folder / name
         if not (folder / RESULT).exists():
             self._train(recipe, folder, keep=keep)
+        # Here, as one may be killed once the result is there.
+        (folder / CHECKPOINT).unlink(missing_ok=True)
         found = _read(folder / RESULT)
         self._require_same(recipe, folder, found)
         del found["recipe"]
@@ -168,6 +171,7 @@ class Laboratory:
         if keep:
             checkpoint.save(folder / WEIGHTS, best, {})
         rows = [json.loads(line) for line in (folder / LOG).read_text("utf-8").splitlines()]
+        forget_unfinished(folder / RESULT)
         write_json(
             folder / RESULT,
             {
@@ -179,7 +183,6 @@ class Laboratory:
                 "test": test,
             },
         )
-        (folder / CHECKPOINT).unlink()
 
 
 def best_rate(sweep: dict[float, Run], metric: Metric) -> float:

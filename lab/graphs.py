@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import onnx_ir as ir
-import onnxruntime as ort
 import torch
 from safetensors.torch import save_file
 from torch import nn
@@ -14,7 +13,7 @@ from torch import nn
 from contract.golden import Arrays
 from contract.manifest import WEIGHTS
 from export.graph import export_graph
-from export.parity.served import session_options
+from export.parity.served import session_of, session_options
 from lab.experiment import Named, Part
 
 
@@ -34,9 +33,7 @@ class PartGraph:
         self.step = part.step(frozen)
         self.part, self.path = part, folder / f"{part.name}.onnx"
         ir.save(export_graph(self.step, weights, scan=part.scan, whole=frozen), self.path)
-        self._session = ort.InferenceSession(
-            self.path, session_options(threads=1), providers=["CPUExecutionProvider"]
-        )
+        self._session = session_of(self.path, session_options(threads=1))
         self._outputs = [o.name for o in self._session.get_outputs()]
 
     def run(self, inputs: Named) -> Arrays:

@@ -6,7 +6,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from safetensors import SafetensorError, safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load as tensors_in
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -34,9 +35,10 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `save` wrote. Raises `ValueError` for a file that is cut short or something else."""
     try:
-        with safe_open(path, framework="pt") as file:
-            facts = json.loads((file.metadata() or {})[_KEY])
-            return {name: file.get_tensor(name) for name in file.keys()}, facts  # noqa: SIM118
+        content = path.read_bytes()  # by its name it opens no file of which that is no UTF-8
+        tensors = tensors_in(content)
+        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
+        return tensors, json.loads(header.get("__metadata__", {})[_KEY])
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file
@@ -66,6 +68,13 @@ def understanding(path: Path) -> Iterator[None]:
         raise ValueError(
             f"{path} is of another version or was altered: {reason}{missing}"
         ) from error
+
+
+def require_same(path: Path, theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> None:
+    """Raise `ValueError` where the facts of the run whose checkpoint is there are not ours."""
+    if theirs != ours:
+        apart = told_apart(theirs, ours)
+        raise ValueError(f"{path} is of {apart}; choose another --out or remove it")
 
 
 def told_apart(theirs: Mapping[str, Any], ours: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from contract.files import write_whole
+from contract.files import forget_unfinished, write_whole
 
 LOG = "log.jsonl"
 _FIGURES = ("update", "epoch", "train_loss", "validation_loss")
@@ -28,6 +28,8 @@ def read_rows(log: Path) -> list[dict[str, Any]]:
 
 def forget_rows_after(log: Path, update: int) -> None:
     """Remove the rows after an update, whose work will be done and logged again: a log may be ahead
-    of the checkpoint, or there may be no checkpoint yet."""
+    of the checkpoint, or there may be no checkpoint yet. What a process that was killed had begun
+    beside the log is gone as well."""
     kept = (row for row in read_rows(log) if row["update"] <= update)
+    forget_unfinished(log)
     write_whole(log, "".join(json.dumps(row) + "\n" for row in kept))

@@ -164,9 +164,7 @@ class Trainer:
         tensors, facts = checkpoint.load(path)
         with checkpoint.understanding(path):
             progress = Progress(**facts.pop("progress"))
-        if facts != self.facts:
-            apart = checkpoint.told_apart(facts, self.facts)
-            raise ValueError(f"{path} is of {apart}; choose another --out or remove it")
+        checkpoint.require_same(path, facts, self.facts)
         tensors = {name: t.to(self.weights.device) for name, t in tensors.items()}
         average, best = checkpoint.group(tensors, "average"), checkpoint.group(tensors, "best")
         if average.keys() != self.weights.parameters.keys():

@@ -7,11 +7,13 @@ from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import asdict
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import distributed
 
-from contract.files import alone_in, require_writable
+from contract.files import alone_in, forget_unfinished, require_writable
+from training import checkpoint
 from training.config import Place, Recipe
 from training.files import MissingData
 from training.kind import TrainingKind
@@ -19,6 +21,8 @@ from training.kinds import KINDS
 from training.log import LOG
 from training.loop import CHECKPOINT, Trainer
 from training.start import begin_from, require_start
+
+PICTURE = "loss.png"
 
 
 def data_folder() -> Path:
@@ -54,18 +58,19 @@ def carry_out(
     kind = KINDS[recipe.kind]
     _require_sense(recipe, kind, start, world)
     require_writable(run)
+    facts: dict[str, Any] = {
+        "kind": recipe.kind,
+        "model": asdict(recipe.model),
+        "batch": asdict(recipe.batch),
+    }
+    _require_same_settings(run / CHECKPOINT, facts | {"training": asdict(recipe.training)})
     torch.manual_seed(recipe.training.seed)
     source = data_at(recipe.data.source, folder)
     try:
         task, data = kind.task(recipe, source, Place(device=device, rank=rank, world=world))
     except MissingData as error:
         raise ValueError(f"{error}, here or in {folder}/ (EVENKEEL_DATA)") from error
-    facts = {
-        "kind": recipe.kind,
-        "data": data | {"validation_fraction": recipe.data.validation_fraction},
-        "model": asdict(recipe.model),
-        "batch": asdict(recipe.batch),
-    }
+    facts["data"] = data | {"validation_fraction": recipe.data.validation_fraction}
     if start is not None:
         facts["from"] = begin_from(start, task.model, recipe)
     with alone(run) if rank == 0 else nullcontext():
@@ -74,8 +79,9 @@ def carry_out(
             _warn_of_warm_up(trainer.total_updates)
         with trainer.group.together():
             trainer.run()
+        if rank == 0:
+            _plot(run, f"{run.name} on {data['name']}", kind.unit)
     if rank == 0:
-        _plot(run, f"{run.name} on {data['name']}", kind.unit)
         loss = trainer.progress.best_loss
         if trainer.progress.temperature is not None:
             print(f"logits divided by {trainer.progress.temperature:.4f}")
@@ -99,6 +105,13 @@ def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world
         raise ValueError(f"{told}: a model of kind {kind.name} has no use for that")
     if start is not None:
         require_start(start, recipe)  # and once more when its weights are read
+
+
+def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:
+    """Raises `ValueError` for a run of other settings; of its data, once those have been read."""
+    if path.exists():
+        theirs = checkpoint.load(path)[1]
+        checkpoint.require_same(path, theirs, theirs | settings)
 
 
 def _warn_of_warm_up(updates: int) -> None:
@@ -136,4 +149,5 @@ def _plot(run: Path, title: str, unit: str) -> None:
         return
     from training.curves import plot_losses
 
-    plot_losses(run / LOG, run / "loss.png", title, unit)
+    forget_unfinished(run / PICTURE)
+    plot_losses(run / LOG, run / PICTURE, title, unit)

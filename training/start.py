@@ -3,7 +3,7 @@
 from dataclasses import asdict
 from pathlib import Path
 
-from safetensors.torch import load_file
+from safetensors.torch import load
 from torch import nn
 
 from contract.manifest import MANIFEST, WEIGHTS, Manifest, sha256
@@ -48,5 +48,5 @@ def begin_from(artifact: Path, model: nn.Module, recipe: Recipe) -> dict[str, st
     """
     manifest = require_start(artifact, recipe)
     with checkpoint.understanding(artifact):
-        load_weights(model, load_file(artifact / WEIGHTS))
+        load_weights(model, load((artifact / WEIGHTS).read_bytes()))
     return {"name": manifest.name, "digest": manifest.digest}

@@ -15,13 +15,14 @@ from contract.ending import Ending
 from contract.files import from_toml, replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
-from contract.manifest import Name, Strict, Words
+from contract.manifest import Name, Strict, Words, sha256
 from contract.noise import InkNoise
 from export.artifact import read_artifact, require_files
 from export.parity.report import Served
 from export.parity.served import Graph
 from training.ink.corpus import PenCorpus
 from training.ink.prepare import Ink
+from training.machine import deferred_signals
 
 RECIPE = Path(__file__).with_name("styles.toml")
 # Shorter ink says too little of a hand, longer is forgotten again.
@@ -104,10 +105,14 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
                 advance=advance_of(graph, state, ink.text[-1]),
             )
         )
-    with replacing(artifact / STYLES) as file:
+    # The hands, and what the manifest says of them, are both written before either takes its place,
+    # and nobody who interrupts comes between the two.
+    with deferred_signals(), replacing(artifact / STYLES) as file:
         save_file(tensors, file)
         file.chmod(0o644)
-    manifest.with_file(artifact / STYLES, styles=tuple(entries)).write(artifact)
+        files = dict(sorted((manifest.files | {STYLES: sha256(file)}).items()))
+        changes = {"files": files, "styles": tuple(entries)}
+        manifest.model_copy(update=changes).write(artifact)
 
 
 def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:

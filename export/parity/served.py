@@ -13,7 +13,7 @@ import onnxruntime as ort
 from numpy.typing import NDArray
 
 from contract.golden import Arrays
-from contract.manifest import Ports
+from contract.manifest import DERIVED, WEIGHTS, Ports
 from export.golden import Sample
 
 
@@ -44,7 +44,7 @@ class ServedGraph:
         prepacking: bool = True,
     ) -> None:
         options = session_options(threads=threads, prepacking=prepacking)
-        self._session = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+        self._session = session_of(path, options)
         self._scan = scan
         self._outputs = [o.name for o in self._session.get_outputs()]
         taken = {i.name: i.type for i in self._session.get_inputs()}
@@ -88,6 +88,17 @@ def session_options(*, threads: int = 0, prepacking: bool = True) -> ort.Session
     if not prepacking:
         options.add_session_config_entry("session.disable_prepacking", "1")
     return options
+
+
+def session_of(path: Path, options: ort.SessionOptions) -> ort.InferenceSession:
+    """One on the CPU of a graph file, whose weights lie beside it."""
+    # Read here: by its name onnxruntime opens no file of which that is no UTF-8.
+    beside = (path.with_name(name) for name in (WEIGHTS, DERIVED))
+    weights = {file.name: file.read_bytes() for file in beside if file.exists()}
+    options.add_external_initializers_from_files_in_memory(
+        list(weights), list(weights.values()), [len(content) for content in weights.values()]
+    )
+    return ort.InferenceSession(path.read_bytes(), options, providers=["CPUExecutionProvider"])
 
 
 def read(graph: Graph, sample: Sample) -> Arrays:

@@ -8,6 +8,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from contract.files import write_whole
 from lab.legibility.reading import Errors, errors
 from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
@@ -78,7 +79,7 @@ def choose(inks: Sequence[Ink], read: Callable[[Sequence[Ink]], Sequence[str]]) 
 
 def write_list(names: Sequence[str], path: Path = LIST) -> None:
     """One identity per line under the rule."""
-    path.write_text("\n".join([f"# {RULE}", *names]) + "\n", encoding="utf-8")
+    write_whole(path, "\n".join([f"# {RULE}", *names]) + "\n")
 
 
 def read_list(path: Path = LIST) -> list[str]:

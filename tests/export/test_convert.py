@@ -228,6 +228,25 @@ def test_what_was_killed_while_it_was_made_leaves_nothing_for_ever(
     assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "old"]
 
 
+def test_what_was_killed_before_it_held_its_folder_leaves_nothing_either(tmp_path: Path) -> None:
+    (tmp_path / ".making-it~abcdefgh").mkdir()
+    with made_whole(tmp_path / "it", lambda _: True, "folder") as made:
+        (made / "new").touch()
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["it", "new"]
+
+
+def test_what_was_put_aside_for_another_name_does_not_come_back_by_this_one(
+    tmp_path: Path,
+) -> None:
+    """An export of the laboratory may have a tilde in its name."""
+    aside = tmp_path / ".making-it~2~abcdefgh" / "before"
+    aside.mkdir(parents=True)
+    with pytest.raises(OSError, match="full"), made_whole(tmp_path / "it", lambda _: True, "it"):
+        raise OSError("the disk is full")
+    assert aside.exists()
+    assert not (tmp_path / "it").exists()
+
+
 def test_what_another_is_making_is_left_to_it(tmp_path: Path) -> None:
     folder = tmp_path / "it"
     with made_whole(folder, lambda _: True, "folder") as first:

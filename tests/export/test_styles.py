@@ -1,7 +1,9 @@
 """Stored hands: which line of a writer is read, and how wide and high its hand is."""
 
 import shutil
+import signal
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest
-from contract.manifest import WEIGHTS
+from contract.manifest import MANIFEST, WEIGHTS
 from contract.noise import InkNoise
 from export.__main__ import main
 from export.artifact import read_artifact, require_files
@@ -166,10 +168,50 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
     scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
     with (scrawl / STYLES).open("ab") as file:
         file.write(b"\n")
+    _store_one(scrawl)
+    require_files(scrawl, read_artifact(scrawl).files)
+
+
+def _store_one(scrawl: Path) -> None:
     ink = replace(invented_ink("upright", 1), text="as long as it may not be")
     choice = StyleChoice(id="mine", description="invented", writer="upright")
     add_styles(scrawl, PenCorpus("invented", [ink]), [choice])
+
+
+def test_a_disk_without_room_for_the_manifest_keeps_the_hands_of_before(
+    made_once: Callable[[str], Path], tmp_path: Path,
+    full_disk: Callable[[int], AbstractContextManager[None]],
+) -> None:  # fmt: skip
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    with full_disk((scrawl / MANIFEST).stat().st_size // 2), pytest.raises(OSError, match=MANIFEST):
+        _store_one(scrawl)
     require_files(scrawl, read_artifact(scrawl).files)
+    assert not list(scrawl.glob(".*"))
+
+
+@pytest.mark.parametrize("name", [STYLES, MANIFEST])
+def test_who_interrupts_leaves_hands_that_are_those_of_the_manifest(
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Ctrl-C as either file takes its place."""
+    whole = Path.replace
+
+    def replaced(temporary: Path, path: Path) -> Path:
+        placed = whole(temporary, path)
+        if path.name == name:
+            signal.raise_signal(signal.SIGINT)
+        return placed
+
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    monkeypatch.setattr(Path, "replace", replaced)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            _store_one(scrawl)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    require_files(scrawl, read_artifact(scrawl).files)
+    assert not list(scrawl.glob(".*"))
 
 
 @pytest.mark.parametrize(

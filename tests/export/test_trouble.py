@@ -3,21 +3,28 @@
 import argparse
 import json
 import os
+import shutil
 import sys
 from pathlib import Path
 
 import pytest
 
+from contract.files import replacing
 from export.__main__ import main
 from export.artifact import read_artifact
+from export.convert import convert
+from export.folders import require_parent
 from export.parity.report import Evidence, Extent, Served
 from export.text.parity import validation_text
+from export.verify import verify
+from models.language import LanguageModel
 from tests.service.altered import rehash
-from tests.training.tiny import TEXT
+from tests.training.tiny import TEXT, tiny_recipe
 from training import checkpoint
 from training.command import add_training_options, asked_recipe
 from training.loop import CHECKPOINT
 from training.run import data_at
+from training.start import begin_from
 
 SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
 
@@ -178,8 +185,12 @@ def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
     ):
         said = _told(words, capsys)
         assert f"nothing may be written in {tmp_path / 'closed'}" in said
-    words = ["train", "quickstart", *data, "--out", str(tmp_path / "file" / "run")]
-    assert "file is no folder" in _told(words, capsys)
+    (tmp_path / "link").symlink_to("gone")
+    for place in "file", "link":
+        words = ["train", "quickstart", *data, "--out", str(tmp_path / place / "run")]
+        assert f"{place} is no folder" in _told(words, capsys)
+    words[-1] = str(tmp_path / "link")
+    assert "link is no folder" in _told(words, capsys)
 
 
 def test_what_is_typed_is_here_and_what_a_recipe_names_in_the_data_folder(
@@ -215,6 +226,32 @@ def training_options(*words: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     add_training_options(parser)
     return parser.parse_args(words)
+
+
+def test_a_folder_may_have_a_name_that_is_no_utf_8(artifact: Path, tmp_path: Path) -> None:
+    """Libraries open no file by such a name."""
+    odd = tmp_path / os.fsdecode(b"caf\xe9") / "tiny"
+    shutil.copytree(artifact, odd)
+    assert verify(odd, None, SMALL).holds
+    convert(odd, odd.with_name("again"))
+    assert (
+        begin_from(odd, LanguageModel(tiny_recipe(odd).model), tiny_recipe(odd))["name"] == "tiny"
+    )
+
+
+@pytest.mark.parametrize("name", ["sheet.png", "corpus.npz"])
+def test_a_name_without_room_for_one_that_is_longer_is_refused_before_the_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    monkeypatch.setattr("training.ink.command.show", None)
+    option = "--plot" if name.endswith("png") else "--out"
+    file = tmp_path / f"{'x' * (255 - len(name))}{name}"
+    file.touch()  # the system takes it
+    assert "a name has " in _told(["pens", "synthetic", option, str(file)], capsys)
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX") - len(f"..{os.getpid()}")
+    with replacing(file.with_name("y" * longest)) as whole:  # which is not too long
+        whole.touch()
+    require_parent(file.with_name("y" * longest))
 
 
 @pytest.mark.parametrize(("verb", "why"), [("verify", "is not an artifact"), ("pens", "no folder")])

@@ -1,4 +1,6 @@
-"""A picture appears whole: whoever is interrupted while one is drawn leaves that before it."""
+"""A picture, or a list, appears whole: whoever is interrupted while one is made leaves that before
+it.
+"""
 
 import shutil
 from collections.abc import Callable
@@ -14,6 +16,7 @@ from torch import nn
 from lab import plots
 from lab.glyphs.sheet import Sample, plot_glyphs
 from lab.glyphs.sheet import Shown as Glyph
+from lab.legibility.held_out import write_list
 from lab.legibility.page_sheet import plot_pages
 from lab.legibility.sheet import Shown, plot_legibility
 from lab.tasks.draw.pictures import save_decoder
@@ -33,11 +36,12 @@ _WRITERS: dict[str, Callable[[Path], None]] = {
     "pages.png": lambda file: plot_pages([[_INK]], file),
     "lines.png": lambda file: plot_sheet([_LINE], file, title="lines"),
     "decoder.safetensors": lambda file: save_decoder(_DECODER, file),
+    "lines.txt": lambda file: write_list(["a line"], file),
 }
 
 
 @pytest.mark.parametrize("name", _WRITERS)
-def test_a_picture_is_what_it_was_until_the_next_is_whole(
+def test_a_file_is_what_it_was_until_the_next_is_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     """Ctrl-C at the last moment, when all of it has been drawn."""

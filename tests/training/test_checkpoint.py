@@ -1,10 +1,17 @@
-"""A checkpoint is written where there is room for it."""
+"""A checkpoint is written where there is room for it, and read wherever it is."""
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
+import torch
 
+from tests.training.tiny import tiny_recipe
 from training import checkpoint
+from training.log import LOG
+from training.loop import CHECKPOINT
+from training.run import PICTURE, carry_out
 
 
 def test_what_a_killed_process_had_begun_makes_room_for_the_next(
@@ -21,3 +28,36 @@ def test_what_a_killed_process_had_begun_makes_room_for_the_next(
     monkeypatch.setattr(checkpoint, "save_file", save_file)
     checkpoint.save(tmp_path / "it.safetensors", {}, {})
     assert there == [False]
+
+
+def test_what_killed_trainings_had_begun_beside_any_file_of_a_run_is_gone(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(run, tmp_path / "tiny"))
+    for name in (CHECKPOINT, LOG, PICTURE):
+        (folder / f".{name}.12").touch()
+    carry_out(tiny_recipe(corpus), folder, "cpu", Path())
+    assert {file.name for file in folder.iterdir()} == {CHECKPOINT, LOG, PICTURE}
+
+
+def test_a_folder_may_have_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    tensors = {"one": torch.tensor([1.0, 2.0]), "none": torch.zeros(0, 3), "step": torch.tensor(7)}
+    checkpoint.save(folder / CHECKPOINT, tensors, {"seed": 1})
+    found, facts = checkpoint.load(folder / CHECKPOINT)
+    assert facts == {"seed": 1}
+    assert found.keys() == tensors.keys()
+    assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
+
+
+def test_other_settings_are_told_before_the_data_is_read(
+    corpus: Path, run: Path, tmp_path: Path
+) -> None:
+    """Which takes minutes, and may be away by now."""
+    shutil.copyfile(run / CHECKPOINT, tmp_path / CHECKPOINT)
+    told = r"checkpoint\.safetensors is of a run with other settings \(training\.seed\); choose"
+    with pytest.raises(ValueError, match=told):
+        carry_out(tiny_recipe(tmp_path / "gone", seed=5), tmp_path, "cpu", Path())
+    with pytest.raises(ValueError, match="gone"):
+        carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())

@@ -22,6 +22,8 @@ from lab.jobs import carry_out, forget
 from lab.outcome import outcome
 from lab.plan import read_plans
 from tests.lab.tasks.toy import RECIPE, Line, LineTask, stand_in
+from training.log import LOG
+from training.loop import CHECKPOINT
 
 
 @pytest.fixture(autouse=True)
@@ -94,6 +96,17 @@ def test_who_is_interrupted_as_a_result_is_written_loses_nothing(writes: str) ->
     run()
     assert LineTask.updates_done == trained  # before the result is there, its checkpoint stays
     assert laboratory.trained("layer", 0)  # the weights are there before the result
+
+
+def test_who_is_killed_leaves_nothing_for_ever() -> None:
+    plan = read_plans(Line())[0]
+    laboratory = Laboratory(Line(), plan, None, Path("runs", "lab"))
+    folder = laboratory.folder / "layer-seed-0"
+    folder.mkdir(parents=True)
+    for left in (".result.json.12", CHECKPOINT):  # as it is written, and once it is there
+        (folder / left).touch()
+        laboratory.run(plan.full("layer", 0.1, 0), "layer-seed-0")
+        assert {file.name for file in folder.iterdir()} == {LOG, "result.json"}
 
 
 def test_a_run_of_another_recipe_is_not_taken_for_this_one() -> None:
