@@ -20,8 +20,9 @@ def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
 
 
 def test_norms_of_one_curve_are_named_on_it_together_and_each_has_marks(
-    figures: list[Figure],
+    figures: list[Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(plots, "_SCALES", [0.5, 2.0])
     plots.plot_curvature(Path("none.png"))
     left, right = figures[0].axes
     assert [text.get_text() for text in left.texts] == ["layer, batch and weight", "none"]
