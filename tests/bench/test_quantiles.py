@@ -17,19 +17,22 @@ _STEPS = 200
 def _compared(*, rounds: int = 1, **seconds: list[float]) -> dict[str, StepRow]:
     """Rows of sides that take so long in each round, by the clock that they alone move, and what
     passes before each begins."""
-    now_s = [0.0]
+    now_s, rests = [0.0], list[float]()
 
     def pass_by(seconds: float) -> None:
         now_s[0] += seconds
+
+    def rest(settle_s: float) -> None:
+        rests.append(settle_s)
+        pass_by(1000.0)
 
     def side(times: list[float]) -> Side:
         left = iter(s for timed in times for s in (100 * timed, timed))  # once to be warm
         return Side(lambda: pass_by(next(left)))
 
     sides = {name: side(times) for name, times in seconds.items()}
-    rows = compare(
-        "m", 1, sides, _STEPS, rounds, clock=lambda: now_s[0], sleep=lambda _: pass_by(1000.0)
-    )
+    rows = compare("m", 1, sides, _STEPS, rounds, clock=lambda: now_s[0], sleep=rest)
+    assert len(rests) == sum(map(len, seconds.values()))  # one before each
     return {row.side: row for row in rows}
 
 
