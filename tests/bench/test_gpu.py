@@ -111,22 +111,26 @@ def test_a_runner_that_does_something_else_is_found(
     assert broken(gpu.check(artifact, runner(artifact, _RUNTIME), steps=40)) == found
 
 
-@pytest.mark.parametrize("value", [0.0, 1.0])
+@pytest.mark.parametrize("red", [None, "bits", "products"])
 def test_the_report_says_what_was_found(
-    inks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, value: float
+    inks: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, red: str | None
 ) -> None:
-    finding = Finding(name="bits", value=value, bound=0.0, detail="as told")
-    monkeypatch.setattr(gpu, "check", lambda artifact, runner, steps: [finding])
+    bits, products = (
+        Finding(name=name, value=name == red, bound=0.0, detail="as told")
+        for name in ("bits", "products")
+    )
+    monkeypatch.setattr(gpu, "products", lambda provider: products)
+    monkeypatch.setattr(gpu, "check", lambda artifact, runner, steps: [bits])
     monkeypatch.setenv("EVENKEEL_ARTIFACTS", str(inks))
     monkeypatch.setenv("EVENKEEL_SLOTS", "2")
-    assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == int(value)
+    assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == (red is not None)
     report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
     assert report["ties"]["holds"]
-    assert report["products"]["holds"]
+    assert report["products"]["holds"] is (red != "products")
     assert [model["model"] for model in report["models"]] == ["letters", "scrawl", "squint"]
     for model in report["models"]:
         assert model["attestation"]["ok"]
-        assert [f["holds"] for f in model["parity"]] == [value == 0.0]
+        assert [f["holds"] for f in model["parity"]] == [red != "bits"]
 
 
 def test_without_a_gpu_it_fails(

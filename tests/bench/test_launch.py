@@ -38,13 +38,13 @@ def test_what_was_launched_ends_with_whoever_measures_it(
         "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # these tests may run under `nohup`
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # or in the background
         "from bench.peers import launch\n"
-        "from tests.bench.test_launch import _FILES\n"
+        "from bench.target import Server\n"
         "def end(process, usual=launch.end):\n"
         f"    signal.raise_signal({int(number)})\n"
         "    usual(process)\n"
         "launch.end = end\n"
         "launch.end_in_order()\n"
-        "with launch.launch('files', server=_FILES) as target:\n"
+        f"with launch.launch('files', server={_FILES!r}) as target:\n"
         "    print(target.pid, flush=True)\n"
         "    time.sleep(60)\n"
     )

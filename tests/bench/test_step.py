@@ -21,7 +21,6 @@ from bench.step import (
     QUICK,
     Plan,
     agreed_steps,
-    compare,
     compare_sides,
     measure,
     orders,
@@ -40,43 +39,19 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Artifact:
     return random_artifact(tmp_path_factory.mktemp("step") / "lstm-16", 16)
 
 
-class Clock:
-    """A clock that only the sides move."""
-
-    def __init__(self) -> None:
-        self.now_s = 0.0
-
-    def __call__(self) -> float:
-        return self.now_s
-
-    def side(self, seconds: list[float]) -> Side:
-        # Each is run once to be warm, and once more to be timed.
-        left = iter(s for timed in seconds for s in (100 * timed, timed))
-
-        def run() -> None:
-            self.now_s += next(left)
-
-        return Side(run)
-
-
 def writes(values: np.ndarray) -> Callable[[], np.ndarray]:
     return lambda: values
 
 
-@pytest.mark.parametrize("name", ["served", "loop", "eager", "torchscript"])
+@pytest.mark.parametrize("name", ["loop", "eager", "torchscript", "openvino"])
 def test_a_side_writes_the_bytes_that_are_served(tiny: Artifact, name: str) -> None:
+    if reasons := absent([name]):
+        pytest.skip(reasons[name])
     task = task_of(tiny)
-    sides = {"served": BUILDERS["served"](task, 1), name: BUILDERS[name](task, 1)}
+    sides = {side: BUILDERS[side](task, 1) for side in ("served", name)}
     found = verified(task, sides)
     assert "parts from served" not in found[name].note
     assert len(set(sides[name].run().tolist())) > 50  # and no side repeats one byte
-
-
-@pytest.mark.skipif(bool(absent(["openvino"])), reason="OpenVINO is not installed")
-def test_openvino_writes_the_bytes_that_are_served(tiny: Artifact) -> None:
-    task = task_of(tiny)
-    sides = {name: BUILDERS[name](task, 1) for name in ("served", "openvino")}
-    assert "parts from served" not in verified(task, sides)["openvino"].note
 
 
 @pytest.mark.parametrize("name", list(eight_bits.BUILDERS))
@@ -152,42 +127,6 @@ def test_points_agree_up_to_the_tolerance_and_nan_never() -> None:
     assert agreed_steps(points, other, 0.01) == 2
     other[1, 0] = math.nan
     assert agreed_steps(points, other, 0.03) == 1
-
-
-def test_ratios_are_of_the_same_round() -> None:
-    clock = Clock()
-    # Every round is twice as slow as the one before, for all: each ratio is still 3, and 1/2.
-    slowing = [2.0**turn for turn in range(9)]
-    sides = {
-        "served": clock.side(slowing),
-        "eager": clock.side([3 * s for s in slowing]),
-        "floor": clock.side([s / 2 for s in slowing]),
-    }
-    rows = compare("m", 1, sides, 200, 8, clock=clock, sleep=lambda s: None)
-    served, eager, low = rows
-    assert (eager.ratio_median, eager.ratio_p10, eager.ratio_p99) == (3, 3, 3)
-    assert (low.ratio_median, low.over_floor_median) == (0.5, 1)
-    assert (served.over_floor_median, served.over_floor_p99) == (2, 2)
-    assert served.us_median == 16 / 200 * 1e6
-    assert served.us_p99 == 256 / 200 * 1e6
-    assert {r.rounds for r in rows} == {9}  # a multiple of three sides
-    assert "2.00 floors" in served.line()
-
-
-def test_without_the_floor_nothing_is_said_of_it() -> None:
-    clock = Clock()
-    (row,) = compare("m", 1, {"served": clock.side([1.0])}, 1, 1, clock=clock, sleep=lambda s: None)
-    assert row.over_floor_median is None
-
-
-def test_what_passes_before_a_side_starts_is_not_its_time() -> None:
-    clock = Clock()
-
-    def settle(seconds: float) -> None:
-        clock.now_s += 1000 * seconds
-
-    (row,) = compare("m", 1, {"served": clock.side([1.0])}, 1, 1, clock=clock, sleep=settle)
-    assert row.us_median == 1e6
 
 
 def test_the_rotation_puts_each_side_first_equally_often() -> None:

@@ -9,12 +9,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
-from clients.command import write
+from clients.command import main, write
 from clients.files import FORMATS, piped
 from service.ink.schemas import HandwritingRequest
 from tests.clients.commands import evenkeel
@@ -78,15 +79,6 @@ def test_a_text_goes_on_from_a_kept_state(url: str, tmp_path: Path) -> None:
     first = _out(url, "complete", "RO", *_STATE_SPAN, "--state-out", state)
     second = _out(url, "complete", "--max-tokens", "20", "--state-in", state)
     assert first + second == whole
-
-
-def test_a_line_end_is_no_part_of_a_kept_state(url: str, tmp_path: Path) -> None:
-    state = tmp_path / "state"
-    words = ("complete", "--seed", "3", "--max-tokens", "9")
-    _out(url, *words, "RO", "--state-out", str(state))
-    rest = _out(url, *words, "--state-in", str(state))
-    state.write_bytes(state.read_bytes() + b"\r\n")
-    assert _out(url, *words, "--state-in", str(state)) == rest
 
 
 def test_events_come_a_line_each(url: str) -> None:
@@ -301,10 +293,6 @@ def test_a_state_that_is_no_text_is_refused(url: str, tmp_path: Path) -> None:
     assert (result.exit_code, "--state-in" in result.stderr) == (2, True)
 
 
-def test_what_an_address_ends_with_is_no_replica(url: str) -> None:
-    assert "letters" in _out(f"{url}, ,", "models")
-
-
 def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path) -> None:
     head = {"lines": ["an even", "keel"], "seed": 1}
     ends = [{"line": n, "points": [], "finish_reason": how} for n, how in enumerate(_ENDS)]
@@ -317,11 +305,9 @@ def test_lines_that_are_not_finished_are_told(service: Scripted, tmp_path: Path)
 
 
 def test_nobody_there_is_a_failure() -> None:
-    with _process("http://127.0.0.1:1", "models") as process:
-        out, err = process.communicate(timeout=30)
-    assert process.returncode == 1
-    assert (out, err.count(b"\n")) == (b"", 1)
-    assert err.startswith(b"evenkeel: no answer from http://127.0.0.1:1: ")
+    result = evenkeel("http://127.0.0.1:1", "models")
+    assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (1, "", 1)
+    assert result.stderr.startswith("evenkeel: no answer from http://127.0.0.1:1: ")
 
 
 def test_a_reader_that_has_enough_ends_it_quietly(url: str) -> None:
@@ -357,29 +343,31 @@ def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPa
     assert piped() == ""
 
 
-@pytest.mark.parametrize(
-    "words", [("models",), ("attest",), ("complete", "a"), ("watch", "--count", "1")]
-)
-def test_of_a_closed_standard_output_it_is_no_success(url: str, words: tuple[str, ...]) -> None:
-    command = ["sh", "-c", 'exec "$@" >&-', "sh", *_COMMAND, *words]
+def test_of_a_closed_standard_output_it_is_no_success(url: str) -> None:
+    command = ["sh", "-c", 'exec "$@" >&-', "sh", *_COMMAND, "models"]
     ended = subprocess.run(
         command, cwd=_ROOT, env=os.environ | {"EVENKEEL_URL": url}, capture_output=True, timeout=60
     )
     assert (ended.returncode, ended.stderr) == (1, b"evenkeel: standard output is closed\n")
 
 
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("models",),
-        ("attest", "letters"),
-        ("complete", "ROMEO", "--max-tokens", "5"),
-    ],
-    ids=lambda words: words[0],
+@pytest.mark.parametrize("verb", ["attest", "complete", "models", "read", "watch"])
+def test_no_verb_that_prints_asks_anything_without_a_standard_output(
+    verb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("clients.asking.sys", SimpleNamespace(stdout=None))  # as Python has it
+    result = evenkeel("http://127.0.0.1:1", verb)
+    assert (result.exit_code, result.stderr) == (1, "evenkeel: standard output is closed\n")
+
+
+_on_a_full_device = pytest.mark.skipif(
+    not Path("/dev/full").exists(), reason="no device that is always full"
 )
-def test_a_full_device_is_told_in_a_line(url: str, words: tuple[str, ...]) -> None:
-    command = [*_COMMAND, *words]
+
+
+@_on_a_full_device
+def test_a_full_device_is_told_in_a_line(url: str) -> None:
+    command = [*_COMMAND, "complete", "ROMEO", "--max-tokens", "5"]
     with open("/dev/full", "wb") as full:
         ended = subprocess.run(
             command,
@@ -391,7 +379,20 @@ def test_a_full_device_is_told_in_a_line(url: str, words: tuple[str, ...]) -> No
             stderr=subprocess.PIPE,
             timeout=60,
         )
-    told = ended.stderr.decode()
-    assert ended.returncode == 1, told
-    assert "No space left on device" in told
-    assert "Traceback" not in told
+    assert ended.returncode == 1
+    assert ended.stderr == b"evenkeel: [Errno 28] No space left on device\n"
+
+
+@_on_a_full_device
+@pytest.mark.parametrize("words", [("models",), ("attest", "letters"), ("watch", "--count", "1")])
+def test_every_verb_tells_of_a_full_device(
+    url: str,
+    words: tuple[str, ...],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with open("/dev/full", "w") as full:
+        monkeypatch.setattr("sys.stdout", full)
+        with pytest.raises(SystemExit, match="1"):
+            main([*words, "--url", url])
+    assert capsys.readouterr().err == "evenkeel: [Errno 28] No space left on device\n"

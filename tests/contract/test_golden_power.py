@@ -2,8 +2,6 @@
 parity report: whatever finding is red, there is doubt.
 """
 
-import math
-
 import numpy as np
 import pytest
 
@@ -111,9 +109,3 @@ def test_a_report_that_is_missing_or_empty_is_a_doubt() -> None:
         doubt = whole.model_copy(update={"parity": parity}).doubt
         assert doubt is not None
         assert "there is no parity report" in doubt
-
-
-@pytest.mark.parametrize("value", [0.0, 5.0, -math.inf])
-def test_a_bound_that_bounds_nothing_is_not_kept(value: float) -> None:
-    for bound in (math.inf, math.nan):
-        assert not Finding(name="it", value=value, bound=bound, detail="").holds

@@ -137,6 +137,8 @@ def test_a_key_of_another_kind_is_refused(manifest: type[Manifest]) -> None:
         (math.nan, 1.0, False),
         (0.0, math.nan, False),
         (math.inf, 1.0, False),
+        (0.0, math.inf, False),  # what bounds nothing
+        (-math.inf, math.inf, False),
         (-1.0, 0.0, True),
     ],
 )

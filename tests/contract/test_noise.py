@@ -72,10 +72,10 @@ def test_a_step_seldom_makes_a_generator(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(made) == 4
 
 
-def test_normals_are_computed_in_float64() -> None:
+def test_normals_are_box_and_muller_of_the_stream_in_float64() -> None:
     """Their last digits too are part of what a seed gives, in a browser as well."""
-    words = UniformStream(7).take(0, 400).astype(np.float64).reshape(100, 4).tolist()
-    uniforms, normals = InkNoise(7).take(0, 100)
+    words = UniformStream(7, 3).take(0, 400).astype(np.float64).reshape(100, 4).tolist()
+    uniforms, normals = InkNoise(7, 3).take(0, 100)
     radii = [math.sqrt(-2 * math.log(radius)) for _, radius, _, _ in words]
     angles = [2 * math.pi * angle for _, _, angle, _ in words]
     for axis, of in enumerate((math.cos, math.sin)):

@@ -95,11 +95,3 @@ def test_streams_of_other_keys_have_nothing_in_common(other: tuple[int, int]) ->
     here, there = UniformStream(5).take(0, _DRAWS), UniformStream(*other).take(0, _DRAWS)
     assert abs(_correlation(here, there)) < 5 * _ERROR
     assert (here == there).mean() < 1e-4
-
-
-def test_normals_are_box_and_muller_of_the_stream() -> None:
-    words = UniformStream(21, 3).take(0, 4 * 500).reshape(500, 4).astype(np.float64)
-    uniforms, normals = InkNoise(21, 3).take(0, 500)
-    assert (uniforms == words[:, 0].astype(np.float32)).all()
-    complex_ = np.sqrt(-2 * np.log(words[:, 1])) * np.exp(2j * np.pi * words[:, 2])
-    assert normals == pytest.approx(np.stack([complex_.real, complex_.imag], 1), abs=1e-6)

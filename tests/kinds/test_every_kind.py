@@ -1,7 +1,6 @@
 """Facts that hold for every kind of model: text, ink, a reader, and one only the tests know."""
 
 import asyncio
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -24,9 +23,7 @@ from service.engine.runtime import Runtime
 from service.errors import InvalidRequest, StateMismatch
 from service.kinds import KINDS as SERVED
 from service.state import Moment
-from tests.kinds import waves
-from tests.kinds.waves.made import write_sines
-from tests.service.altered import lose_state, pass_on, rehash
+from tests.service.altered import copy_of, lose_state, pass_on, rehash
 from tests.service.serving import Service, running, settings
 
 _NAMES = ("letters", "scrawl", "squint", "sines")
@@ -35,13 +32,11 @@ _LAST = 33  # a row beyond one register, and not the last of its batch
 
 
 @pytest.fixture(scope="module")
-def folder(inks: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(inks: Path, sines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The artifacts of the project's kinds, and one of the kind that only the tests know."""
-    waves.register()
     made = tmp_path_factory.mktemp("kinds")
-    for name in _NAMES[:-1]:
-        shutil.copytree(inks / name, made / name)
-    write_sines(made)
+    for artifact in (*(inks / name for name in _NAMES[:-1]), sines):
+        copy_of(artifact, made)
     return made
 
 
@@ -84,7 +79,7 @@ def test_golden_rows_that_do_not_fit_are_replayed_by_turns(artifact: Path, width
 def test_one_altered_weight_is_not_attested(
     artifact: Path, runtime: Runtime, tmp_path: Path
 ) -> None:
-    copy = Path(shutil.copytree(artifact, tmp_path / artifact.name))
+    copy = copy_of(artifact, tmp_path)
     tensors = load_file(copy / WEIGHTS)
     largest = max(tensors, key=lambda name: tensors[name].size)
     # Not the same for all: a layer norm takes out what is added to every weight of a row.
@@ -103,8 +98,7 @@ def test_a_graph_that_loses_any_of_its_state_is_not_attested(
     graphs = manifest.graphs.scan if runtime.runner == "scan" else manifest.graphs.step
     for options, file in graphs.files().items():
         for port in manifest.ports.state:
-            folder = tmp_path / options / port.name
-            copy = Path(shutil.copytree(artifact, folder / artifact.name))
+            copy = copy_of(artifact, tmp_path / options / port.name)
             lose_state(copy, file, port.name)
             loaded = load_artifact(copy)
             assert not attest(loaded, make_runner(loaded, runtime)).ok, (options, port.name)
@@ -117,7 +111,7 @@ def test_a_graph_that_is_deaf_or_does_not_draw_is_not_attested(
     manifest = read_artifact(artifact)
     graphs = manifest.graphs.scan if runtime.runner == "scan" else manifest.graphs.step
     for options, file in graphs.files().items():
-        copy = Path(shutil.copytree(artifact, tmp_path / options / artifact.name))
+        copy = copy_of(artifact, tmp_path / options)
         pass_on(copy, file, emitted)
         loaded = load_artifact(copy)
         assert not attest(loaded, make_runner(loaded, runtime)).ok, options

@@ -1,7 +1,5 @@
 """A third kind goes from training to `/v1/online` by registering its objects, and no more."""
 
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
@@ -9,14 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.manifests import MANIFESTS
 from export.artifact import read_artifact
-from export.convert import convert
 from export.parity.report import Extent, Report
 from export.verify import verify
+from service.artifact import ArtifactError, load_artifact
 from tests.kinds import waves
-from tests.kinds.waves.model import WaveConfig
+from tests.service.altered import copy_of
 from tests.service.serving import Service, running, settings
-from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
+from training.config import DataConfig, Recipe
 from training.kinds import KINDS as TRAINED
 from training.run import carry_out
 
@@ -24,20 +23,9 @@ _SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
 
 
 @pytest.fixture(scope="module")
-def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Trained and converted like any other."""
-    waves.register()
-    folder = tmp_path_factory.mktemp("waves")
-    recipe = Recipe(
-        kind="waves",
-        data=DataConfig(source="sines"),
-        model=WaveConfig(),
-        batch=BatchConfig(rows=8, steps=40),
-        training=TrainConfig(epochs=2, learning_rate=1e-2, warmup_updates=5, average_decay=0.9),
-    )
-    carry_out(recipe, folder / "run", "cpu", Path())
-    convert(folder / "run", folder / "artifacts" / "sines")
-    return folder / "artifacts" / "sines"
+def artifact(sines: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Alone in its folder, to be reported on."""
+    return copy_of(sines, tmp_path_factory.mktemp("artifacts"))
 
 
 @pytest.fixture(scope="module")
@@ -61,7 +49,6 @@ def test_it_learns(artifact: Path) -> None:
 
 def test_options_of_data_that_a_kind_has_not_are_refused(tmp_path: Path) -> None:
     """Of whatever kind, and whoever adds another: none is passed over in silence."""
-    waves.register()
     options = {field.name for field in fields(DataConfig)} - {"source", "validation_fraction"}
     for kind in TRAINED.values():
         for option in options - kind.options:
@@ -112,8 +99,7 @@ def test_a_completion_of_it_is_refused(service: Service) -> None:
     assert "of kind waves" in answer.json()["error"]["message"]
 
 
-def test_unregistered_it_is_unknown(artifact: Path) -> None:
-    code = "import sys; from service.artifact import load_artifact; from pathlib import Path\n"
-    code += "load_artifact(Path(sys.argv[1]))"
-    run = subprocess.run([sys.executable, "-c", code, artifact], capture_output=True, text=True)
-    assert "kind is 'waves'; it must be one of: language, handwriting" in run.stderr
+def test_unregistered_it_is_unknown(artifact: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(MANIFESTS, "waves")
+    with pytest.raises(ArtifactError, match="kind is 'waves'; it must be one of: language, handwr"):
+        load_artifact(artifact)

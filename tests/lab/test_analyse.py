@@ -274,17 +274,12 @@ def test_the_gradient_plotted_is_how_the_end_moves_with_the_state() -> None:
 
 
 def test_the_picture_of_the_table_tells_the_most_where_nothing_changes_and_the_least_elsewhere(
-    monkeypatch: pytest.MonkeyPatch,
+    saved: list[Figure],
 ) -> None:
-    told: list[str] = []
-
-    def look(figure: Figure, _: Path) -> None:
-        told.extend(text.get_text() for text in figure.axes[0].texts)
-
-    monkeypatch.setattr(plots, "save", look)
     same = invariance.Entry("one", "batch", 1e-16, 2e-15, True)
     other = invariance.Entry("one", "layer", 0.3, 0.9, False)
     plots.plot_table([same, other], Path("none.png"))
+    told = [text.get_text() for text in saved[0].axes[0].texts]
     assert told == ["invariant\n2e-15", "changes\n3e-01"]
 
 

@@ -11,37 +11,30 @@ from lab.analysis.growth import Growth
 from tests.training.legible import LEAST_PX, smallest_letters_px
 
 
-@pytest.fixture
-def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
-    """What would be written."""
-    drawn: list[Figure] = []
-    monkeypatch.setattr(plots, "save", lambda figure, _: drawn.append(figure))
-    return drawn
-
-
 def test_norms_of_one_curve_are_named_on_it_together_and_each_has_marks(
-    figures: list[Figure],
+    saved: list[Figure], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(plots, "_SCALES", [0.5, 2.0])
     plots.plot_curvature(Path("none.png"))
-    left, right = figures[0].axes
+    left, right = saved[0].axes
     assert [text.get_text() for text in left.texts] == ["layer, batch and weight", "none"]
     assert [text.get_text() for text in right.texts] == ["layer and batch", "weight and none"]
     for axes in (left, right):
         assert {line.get_label() for line in axes.lines} == plots.STYLES.keys()
     marked = [line.get_markevery() for line in left.lines]
     assert marked == [(0, 3), (1, 3), (2, 3), (0, 1)]
-    assert smallest_letters_px(figures[0]) >= LEAST_PX
+    assert smallest_letters_px(saved[0]) >= LEAST_PX
 
 
-def test_a_small_gain_is_dashed_and_each_lstm_has_a_line(figures: list[Figure]) -> None:
+def test_a_small_gain_is_dashed_and_each_lstm_has_a_line(saved: list[Figure]) -> None:
     runs = ("layer", 1.0), ("batch", 0.1), ("weight", None), ("none", None)
     steps = torch.arange(1.0, 41.0)
     found = [Growth(norm, gain, steps, 1 / steps) for norm, gain in runs]
     plots.plot_growth(found, Path("none.png"))
-    for axes in figures[0].axes:
+    for axes in saved[0].axes:
         styles = {str(line.get_label()): line.get_linestyle() for line in axes.lines}
         assert styles == {"layer, gain 1": "-", "batch, gain 0.1": "--", "weight": "-", "none": ":"}
         assert [line.get_color() for line in axes.lines] == [plots.STYLES[n].color for n, _ in runs]
-    told = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    told = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert told == [growth.label for growth in found]
-    assert smallest_letters_px(figures[0]) >= LEAST_PX
+    assert smallest_letters_px(saved[0]) >= LEAST_PX

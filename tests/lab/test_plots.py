@@ -77,4 +77,5 @@ def test_no_result_of_a_task_is_large() -> None:
         p for kind in ("json", "png") for p in (_ROOT / plots.RESULTS / "lab").glob(f"*.{kind}")
     ]
     sizes = {p.name: p.stat().st_size for p in files}
+    assert sizes
     assert {n: size for n, size in sizes.items() if size > plots.MAX_PICTURE_BYTES} == {}

@@ -1,7 +1,7 @@
 """Hands of a corpus: one for each fitting line of a writer, in the order of how they are read."""
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -9,18 +9,17 @@ import pytest
 
 from lab.legibility import pages
 from lab.reading import writers
-from training.ink.corpus import PenCorpus
+from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
-from training.ink.prepare import Ink, prepare
-from training.ink.synthetic import synthetic_lines
+from training.ink.prepare import Ink
 
 _SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
 
 
 @pytest.fixture(scope="module")
-def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def corpus(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """One writer of three fitting lines, one of one, and one of none."""
-    inks = prepare(synthetic_lines(120, 7), Tally())
+    inks = read_pens(made_once("pens") / "invented.npz", Tally()).inks
     fit = [i for i in inks if len(i.text) in range(24, 45) and i.text.count(" ") > 1]
     fit = [i for i in fit if sum(c.islower() for c in i.text) > 0.7 * len(i.text)][:4]
     short = next(i for i in inks if len(i.text) < 12)

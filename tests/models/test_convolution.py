@@ -31,10 +31,24 @@ def test_it_is_pytorchs_convolution_of_every_second_pixel(side: int) -> None:
 def test_layer_norm_is_of_all_units_or_of_the_channels_of_a_pixel(
     norm: PictureNorm, of: tuple[int, ...]
 ) -> None:
-    pictures = 3 + 2 * torch.randn(2, 4, 4, _C, generator=torch.Generator().manual_seed(1))
-    made: nn.Module = picture_norm(norm, 4, _C)
+    pictures = 3 + 2 * torch.randn(2, 4, 4, _C).double()
+    made: nn.Module = picture_norm(norm, 4, _C).double()
     expected = F.layer_norm(pictures, of, eps=EPSILON)
-    assert torch.allclose(made(pictures.flatten(0, 2)), expected.flatten(0, 2), atol=1e-5)
+    found = made(pictures.flatten(0, 2))
+    assert torch.allclose(found, expected.flatten(0, 2), rtol=0, atol=1e-12)
+
+
+def test_batch_norm_is_of_all_pixels_and_serves_what_it_has_learned() -> None:
+    norm, pictures = (
+        picture_norm("batch", 3, _C).double(),
+        3 + 2 * torch.randn(10, 3, 3, _C).double(),
+    )
+    rows = pictures.flatten(0, 2)
+    expected = F.batch_norm(rows, None, None, training=True, eps=EPSILON)
+    for _ in range(200):
+        assert torch.allclose(norm(rows), expected, rtol=0, atol=1e-12)
+    # Of the same rows over and over, but the served variance is the unbiased one.
+    assert torch.allclose(norm.eval()(rows) * (90 / 89) ** 0.5, expected, rtol=0, atol=1e-6)
 
 
 def test_under_weight_norm_the_length_of_a_filter_changes_nothing() -> None:

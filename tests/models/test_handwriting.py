@@ -155,27 +155,6 @@ def test_the_synthesis_network_needs_a_text() -> None:
         model(points(), None, model.initial_state(_ROWS))
 
 
-def test_the_text_is_over_past_its_last_character_with_the_pen_up() -> None:
-    model = make(SYNTHESIS)
-    step = HandwritingStep(model)
-    names = [p.name for p in step.state_ports]
-    state = [torch.zeros(1, *p.shape, dtype=p.dtype) for p in step.state_ports]
-    inputs = [torch.zeros(1, *p.shape, dtype=p.dtype) for p in step.step_ports]
-    text = texts("abc")
-
-    def ended(kappa: float, up: float) -> tuple[int, bool]:
-        state[names.index("kappa")] = torch.full((1, 2), kappa, dtype=torch.float64)
-        state[names.index("point")][0, 2] = up
-        *_, character, over = step(*state, *inputs, torch.zeros(1, dtype=torch.float64), *text)
-        return int(character), bool(over)
-
-    assert ended(0.2, 1.0) == (0, False)
-    assert ended(2.2, 1.0) == (2, False)
-    assert ended(3.4, 0.0) == (3, False)
-    assert ended(3.4, 1.0) == (3, True)
-    assert ended(5.0, 1.0) == (3, True)
-
-
 def test_a_forced_point_is_followed_and_a_drawn_one_shown_beside_it() -> None:
     model = make(SYNTHESIS)
     step = HandwritingStep(model)

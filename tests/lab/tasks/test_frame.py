@@ -1,11 +1,13 @@
 """The frame of the laboratory's tasks: budgets, runs that are not repeated, exports, reports."""
 
+import copy
 import json
 import math
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 import torch
 
-from lab import compare, experiment, export, paper
+from lab import compare, curves, experiment, export, paper
 from lab.__main__ import main
 from lab.compare import Laboratory
 from lab.curves import plot
@@ -33,7 +35,10 @@ def _line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     LineTask.fail_at = None
 
 
-def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told() -> None:
+def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(curves, "plot", plot)
     assert main(["line"]) == 0
     content = json.loads(Path("docs/results/lab/line.json").read_text())
     for case, updates in (("plain", 16), ("longer", 24)):
@@ -300,11 +305,20 @@ def test_a_rate_is_one_of_the_ladder() -> None:
         read_plans(Line())
 
 
-def _results() -> dict[str, Any]:
-    one = Line()
-    return outcome(
-        one, "python -m lab line", carry_out(one, read_plans(one), one.norms, None, None)
-    )
+@pytest.fixture(scope="module")
+def whole() -> dict[str, Any]:
+    """The results of all runs."""
+    with pytest.MonkeyPatch.context() as patch, TemporaryDirectory() as folder:
+        stand_in(Path(folder), patch)
+        one = Line()
+        found = carry_out(one, read_plans(one), one.norms, None, None)
+        return outcome(one, "python -m lab line", found)
+
+
+@pytest.fixture
+def results(whole: dict[str, Any]) -> dict[str, Any]:
+    """The same, to be changed."""
+    return copy.deepcopy(whole)
 
 
 def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> None:
@@ -326,40 +340,38 @@ def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> 
         paper.page(Path())
 
 
-def test_the_cost_is_the_sum_of_all_runs_and_a_sweep_without_an_end_is_counted() -> None:
-    content = _results()
-    for case in content["cases"].values():
+def test_the_cost_is_the_sum_of_all_runs_and_a_sweep_without_an_end_is_counted(
+    results: dict[str, Any],
+) -> None:
+    for case in results["cases"].values():
         case["budget"] |= {"sweep_seconds": 90.0, "full_seconds": 1710.0}
-    content["cases"]["plain"]["norms"]["layer"] |= {"rate": 0.1}
-    text = paper.summary([content])
+    results["cases"]["plain"]["norms"]["layer"] |= {"rate": 0.1}
+    text = paper.summary([results])
     assert "took 60 minutes of one core, 3 of them" in text
     assert "1 of 4 sweeps" in text
 
 
-def test_what_another_norm_needs_is_not_told_of_layer_norm() -> None:
-    content = _results()
-    for case in content["cases"].values():
+def test_what_another_norm_needs_is_not_told_of_layer_norm(results: dict[str, Any]) -> None:
+    for case in results["cases"].values():
         del case["norms"]["layer"]
-    (row, _) = [line for line in paper.summary([content]).splitlines() if "`line`" in line]
+    (row, _) = [line for line in paper.summary([results]).splitlines() if "`line`" in line]
     assert row.split(" | ")[2:4] == ["-", "-"]
 
 
-def test_a_norm_that_never_gets_there_is_told_so() -> None:
-    content = _results()
-    case = content["cases"]["plain"]
+def test_a_norm_that_never_gets_there_is_told_so(results: dict[str, Any]) -> None:
+    case = results["cases"]["plain"]
     case["norms"]["layer"]["updates_to_best_of_none"] = {
         "updates": None,
         "ratio": None,
         "ratio_of_seeds": [None, 0.5],
     }
-    text = paper.summary([content])
+    text = paper.summary([results])
     assert "never there" in text
     assert "0.5 to 0.5, 1 of 2 never" in text
 
 
-def test_a_curve_that_diverged_is_drawn_all_the_same() -> None:
-    content = _results()
-    curves = content["cases"]["plain"]["norms"]["none"]["curves"]["off"]
+def test_a_curve_that_diverged_is_drawn_all_the_same(results: dict[str, Any]) -> None:
+    curves = results["cases"]["plain"]["norms"]["none"]["curves"]["off"]
     curves[0] = [None] * len(curves[0])
-    plot(content, Path("curves.png"))
+    plot(results, Path("curves.png"))
     assert Path("curves.png").stat().st_size > 1000

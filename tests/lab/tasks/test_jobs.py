@@ -24,7 +24,10 @@ _JOBS = """
 import signal, sys, time
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import MagicMock
 from tqdm import tqdm
+# What trains takes seconds to load in each of three processes, and nothing is trained.
+sys.modules |= dict.fromkeys(("torch", "lab.compare", "lab.experiment", "lab.plan"), MagicMock())
 from lab import jobs
 from training.machine import terminated_as_interrupted
 
@@ -44,7 +47,7 @@ jobs._laboratory = lambda *_: Slow()
 if __name__ == "__main__":
     task = SimpleNamespace(name="slow")
     with terminated_as_interrupted():
-        jobs.carry_out(task, [task] * 3, ["layer", "none"], 1, None, workers=2)
+        jobs.carry_out(task, [task] * 3, ["layer", "none"], 1, None, Path(), workers=2)
 """
 
 

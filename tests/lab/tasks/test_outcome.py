@@ -121,22 +121,18 @@ def test_the_cost_of_sweeps_and_of_full_runs_are_told_apart() -> None:
     assert (found["sweep_updates_each"], found["full_updates_each"]) == (1, 10)
 
 
-def _panel(monkeypatch: pytest.MonkeyPatch, *, higher: bool, norms: dict[str, Any]) -> Any:
+def _panel(saved: list[Figure], *, higher: bool, norms: dict[str, Any]) -> Any:
     """The one panel that is drawn of what was found of norms."""
-    figures: list[Figure] = []
-    monkeypatch.setattr(curves, "save", lambda figure, _: figures.append(figure))
     metric = {"name": "hits", "label": "hits, %", "higher_is_better": higher, "plotted": True}
     content = {"title": "a line", "metrics": [metric], "cases": {"plain": {"norms": norms}}}
     curves.plot(content, Path("none.png"))
-    return figures[0].axes[0]
+    return saved[0].axes[0]
 
 
-def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(saved: list[Figure]) -> None:
     seeds = [[1.0, 2.0], [3.0, 4.0], [8.0, 9.0]]
     found = {"updates": [10, 20], "curves": {"hits": seeds}}
-    axes = _panel(monkeypatch, higher=True, norms={"layer": found, "one": found, "two": found})
+    axes = _panel(saved, higher=True, norms={"layer": found, "one": found, "two": found})
     assert axes.get_ylabel() == "hits, %"
     assert axes.get_title("left") == "plain"
     lines = axes.get_lines()
@@ -148,12 +144,8 @@ def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(
     assert (heights.min(), heights.max()) == (1.0, 9.0)
 
 
-def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: list[Figure]) -> None:
     """Of one metric two beside one another, of many a row for each case."""
-    figures: list[Figure] = []
-    monkeypatch.setattr(curves, "save", lambda figure, _: figures.append(figure))
     names = ("hits", "rank", "nats")
     found = {"updates": [10, 20, 30], "curves": {name: [[1.0, 2.0, 3.0]] for name in names}}
     cases = {case: {"norms": {"layer": found, "none": found}} for case in ("en", "de", "fr")}
@@ -164,12 +156,12 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(
     content = {"title": "a line", "cases": cases}
     curves.plot(content | {"metrics": metrics[:1]}, Path("one.png"))
     curves.plot(content | {"metrics": metrics}, Path("many.png"))
-    one, many = figures
+    one, many = saved
     assert [axes.get_title("left") for axes in one.axes if axes.axison] == ["en", "de", "fr"]
     assert [axes.get_xlabel() for axes in one.axes if axes.axison] == ["", "updates", "updates"]
     told = [f"{name}, %\nen" for name in names] + ["de"] * 3 + ["fr"] * 3
     assert [axes.get_title("left") for axes in many.axes] == told
-    for figure in figures:
+    for figure in saved:
         assert all(len(axes.lines) == 2 for axes in figure.axes if axes.axison)
         assert [text.get_text() for text in figure.legends[0].get_texts()] == ["layer", "none"]
         assert smallest_letters_px(figure) >= LEAST_PX
@@ -177,11 +169,11 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(
 
 @pytest.mark.parametrize("higher", [True, False])
 def test_a_panel_has_the_best_in_sight_and_better_is_up_or_down_as_it_is(
-    monkeypatch: pytest.MonkeyPatch, higher: bool
+    saved: list[Figure], higher: bool
 ) -> None:
     values = np.linspace(0, 100, 51)
     found = {"updates": list(range(51)), "curves": {"hits": [values.tolist()]}}
-    bottom, top = _panel(monkeypatch, higher=higher, norms={"layer": found}).get_ylim()
+    bottom, top = _panel(saved, higher=higher, norms={"layer": found}).get_ylim()
     assert bottom < top
     # A tenth of the values, the worst, is out of sight.
     assert (bottom < 10 < 100 < top) if higher else (bottom < 0 < 90 < top)

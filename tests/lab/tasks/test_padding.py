@@ -7,12 +7,11 @@ from typing import Any
 
 import pytest
 import torch
-from matplotlib import pyplot
 from matplotlib.figure import Figure
 from torch import Tensor
 
 from export.parity.operators import compare_operator
-from lab import curves, experiment
+from lab import experiment
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
@@ -255,7 +254,7 @@ def test_a_norm_that_diverged_in_all_seeds_of_a_case_has_a_picture_too(tmp_path:
 
 
 def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, saved: list[Figure]
 ) -> None:
     def tested(**seeds: list[float]) -> dict[str, Any]:
         return {"test": {n: {"median": both[0], "seeds": both} for n, both in seeds.items()}}
@@ -266,20 +265,17 @@ def test_a_picture_is_of_accuracy_and_movement_over_the_share_of_padding(
     )
     cases = {"0%": {"norms": {"batch": none}}, "50%": {"norms": {"batch": much}}}
     (tmp_path / "padding.json").write_text(json.dumps({"cases": cases}), "utf-8")
-    drawn: list[Figure] = []
-    monkeypatch.setattr(curves, "save", lambda figure, image: drawn.append(figure))
     draw(tmp_path)
-    accuracy, moved = (axes.lines[0] for axes in drawn[0].axes)
-    pyplot.close(drawn[0])
+    accuracy, moved = (axes.lines[0] for axes in saved[0].axes)
     assert list(accuracy.get_xdata()) == list(moved.get_xdata()) == [1.0, 50.0]
     assert list(accuracy.get_ydata()) == [80.0, 69.0]
     assert list(moved.get_ydata()) == [1e-9, 2.0]
-    (bars,) = drawn[0].axes[0].collections
+    (bars,) = saved[0].axes[0].collections
     assert [bar[:, 1].tolist() for bar in bars.get_segments()] == [[80.0, 80.0], [68.0, 70.0]]
 
 
 def test_bars_of_two_norms_at_one_share_stand_side_by_side(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, saved: list[Figure]
 ) -> None:
     well = {"error": [20.0], "padding": [50.0], "moved in training": [1e-7]}
     test = {name: {"median": seeds[0], "seeds": seeds} for name, seeds in well.items()}
@@ -287,13 +283,11 @@ def test_bars_of_two_norms_at_one_share_stand_side_by_side(
     (tmp_path / "padding.json").write_text(
         json.dumps({"cases": {"50%": {"norms": norms}}}), "utf-8"
     )
-    drawn: list[Figure] = []
-    monkeypatch.setattr(curves, "save", lambda figure, image: drawn.append(figure))
     draw(tmp_path)
-    for axes in drawn[0].axes:
+    for axes in saved[0].axes:
         places = [bars.get_segments()[0][0, 0] for bars in axes.collections]  # type: ignore[attr-defined]
         assert places == sorted(set(places))
         assert len(places) == 3
         assert sum(places) / 3 == pytest.approx(50.0)
-    assert [text.get_text() for text in drawn[0].legends[0].get_texts()] == list(norms)
-    assert smallest_letters_px(drawn[0]) >= LEAST_PX
+    assert [text.get_text() for text in saved[0].legends[0].get_texts()] == list(norms)
+    assert smallest_letters_px(saved[0]) >= LEAST_PX

@@ -3,10 +3,8 @@
 import json
 from pathlib import Path
 
-import pytest
 from matplotlib.figure import Figure
 
-from lab import curves
 from lab.tasks.thoughts.panels import draw
 from lab.tasks.thoughts.probes import FIGURES
 from tests.training.legible import LEAST_PX, smallest_letters_px
@@ -14,15 +12,12 @@ from tests.training.legible import LEAST_PX, smallest_letters_px
 _RESULTS = Path(__file__).parents[3] / "docs" / "results" / "lab" / "thoughts.json"
 
 
-def test_every_probe_has_a_panel_with_each_norm_and_each_baseline(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_every_probe_has_a_panel_with_each_norm_and_each_baseline(saved: list[Figure]) -> None:
     content = json.loads(_RESULTS.read_text("utf-8"))
     (result,) = content["cases"].values()
-    figures: list[Figure] = []
-    monkeypatch.setattr(curves, "save", lambda figure, _: figures.append(figure))
     draw(content, Path("none.png"))
-    panels = figures[0].axes
+    (figure,) = saved
+    panels = figure.axes
     labels = {metric["name"]: metric["label"] for metric in content["metrics"]}
     told = [axes.get_title("left").replace("\n", " ") for axes in panels]
     assert told == [labels[name] for name in FIGURES]
@@ -32,6 +27,6 @@ def test_every_probe_has_a_panel_with_each_norm_and_each_baseline(
         assert [line.get_label() for line in drawn] == list(result["norms"])
         levels = {str(line.get_label()): line.get_ydata()[0] for line in (bag, untrained)}  # type: ignore[index]
         assert levels == {baseline: values[name] for baseline, values in baselines.items()}
-    names = [text.get_text() for text in figures[0].legends[0].get_texts()]
+    names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert names == [*result["norms"], *baselines]
-    assert smallest_letters_px(figures[0]) >= LEAST_PX
+    assert smallest_letters_px(figure) >= LEAST_PX

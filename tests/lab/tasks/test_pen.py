@@ -16,9 +16,7 @@ from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.pen.data import Pens, halves, read
 from training.ink.corpus import PenBatch, PenCorpus
-from training.ink.line import Tally
-from training.ink.prepare import Ink, prepare
-from training.ink.synthetic import synthetic_lines
+from training.ink.prepare import Ink
 from training.ink.task import point_losses
 
 
@@ -34,26 +32,26 @@ def test_no_writer_is_in_both_halves() -> None:
     assert {i.writer for i in second} == {"c", "d"}
 
 
-def test_most_writers_of_a_corpus_are_learned_from_and_no_writer_is_in_two_parts(
-    tmp_path: Path,
-) -> None:
-    inks = prepare(synthetic_lines(40, 0), Tally())
-    mine = [replace(ink, writer=f"w{number % 20:02}") for number, ink in enumerate(inks)]
-    PenCorpus("some", mine).save(tmp_path / "pens.npz")
-    pens = read(tmp_path / "pens.npz", 0.2)
-    writers = [{ink.writer for ink in part} for part in (pens.train, pens.validation, pens.test)]
-    assert sum(map(len, writers)) == len(set.union(*writers)) == 20
-    assert len(writers[0]) > 10
-    assert all(writers)
-    facts = experiment.load("pen").facts(pens)
-    assert facts["points"] == sum(len(ink.offsets) for ink in mine)
-    told = [facts[part] for part in ("train", "validation", "test")]
-    assert told == [len(pens.train), len(pens.validation), len(pens.test)]
-
-
 @pytest.fixture(scope="module")
 def pens() -> Pens:
     return read(None, 0.04)
+
+
+def test_most_writers_of_a_corpus_are_learned_from_and_no_writer_is_in_two_parts(
+    pens: Pens, tmp_path: Path
+) -> None:
+    inks = enumerate(pens.corpus.inks)
+    mine = [replace(ink, writer=f"w{number % 20:02}") for number, ink in inks]
+    PenCorpus("some", mine).save(tmp_path / "pens.npz")
+    some = read(tmp_path / "pens.npz", 0.2)
+    writers = [{ink.writer for ink in part} for part in (some.train, some.validation, some.test)]
+    assert sum(map(len, writers)) == len(set.union(*writers)) == 20
+    assert len(writers[0]) > 10
+    assert all(writers)
+    facts = experiment.load("pen").facts(some)
+    assert facts["points"] == sum(len(ink.offsets) for ink in mine)
+    told = [facts[part] for part in ("train", "validation", "test")]
+    assert told == [len(some.train), len(some.validation), len(some.test)]
 
 
 def test_the_stand_in_has_lines_for_each_part_and_is_the_same_every_time(pens: Pens) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from matplotlib import pyplot
 from matplotlib.figure import Figure
 
 from lab import experiment
@@ -215,13 +214,10 @@ def test_a_rank_is_better_the_lower_and_recall_the_higher() -> None:
 
 
 def test_a_sheet_is_of_the_best_to_the_worst_and_frames_what_was_asked_for(
-    task: Ranking, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    task: Ranking, saved: list[Figure], tmp_path: Path
 ) -> None:
-    drawn: list[Figure] = []
-    monkeypatch.setattr(sheet, "save", lambda figure, image: drawn.append(figure))
     sheet.draw(task, tmp_path / "found.png")
-    (figure,) = drawn
-    pyplot.close(figure)
+    (figure,) = saved
     scores, pairs = task.score(task.data.test), task.data.test
     rank = ranks(scores)
     rows = [figure.axes[i : i + 7] for i in range(0, 56, 7)]

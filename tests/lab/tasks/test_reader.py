@@ -11,6 +11,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 import torch
+from matplotlib.figure import Figure
 from torch import Tensor
 
 from contract.manifest import sha256
@@ -26,7 +27,6 @@ from lab.tasks.reader.model import AttentiveReader, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
 from models.cells import Cell
-from training.figures import pyplot
 
 _TEXT = """1 Mary took the milk.
 2 John went home.
@@ -191,9 +191,7 @@ def test_tasks_of_few_questions_count_for_less() -> None:
     assert found["nats"] == pytest.approx(task.measure(examples)["nats"])
 
 
-def test_the_picture_tells_what_the_network_answers(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_picture_tells_what_the_network_answers(tmp_path: Path, saved: list[Figure]) -> None:
     stories = read_stories(None, 0.1, 16)
     row = int((stories.test_tasks == 1).nonzero()[-1])
     torch.manual_seed(0)
@@ -201,10 +199,8 @@ def test_the_picture_tells_what_the_network_answers(
     model = AttentiveReader(config, len(stories.words), len(stories.answers)).eval()
     answer = stories.answers[int(model(stories.test.inputs[[row]]).argmax())]
     right = stories.answers[int(stories.test.classes[row])]
-    drawn: list[Any] = []
-    monkeypatch.setattr(picture, "save", lambda figure, image: drawn.append(figure))
     picture.draw(model, stories, tmp_path)
-    (figure,) = drawn
+    (figure,) = saved
     told = [text.get_text() for text in figure.axes[0].texts]
     assert f"?  {answer}  (right: {right})" in told[-1]
     words = stories.test.inputs[row, :16]
@@ -213,7 +209,6 @@ def test_the_picture_tells_what_the_network_answers(
     (weights,) = model.attend(stories.test.inputs[[row]])[1].detach()
     boxes = [text.get_bbox_patch().get_alpha() for text in figure.axes[0].texts[:-1]]
     assert boxes == pytest.approx((weights / weights.max())[: len(boxes)].tolist())
-    pyplot.close(figure)
 
 
 def test_a_network_that_diverged_has_a_picture_in_which_nothing_is_dark(tmp_path: Path) -> None:

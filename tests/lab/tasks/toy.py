@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from lab import command, experiment, jobs
+from lab import command, curves, experiment, jobs
 from lab.experiment import Experiment, Metric, Part
 from models.cells import State
 from training.config import Recipe
@@ -109,7 +109,8 @@ class Line(Experiment[None]):
 
 
 def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The toy stands in for every task; runs and results go to a folder, where one is then."""
+    """The toy stands in for every task; runs and results go to a folder, where one is then. No
+    curves are drawn, which takes as long as all runs of the toy."""
     (folder / "tasks" / "line").mkdir(parents=True)
     (folder / "tasks" / "line" / "recipe.toml").write_text(RECIPE)
     (folder / "data" / "points").mkdir(parents=True)
@@ -118,6 +119,7 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(module, "load", lambda _: line)
     monkeypatch.setattr(experiment, "TASKS", folder / "tasks")
     monkeypatch.setattr(command, "_MOST_WORKERS", 1)
+    monkeypatch.setattr(curves, "plot", lambda *_: None)
     monkeypatch.setenv("EVENKEEL_DATA", str(folder / "data"))
     monkeypatch.chdir(folder)
     LineTask.fail_at, LineTask.updates_done = None, 0
