@@ -3,6 +3,7 @@ it together would stop the event loop for seconds."""
 
 import asyncio
 import contextvars
+import gc
 import json
 import threading
 from collections import Counter
@@ -190,10 +191,13 @@ def test_what_a_thread_raises_is_told_and_is_no_news_where_nobody_waits() -> Non
         await asyncio.sleep(0)
         leaves.cancel()
         await asyncio.sleep(0)
+        del leaves  # which would keep what it waited for
         hold.set()
         with pytest.raises(ValueError, match="of ink"):
             await waits
-        await turns().mine()  # when both threads have ended
+        while turns()._beside:  # until both threads have ended
+            await asyncio.sleep(0.005)
+        gc.collect()  # what nobody has asked for by now is news
 
     try:
         asyncio.run(asyncio.wait_for(ask(), 20))
