@@ -64,8 +64,8 @@ def create_app(settings: Settings) -> FastAPI:
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
     aside = app.state.aside = Aside()
-    bodies = app.state.bodies = Bodies()
-    sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s, bodies.turns)
+    app.state.bodies = Bodies()
+    sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
     models.on_leaving = sessions.leave
     _add_routes(app)
     handle_errors(app)

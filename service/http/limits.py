@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import BodyTooLarge, CodedBody, NotReady, RequestTimeout
 from service.http.errors import refuse
-from service.http.waits import Turns, cut_short
+from service.http.waits import cut_short, turns
 
 _MOST_DIGITS = 20  # of a length that is one
 _MOST_OF_CODING = 40  # characters that are told of one
@@ -19,11 +19,10 @@ _LAST_BYTES_S = 1.0  # after the service was told to stop, for bodies on their w
 
 
 class Bodies:
-    """The bodies that requests are waiting for, and the turns at reading large ones."""
+    """The bodies that requests are waiting for."""
 
     def __init__(self) -> None:
         self.ends_s = math.inf  # of the event loop's time
-        self.turns = Turns()
         self.waits: set[asyncio.Timeout] = set()
 
     def end(self) -> None:
@@ -86,14 +85,27 @@ class BodyLimit:
             if seen > self._limit:
                 raise HTTPException(BodyTooLarge.status, self._message())
             whole = not message.get("more_body", False)
-            if whole:
-                await self._bodies.turns.to_read(seen)
+            if whole and not turns().read_now(seen):
+                return await _in_turn(message, seen, receive)
             return message
 
         await self._app(scope, limited, send)
 
     def _message(self) -> str:
         return f"the request body is over {self._limit} bytes"
+
+
+async def _in_turn(message: Message, size: int, receive: Receive) -> Message:
+    """The end of a body of so many bytes, when it is its turn to be read; that of the connection,
+    if it comes first: there is no limit to how many send a body and leave."""
+    turn = asyncio.create_task(turns().to_read(size))
+    left = asyncio.ensure_future(receive())
+    try:
+        await asyncio.wait({turn, left}, return_when=asyncio.FIRST_COMPLETED)
+        return message if turn.done() else left.result()
+    finally:
+        turn.cancel()
+        left.cancel()
 
 
 def _coding(headers: Headers) -> str:

@@ -22,7 +22,7 @@ from service.http import record
 from service.http.callers import Account
 from service.http.errors import answer_to, broken_rule
 from service.http.sockets import ON_LOST
-from service.http.waits import Turns, cut_short
+from service.http.waits import cut_short, turns
 from service.kind import ServiceKind
 from service.kinds import KINDS
 from service.online import Online
@@ -39,10 +39,10 @@ _ALONE_S = 0.005  # that a session may take of the event loop before others have
 
 class Sessions:
     """The sockets that are open. Each waits for a message most of its time, and is interrupted
-    there when the service ends, or after `idle_timeout_s`. Large messages are read by `turns`."""
+    there when the service ends, or after `idle_timeout_s`."""
 
-    def __init__(self, idle_timeout_s: float, turns: Turns) -> None:
-        self._idle_timeout_s, self._turns = idle_timeout_s, turns
+    def __init__(self, idle_timeout_s: float) -> None:
+        self._idle_timeout_s = idle_timeout_s
         self._open: set[asyncio.Task[Any]] = set()
         self._waits: dict[asyncio.Timeout, Engine | None] = {}
         self._left: WeakSet[Engine] = WeakSet()
@@ -90,7 +90,7 @@ class Sessions:
             raise WebSocketDisconnect(message["code"], message.get("reason"))
         frame = message.get("bytes")
         said = message["text"] if frame is None else frame
-        await self._turns.to_read(len(said))
+        await turns().to_read(len(said))
         if frame is not None:
             return frame
         try:

@@ -2,10 +2,54 @@
 
 import asyncio
 import math
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from typing import TypeVar
+from weakref import WeakKeyDictionary
 
-_LARGE_BYTES = 32 * 1024  # to read takes a millisecond
+from service.engine import terms
+
+T = TypeVar("T")
+# Of what has come at the same time, so many bytes are read in one round of the event loop: to take
+# a KB of strokes or of short words apart takes up to a few ms. A request of none takes half of one.
+_ROOM_BYTES, _LEAST_BYTES = 4096, 256
+_MOST_BESIDE = 2  # threads at work on what has been read
+
+
+class _Line:
+    """Those who wait for a turn. Of callers each is called before another is once more."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
+
+    def __bool__(self) -> bool:
+        return bool(self._of)
+
+    async def called(self, *, again: bool = False) -> None:
+        """Wait to be called; who asks `again` comes before others of its caller."""
+        loop = asyncio.get_running_loop()
+        turn: asyncio.Future[None] = loop.create_future()
+        theirs = self._of.setdefault(terms.current().caller, deque())
+        theirs.insert(0 if again else len(theirs), turn)
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if not turn.cancelled():  # it was called just now
+                loop.call_soon(self.call)
+            raise
+
+    def call(self) -> None:
+        """Call the next, if anybody waits."""
+        while self._of:
+            caller = next(iter(self._of))
+            theirs = self._of.pop(caller)
+            turn = theirs.popleft()
+            if theirs:
+                self._of[caller] = theirs  # behind all others
+            if not turn.done():
+                turn.set_result(None)
+                return
 
 
 class Turns:
@@ -13,23 +57,72 @@ class Turns:
     whoever asks for little meanwhile waits for one of them, not for all that came together."""
 
     def __init__(self) -> None:
-        self._last: asyncio.Future[None] | None = None
+        self._little, self._much = _Line(), _Line()
+        self._room = _ROOM_BYTES  # left of this round of the loop
+        self._beside = 0
 
-    async def mine(self) -> None:
-        """Return when it is the caller's turn: all who asked before have had theirs, and did what
-        they do without waiting."""
-        before, mine = self._last, asyncio.get_running_loop().create_future()
-        self._last = mine
-        try:
-            if before is not None and not before.done():
-                await asyncio.wait([before])  # which is not cancelled if this is
-        finally:
-            mine.get_loop().call_soon(mine.set_result, None)
+    async def mine(self, *, again: bool = False) -> None:
+        """Return when it is the turn of what the caller does next without waiting; `again` for one
+        that goes on with what it has read, and lets go of it at the end."""
+        if self._much or self._room < _ROOM_BYTES or self._beside >= _MOST_BESIDE:
+            await self._much.called(again=again)
+        self._take(_ROOM_BYTES)
 
     async def to_read(self, size: int) -> None:
-        """Wait for a turn to read so many bytes, if they are so many that reading takes long."""
-        if size > _LARGE_BYTES:
+        """Return when it is the caller's turn to read so many bytes."""
+        if self.read_now(size):
+            return
+        if size > _ROOM_BYTES:
             await self.mine()
+        else:
+            await self._little.called()
+            self._take(size)
+
+    def read_now(self, size: int) -> bool:
+        """Whether so many bytes may be read without a wait, as little beside what is read in this
+        round of the loop; who is told so does it."""
+        size = max(size, _LEAST_BYTES)
+        if self._little or size > self._room:
+            return False
+        self._take(size)
+        return True
+
+    async def beside(self, work: Callable[[], T]) -> T:
+        """Do some work in a thread, on what has been read. While there is much of that, no more
+        that is large is read: read and not worked on, ink takes twenty times its bytes."""
+        doing = asyncio.create_task(self._do(work))
+        doing.add_done_callback(lambda done: done.cancelled() or done.exception())
+        return await asyncio.shield(doing)  # a thread goes on when nobody waits for it any more
+
+    async def _do(self, work: Callable[[], T]) -> T:
+        self._beside += 1
+        try:
+            return await asyncio.to_thread(work)
+        finally:
+            self._beside -= 1
+            self._call()
+
+    def _take(self, size: int) -> None:
+        if self._room == _ROOM_BYTES:
+            asyncio.get_running_loop().call_soon(self._go_round)
+        self._room -= size
+
+    def _go_round(self) -> None:
+        self._room = _ROOM_BYTES
+        self._little.call()
+        self._call()
+
+    def _call(self) -> None:
+        if self._room == _ROOM_BYTES and self._beside < _MOST_BESIDE:
+            self._much.call()
+
+
+_turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()
+
+
+def turns() -> Turns:
+    """Those at the running event loop."""
+    return _turns.setdefault(asyncio.get_running_loop(), Turns())
 
 
 class TokenBucket:

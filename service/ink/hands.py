@@ -3,10 +3,10 @@
 Every one of them ends up as a `Moment` of the handwriting model, and nothing of it is kept here.
 """
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from functools import partial
 from math import floor
 
 import numpy as np
@@ -17,6 +17,7 @@ from service.engine.given import GivenSteps, run_steps
 from service.errors import InvalidRequest, StateMismatch, shown
 from service.http import record
 from service.http.exchange import Exchange
+from service.http.waits import turns
 from service.ink.letters import require_line, written
 from service.ink.line import InkEdge, InkLine, InkPiece, at_end, hand_after, row_of
 from service.ink.measure import Measures, measure
@@ -71,7 +72,8 @@ async def read_strokes(
     if not text:
         raise InvalidRequest(f"{name} is empty", name.partition(".")[0])
     require_line(text, name)
-    known = await asyncio.to_thread(offsets_of, own.strokes, text, f"{within}strokes")
+    prepared = partial(offsets_of, own.strokes, text, f"{within}strokes")
+    known = await turns().beside(prepared)
     start = model.fresh(0)
     steps = {
         "forced": known,

@@ -3,8 +3,8 @@
 Shapes: n points, N pieces of P numbers.
 """
 
-import asyncio
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -13,6 +13,7 @@ from contract.golden import Arrays
 from contract.pieces import PIECE, Pieces
 from contract.reader import Read, best_path
 from service.errors import InvalidRequest
+from service.http.waits import turns
 from service.online import Online
 from service.reader.model import ReaderEdge, ServedReader
 from service.reader.schemas import ReaderOpening, ReaderSaid
@@ -76,12 +77,13 @@ class OnlineReader(Online):
         """
         pieces, count = [np.zeros((0, PIECE), np.float32)], 0
         for some in _portions(points):
-            if len(pieces) > 1:
-                await asyncio.sleep(0)
             # In a thread short strokes would keep everybody from the interpreter, a long one not.
-            long = len(some) > 2 * _SHORT_POINTS
-            follow = self._follow
-            pieces.append(await asyncio.to_thread(follow, some) if long else follow(some))
+            if len(some) > 2 * _SHORT_POINTS:
+                pieces.append(await turns().beside(partial(self._follow, some)))
+            else:
+                if len(pieces) > 1:
+                    await turns().mine(again=True)
+                pieces.append(self._follow(some))
             count += len(pieces[-1])
             require_few(count)
         return np.concatenate(pieces)

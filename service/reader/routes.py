@@ -1,9 +1,9 @@
 """`POST /v1/read`: ink in, its text out line by line, with how sure the reader is of it."""
 
-import asyncio
 import secrets
 import time
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from service.errors import InvalidRequest, StateMismatch, UnknownModel, rule_of
 from service.http import record
 from service.http.answers import unless_gone
 from service.http.described import BUSY, Responses, fails
+from service.http.waits import turns
 from service.ink.upright import upright
 from service.reader.described import ReadLine
 from service.reader.inkml import from_inkml
@@ -53,14 +54,14 @@ async def _answer(body: ReadRequest, request: Request) -> Response:
     # Cutting long ink takes a while, and others are being served meanwhile.
     field, strokes = "strokes", body.strokes
     if body.inkml is not None:
-        field, strokes = "inkml", await asyncio.to_thread(_of_inkml, body.inkml)
+        field, strokes = "inkml", await turns().beside(partial(_of_inkml, body.inkml))
     assert strokes is not None, "one of the two is there"
     on_a_line = body.line_height is not None or body.state is not None
     with come_by(field):
         if on_a_line:
             inks = [await _on_its_line(line, strokes)]
         else:
-            inks = await asyncio.to_thread(_by_lines, model, strokes)
+            inks = await turns().beside(partial(_by_lines, model, strokes))
     lines = [line, *(OnlineReader(model, _begin(model, body)) for _ in inks[1:])]
     try:
         characters = await _read_in_turn(lines, inks)

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from service.http.online import Sessions
-from service.http.waits import Turns
 from tests.service.writing import InkService, online
 
 
@@ -59,7 +58,7 @@ class _Says:
 
 def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() -> None:
     """What has come meanwhile is not answered."""
-    sessions, socket = Sessions(5, Turns()), _Says()
+    sessions, socket = Sessions(5), _Says()
     gone, other = (_Says() for _ in range(2))
 
     def heard(engine: Any) -> Any:
@@ -78,7 +77,7 @@ def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() 
 
 def test_a_message_that_has_come_keeps_no_model() -> None:
     """Or every message would leave something behind, and a model stay after it was replaced."""
-    sessions, engine, socket = Sessions(5, Turns()), _Says(), _Says()
+    sessions, engine, socket = Sessions(5), _Says(), _Says()
     asyncio.run(sessions.message(socket, engine))  # type: ignore[arg-type]
     kept = weakref.ref(engine)
     del engine
@@ -97,7 +96,7 @@ def test_large_messages_that_come_together_are_read_one_by_one(
     """Whoever asks for little meanwhile waits for one of them."""
 
     async def ask() -> int:
-        sessions = Sessions(5, Turns())
+        sessions = Sessions(5)
         socket: Any = _Says(said)
         reading = [asyncio.create_task(sessions.message(socket)) for _ in range(4)]
         await asyncio.sleep(0)  # one round of the event loop

@@ -53,7 +53,7 @@ def test_a_message_that_has_come_is_waited_for_no_more() -> None:
         return {"type": "websocket.receive", "text": "1"}
 
     async def listen() -> Sessions:
-        sessions = Sessions(60.0, Turns())
+        sessions = Sessions(60.0)
         socket: Any = SimpleNamespace(receive=receive)
         assert await sessions.message(socket) == 1
         return sessions
