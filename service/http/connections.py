@@ -38,7 +38,7 @@ _UNREAD_BYTES = 64 * 1024
 # takes as long to read as a thousand bytes.
 _FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
 _MOST_HEADERS = 100  # each is looked at by whatever looks for one
-_MOST_WAITING = 100  # requests behind one that is being answered; each is a KB or more
+_MOST_WAITING = 16  # requests behind one that is being answered; each is a KB or more
 
 
 class HttpConnection(Watched, HttpToolsProtocol):
