@@ -7,6 +7,7 @@ bound that: nothing has been parsed, kept or run yet.
 import asyncio
 import math
 import socket
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -167,6 +168,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
         self._answering = cycle
         if cycle.scope["http_version"] == "1.0":
             app = partial(_without_chunks, cycle, app)
+        if not cycle.keep_alive:
+            app = partial(_heard_out, cycle, app)
         super()._start_asgi_task(cycle, app)
 
     def _unanswered(self) -> RequestResponseCycle | None:
@@ -210,6 +213,26 @@ async def _without_chunks(
         await send(message)
 
     await app(scope, receive, unframed)
+
+
+async def _heard_out(
+    cycle: RequestResponseCycle, app: ASGI3Application, scope: Any, receive: Any, send: Any
+) -> None:
+    """Whoever asks for one answer has it before the body has come, as where that is too large, and
+    then sends the rest: the connection ends when that is there."""
+
+    async def last(message: ASGISendEvent) -> None:
+        ends = message["type"] == "http.response.body" and not message.get("more_body")
+        if ends and cycle.more_body:
+            await send({**message, "more_body": True})
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_LINGER_S):
+                    while cycle.more_body and (await receive())["type"] == "http.request":
+                        pass
+            message = {"type": "http.response.body", "body": b"", "more_body": False}
+        await send(message)
+
+    await app(scope, receive, last)
 
 
 async def _only_probes(

@@ -52,3 +52,26 @@ def test_who_closes_its_side_has_left(service: tuple[str, FastAPI]) -> None:
     before = gone()
     assert Wire(url).send(_asked("1.1", 60_000)).end().rest() == b""
     assert eventually(lambda: gone() == before + 1)
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+@pytest.mark.parametrize(
+    ("path", "size", "answer"),
+    [("/v1/completions", 3 << 20, b" 413 "), ("/livez", 1 << 20, b" 405 ")],
+)
+def test_who_sends_all_before_it_hears_is_heard_out(
+    service: tuple[str, FastAPI], version: str, path: str, size: int, answer: bytes
+) -> None:
+    """One that wants a single answer would be reset before it reads that."""
+    url, _ = service
+    lines = [f"POST {path} HTTP/{version}", "Host: x", "Connection: close"]
+    wire = Wire(url).send("\r\n".join([*lines, f"Content-Length: {size}", "", ""]).encode())
+    wire.until(answer)
+    wire.send(b" " * size)
+    assert not wire.rest().startswith(b"HTTP/")
+
+
+def test_who_never_sends_the_rest_is_let_go(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
+    head = b"POST /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n\r\n"
+    assert Wire(url).send(head).status() == 405

@@ -105,7 +105,8 @@ def test_large_bodies_that_come_together(service: Service) -> None:
             messages = iter([{"type": "http.request", "body": body, "more_body": False}])
 
             async def receive() -> dict[str, Any]:
-                return next(messages)
+                message = next(messages, None)
+                return message if message is not None else await asyncio.Event().wait()  # type: ignore[return-value]
 
             async def send(message: dict[str, Any]) -> None:
                 assert message.get("status", 400) == 400
