@@ -1,4 +1,5 @@
-"""Strokes for machines that hold a pen, in mm and in the order of writing.
+"""Strokes for machines that hold a pen, in mm: a drawing in the order of writing, commands in one
+that has the pen travel less.
 
 A px is that of CSS, 1/96 of an inch. Ink that would leave the page stays at its edge, for there
 may be nothing for a pen to stand on, and coordinates below 0 stop some machines.
@@ -77,7 +78,27 @@ def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
         top = 0, number * height_px
         strokes = [stroke - top for line in sheet for stroke in lines[line]]
         if strokes:
-            yield [stroke * (1, -1) + (0, size_mm[1]) for stroke in _within(size_mm, strokes)]
+            within = _within(size_mm, strokes)
+            yield _sorted([stroke * (1, -1) + (0, size_mm[1]) for stroke in within])
+
+
+def _sorted(strokes: Strokes) -> Strokes:
+    """The strokes `(k, 2)`, from the corner on always the one that begins or ends nearest, from
+    there; as they were written, if that is no shorter a way through the air."""
+    ends = np.array([(stroke[0], stroke[-1]) for stroke in strokes])
+    nearest, place = list[NDArray[np.float64]](), np.zeros(2)
+    for _ in strokes:
+        number, from_its_end = divmod(int(((ends - place) ** 2).sum(-1).argmin()), 2)
+        nearest.append(strokes[number][::-1] if from_its_end else strokes[number])
+        place, ends[number] = nearest[-1][-1], np.inf
+    return min(strokes, nearest, key=_in_the_air_mm)
+
+
+def _in_the_air_mm(strokes: Strokes) -> float:
+    """How far a pen goes without ink, from the corner to the corner."""
+    begins = np.array([*(stroke[0] for stroke in strokes), (0, 0)])
+    ends = np.array([(0, 0), *(stroke[-1] for stroke in strokes)])
+    return float(np.hypot(*(begins - ends).T).sum())
 
 
 def _within(size_mm: NDArray[np.float64], strokes: Strokes) -> Strokes:
