@@ -38,7 +38,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
         content = path.read_bytes()  # by its name it opens no file of which that is no UTF-8
         tensors = tensors_in(content)
         header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return tensors, json.loads(header.get("__metadata__", {})[_KEY])
+        return tensors, dict(json.loads(header.get("__metadata__", {})[_KEY]))
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file

@@ -18,38 +18,38 @@ _MOST_BESIDE = 2  # threads at work on what has been read
 
 
 class _Line:
-    """Those who wait for a turn. Of callers each is called before another is once more."""
+    """Those who wait for a turn, and how many bytes each reads then. Of callers each is called
+    before another is once more."""
 
     def __init__(self) -> None:
-        self._of: dict[str, deque[asyncio.Future[None]]] = {}  # in the order of their turns
+        # In the order of their turns.
+        self._of: dict[str, deque[tuple[asyncio.Future[None], int]]] = {}
 
     def __bool__(self) -> bool:
         return bool(self._of)
 
-    async def called(self, *, again: bool = False) -> None:
+    async def called(self, size: int, *, again: bool = False) -> None:
         """Wait to be called; who asks `again` comes before others of its caller."""
-        loop = asyncio.get_running_loop()
-        turn: asyncio.Future[None] = loop.create_future()
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         theirs = self._of.setdefault(terms.current().caller, deque())
-        theirs.insert(0 if again else len(theirs), turn)
-        try:
-            await turn
-        except asyncio.CancelledError:
-            if not turn.cancelled():  # it was called just now
-                loop.call_soon(self.call)
-            raise
+        theirs.insert(0 if again else len(theirs), (turn, size))
+        await turn
 
-    def call(self) -> None:
-        """Call the next, if anybody waits."""
+    def call(self, room: int) -> int:
+        """Call the next, if it reads no more than `room` bytes: how many that are, or 0."""
         while self._of:
-            caller = next(iter(self._of))
-            theirs = self._of.pop(caller)
-            turn = theirs.popleft()
+            caller, theirs = next(iter(self._of.items()))
+            turn, size = theirs[0]
+            waits = not turn.done()  # or it has left
+            if waits and size > room:
+                break
+            del self._of[caller], theirs[0]
             if theirs:
                 self._of[caller] = theirs  # behind all others
-            if not turn.done():
+            if waits:
                 turn.set_result(None)
-                return
+                return size
+        return 0
 
 
 class Turns:
@@ -65,8 +65,9 @@ class Turns:
         """Return when it is the turn of what the caller does next without waiting; `again` for one
         that goes on with what it has read, and lets go of it at the end."""
         if self._much or self._room < _ROOM_BYTES or self._beside >= _MOST_BESIDE:
-            await self._much.called(again=again)
-        self._take(_ROOM_BYTES)
+            await self._much.called(_ROOM_BYTES, again=again)
+        else:
+            self._take(_ROOM_BYTES)
 
     async def to_read(self, size: int) -> None:
         """Return when it is the caller's turn to read so many bytes."""
@@ -75,8 +76,7 @@ class Turns:
         if size > _ROOM_BYTES:
             await self.mine()
         else:
-            await self._little.called()
-            self._take(size)
+            await self._little.called(max(size, _LEAST_BYTES))
 
     def read_now(self, size: int) -> bool:
         """Whether so many bytes may be read without a wait, as little beside what is read in this
@@ -108,13 +108,18 @@ class Turns:
         self._room -= size
 
     def _go_round(self) -> None:
-        self._room = _ROOM_BYTES
-        self._little.call()
+        """Call as many who read little as there is room for, and one who reads much besides."""
+        self._room, little = _ROOM_BYTES, 0
+        while size := self._little.call(_ROOM_BYTES - little):
+            little += size
         self._call()
+        if little:
+            self._take(little)
 
     def _call(self) -> None:
-        if self._room == _ROOM_BYTES and self._beside < _MOST_BESIDE:
-            self._much.call()
+        may = self._room == _ROOM_BYTES and self._beside < _MOST_BESIDE
+        if may and self._much.call(_ROOM_BYTES):
+            self._take(_ROOM_BYTES)
 
 
 _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary()

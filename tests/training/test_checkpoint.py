@@ -3,6 +3,7 @@
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -61,3 +62,10 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(tiny_recipe(tmp_path / "gone", seed=5), tmp_path, "cpu", Path())
     with pytest.raises(ValueError, match="gone"):
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
+
+
+@pytest.mark.parametrize("facts", [None, 3, "a run", []])
+def test_facts_of_another_form_are_told_in_words(corpus: Path, tmp_path: Path, facts: Any) -> None:
+    checkpoint.save(tmp_path / CHECKPOINT, {"one": torch.tensor([1.0])}, facts)
+    with pytest.raises(ValueError, match=CHECKPOINT):
+        carry_out(tiny_recipe(corpus), tmp_path, "cpu", Path())

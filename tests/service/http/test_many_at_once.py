@@ -116,6 +116,15 @@ def test_callers_take_turns_at_having_their_bodies_read(size: int) -> None:
     assert asyncio.run(ask()) == "aabcabaaaaa"
 
 
+@pytest.mark.parametrize(("size", "count"), [(200, 16), (1000, 4)])
+def test_few_small_bodies_wait_for_one_of_all_that_are_large(size: int, count: int) -> None:
+    async def ask() -> str:
+        turns, sizes = Turns(), {"l": 30_000, "s": size}
+        return await _called(turns, "l" * 20 + "s" * count, lambda name: turns.to_read(sizes[name]))
+
+    assert asyncio.run(ask()).rstrip("l").count("l") <= 2  # one was at it when they came
+
+
 def test_who_goes_on_with_what_it_has_read_comes_before_others_of_its_caller() -> None:
     async def called() -> list[int]:
         turns, order = Turns(), list[int]()
@@ -130,11 +139,12 @@ def test_who_goes_on_with_what_it_has_read_comes_before_others_of_its_caller() -
     assert asyncio.run(called()) == [0, 3, 1, 2]
 
 
-def test_who_leaves_when_it_is_called_leaves_its_turn_to_the_next() -> None:
+@pytest.mark.parametrize("rounds", [1, 2], ids=["before it is called", "as it is called"])
+def test_who_leaves_leaves_its_turn_to_the_next(rounds: int) -> None:
     async def ask() -> None:
         turns = Turns()
         _, second, third = (asyncio.create_task(turns.mine()) for _ in range(3))
-        for _ in range(2):  # all have asked; the second has been called
+        for _ in range(rounds):  # all have asked; in the second, one is called
             await asyncio.sleep(0)
         second.cancel()
         await third

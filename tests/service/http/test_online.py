@@ -87,7 +87,7 @@ def test_a_message_that_has_come_keeps_no_model() -> None:
 
 @pytest.mark.parametrize(
     ("said", "read_at_once"),
-    [(json.dumps([0] * 20_000), 1), (bytes(40_000), 1), (json.dumps([0] * 2000), 4), (b"", 4)],
+    [(json.dumps([0] * 20_000), 1), (bytes(40_000), 1), (json.dumps([0] * 300), 4), (b"", 4)],
     ids=["a large text", "a large frame", "a small text", "an empty frame"],
 )
 def test_large_messages_that_come_together_are_read_one_by_one(
