@@ -218,9 +218,9 @@ class Manifest(Strict):
         with replacing(folder / MANIFEST, mode=0o644) as file:
             file.write_text(self.model_dump_json(indent=2, exclude_none=True) + "\n", "utf-8")
 
-    def with_file(self, path: Path, **changes: Any) -> Self:
-        """The same with a file added or replaced, and other changes."""
-        files = dict(sorted((self.files | {path.name: sha256(path)}).items()))
+    def with_file(self, file: str, path: Path, /, **changes: Any) -> Self:
+        """The same with a file added or replaced, which lies at `path`, and other changes."""
+        files = dict(sorted((self.files | {file: sha256(path)}).items()))
         return self.model_copy(update={"files": files} | changes)
 
 

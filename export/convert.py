@@ -218,4 +218,4 @@ def _keep_extras(source: Path, folder: Path) -> None:
         if file in before.files:
             shutil.copyfile(source / file, folder / file)
             after = read_manifest(folder)
-            after.with_file(folder / file, **{field: getattr(before, field)}).write(folder)
+            after.with_file(file, folder / file, **{field: getattr(before, field)}).write(folder)

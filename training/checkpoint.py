@@ -15,6 +15,7 @@ from contract.files import forget_unfinished, replacing
 from training.machine import memory_shortage
 
 _KEY = "evenkeel"
+_SIZE_BYTES = 8  # of safetensors, before its header
 _LONGEST_REASON = 200
 # Tables of which every run of a version and kind has every setting.
 _WHOLE = {"model", "batch", "training"}
@@ -34,11 +35,31 @@ def save(path: Path, tensors: dict[str, Tensor], facts: dict[str, Any]) -> None:
 
 def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
     """What `save` wrote. Raises `ValueError` for a file that is cut short or something else."""
-    try:
+    with _reading(path):
         content = path.read_bytes()  # by its name it opens no file of which that is no UTF-8
         tensors = tensors_in(content)
-        header = json.loads(content[8 : 8 + int.from_bytes(content[:8], "little")])
-        return tensors, dict(json.loads(header.get("__metadata__", {})[_KEY]))
+        return tensors, _facts(content[_SIZE_BYTES : _SIZE_BYTES + _size_of_header(content)])
+
+
+def facts_of(path: Path) -> dict[str, Any]:
+    """The facts alone of what `save` wrote, without its tensors. Raises as `load` does."""
+    with _reading(path), path.open("rb") as file:
+        size = _size_of_header(file.read(_SIZE_BYTES))
+        return _facts(file.read(min(size, path.stat().st_size)))
+
+
+def _size_of_header(content: bytes) -> int:
+    return int.from_bytes(content[:_SIZE_BYTES], "little")
+
+
+def _facts(header: bytes) -> dict[str, Any]:
+    return dict(json.loads(json.loads(header).get("__metadata__", {})[_KEY]))
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    try:
+        yield
     except (KeyError, ValueError) as error:
         raise ValueError(f"{path} is not a checkpoint of this project") from error
     except Exception as error:  # safetensors raises its own type for a truncated file

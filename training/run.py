@@ -110,7 +110,7 @@ def _require_sense(recipe: Recipe, kind: TrainingKind, start: Path | None, world
 def _require_same_settings(path: Path, settings: dict[str, Any]) -> None:
     """Raises `ValueError` for a run of other settings; of its data, once those have been read."""
     if path.exists():
-        theirs = checkpoint.load(path)[1]
+        theirs = checkpoint.facts_of(path)
         checkpoint.require_same(path, theirs, theirs | settings)
 
 

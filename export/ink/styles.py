@@ -15,7 +15,7 @@ from contract.ending import Ending
 from contract.files import from_toml, replacing
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest, StyleEntry
-from contract.manifest import Name, Strict, Words, sha256
+from contract.manifest import Name, Strict, Words
 from contract.noise import InkNoise
 from export.artifact import read_artifact, require_files
 from export.parity.report import Served
@@ -110,9 +110,7 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
     with deferred_signals(), replacing(artifact / STYLES) as file:
         save_file(tensors, file)
         file.chmod(0o644)
-        files = dict(sorted((manifest.files | {STYLES: sha256(file)}).items()))
-        changes = {"files": files, "styles": tuple(entries)}
-        manifest.model_copy(update=changes).write(artifact)
+        manifest.with_file(STYLES, file, styles=tuple(entries)).write(artifact)
 
 
 def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:

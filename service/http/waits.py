@@ -127,7 +127,11 @@ _turns: WeakKeyDictionary[asyncio.AbstractEventLoop, Turns] = WeakKeyDictionary(
 
 def turns() -> Turns:
     """Those at the running event loop."""
-    return _turns.setdefault(asyncio.get_running_loop(), Turns())
+    loop = asyncio.get_running_loop()
+    found = _turns.get(loop)
+    if found is None:
+        found = _turns[loop] = Turns()
+    return found
 
 
 class TokenBucket:

@@ -233,7 +233,7 @@ def test_a_reader_has_the_symbols_that_are_read_by(alphabet: dict[str, object]) 
 def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
     (tmp_path / "a.bin").write_bytes(b"some bytes")
     before = TextManifest(**_FACTS)
-    after = before.with_file(tmp_path / "a.bin", name="other")
+    after = before.with_file("a.bin", tmp_path / "a.bin", name="other")
     assert after.files == {
         "a.bin": hashlib.sha256(b"some bytes").hexdigest(),
         "model.onnx": "00",
@@ -244,7 +244,7 @@ def test_a_file_is_added_with_its_hash(tmp_path: Path) -> None:
 
 def test_a_file_that_is_replaced_has_its_new_hash(tmp_path: Path) -> None:
     (tmp_path / "model.onnx").write_bytes(b"another")
-    after = TextManifest(**_FACTS).with_file(tmp_path / "model.onnx")
+    after = TextManifest(**_FACTS).with_file("model.onnx", tmp_path / "model.onnx")
     assert after.files == {"model.onnx": hashlib.sha256(b"another").hexdigest()}
 
 
