@@ -44,8 +44,7 @@ def load(path: Path) -> tuple[dict[str, Tensor], dict[str, Any]]:
 def facts_of(path: Path) -> dict[str, Any]:
     """The facts alone of what `save` wrote, without its tensors. Raises as `load` does."""
     with _reading(path), path.open("rb") as file:
-        size = _size_of_header(file.read(_SIZE_BYTES))
-        return _facts(file.read(min(size, path.stat().st_size)))
+        return _facts(file.read(_size_of_header(file.read(_SIZE_BYTES))))
 
 
 def _size_of_header(content: bytes) -> int:

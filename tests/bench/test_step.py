@@ -255,3 +255,4 @@ def test_every_plan_names_sides_that_exist() -> None:
     for plan in (QUICK, FULL):
         assert isinstance(plan, Plan)
         assert set(plan.sides) <= set(BUILDERS)
+    assert {"lstm-512", "lstm-1024"} <= set(FULL.varied)  # of whose variants there are goals

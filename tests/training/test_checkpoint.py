@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,14 +53,22 @@ def test_a_folder_may_have_a_name_that_is_no_utf_8(tmp_path: Path) -> None:
     assert all(torch.equal(found[name], tensor) for name, tensor in tensors.items())
 
 
+@pytest.mark.parametrize(
+    ("table", "setting", "value"),
+    [("training", "seed", 5), ("batch", "rows", 3), ("model", "units", 9)],
+)
 def test_other_settings_are_told_before_the_data_is_read(
-    corpus: Path, run: Path, tmp_path: Path
+    corpus: Path, run: Path, tmp_path: Path, table: str, setting: str, value: int
 ) -> None:
     """Which takes minutes, and may be away by now."""
     shutil.copyfile(run / CHECKPOINT, tmp_path / CHECKPOINT)
-    told = r"checkpoint\.safetensors is of a run with other settings \(training\.seed\); choose"
+    recipe = tiny_recipe(tmp_path / "gone")
+    other = replace(recipe, **{table: replace(getattr(recipe, table), **{setting: value})})
+    told = (
+        rf"checkpoint\.safetensors is of a run with other settings \({table}\.{setting}\); choose"
+    )
     with pytest.raises(ValueError, match=told):
-        carry_out(tiny_recipe(tmp_path / "gone", seed=5), tmp_path, "cpu", Path())
+        carry_out(other, tmp_path, "cpu", Path())
     with pytest.raises(ValueError, match="gone"):
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
 

@@ -31,12 +31,13 @@ class Wire:
         except OSError:
             return
 
-    def until(self, mark: bytes) -> None:
-        """Wait for this in what comes."""
+    def until(self, mark: bytes) -> bytes:
+        """What comes, with this in it."""
         received = b""
         while mark not in received:
             received += (more := self._socket.recv(65536))
             assert more, received
+        return received
 
     def rest(self) -> bytes:
         """Everything until the service closes the connection, which must not take for ever."""
