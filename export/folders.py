@@ -10,6 +10,8 @@ from pathlib import Path
 
 from contract.files import alone_in, behind, require_writable
 
+_RANDOM = 8  # characters that `tempfile` ends a name with
+
 
 def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None:
     """Raise `ValueError` unless a folder can be written at this place: nothing is there yet, or an
@@ -19,6 +21,7 @@ def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
     require_writable(behind(folder).parent)
+    _require_short(folder, f"{_begun(Path())}{'-' * _RANDOM}")
 
 
 def require_parent(file: Path | None) -> None:
@@ -26,15 +29,22 @@ def require_parent(file: Path | None) -> None:
     the work whose result goes there."""
     if file is None:
         return
-    if not file.parent.is_dir():
-        raise ValueError(f"{file}: there is no folder {file.parent}")
+    place = behind(file)
+    if not place.parent.is_dir():
+        raise ValueError(f"{file}: there is no folder {place.parent}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder; name a file")
-    require_writable(file.parent)
-    # Until it is whole it has a longer name.
-    longest = os.pathconf(file.parent, "PC_NAME_MAX") - len(f"..{os.getpid()}")
-    if len(os.fsencode(file.name)) > longest:
-        raise ValueError(f"{file} cannot be written: a name has {longest} bytes at most here")
+    require_writable(place.parent)
+    _require_short(file, f"..{os.getpid()}")
+
+
+def _require_short(path: Path, added: str) -> None:
+    """Raise `ValueError` for a name that has no room for what is added to it until all is whole."""
+    place = behind(path)
+    there = next(parent for parent in place.absolute().parents if parent.is_dir())
+    longest = os.pathconf(there, "PC_NAME_MAX") - len(added)
+    if len(os.fsencode(place.name)) > longest:
+        raise ValueError(f"{path} cannot be written: a name has {longest} bytes at most here")
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from contract.files import replacing
 from export.__main__ import main
 from export.artifact import read_artifact
 from export.convert import convert
-from export.folders import require_parent
+from export.folders import made_whole, require_parent, require_place
 from export.parity.report import Evidence, Extent, Served
 from export.text.parity import validation_text
 from export.verify import verify
@@ -66,6 +66,10 @@ def _told(words: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     assert said.startswith("error: ")
     assert said.count("\n") == 1
     return said
+
+
+def _nobodys(_: Path) -> bool:
+    return False
 
 
 @pytest.mark.parametrize("name", ["step.onnx", "model.safetensors", "golden.safetensors"])
@@ -252,6 +256,26 @@ def test_a_name_without_room_for_one_that_is_longer_is_refused_before_the_work(
     with replacing(file.with_name("y" * longest)) as whole:  # which is not too long
         whole.touch()
     require_parent(file.with_name("y" * longest))
+    link = tmp_path / "link"
+    link.symlink_to(file)
+    with pytest.raises(ValueError, match="a name has "):
+        require_parent(link)  # what it leads to is what is replaced
+
+
+def test_a_folder_whose_name_has_no_room_is_refused_before_the_work(tmp_path: Path) -> None:
+    longest = os.pathconf(tmp_path, "PC_NAME_MAX") - len(".making-~") - 8
+    with pytest.raises(ValueError, match=f"a name has {longest} bytes"):
+        require_place(tmp_path / "new" / ("é" * (longest // 2) + "ee"), _nobodys, "artifact")
+    with made_whole(tmp_path / ("y" * longest), _nobodys, "artifact") as made:
+        made.joinpath("file").touch()
+    assert tmp_path.joinpath("y" * longest, "file").exists()
+
+
+def test_the_folder_that_a_link_leads_to_has_to_be_there(tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / "gone" / "sheet.png")
+    with pytest.raises(ValueError, match=r"there is no folder .*gone"):
+        require_parent(link)
 
 
 @pytest.mark.parametrize(("verb", "why"), [("verify", "is not an artifact"), ("pens", "no folder")])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tests.page.answers import HEAD, USAGE, ink, stream
+from tests.page.answers import HEAD, USAGE, ink, stream, unready
 from tests.page.conftest import Open
 from tests.page.taken import download, drawn, numbers, paths, requests, same_ink
 from tests.page.visit import Visit
@@ -207,6 +207,39 @@ def test_a_link_names_the_reader_that_chose_where_there_are_several(
         visit.page.unroute("**/v1/models")
         visit.go("write")
         assert visit.page.evaluate(told, asked[0]).endswith("&draws=4")
+
+
+def test_a_link_waits_for_the_reader_that_it_names(handwriting: str, opened: Open) -> None:
+    attested: list[bool] = []
+
+    def other(route: Any) -> None:
+        model = route.fetch(url=f"{handwriting}/v1/models/reader").json() | {"id": "other"}
+        if not attested:
+            unready(model)
+        route.fulfill(json=model)
+
+    def two(route: Any) -> None:
+        data = route.fetch().json()["data"]
+        second = next(model for model in data if model["kind"] == "reader") | {"id": "other"}
+        unready(second)
+        route.fulfill(json={"data": [*data, second]})
+
+    with opened(handwriting, "lab") as visit:
+        visit.page.route("**/v1/models", two)
+        visit.page.route("**/v1/models/other", other)
+        answer = stream(HEAD, ink(3), USAGE)
+        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+        asked = requests(visit)
+        visit.go("write?text=Hello&seed=2&draws=4&judge=other")
+        visit.until("() => document.querySelector('#write-count').textContent.endsWith('from')")
+        for _ in range(2):  # by then all is there but this reader
+            with visit.page.expect_response("**/v1/models/other"):
+                pass
+        assert not asked
+        with visit.page.expect_request("**/v1/handwriting"):
+            attested.append(True)
+        visit.wait_done("write")
+        assert [request["judge"] for request in asked] == ["other"]
 
 
 def test_a_link_to_more_draws_than_are_made_is_not_written_by_fewer(
