@@ -136,7 +136,8 @@ class Exchange(Generic[P]):
 
     def _arrive(self, number: int, piece: P) -> None:
         self._unread[number] += 1
-        self.jobs[number].paused = self._unread[number] >= _MOST_UNREAD
+        if self._unread[number] >= _MOST_UNREAD:  # till `_taken` wakes the engine for it
+            self.jobs[number].paused = True
         self._pieces.put_nowait((number, piece))
 
     def _taken(self, number: int) -> None:
