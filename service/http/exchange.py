@@ -101,12 +101,12 @@ class Exchange(Generic[P]):
         self._engine = engine
         for job in self.jobs:
             job.urgent, job.then = self._streamed, self._post.after
-        waiting = [job for job in self.jobs if not job.finished_at_once]
-        engine.submit(waiting, admitted=admitted)
+        # Asked for now: the engine may have ended some of the others before `submit` returns.
+        at_once = [job for job in self.jobs if job.finished_at_once]
+        engine.submit([job for job in self.jobs if job not in at_once], admitted=admitted)
         self._record.begin(self.jobs, engine.name)
-        for job in self.jobs:
-            if job.finished_at_once:
-                job.finish(job.state if job.wants_state else None)
+        for job in at_once:
+            job.finish(job.state if job.wants_state else None)
 
     async def pieces(self, *, failed: bool = False) -> AsyncGenerator[tuple[int, P]]:
         """Every piece with the number of its job, until all have ended or nobody wants more.
