@@ -74,7 +74,8 @@ class ServedModel:
         """
         verdict = await attest_in_queue(self.artifact, self.engine, pay)
         self._keep(verdict)
-        self.engine.ready = self.engine.ready and self._may_serve()
+        if not self._may_serve():  # that it may makes nothing ready: its engine may have ended
+            self.engine.ready = False
         return verdict
 
     @property

@@ -99,13 +99,14 @@ async def unless_gone(
     leave: Callable[[], None] = lambda: None,
 ) -> Response:
     """A whole answer, given up when its client closes the connection; `leave` is called either
-    way."""
+    way. Raises what is wrong with a body that nobody has asked for, if that is known first."""
     working = asyncio.create_task(answer)
     watching = asyncio.create_task(_gone(request))
     try:
         await asyncio.wait({working, watching}, return_when=asyncio.FIRST_COMPLETED)
         if working.done():
             return working.result()
+        watching.result()  # or what is wrong with the body is raised
         return Response(status_code=record.CLIENT_CLOSED_REQUEST)
     finally:
         leave()

@@ -101,12 +101,12 @@ class Exchange(Generic[P]):
         self._engine = engine
         for job in self.jobs:
             job.urgent, job.then = self._streamed, self._post.after
-        waiting = [job for job in self.jobs if not job.finished_at_once]
-        engine.submit(waiting, admitted=admitted)
+        # Asked for now: the engine may have ended some of the others before `submit` returns.
+        at_once = [job for job in self.jobs if job.finished_at_once]
+        engine.submit([job for job in self.jobs if job not in at_once], admitted=admitted)
         self._record.begin(self.jobs, engine.name)
-        for job in self.jobs:
-            if job.finished_at_once:
-                job.finish(job.state if job.wants_state else None)
+        for job in at_once:
+            job.finish(job.state if job.wants_state else None)
 
     async def pieces(self, *, failed: bool = False) -> AsyncGenerator[tuple[int, P]]:
         """Every piece with the number of its job, until all have ended or nobody wants more.
@@ -136,7 +136,8 @@ class Exchange(Generic[P]):
 
     def _arrive(self, number: int, piece: P) -> None:
         self._unread[number] += 1
-        self.jobs[number].paused = self._unread[number] >= _MOST_UNREAD
+        if self._unread[number] >= _MOST_UNREAD:  # till `_taken` wakes the engine for it
+            self.jobs[number].paused = True
         self._pieces.put_nowait((number, piece))
 
     def _taken(self, number: int) -> None:

@@ -135,7 +135,7 @@ class Record:
         )
         self.works.append(work)
         if self.charge is not None:
-            self.charge(job.read + job.written)
+            self.charge(work.read + work.written)
         if self.metrics is not None:
             self.metrics.count(work)
 

@@ -99,8 +99,9 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             super().handle_connect(event)
 
     def shutdown(self) -> None:
-        # A session closes its socket by itself, once it has said where it stands.
-        if not self.handshake_complete or self.close_sent:
+        # A session closes its socket by itself, once it has said where it stands: one that is about
+        # to begin as well.
+        if not self.handshake_initiated or self.close_sent:
             super().shutdown()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -16,6 +16,9 @@ from service.engine.given import GivenSteps
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
 from service.errors import NotReady
+from service.kinds import KINDS
+from service.loading import Loader
+from service.metrics import Metrics
 from tests.service.altered import (
     copy_of,
     edit_golden,
@@ -258,6 +261,28 @@ def test_a_model_that_no_longer_agrees_stops_being_ready(copy: Path) -> None:
         assert service.client.get("/v1/models/letters").json()["attestation"] == verdict
         assert service.post(max_tokens=1).status_code == 503
         assert service.client.post("/v1/models/letters/attest").status_code == 503
+
+
+def test_a_model_whose_engine_ends_as_it_is_attested_is_not_ready_again(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The thread of its engine may end in the midst of what the event loop asks and says of it."""
+    loader = Loader(settings(artifacts, slots=2), Metrics(), KINDS)
+    model = loader.make(load_artifact(artifacts / "letters"))
+    model.engine.ready = True
+    asked = model._may_serve
+
+    def ended() -> bool:
+        model.engine.ready = False
+        return asked()
+
+    async def agrees(*_: Any) -> Verdict:
+        return Verdict(ok=True, max_error=0.0, bound=1.0, training_error=0.0, steps=1, detail="")
+
+    monkeypatch.setattr(model, "_may_serve", ended)
+    monkeypatch.setattr("service.models.attest_in_queue", agrees)
+    assert asyncio.run(model.attest_now(lambda steps: None)).ok
+    assert not model.engine.ready
 
 
 def test_an_unknown_model_cannot_be_attested(scan: Service) -> None:

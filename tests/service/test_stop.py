@@ -18,11 +18,13 @@ import httpx
 import pytest
 import uvicorn
 from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request
 from websockets.sync.client import connect
 
 from service.app import create_app
 from service.errors import NotReady
 from service.http import admin
+from service.http.sockets import WebSocketConnection
 from service.server import Server
 from tests.service.processes import Stream, expects_signals, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
@@ -268,6 +270,26 @@ def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(artifact
     asyncio.run(Server(app, chosen)._end_jobs())
     assert looked == [threading.main_thread()]
     assert not any(model.engine._thread.is_alive() for model in models)
+
+
+def test_a_socket_that_opens_at_the_very_end_is_told_so(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opens = WebSocketConnection.handle_connect
+    with listening(settings(artifacts)) as (url, app):
+
+        def at_the_end(self: WebSocketConnection, event: Request) -> None:
+            opens(self, event)  # whose session begins in the next round of the event loop
+            app.state.sessions.end()
+            self.shutdown()
+
+        monkeypatch.setattr(WebSocketConnection, "handle_connect", at_the_end)
+        with connect(f"{url.replace('http', 'ws')}/v1/online") as online:
+            assert json.loads(online.recv(timeout=20)) == {"closing": "the service is stopping"}
+            with pytest.raises(ConnectionClosed) as closed:
+                online.recv(timeout=20)
+    assert closed.value.rcvd is not None
+    assert closed.value.rcvd.code == 1012
 
 
 def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:

@@ -1,5 +1,6 @@
 """A request costs what was read and written of it, however it ends."""
 
+import itertools
 import json
 import logging
 import math
@@ -67,6 +68,22 @@ def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
         assert ink.post(**page, format="png").status_code == 200
     (line,) = (r.message for r in caplog.records if r.name == record.log.name)
     assert json.loads(line)["steps"] == math.ceil(px / 4000)
+
+
+def test_a_job_that_is_given_up_costs_what_is_told_of_it() -> None:
+    """Its engine may go on with it for the rest of a chunk."""
+
+    class Going:
+        arrived_s, first_run_s, first_output_s, read = 0.0, None, None, 3
+        _written = itertools.count(1)
+        written = property(lambda self: next(self._written))
+
+    job: Any = Going()
+    kept, charged = record.Record("id"), list[int]()
+    kept.charge = charged.append
+    kept.begin([job], "letters")
+    kept.end()
+    assert charged == [work.read + work.written for work in kept.works] == [4]
 
 
 def test_a_session_may_do_what_its_key_may_by_now(

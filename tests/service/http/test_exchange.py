@@ -2,7 +2,7 @@
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from functools import partial
 from types import SimpleNamespace
@@ -10,10 +10,11 @@ from typing import Any
 
 import pytest
 
+from service.engine.jobs import Job
 from service.errors import EngineFault
 from service.http.exchange import Exchange, _Post
 from service.text.completion import TextPiece
-from tests.service.engine.scripted import Call
+from tests.service.engine.scripted import Call, ScriptedRunner, engine
 from tests.service.interleaved import WatchedLock
 
 
@@ -70,11 +71,36 @@ def test_a_job_pauses_with_64_pieces_of_its_own_unread_until_half_of_them_are_re
         async with aclosing(exchange.pieces()) as pieces:
             for _ in range(31):
                 await anext(pieces)
+            # Of the chunk under way: nobody would wake the engine for one that goes on now.
+            assert await sent(0, 1) == [True, False]
+            await anext(pieces)
             assert exchange.jobs[0].paused
             await anext(pieces)
             assert not exchange.jobs[0].paused
 
     asyncio.run(follow())
+
+
+def test_a_job_that_has_ended_before_its_submission_returns_is_not_ended_again() -> None:
+    """The engine's thread may be faster than the one that submits: of two choices, the first would
+    count as both, and the answer begin where the request did."""
+    call = Call(max_tokens=3, wants_state=True)
+
+    async def ask() -> None:
+        exchange: Exchange[TextPiece] = Exchange(streamed=True)
+        exchange.jobs.append(call.job)
+        with engine(ScriptedRunner(b"abc")) as started:
+            submit = started.submit
+
+            def slowly(jobs: Sequence[Job], **named: bool) -> None:
+                submit(jobs, **named)
+                assert call.result().text == "abc"
+
+            started.submit = slowly  # type: ignore[method-assign]
+            exchange.submit(started)
+
+    asyncio.run(ask())
+    assert call.pieces.empty()
 
 
 def test_the_engine_is_woken_for_one_that_is_read_again_and_one_that_is_left() -> None:

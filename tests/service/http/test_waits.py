@@ -4,7 +4,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
 from fastapi.responses import Response
+from starlette.exceptions import HTTPException
 from starlette.types import Message, Receive, Scope, Send
 
 from service.http.answers import unless_gone
@@ -46,6 +48,21 @@ def test_an_answer_that_is_there_as_its_client_leaves_is_given() -> None:
 
     request: Any = SimpleNamespace(receive=_gone)
     assert asyncio.run(unless_gone(request, answer())).status_code == 200
+
+
+def test_what_is_wrong_with_a_body_that_comes_beside_its_answer_is_told() -> None:
+    """As of one that nobody asked for; its client has not left."""
+
+    async def receive() -> Message:
+        raise HTTPException(413, "the request body is over 10 bytes")
+
+    async def answer() -> Response:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    request: Any = SimpleNamespace(receive=receive)
+    with pytest.raises(HTTPException, match="over 10 bytes"):
+        asyncio.run(asyncio.wait_for(unless_gone(request, answer()), 20))
 
 
 def test_a_message_that_has_come_is_waited_for_no_more() -> None:
