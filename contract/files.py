@@ -71,8 +71,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file beside `path`, to write the new content to. It replaces
     the old file when the block ends without an error, and is removed otherwise.
 
-    The new file has the permissions and, where that is allowed, the owner of the old one, unless a
-    `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced. Raises
+    The new file has the permissions of the old one, unless a `mode` is given, and its owner where
+    that is allowed. Where `path` is a symbolic link, the file it leads to is replaced. Raises
     `OSError` as `told_of` does.
     """
     path = behind(path)
