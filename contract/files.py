@@ -47,9 +47,11 @@ def alone_in(folder: Path, *, waits: bool = True) -> Iterator[None]:
 def from_toml(text: str) -> dict[str, Any]:
     """A TOML text as a dict. Raises `ValueError` for what is no TOML, or is nested too deep."""
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
+        repr(tables)  # a key of many parts makes tables of any depth, of which nobody could tell
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+    return tables
 
 
 @contextmanager

@@ -51,6 +51,16 @@ def test_a_recipe_nested_without_an_end_is_none(tmp_path: Path) -> None:
         read_recipe("quickstart", [f"training.seed={'[' * 20_000}"])
 
 
+def test_a_recipe_of_tables_in_tables_without_an_end_is_none(tmp_path: Path) -> None:
+    """A key of many parts is read without calling anything in turn, and makes a table of each."""
+    tables, recipe = f"{'a.' * 20_000}a = 1", tmp_path / "mine.toml"
+    recipe.write_text(f"[training]\nseed.{tables}")
+    with pytest.raises(ValueError, match=r"mine\.toml is no recipe: it is nested too deep"):
+        read_recipe(str(recipe))
+    with pytest.raises(ValueError, match=r"training\.seed is '{a\.a"):
+        read_recipe("quickstart", [f"training.seed={{{tables}}}"])
+
+
 def test_true_is_no_whole_number() -> None:
     with pytest.raises(ValueError, match=r"batch\.rows is True; it must be a int"):
         read_recipe("quickstart", ["batch.rows=true"])
