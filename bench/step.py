@@ -233,12 +233,12 @@ def _row(model: str, threads: int, name: str, note: str, us: Mapping[str, np.nda
     )  # fmt: skip
 
 
-def random_artifact(folder: Path, units: int, layers: int = 1) -> Artifact:
+def random_artifact(folder: Path, units: int) -> Artifact:
     """A model of the first kind, of such a size and with random weights, in a new folder."""
     torch.manual_seed(0)
     folder.mkdir()
     kind = KINDS[KINDS.default]
-    config = asdict(kind.config(units=units, layers=layers))
+    config = asdict(kind.config(units=units))
     facts = {
         "kind": kind.name, "model": config, "batch": {"rows": 2, "steps": 8},
         "data": {"name": "random"}, "training": {},

@@ -22,7 +22,7 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
     urls = [one.strip() for one in url.split(",") if one.strip()] or [url]
     try:
         client = Client(urls, api_key, patience_s=patience_s)
-    except (httpx.InvalidURL, ValueError, ImportError) as error:  # of no request that can be sent
+    except (httpx.InvalidURL, ValueError) as error:  # of no request that can be sent
         _fail(str(error), 2)
     try:
         with client:

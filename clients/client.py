@@ -38,8 +38,9 @@ class Client:
     """Asks replicas of one service, each in its turn when the one before fails, until nothing has
     come for `patience_s`. A connection on which nothing comes for `timeout_s`, and as long as a
     prompt may take to be read, has failed. Raises `Refused`, or `httpx.TransportError` where nobody
-    answers, and `ValueError` at once for a key that no header can have, or an address has a user
-    in the place of, for no addresses, and for one that has no such port or a query."""
+    answers; at once `ValueError`, or `httpx.InvalidURL`, for addresses, a key or variables of the
+    environment with which nothing can be asked. A stream with `logprobs` is a `ValueError` when its
+    first event is wanted."""
 
     def __init__(
         self, urls: Sequence[str], api_key: str | None = None, *,

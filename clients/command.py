@@ -245,7 +245,8 @@ def watch(
     url: Url = HERE,
     api_key: Key = None,
 ) -> None:
-    """Watch latency live, by probing each model; Ctrl-C ends. Exits 1 if the last probes failed."""
+    """Watch latency live, probing models that write; Ctrl-C ends. Exits 1 if the last probes
+    failed."""
     require_output()
     with asking(url, api_key) as client:
         ok = Watch(client).run(count, every_s=every)

@@ -42,8 +42,8 @@ def require_place(file: Path | None) -> None:
 
 
 def save(file: Path, content: bytes) -> None:
-    """Replace a file whole, or leave it as it was; what is no regular file, such as a pipe, is
-    written to where it is. Raises `OSError`."""
+    """Replace a file whole, or leave it as it was; what is no regular file, such as a pipe, and
+    a file in a folder that takes no other is written to where it is. Raises `OSError`."""
     place = Path(os.path.realpath(file))  # of a pipe that is open, as /dev/stdout, it is no path
     if file.exists() and not (file.is_file() and os.access(place.parent, os.W_OK)):
         file.write_bytes(content)

@@ -77,7 +77,8 @@ Url = Annotated[
 ]
 Key = Annotated[str | None, typer.Option("--api-key", envvar="EVENKEEL_API_KEY", help="a key")]
 Patience = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="how long a cut answer may be gone on with")
+    float,
+    typer.Option(metavar="SECONDS", min=0, help="without a sign of life, after which it fails"),
 ]
 Model = Annotated[
     str | None,

@@ -69,7 +69,7 @@ class Row:
 
 
 class Watch:
-    """All models of a service."""
+    """All models of a service that write."""
 
     def __init__(self, client: Client) -> None:
         self._client = client

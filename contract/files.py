@@ -47,9 +47,11 @@ def alone_in(folder: Path, *, waits: bool = True) -> Iterator[None]:
 def from_toml(text: str) -> dict[str, Any]:
     """A TOML text as a dict. Raises `ValueError` for what is no TOML, or is nested too deep."""
     try:
-        return tomllib.loads(text)
+        tables = tomllib.loads(text)
+        repr(tables)  # a key of many parts makes tables of any depth, of which nobody could tell
     except RecursionError as error:
         raise ValueError("it is nested too deep") from error
+    return tables
 
 
 @contextmanager
@@ -71,8 +73,8 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     """Yields the path of a temporary file beside `path`, to write the new content to. It replaces
     the old file when the block ends without an error, and is removed otherwise.
 
-    The new file has the permissions and, where that is allowed, the owner of the old one, unless a
-    `mode` is given. Where `path` is a symbolic link, the file it leads to is replaced. Raises
+    The new file has the permissions of the old one, unless a `mode` is given, and its owner where
+    that is allowed. Where `path` is a symbolic link, the file it leads to is replaced. Raises
     `OSError` as `told_of` does.
     """
     path = behind(path)

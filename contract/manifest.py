@@ -194,7 +194,9 @@ class Manifest(Strict):
         """Why the parity report is no proof that what is served is what was trained, if it is none:
         it is missing, or red."""
         if not self.parity:
-            return "there is no parity report; `python -m export verify --record` makes one"
+            return (
+                "there is no parity report; `python -m export verify --record ARTIFACT` makes one"
+            )
         red = [finding.name for finding in self.parity if not finding.holds]
         if not red:
             return None

@@ -119,7 +119,9 @@ def read_source(source: Path) -> tuple[nn.Module, dict[str, Any]]:
         raise ValueError(f"{source} has neither {CHECKPOINT} nor {MANIFEST}; train it first")
     tensors, facts = checkpoint.load(source / CHECKPOINT)
     if "kind" not in facts:
-        raise ValueError(f"{source} is a run of the laboratory; `python -m lab export` exports it")
+        raise ValueError(
+            f"{source} is a run of the laboratory; `python -m lab export TASK` exports it"
+        )
     with checkpoint.understanding(source):
         kind = KINDS[facts["kind"]]
         model = kind.model(facts["model"])

@@ -186,7 +186,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _weights(module: nn.Module) -> dict[str, torch.Tensor]:
-    """Parameters, and the buffers that hold a batch norm's running statistics."""
+    """Parameters and buffers, such as a batch norm's running statistics."""
     return dict(module.named_parameters()) | dict(module.named_buffers())
 
 

@@ -3,7 +3,7 @@
 Every input is written as a number of several digits, each a byte; the digits are rows of one
 product of integers, which reads the matrix once, and its sums are put together again in floats.
 Integers have no order of summation to lose, and three digits of an input between -1 and 1 leave out
-no more than float32 does of 1. Shapes: B rows, P digits, K inputs, N outputs.
+less than float32 tells numbers above 1 apart by. Shapes: B rows, P digits, K inputs, N outputs.
 """
 
 import math

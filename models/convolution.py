@@ -99,8 +99,9 @@ class ConvolutionalNetwork(nn.Module):
     """Three convolutions, a hidden layer and a softmax layer, the last two of which are not
     normalised.
 
-    Strides in place of pooling. At the border a unit sees half a kernel of nothing: units there are
-    on less often than others, which is the paper's reason for what it found (section 6.7).
+    Strides in place of pooling. At the border a part of a unit's kernel is over nothing: units
+    there are on less often than others, which is the paper's reason for what it found (section
+    6.7).
     """
 
     def __init__(self, config: ConvolutionConfig) -> None:

@@ -150,7 +150,7 @@ def make_norm(
         case "weight" | "none":
             return Bias(features, bias=bias)
         case _:
-            raise ValueError(f"norm is {kind!r}; it must be one of {', '.join(NORMS)}")
+            raise ValueError(f"model.norm is {kind!r}; it must be one of {', '.join(NORMS)}")
 
 
 def make_layer_norm(kind: NormKind, features: int) -> nn.Module:

@@ -114,7 +114,7 @@ class TwinModel(nn.Module):
         self.readout = nn.Linear(2 * config.layers * config.units, SYMBOLS)
 
     def initial_state(self, batch: int) -> State:
-        """None."""
+        """Of no tensors."""
         return ()
 
     def forward(self, pieces: Tensor, lengths: Tensor, state: State) -> tuple[Tensor, State]:

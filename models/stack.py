@@ -47,7 +47,7 @@ def require_rates(**rates: float) -> None:
     """Raise `ValueError` for a rate of dropout, by its name, that is none."""
     for name, rate in rates.items():
         if not 0 <= rate <= _MOST_DROPPED:
-            raise ValueError(f"{name} is {rate}; it must be from 0 to {_MOST_DROPPED}")
+            raise ValueError(f"model.{name} is {rate}; it must be from 0 to {_MOST_DROPPED}")
 
 
 def dropout_mask(like: Tensor, rate: float) -> Tensor:

@@ -99,7 +99,10 @@ def artifact_folders(root: Path) -> list[Path]:
         # Of what nobody can tell, as of a mount that is dead, `Path.glob` has an error for all.
         folders = sorted(p for p in root.iterdir() if os.path.exists(p / MANIFEST))
     if not folders:
-        raise ArtifactError(f"{place} holds no artifact; `make serve` builds one")
+        raise ArtifactError(
+            f"{place} holds no artifact; EVENKEEL_ARTIFACTS says where they are, and `make serve` "
+            "builds one in artifacts/"
+        )
     return folders
 
 

@@ -95,8 +95,8 @@ class Metrics:
         self.rows = make(Histogram, "rows_per_run", "Rows of one chunk", buckets=_ROWS)
         self.steps = make(Counter, "steps", "Row-steps computed, prompts included")
         self.faults = make(Counter, "engine_faults", "Runs that failed")
-        self.tokens_in = make(Counter, "prompt_tokens", "Bytes of prompts")
-        self.tokens_out = make(Counter, "generation_tokens", "Bytes generated")
+        self.tokens_in = make(Counter, "prompt_tokens", "Bytes read, of ink characters")
+        self.tokens_out = make(Counter, "generation_tokens", "Bytes written, of ink points")
         self.finished = make(
             Counter,
             "requests_finished",

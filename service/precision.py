@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _STEPS = 32  # of a run, so that handing it to the engine and back is a small part
 _RUNS = 9
-_MOST_S = 0.2  # for all runs of a pair; the one under way may end later
+_MOST_S = 0.2  # for all runs of a pair with as many rows; the one under way may end later
 _CROWD = 8  # rows side by side
 S = TypeVar("S", bound=ServedModel)
 

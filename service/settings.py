@@ -86,8 +86,8 @@ class Settings(BaseSettings):
         ge=0,
         le=512,
         description="threads of a model's session, as many as there are cores at most; 0 takes the "
-        "number that is fastest on this machine. While other models work too, a model has half of "
-        "the cores at most",
+        "number that is fastest on this machine. While models at work have more than there are "
+        "cores, each makes do with half of the cores at most",
     )
     slots: int = Field(24, ge=1, le=1024, description="requests a model works on at once")
     queue_size: int = Field(256, ge=1, description="requests that may wait; more get a 503")
@@ -104,7 +104,10 @@ class Settings(BaseSettings):
         1.0, gt=0, description="seconds after which a request gives its slot to one that waits"
     )
     chunk_s: float = Field(
-        0.02, gt=0, description="seconds between two looks at the queue, at most"
+        0.02,
+        gt=0,
+        description="seconds between two looks at the queue, at most, or four steps if they take "
+        "longer",
     )
     chunk_steps: int = Field(
         32, ge=1, le=4096, description="steps between two looks at the queue, at most"
@@ -144,7 +147,7 @@ class Settings(BaseSettings):
         20.0,
         gt=0,
         description="seconds that the head of a request may take to arrive, then its body, and "
-        "then the client to read the answer",
+        "then the client to read each 32 KiB of the answer",
     )
     idle_timeout_s: float = Field(
         600.0, gt=0, description="seconds without a message after which a WebSocket is closed"

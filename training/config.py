@@ -33,19 +33,18 @@ class DataConfig:
             raise ValueError(f"data.source is {self.source!r}; it must be a file or folder")
         if not (min(self.marked, self.figured) >= 0 and self.marked + self.figured < 1):
             raise ValueError(
-                f"marked is {self.marked} and figured {self.figured}; they must be from 0 and, "
-                "together, below 1"
+                f"data.marked is {self.marked} and figured {self.figured}; they must be from 0 "
+                "and, together, below 1"
             )
         if not 0 <= self.varied < 0.5:
-            raise ValueError(f"varied is {self.varied}; it must be from 0 and below 0.5")
+            raise ValueError(f"data.varied is {self.varied}; it must be from 0 and below 0.5")
         if not 0 <= self.reordered <= 1:
-            raise ValueError(f"reordered is {self.reordered}; it must be from 0 to 1")
+            raise ValueError(f"data.reordered is {self.reordered}; it must be from 0 to 1")
         if not 0 <= self.own <= 1:
-            raise ValueError(f"own is {self.own}; it must be from 0 to 1")
+            raise ValueError(f"data.own is {self.own}; it must be from 0 to 1")
         if not 0 < self.validation_fraction < 1:
-            raise ValueError(
-                f"validation_fraction is {self.validation_fraction}; it must be between 0 and 1"
-            )
+            told = f"data.validation_fraction is {self.validation_fraction}"
+            raise ValueError(f"{told}; it must be between 0 and 1")
 
     def options(self) -> dict[str, Any]:
         """All that not every kind has, by name, where it is not as usual."""
@@ -112,7 +111,9 @@ class TrainConfig:
             if (value := getattr(self, name)) > most:
                 raise ValueError(f"training.{name} is {value}; it must be at most {most}")
         if not 0 <= self.average_decay < 1:
-            raise ValueError(f"training.average_decay is {self.average_decay}; it must be below 1")
+            raise ValueError(
+                f"training.average_decay is {self.average_decay}; it must be from 0 and below 1"
+            )
         if not 0 <= self.blend < 1:
             raise ValueError(f"training.blend is {self.blend}; it must be from 0 and below 1")
         if not 0 <= self.seed < 2**63:

@@ -46,8 +46,8 @@ def options(biases: tuple[float, ...]) -> dict[str, Tensor]:
 
 
 def noise(seed: int, steps: int, batch: int) -> Arrays:
-    """What requests with this seed and choices 0 to B draw with: uniforms `(T, B)`, normals
-    `(T, B, 2)`."""
+    """What requests with this seed and choices 0 to B - 1 draw with: uniforms `(T, B)`,
+    normals `(T, B, 2)`."""
     taken = [InkNoise(seed, choice).take(0, steps) for choice in range(batch)]
     uniforms, normals = (np.stack(arrays, axis=1) for arrays in zip(*taken, strict=True))
     return {"uniform": uniforms, "normal": normals}

@@ -114,7 +114,8 @@ def add_styles(artifact: Path, corpus: PenCorpus, choices: list[StyleChoice]) ->
 
 
 def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:
-    """A writer's lines that show a hand: several words, letters mostly, in order of text."""
+    """A writer's lines that show a hand: several words, small letters mostly, in order of text.
+    Raises `ValueError` if there are none."""
     lines = [
         ink
         for ink in corpus.inks
@@ -124,7 +125,10 @@ def fitting_lines(corpus: PenCorpus, writer: str) -> list[Ink]:
         and sum(c.islower() for c in ink.text) >= _SMALL_LETTERS * len(ink.text)
     ]
     if not lines:
-        raise ValueError(f"writer {writer!r} has no line of {_LENGTH.start} to {_LENGTH.stop - 1}")
+        raise ValueError(
+            f"writer {writer!r} has no line of {_LENGTH.start} to {_LENGTH.stop - 1} characters, "
+            "several words and small letters for the most part"
+        )
     return sorted(lines, key=lambda ink: ink.text)
 
 

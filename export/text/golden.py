@@ -52,7 +52,7 @@ def options(rows: tuple[dict[str, float], ...]) -> dict[str, Tensor]:
 
 
 def noise(seed: int, steps: int, batch: int) -> Arrays:
-    """The uniforms `(T, B)` of requests with this seed and choices 0 to B."""
+    """The uniforms `(T, B)` of requests with this seed and choices 0 to B - 1."""
     streams = [UniformStream(seed, choice).take(0, steps) for choice in range(batch)]
     return {"uniform": np.stack(streams, axis=1)}
 

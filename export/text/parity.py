@@ -113,7 +113,7 @@ def _find(data: dict[str, Any], folder: Path | None) -> Corpus | None:
 
 
 def _candidates(data: dict[str, Any], folder: Path | None) -> Iterator[str]:
-    """Files as long as the corpus, then folders whose files are so together."""
+    """Files as long as the corpus, and folders whose files are so together."""
     if folder is None:
         return
     if folder.is_file():

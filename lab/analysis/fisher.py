@@ -114,9 +114,9 @@ class Doubling:
     turn: float  # of the vector, in one step of gradient descent
 
 
-def doubling(kind: GLMKind, seed: int = 0) -> Doubling:
+def doubling(kind: GLMKind) -> Doubling:
     """Measured on one random model."""
-    before = random_network(seed)
+    before = random_network(0)
     after = weights_scaled(kind, before, 2.0)
     a, b = blocks(kind, before), blocks(kind, after)
     outputs = natural_parameters(kind, before), natural_parameters(kind, after)
@@ -176,9 +176,9 @@ def magnitude_curvature(kind: GLMKind, network: Network) -> float:
     return found.along if kind == "none" else found.gain
 
 
-def input_scales(seed: int = 0) -> list[InputScale]:
+def input_scales() -> list[InputScale]:
     """For every normalisation, and none."""
-    network = random_network(seed)
+    network = random_network(0)
     larger = data_scaled(network, INPUT_FACTOR)
     return [
         InputScale(kind, magnitude_curvature(kind, larger) / magnitude_curvature(kind, network))

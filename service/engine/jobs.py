@@ -18,8 +18,9 @@ FinishReason = Literal["stop", "length"]
 
 
 class Job(ABC):
-    """One row's work. The engine's thread makes all calls; anyone may set `cancelled` and `paused`,
-    and has to wake the engine then.
+    """One row's work. The engine's thread makes all calls; another one only before the job is
+    queued, instead of that, and where that thread is stuck. Anyone may set `cancelled` and
+    `paused`, and has to wake the engine then.
 
     `urgent` is whether somebody watches for its first output, `started` whether that is out,
     `filtered` whether it needs the graph that can leave symbols out. A job that `overshoots` may

@@ -16,7 +16,8 @@ from service.metrics import EngineMetrics
 
 
 class Slots:
-    """Who runs on a runner, and who waits for that. The engine's thread makes all calls."""
+    """Who runs on a runner, and who waits for that. The engine's thread makes all calls;
+    where it is stuck, another one that of `end_all`."""
 
     def __init__(self, runner: Runner, metrics: EngineMetrics, slice_s: float) -> None:
         self.runner = runner

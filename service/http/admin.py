@@ -17,7 +17,10 @@ def administrator(request: Request) -> None:
     """Raises `Forbidden` for anybody else."""
     caller = getattr(request.state, "caller", None)
     if caller is None or not caller.admin:
-        raise Forbidden("this wants an administrator's key, or a service without keys on loopback")
+        raise Forbidden(
+            "this wants an administrator's key or, of a service without keys on loopback, to come "
+            "from there and through no proxy"
+        )
 
 
 Name = Annotated[str, Path(description="a model as `/health` names it", examples=["shakespeare"])]

@@ -22,8 +22,9 @@ _SERVICE = Path(__file__).parents[1]
 VERSION = "0.3.0"
 _DESCRIPTION = """\
 Layer-normalised recurrent networks, served as they were trained: text in the words of OpenAI's
-completions, handwriting as drawings, and both step by step over a WebSocket, `/v1/online`, whose
-messages `/asyncapi.json` describes. State belongs to the caller, as signed tokens."""
+completions, handwriting as drawings, what ink says, and all of them step by step over a WebSocket,
+`/v1/online`, whose messages `/asyncapi.json` describes. State belongs to the caller, as signed
+tokens."""
 _OF_CALLERS = ("401", "429")
 _KEY = "key"
 _REQUEST_ID = {

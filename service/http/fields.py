@@ -122,7 +122,7 @@ class WorkRequest(RequestBody):
         False, description="with stream: events carry what to change in the request to go on there"
     )
     deadline_s: float | None = Field(
-        None, gt=0, description="seconds it may take; only less than the service allows"
+        None, gt=0, description="seconds it may take, never more than the service allows"
     )
 
     @model_validator(mode="after")

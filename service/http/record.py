@@ -154,7 +154,8 @@ def current() -> Record:
 
 
 class Recorder:
-    """Records what the application inside does; `also` is told of each record that is logged."""
+    """Records what the application inside does; `also` is told of each record that a log has
+    or, where requests are not logged, would have."""
 
     def __init__(
         self, app: ASGIApp, metrics: Metrics, also: Callable[[Record], None] | None = None

@@ -93,7 +93,8 @@ class Gaussian(Answer):
 
 
 class Mixture(Answer):
-    """Of the point that comes next, heaviest first, and whether the pen leaves the paper there."""
+    """Of the point that comes next, heaviest first; and how likely the pen leaves the paper
+    there."""
 
     pen_up: float
     mixture: list[Gaussian]

@@ -33,7 +33,7 @@ class ReadRequest(RequestBody):
     state_policy: StatePolicy = "exact"
     return_state: bool = False
     deadline_s: float | None = Field(
-        None, gt=0, description="seconds it may take; only less than the service allows"
+        None, gt=0, description="seconds it may take, never more than the service allows"
     )
 
     @model_validator(mode="after")

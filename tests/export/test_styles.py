@@ -110,6 +110,14 @@ def test_a_line_shows_a_hand_by_some_words_of_small_letters(text: str, fits: boo
     assert (ink in fitting_lines(PenCorpus("invented", [other, ink]), "upright")) is fits
 
 
+@pytest.mark.parametrize("text", ["", "aaaaaaaaaaaaaaaaaaaaaaaaaaa", "AAA AAAAAAAAAAAAAAAAAAAAAAA"])
+def test_a_writer_without_such_a_line_is_told_what_a_line_has_to_be(text: str) -> None:
+    inks = [replace(invented_ink("upright", 0), text=text)] * bool(text)
+    told = "no line of 24 to 44 characters, several words and small letters for the most part"
+    with pytest.raises(ValueError, match=f"'upright' has {told}"):
+        fitting_lines(PenCorpus("invented", inks), "upright")
+
+
 class _Reads:
     """A graph that has come to the last character of what it reads."""
 

@@ -143,7 +143,9 @@ def test_all_steps_at_once_equal_one_step_after_another(kind: str, norm: str) ->
 
 
 def test_an_unknown_norm_is_refused_by_name() -> None:
-    with pytest.raises(ValueError, match=r"norm is 'group'; it must be one of layer, .*none$"):
+    with pytest.raises(
+        ValueError, match=r"model\.norm is 'group'; it must be one of layer, .*none$"
+    ):
         LSTMCell(E, H, "group")
 
 

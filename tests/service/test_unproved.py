@@ -18,7 +18,7 @@ _RED = Finding(name="logits", value=2e-3, bound=1e-4, detail="far off")
 _NAN = Finding(name="operators", value=math.nan, bound=1.0, detail="no number")
 _NO_BOUND = Finding(name="growth", value=0.5, bound=math.nan, detail="no bound")
 
-_MISSING = "there is no parity report; `python -m export verify --record` makes one"
+_MISSING = "there is no parity report; `python -m export verify --record ARTIFACT` makes one"
 _UNPROVED = pytest.mark.parametrize(
     ("report", "doubt"),
     [

@@ -263,8 +263,14 @@ def test_a_corpus_too_small_for_one_batch_is_refused_with_both_sizes(
             ["train", "quickstart", "--set", f"training.epochs={'9' * 400}"],
             "training.epochs is int",
         ),
-        (["train", "quickstart", "--set", "model.output_dropout=1.0"], "output_dropout is 1.0"),
-        (["train", "quickstart", "--set", "model.input_dropout=-0.1"], "input_dropout is -0.1"),
+        (
+            ["train", "quickstart", "--set", "model.output_dropout=1.0"],
+            "model.output_dropout is 1.0",
+        ),
+        (
+            ["train", "quickstart", "--set", "model.input_dropout=-0.1"],
+            "model.input_dropout is -0.1",
+        ),
         (["train", "quickstart", "--set", "batch.rows=0"], "batch.rows is 0"),
         (["train", "quickstart", "--set", "training.learning_rate=nan"], "learning_rate is nan"),
         (["train", "quickstart", "--set", "training.learning_rate=1e300"], "at most 1000000"),

@@ -1,5 +1,6 @@
 """A recipe is the one that was named, with the values that were set."""
 
+import re
 from pathlib import Path
 from typing import get_type_hints
 
@@ -49,6 +50,37 @@ def test_a_recipe_nested_without_an_end_is_none(tmp_path: Path) -> None:
         read_recipe(str(recipe))
     with pytest.raises(ValueError, match=r"training\.seed is '\[\["):
         read_recipe("quickstart", [f"training.seed={'[' * 20_000}"])
+
+
+def test_a_recipe_of_tables_in_tables_without_an_end_is_none(tmp_path: Path) -> None:
+    """A key of many parts is read without calling anything in turn, and makes a table of each."""
+    tables, recipe = f"{'a.' * 20_000}a = 1", tmp_path / "mine.toml"
+    recipe.write_text(f"[training]\nseed.{tables}")
+    with pytest.raises(ValueError, match=r"mine\.toml is no recipe: it is nested too deep"):
+        read_recipe(str(recipe))
+    with pytest.raises(ValueError, match=r"training\.seed is '{a\.a"):
+        read_recipe("quickstart", [f"training.seed={{{tables}}}"])
+
+
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("data.marked=2", "data.marked is 2.0 and figured 0.0; they must be from 0 and, together"),
+        ("data.varied=-1", "data.varied is -1.0; it must be from 0 and below 0.5"),
+        ("data.reordered=2", "data.reordered is 2.0; it must be from 0 to 1"),
+        ("data.own=2", "data.own is 2.0; it must be from 0 to 1"),
+        ("data.validation_fraction=1", "data.validation_fraction is 1.0; it must be between 0 and"),
+        (
+            "training.average_decay=-1",
+            "training.average_decay is -1.0; it must be from 0 and below",
+        ),
+    ],
+)
+def test_a_value_out_of_its_range_is_told_with_the_name_that_sets_it(
+    setting: str, told: str
+) -> None:
+    with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
+        read_recipe("quickstart", [setting])
 
 
 def test_true_is_no_whole_number() -> None:
