@@ -30,7 +30,12 @@ _ASK_NO_MORE = (("X-Should-Retry", "false"),)
 
 def shown(name: str) -> str:
     """A name as an error tells it: a caller may have made it any length."""
-    return repr(name if len(name) <= _LONGEST_NAME else f"{name[: _LONGEST_NAME - 3]}...")
+    return repr(shortened(name))
+
+
+def shortened(told: str, most: int = _LONGEST_NAME) -> str:
+    """The beginning of what a caller may have made any length, if it has more characters."""
+    return told if len(told) <= most else f"{told[: most - 3]}..."
 
 
 def rule_of(problem: Mapping[str, Any]) -> str:

@@ -15,7 +15,7 @@ from opentelemetry.trace import SpanKind, Status, StatusCode, set_span_in_contex
 from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 from opentelemetry.util.types import AttributeValue
 
-from service.http.record import Record
+from service.http.record import MOST_JOBS, Record
 
 _LAST_WORDS_S = 1.0
 
@@ -57,8 +57,7 @@ class Traces:
         if record.error is not None:
             request.set_status(Status(StatusCode.ERROR, record.error))
         inside = set_span_in_context(request, parent)
-        last_s = record.began_s
-        for work in record.works:
+        for work in record.works[:MOST_JOBS]:
             ran_s = work.ended_s if work.first_run_s is None else work.first_run_s
             self._part(record, inside, "queue", work.arrived_s, ran_s)
             facts: dict[str, AttributeValue] = {
@@ -67,8 +66,8 @@ class Traces:
                 "written": work.written,
             }
             self._part(record, inside, "generate", ran_s, work.ended_s, facts)
-            last_s = max(last_s, work.ended_s)
         if record.works:
+            last_s = max(record.began_s, *(work.ended_s for work in record.works))
             self._part(record, inside, "encode", last_s, ended_s)
         request.end(_ns(record, ended_s))
 

@@ -39,6 +39,7 @@ _UNREAD_BYTES = 64 * 1024
 # takes as long to read as a thousand bytes.
 _FREE_CHUNKS, _LEAST_CHUNK_BYTES = 1000, 16
 _MOST_HEADERS = 100  # each is looked at by whatever looks for one
+_MOST_FIELDS = 100  # of a query, which the framework takes apart for every route
 _MOST_WAITING = 16  # requests behind one that is being answered; each is a KB or more
 
 
@@ -107,6 +108,8 @@ class HttpConnection(Watched, HttpToolsProtocol):
                 self._refuse(InvalidRequest(f"over {_MOST_WAITING} requests wait behind another"))
 
     def handle_websocket_upgrade(self) -> None:
+        if self._over:  # its head was refused
+            return
         if self._probes_only:
             self._refuse(_full())
             return
@@ -129,6 +132,9 @@ class HttpConnection(Watched, HttpToolsProtocol):
             return  # the head of an offer comes again, without it
         if len(self.headers) > _MOST_HEADERS:
             self._refuse(HeadTooLarge(f"over {_MOST_HEADERS} headers"))
+            return
+        if self.url.count(b"&") >= _MOST_FIELDS:
+            self._refuse(HeadTooLarge(f"over {_MOST_FIELDS} fields in the query"))
             return
         self._in_head, self._head_bytes = False, 0
         self._chunks, self._body_bytes = 0, 0

@@ -108,6 +108,8 @@ UNICODE = BeforeValidator(_unicode)
 
 Text = Annotated[str, UNICODE]
 Seed = Annotated[int, Field(ge=-(2**63), lt=2**63), WHOLE]
+# Of a number of thousands of digits an error of ours would tell each.
+Count = Annotated[int, Field(ge=0, lt=2**53), WHOLE]
 
 
 class WorkRequest(RequestBody):

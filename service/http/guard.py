@@ -15,7 +15,7 @@ from starlette.middleware.cors import CORSMiddleware
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service.errors import Forbidden, InvalidRequest
+from service.errors import Forbidden, InvalidRequest, shown
 from service.http.errors import answer_to, refuse
 
 PROBES = ("/livez", "/readyz")
@@ -29,6 +29,9 @@ POLICY = {
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
 }
+# Files are answered whole: the framework tells of a bad range in words of its own. And it takes
+# apart all cookies, for every request, though nobody here gives any.
+_UNHEARD = (b"range", b"cookie")
 _LINES = [(name.lower().encode(), value.encode()) for name, value in POLICY.items()]
 
 
@@ -56,8 +59,7 @@ class Guard:
             return
         error = self._refusal(scope)
         if error is None:
-            # Files are answered whole: the framework tells of a bad range in words of its own.
-            scope["headers"] = [line for line in scope["headers"] if line[0] != b"range"]
+            scope["headers"] = [line for line in scope["headers"] if line[0] not in _UNHEARD]
             await self._app(scope, receive, _with_policy(send))
             return
         await refuse(error, scope, receive, _with_policy(send))
@@ -69,13 +71,15 @@ class Guard:
         host, origin = headers.get("host", ""), headers.get("origin")
         probes = scope["path"] in PROBES  # asked for by address, and they tell little
         if self._hosts and not (probes or self._is_own(_name(host), scope)):
-            return Forbidden(f"this service is not {host!r}; EVENKEEL_ALLOWED_HOSTS names hosts")
+            return Forbidden(
+                f"this service is not {shown(host)}; EVENKEEL_ALLOWED_HOSTS names hosts"
+            )
         asks_only = scope["type"] == "http" and scope["method"] in _SAFE_METHODS
         if asks_only or origin is None or origin in self._origins:
             return None
         if _place(origin) == host.lower():
             return None
-        return Forbidden(f"{origin!r} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
+        return Forbidden(f"{shown(origin)} is another origin; EVENKEEL_ALLOWED_ORIGINS names some")
 
     def _is_own(self, name: str, scope: Scope) -> bool:
         """Whether it is one of the names, or the address where the connection came in: no name that

@@ -40,6 +40,8 @@ _ASKED_ALL_THE_TIME = {
     *("/", "/docs", "/docs/ui", "/static", "/static/device"),
 }
 _MOST_PIECES = 128  # noted of a request; as many as a span has events
+# Told one by one: as many as a request of text has. A page of which the best is drawn has 16,000.
+MOST_JOBS = 128
 
 
 @dataclass(slots=True)
@@ -111,7 +113,7 @@ class Record:
             "prompt_tokens": sum(work.read for work in self.works),
             "completion_tokens": sum(work.written for work in self.works),
             "steps": self.steps,
-            "finish": [work.reason for work in self.works],
+            "finish": [work.reason for work in self.works[:MOST_JOBS]],
             "queue_s": self._first("first_run_s"),
             "first_byte_s": self._first("first_output_s"),
             "total_s": round(self.total_s, 6),

@@ -14,7 +14,7 @@ from websockets.exceptions import InvalidHandshake, SecurityError
 from websockets.frames import CloseCode, Frame
 from websockets.http11 import Request
 
-from service.errors import HeadTooLarge, InvalidRequest, ServiceError
+from service.errors import HeadTooLarge, InvalidRequest, ServiceError, shortened
 from service.http.connections import written
 from service.http.gate import Gate, Watched
 from service.http.waits import TokenBucket
@@ -25,6 +25,7 @@ _MOST_FRAMES, _FRAMES_PER_S = 2000, 500
 _PIECE_BYTES = 1024  # read before a look whether a message has come, be they frames of six bytes
 _TURN_S = 0.002
 _NO_TEXT = "\N{REPLACEMENT CHARACTER}".encode()
+_LONGEST = 200  # characters that are told of what opens no socket
 ON_LOST = "on_lost"  # of a WebSocket's state: called when its connection is
 
 
@@ -94,7 +95,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.conn.process_request(event)
         except InvalidHandshake as error:  # which the library would tell in its own way
             self.handshake_complete = self.close_sent = True
-            self._refuse(InvalidRequest(f"this opens no WebSocket: {error}"))
+            self._refuse(_no_socket(error))
         else:
             super().handle_connect(event)
 
@@ -153,4 +154,9 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
 def _why_no_socket(problem: Exception) -> ServiceError:
     if isinstance(problem, SecurityError):  # by limits of the library's own
         return HeadTooLarge("a header is too long, or there are many")
-    return InvalidRequest(f"this opens no WebSocket: {problem.__cause__ or problem}")
+    return _no_socket(problem.__cause__ or problem)
+
+
+def _no_socket(problem: BaseException) -> InvalidRequest:
+    """In the library's words, which repeat a header of any length."""
+    return InvalidRequest(f"this opens no WebSocket: {shortened(str(problem), _LONGEST)}")

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 
 from contract.alphabets import LONGEST_TEXT
-from service.http.fields import FLOAT32, UNICODE, WHOLE, RequestBody, WorkRequest
+from service.http.fields import FLOAT32, UNICODE, WHOLE, Count, RequestBody, WorkRequest
 from service.ink.breaking import DIVIDES, SHORTEST_LINE
 from service.ink.layout import MM_PER_PX, Layout, Paper
 from service.ink.line import USUAL_POINTS_PER_CHARACTER
@@ -152,7 +152,7 @@ class HandwritingRequest(PageOptions, WorkRequest):
     ] = "line"
     candidate: Annotated[int, Field(ge=0, le=15, description="draw this one alone"), WHOLE] = 0
     judge: Annotated[str | None, Field(description="the model that reads them")] = None
-    first_line: Annotated[int, Field(ge=0), WHOLE] = 0
+    first_line: Count = 0
     format: Format | None = None
     ground: Annotated[Literal["white", "transparent"], Field(description="of a PNG")] = "white"
 

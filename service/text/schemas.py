@@ -6,11 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, WrapValidator, field_validator, model_validator
 
 from contract.alphabets import VOCABULARY
-from service.errors import shown
+from service.errors import shortened, shown
 from service.http.fields import (
     FLOAT32,
     UNICODE,
     WHOLE,
+    Count,
     RequestBody,
     Text,
     WorkRequest,
@@ -53,8 +54,10 @@ def _prompt(value: Any, _: object) -> Any:
 
 def _tokens(value: list[int]) -> list[int]:
     if value and not 0 <= min(value) <= max(value) < VOCABULARY:
-        wrong = next(token for token in value if not 0 <= token < VOCABULARY)
-        raise ValueError(f"{wrong} is no token; tokens are bytes, 0 or more and less than 256")
+        wrong = str(next(token for token in value if not 0 <= token < VOCABULARY))
+        raise ValueError(
+            f"{shortened(wrong)} is no token; tokens are bytes, 0 or more and less than 256"
+        )
     return value
 
 
@@ -76,7 +79,7 @@ class CompletionRequest(WorkRequest):
     prompt: Annotated[
         Text | list[Text] | list[Token] | list[list[Token]], WrapValidator(_prompt)
     ] = ""
-    max_tokens: Annotated[int, Field(ge=0), WHOLE] = _MAX_TOKENS
+    max_tokens: Count = _MAX_TOKENS
     temperature: Annotated[float, Field(ge=0, le=2), FLOAT32] = 1.0
     top_p: Annotated[float, Field(gt=0, le=1), FLOAT32] = 1.0
     top_k: Annotated[int, Field(ge=1), WHOLE] = VOCABULARY

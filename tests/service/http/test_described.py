@@ -243,5 +243,6 @@ def test_limits_of_numbers_are_in_the_schema(document: dict[str, Any]) -> None:
     fields = document["components"]["schemas"]["CompletionRequest"]["properties"]
     number = {"type": "number", "minimum": 0.0, "maximum": 2.0}
     assert fields["temperature"]["anyOf"] == [number, {"type": "null"}]
-    assert {"type": "integer", "minimum": 0.0} in fields["max_tokens"]["anyOf"]
+    count = {"type": "integer", "minimum": 0.0, "exclusiveMaximum": 2.0**53}
+    assert count in fields["max_tokens"]["anyOf"]
     assert fields["stop"]["anyOf"][1]["maxItems"] == 16

@@ -127,6 +127,25 @@ def test_a_head_has_a_hundred_headers(url: str, more: int, status: int) -> None:
     assert Wire(url).send(head).status() == status
 
 
+@pytest.mark.parametrize(("fields", "status"), [(100, 200), (101, 431)])
+def test_a_query_has_a_hundred_fields(url: str, fields: int, status: int) -> None:
+    """The framework takes it apart for every route, 16,000 of them in 11 ms."""
+    assert (
+        Wire(url).send(_LAST.replace(b"/livez", b"/livez?" + b"&" * (fields - 1))).status()
+        == status
+    )
+
+
+def test_a_head_that_was_refused_opens_no_socket(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    head = _ONLINE.removesuffix(b"\r\n") + b"a:b\r\n" * 100 + b"\r\n"
+    answer = Wire(url).send(head + _QUESTION).rest()
+    assert answer.startswith(b"HTTP/1.1 431 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
+
+
 def test_what_follows_a_head_that_was_refused_is_not_read(url: str) -> None:
     head = _PROBE.removesuffix(b"\r\n") + b"a:b\r\n" * 200 + b"Content-Length: 2\r\n\r\n{}"
     answer = Wire(url).send(head + _LAST).rest()

@@ -46,6 +46,21 @@ def test_files_are_answered_whole(scan: Service, path: str, wanted: str) -> None
     assert "accept-ranges" not in answer.headers
 
 
+def test_cookies_are_heard_by_nobody() -> None:
+    """A browser sends those of every service on the same host, and the framework takes them apart
+    for each request: 32 KB in 6 ms."""
+    heard: list[Any] = []
+
+    async def hears(scope: Scope, receive: Receive, send: Send) -> None:
+        heard.extend(scope["headers"])
+
+    for kind in ("http", "websocket"):
+        headers = [(b"cookie", b'a="\\101"'), (b"host", b"x"), (b"cookie", b"b=c")]
+        scope = {"type": kind, "method": "GET", "path": "/", "headers": headers}
+        told_by(Guard(hears, frozenset(), frozenset()), scope)
+    assert heard == [(b"host", b"x")] * 2
+
+
 @pytest.mark.parametrize("path", _PATHS)
 def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
     headers = scan.client.get(path).headers
