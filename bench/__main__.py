@@ -25,7 +25,7 @@ from bench import memory, plots, servers, step, training, websocket
 from bench.goal import Goal
 from bench.peers.launch import end_in_order
 from contract.files import write_whole
-from export.results import command, machine
+from export.results import command, machine, results_folder
 
 # Each yields its rows as they are measured, with the name of a table, and then its goals.
 SECTIONS: dict[str, Callable[[bool], Iterator[tuple[str, Any] | Goal]]] = {
@@ -84,7 +84,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--all", action="store_true", help="all models, sides, peers and loads")
     parser.add_argument("--sections", type=_sections, help=f"of {','.join(SECTIONS)}")
-    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
     if options.sections is None:
         options.sections = list(SECTIONS if options.all else QUICK_SECTIONS)

@@ -10,7 +10,6 @@ JSON to docs/results, or to `--out`. (Structure is the graph's own; `make parity
 import argparse
 import sys
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -27,7 +26,7 @@ from export.graph import OPSET
 from export.integers import LEAST_ROWS, MULTIPLE
 from export.kinds import KINDS
 from export.parity.served import differing_bytes, follow, read
-from export.results import command, machine, write_json
+from export.results import command, machine, results_folder, write_json
 from service.artifact import Artifact, ArtifactError, artifact_folders, load_artifact
 from service.attestation import attest
 from service.engine.runners import Runner, make_runner, stack_rows
@@ -174,9 +173,9 @@ def judge(artifact: Artifact, runtime: Runtime) -> tuple[bool, dict[str, Any]]:
 
 def main(arguments: list[str] | None = None) -> int:
     """0 if every model was attested, every bound holds and no row moved with its neighbours."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu", description=__doc__)
     parser.add_argument("--provider", choices=("cuda", "cpu"), default="cuda")
-    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
     try:
         runtime = choose_runtime(Settings(provider=options.provider, runner="slots"))

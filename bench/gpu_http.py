@@ -9,30 +9,28 @@ import argparse
 import json
 from dataclasses import asdict
 from itertools import product
-from pathlib import Path
-from urllib.request import urlopen
 
 from bench import http
-from bench.peers.launch import end_in_order, launch
+from bench.peers.launch import end_in_order, launch, unproxied
 from bench.servers import ALONE, MANY
 from bench.target import SERVERS, SERVICE
-from export.results import command, machine, write_json
+from export.results import command, machine, results_folder, write_json
 
 PROVIDERS = ("cuda", "cpu")
 
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a row per provider, number of clients and way to answer, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu_http", description=__doc__)
     parser.add_argument("--providers", nargs="+", choices=PROVIDERS, default=PROVIDERS)
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=5.0)
-    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
     rows = []
     for _, provider in product(range(options.rounds), options.providers):
         with launch(SERVICE, settings={"EVENKEEL_PROVIDER": provider}) as target:
-            with urlopen(target.url("/v1/models")) as answer:
+            with unproxied.open(target.url("/v1/models")) as answer:
                 runtime = json.load(answer)["data"][0]["runtime"]
             for clients, streamed in product((ALONE, MANY), SERVERS[SERVICE].modes):
                 row = http.load(target, clients=clients, seconds=options.seconds, streamed=streamed)

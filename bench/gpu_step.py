@@ -28,7 +28,7 @@ from bench.target import ARTIFACTS
 from export.artifact import load_model
 from export.golden import Sample
 from export.kinds import KINDS
-from export.results import command, machine, write_json
+from export.results import command, machine, results_folder, write_json
 from models.generation import Step
 from service.artifact import Artifact, load_artifact
 from service.engine.runners import SlotRunner
@@ -161,10 +161,10 @@ def _kernels(step: Callable[[], object]) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a row per side and the goal of each size, and write the rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu_step", description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=2000)
-    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 
 from bench.rows import percentiles
-from export.results import command, machine, write_json
+from export.results import command, machine, results_folder, write_json
 from training.capture import gradients_of
 from training.config import Place
 from training.kinds import KINDS
@@ -80,13 +80,13 @@ def _timed(trainer: Trainer) -> float:
 
 def main(arguments: list[str] | None = None) -> None:
     """Print a row per side, and write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m bench.gpu_training", description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--updates", type=int, default=32)
     for recipe, source in RECIPES.items():
         parser.add_argument(f"--{recipe}", default=source, help=f"what to train on ({source})")
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
-    parser.add_argument("--out", type=Path, default=Path("docs", "results"), help="where to write")
+    parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
     found = []
     for recipe in RECIPES:

@@ -1,5 +1,6 @@
 """Results as files, and what they were measured on: processor, cores, versions that matter."""
 
+import argparse
 import json
 import os
 import platform
@@ -12,7 +13,17 @@ from typing import Any
 
 import onnxruntime
 
-from contract.files import write_whole
+from contract.files import require_writable, write_whole
+
+
+def results_folder(text: str) -> Path:
+    """An option's folder for results, which is looked at before the work. Raises
+    `ArgumentTypeError` where nothing can be written to it."""
+    try:
+        require_writable(Path(text))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+    return Path(text)
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:

@@ -84,6 +84,10 @@ def _read(module: ModuleType, options: argparse.Namespace) -> int:
         if file is not None:
             file.parent.mkdir(parents=True, exist_ok=True)
             require_parent(file)
+    if "sheet" in given:
+        from training.curves import require_picture
+
+        require_picture(options.sheet)
     try:
         return int(module.run(options))
     except ArtifactError as error:

@@ -32,7 +32,7 @@ from lab.legibility.steadiness import Strays, of_pages, of_people
 from lab.legibility.write_ink import Hand, Pen, Written, stored_in
 from service.ink.measure import measure
 
-RESULTS = Path("docs", "results")
+RESULTS = Path("docs", "results", "ink-pages.json")
 SHEET = Path("docs", "ink-pages.png")
 BIAS = 1.0
 # Every line is drawn alike, so what differs by place is noise: of ten pages 0.92 to 1.19 times.
@@ -80,11 +80,12 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """The options of the command."""
     parser.add_argument("--artifact", type=Path, default=Path("artifacts", "handwriting"))
     parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the results to write")
+    parser.add_argument("--sheet", type=Path, default=SHEET, help="the picture to write")
 
 
 def run(options: argparse.Namespace) -> int:
     """0 if every goal is met."""
-    RESULTS.mkdir(parents=True, exist_ok=True)  # before the work
     reader = tesseract_version()
     pen = Pen(options.artifact)
     hands = list(stored_in(options.artifact, pen.manifest).values())
@@ -113,9 +114,9 @@ def run(options: argparse.Namespace) -> int:
     print(ends, strays)
     print("\n".join(goal.line() for goal in goals))
     content = _content(options.told, reader, pen, found, strays, ends, goals)
-    write_json(RESULTS / "ink-pages.json", content)
-    plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], SHEET)
-    print(f"written to {RESULTS / 'ink-pages.json'} and {SHEET}")
+    write_json(options.out, content)
+    plot_pages([[ink.offsets for ink in pages[0]] for pages in (chained, anchored)], options.sheet)
+    print(f"written to {options.out} and {options.sheet}")
     return 0 if all(goal.met for goal in goals) else 1
 
 

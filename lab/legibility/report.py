@@ -32,7 +32,7 @@ from lab.legibility.sheet import Shown, plot_legibility
 from lab.legibility.write_ink import write
 from training.ink.prepare import Ink
 
-RESULTS = Path("docs", "results")
+RESULTS = Path("docs", "results", "legibility.json")
 # Not among the results: it shows lines of the data, which stay out of the repository.
 SHEET = Path("runs", "legibility.png")
 BIAS = 1.0
@@ -68,6 +68,8 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--artifact", type=Path, default=Path("artifacts", "handwriting"))
     parser.add_argument("--pens", type=Path, help="a corpus saved as .npz, not EVENKEEL_DATA")
     parser.add_argument("--choose", action="store_true", help="fix the real lines again, and stop")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="the results to write")
+    parser.add_argument("--sheet", type=Path, default=SHEET, help="the picture to write")
 
 
 def run(options: argparse.Namespace) -> int:
@@ -84,13 +86,14 @@ def run(options: argparse.Namespace) -> int:
         return _choose(validation)
     lines = held_out.chosen(validation, held_out.read_list())
     head = {"command": options.told, "machine": machine(), "reader": reader}
-    return measure(options.artifact, lines, training, head)
+    return measure(options.artifact, lines, training, head, options.out, options.sheet)
 
 
 def measure(
-    artifact: Path, lines: Sequence[Ink], training: Sequence[Ink], head: dict[str, Any]
-) -> int:
-    """Write, read, print, save after the `head`; 0 if every goal is met."""
+    artifact: Path, lines: Sequence[Ink], training: Sequence[Ink], head: dict[str, Any],
+    out: Path, sheet: Path,
+) -> int:  # fmt: skip
+    """Write, read, print, save after the `head` and draw some; 0 if every goal is met."""
     texts = [ink.text for ink in lines]
     written = [w.offsets for w in write(artifact, texts, BIAS, _SEED)]
     inks = [ink.offsets for ink in lines]
@@ -122,12 +125,10 @@ def measure(
         "sentences": asdict(tidy) | {"people": asdict(people)},
         "goals": [goal.described() for goal in goals],
     }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    write_json(RESULTS / "legibility.json", content)
+    write_json(out, content)
     shown = [Shown(*row) for row in zip(texts, inks, written, *readings, strict=True)][:_SHOWN]
-    SHEET.parent.mkdir(exist_ok=True)
-    plot_legibility(shown, SHEET)
-    print(f"written to {RESULTS / 'legibility.json'} and {SHEET}")
+    plot_legibility(shown, sheet)
+    print(f"written to {out} and {sheet}")
     return 0 if all(goal.met for goal in goals) else 1
 
 

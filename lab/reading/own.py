@@ -57,6 +57,8 @@ def run(options: argparse.Namespace) -> int:
     """Write the corpus, and say how many of the texts were read."""
     if options.out.suffix != ".npz":
         raise ValueError(f"OUT is {str(options.out)!r}; a corpus is a file that ends with .npz")
+    if options.seed < 0:
+        raise ValueError(f"--seed is {options.seed}; it is 0 or more")
     corpus = held_out.corpus(options.pens, marks=True, figures=True)
     learned, _ = corpus.split(held_out.VALIDATION_FRACTION)
     generator = np.random.default_rng(options.seed)

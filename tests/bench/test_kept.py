@@ -1,5 +1,6 @@
-"""What a measurement leaves of those before it."""
+"""What a measurement leaves of those before it, and what of it is told before the work."""
 
+import importlib
 import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,3 +21,43 @@ def test_a_full_disk_costs_no_results_that_are_there(
     with full_disk(50), pytest.raises(OSError, match="File too large"):
         keep("step", {"rows": {"step": [1] * 100}}, tmp_path, full=full)
     assert json.loads(file.read_text()) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("bench.__main__", ["--sections", "memory"]),
+        ("bench.gpu", ["--provider", "cpu"]),
+        ("bench.gpu_http", ["--providers", "cpu"]),
+        ("bench.gpu_step", ["--device", "cpu"]),
+        ("bench.gpu_training", ["--device", "cpu"]),
+        ("tests.reliability.__main__", ["aborts", "--clients", "1"]),
+        ("tests.scale.__main__", ["haproxy", "streamed"]),
+    ],
+)
+def test_a_place_that_cannot_be_written_to_is_told_before_the_work(
+    name: str, asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(SystemExit) as left:
+        importlib.import_module(name).main(["--out", str(tmp_path / "file"), *asked])
+    assert left.value.code == 2
+    assert f"argument --out: {tmp_path / 'file'}: {tmp_path / 'file'} is no folder" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "told"),
+    [
+        ("reliability", ["chaos", "kill", "thrill"], "no such scenario: thrill"),
+        ("scale", ["haproxy", "streamed", "drowned"], "no such check: drowned"),
+    ],
+)
+def test_what_there_is_none_of_is_told_before_the_work(
+    name: str, asked: list[str], told: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        importlib.import_module(f"tests.{name}.__main__").main(asked)
+    assert left.value.code == 2
+    assert capsys.readouterr().err.endswith(f"error: {told}\n")

@@ -126,7 +126,7 @@ def test_a_line_is_shown_with_y_up() -> None:
 
 
 @pytest.mark.parametrize("option", ["--out", "--sheet"])
-@pytest.mark.parametrize("command", ["glyphs", "hands", "accents"])
+@pytest.mark.parametrize("command", ["legibility", "pages", "glyphs", "hands", "accents"])
 def test_a_folder_is_no_file_to_write_to(
     command: str, option: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -136,6 +136,29 @@ def test_a_folder_is_no_file_to_write_to(
     monkeypatch.setattr(module, "run", lambda _: pytest.fail("the work has begun"))
     assert main([command, option, str(tmp_path)]) == 1
     assert f"{tmp_path} is a folder; name a file" in capsys.readouterr().err
+
+
+def test_a_sheet_is_of_a_kind_that_can_be_drawn(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, _ = lab_commands._READINGS["legibility"]
+    monkeypatch.setattr(module, "run", lambda _: pytest.fail("the work has begun"))
+    assert main(["legibility", "--sheet", str(tmp_path / "sheet.txt")]) == 1
+    assert "sheet.txt ends with .txt; it may with" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", sorted({*lab_commands._READINGS} - {"writers"}))
+def test_results_that_cannot_be_written_are_told_before_the_work(
+    command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    """Where they go if nothing else is told; `writers` prints alone."""
+    module, _ = lab_commands._READINGS[command]
+    monkeypatch.setattr(module, "run", lambda _: pytest.fail("the work has begun"))
+    monkeypatch.chdir(tmp_path)
+    Path("docs").touch()
+    assert main([command, *(["docs/own.npz"] if command == "own" else [])]) == 1
+    assert "docs" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -168,6 +168,14 @@ def test_a_corpus_is_written_to_a_file_that_can_be_read_again(
     assert "mine'; a corpus is a file that ends with .npz" in capsys.readouterr().err
 
 
+def test_a_seed_that_is_none_is_told_before_the_corpus_is_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked = ["own", str(tmp_path / "o.npz"), "--pens", "nowhere.npz", "--seed", "-1"]
+    assert main(asked) == 1
+    assert "error: --seed is -1; it is 0 or more" in capsys.readouterr().err
+
+
 @pytest.mark.usefixtures("_no_hands")
 def test_the_corpus_has_what_people_wrote_and_what_the_pen_wrote(
     people: list[Ink],

@@ -9,32 +9,33 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from bench.goal import judge
 from bench.peers.launch import end_in_order, launch
 from bench.target import SERVICE
+from export.results import command, results_folder
 from tests.reliability import aborts, board, chaos, overload, soak
 from tests.reliability.plots import PICTURES
 from tests.reliability.record import Found, record
 
-RESULTS = Path("docs", "results", "reliability")
+RESULTS = "docs/results/reliability"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print, write; 1 if a goal is missed."""
-    options = _parser().parse_args(arguments)
-    command = " ".join(["python -m tests.reliability", *(arguments or sys.argv[1:])])
+    options = _options(arguments)
     file = options.out / f"{options.verb}.json"
-    tables, missed = record(command, _measure(options), file, silent={"samples"})
+    tables, missed = record(
+        command("tests.reliability", arguments), _measure(options), file, silent={"samples"}
+    )
     if options.verb in PICTURES:
         PICTURES[options.verb](tables, options.out / f"{options.verb}.png")
     return int(missed)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.reliability", description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS, help=f"folder [{RESULTS}]")
+    parser.add_argument("--out", type=results_folder, default=RESULTS, help=f"folder [{RESULTS}]")
     verbs = parser.add_subparsers(dest="verb", required=True)
     verb = verbs.add_parser("overload", help="0.5 to 3 times what the service can do")
     verb.add_argument("--seconds", type=float, default=20.0, help="of each load [20]")
@@ -53,7 +54,10 @@ def _parser() -> argparse.ArgumentParser:
     verb.add_argument("--length", type=int, default=3000, help="bytes, or points, of a stream")
     verb = verbs.add_parser("board", help="what the dashboard shows; wants Prometheus")
     verb.add_argument("--seconds", type=float, default=240.0, help="of load [240]")
-    return parser
+    options = parser.parse_args(arguments)
+    if unknown := [n for n in vars(options).get("scenarios", ()) if n not in chaos.SCENARIOS]:
+        parser.error(f"no such scenario: {', '.join(unknown)}")
+    return options
 
 
 def _measure(options: argparse.Namespace) -> Iterator[Found]:

@@ -8,14 +8,14 @@ import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from pathlib import Path
 
 from bench.peers.launch import end_in_order
+from export.results import command, results_folder
 from tests.reliability.record import Found, record
 from tests.scale import checks, measured
 from tests.scale.fleets import Fleet, balanced, rayed
 
-RESULTS = Path("docs", "results", "scale")
+RESULTS = "docs/results/scale"
 _FLEETS: dict[str, Callable[[], AbstractContextManager[Fleet]]] = {
     "haproxy": balanced,
     "ray": rayed,
@@ -32,10 +32,11 @@ _CHECKS: dict[str, Callable[..., Iterator[Found]]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check or measure, print, write; 1 if a goal is missed."""
-    options = _parser().parse_args(arguments)
-    command = " ".join(["python -m tests.scale", *(arguments or sys.argv[1:])])
+    options = _options(arguments)
     found = measured.measure() if options.verb == "measure" else _check(options)
-    _, missed = record(command, found, options.out / f"{options.verb}.json")
+    _, missed = record(
+        command("tests.scale", arguments), found, options.out / f"{options.verb}.json"
+    )
     return int(missed)
 
 
@@ -46,16 +47,19 @@ def _check(options: argparse.Namespace) -> Iterator[Found]:
             yield from _CHECKS[name](fleet, **more)
 
 
-def _parser() -> argparse.ArgumentParser:
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m tests.scale", description=__doc__)
-    parser.add_argument("--out", type=Path, default=RESULTS, help=f"folder [{RESULTS}]")
+    parser.add_argument("--out", type=results_folder, default=RESULTS, help=f"folder [{RESULTS}]")
     verbs = parser.add_subparsers(dest="verb", required=True)
     for name in _FLEETS:
         verb = verbs.add_parser(name, help=f"two replicas behind {name}")
         verb.add_argument("checks", nargs="*", metavar="CHECK", help=" ".join(_CHECKS))
         verb.add_argument("--requests", type=int, default=2000, help="of the check many [2000]")
     verbs.add_parser("measure", help="one replica and two, by HAProxy, by Ray and direct")
-    return parser
+    options = parser.parse_args(arguments)
+    if unknown := [name for name in vars(options).get("checks", ()) if name not in _CHECKS]:
+        parser.error(f"no such check: {', '.join(unknown)}")
+    return options
 
 
 if __name__ == "__main__":

@@ -57,6 +57,8 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=10)
     options = parser.parse_args(arguments)
+    if options.steps < 1 or options.seed < 0:
+        parser.error("--steps is 1 or more, and --seed 0 or more")
     if not (options.model / "decoder.onnx").exists():
         print(
             f"{options.model} has no decoder.onnx; run `python -m lab export draw`", file=sys.stderr

@@ -267,6 +267,16 @@ def test_the_script_draws_what_the_network_draws(
     assert draw.main(["--model", str(tmp_path)]) == 1
 
 
+@pytest.mark.parametrize("said", [["--steps", "0"], ["--seed", "-1"]])
+def test_the_script_draws_no_digit_of_fewer_strokes_than_one(
+    exported: PartGraph, said: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as left:
+        draw.main(["--model", str(exported.path.parent), *said])
+    assert left.value.code == 2
+    assert "--steps is 1 or more, and --seed 0 or more" in capsys.readouterr().err
+
+
 def test_the_script_draws_by_its_seed_and_says_where_each_stroke_was(
     exported: PartGraph, capsys: pytest.CaptureFixture[str]
 ) -> None:
