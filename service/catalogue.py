@@ -132,17 +132,20 @@ class Models:
         """The models of a class."""
         return [model for model in self if isinstance(model, kind)]
 
+    def default(self, kind: type[S]) -> S | None:
+        """The model of a class that answers requests which name none: in the precision that the
+        settings want, if it is served in two. None where one has to be named, or there is none."""
+        return choose(self.of(kind), self._settings.precision)
+
     def pick(self, name: str | None, kind: type[S]) -> S:
-        """The model of that name and class, or the only one of it if no name is given: in the
-        precision that the settings want, if it is served in two.
+        """The model of that name and class, or the default of it if no name is given.
 
         Raises `UnknownModel`, and `InvalidRequest` for a model of another kind.
         """
         if name is None:
-            able = self.of(kind)
-            default = choose(able, self._settings.precision)
+            default = self.default(kind)
             if default is None:
-                names = ", ".join(model.name for model in able) or "none"
+                names = ", ".join(model.name for model in self.of(kind)) or "none"
                 raise UnknownModel(f"model is missing; those that can do this: {names}", "model")
             return default
         model = self[name]
@@ -158,7 +161,7 @@ class Models:
         return model.describe() | {
             "speedup": alone,
             "speedup_crowded": crowded,
-            "default": model is choose(alike, self._settings.precision),
+            "default": model is self.default(type(model)),
         }
 
     async def compare(self) -> None:

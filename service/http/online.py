@@ -12,6 +12,7 @@ import numpy as np
 from fastapi import APIRouter, Response, WebSocket, WebSocketDisconnect
 from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
+from starlette.websockets import WebSocketState
 
 from service.catalogue import Models
 from service.engine import terms
@@ -120,14 +121,21 @@ async def online(socket: WebSocket) -> None:
 
     socket.scope["state"][ON_LOST] = leave
     try:
-        with suppress(WebSocketDisconnect):
-            await socket.accept()
-            await _answer(socket, sessions)
+        await socket.accept()
+        await _answer(socket, sessions)
+    except WebSocketDisconnect:
+        await _hear_the_end(socket)
     except asyncio.CancelledError:
         if not gone:
             raise
-        while (await socket.receive())["type"] != "websocket.disconnect":
-            pass  # said before it left
+        await _hear_the_end(socket)
+
+
+async def _hear_the_end(socket: WebSocket) -> None:
+    """Of a caller that has left, which was seen by what it could not be told any more: the code it
+    left with comes after all that it said before."""
+    while socket.client_state is not WebSocketState.DISCONNECTED:
+        await socket.receive()
 
 
 @router.get(_PATH, include_in_schema=False)

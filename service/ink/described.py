@@ -119,8 +119,10 @@ class Looks(Answer):
 
 
 class Made(Looks):
-    """A hand as a token."""
+    """A hand as a token, of the model and runtime that take it."""
 
+    model: str
+    system_fingerprint: str
     style: str
 
 

@@ -61,7 +61,8 @@ async def list_styles(request: Request) -> dict[str, Any]:
 @router.get("/v1/styles/{style}/preview.svg", response_class=Response, responses=_DRAWING)
 async def preview(request: Request, style: str, model: str | None = None) -> Response:
     """A few words in a stored hand, always the same: the most legible of a few draws, where there
-    is a model that reads. By the first model that has such a hand, if none is named."""
+    is a model that reads. If no model is named, by the one that answers requests which name none,
+    or else by the first that has such a hand."""
     models: Models = request.app.state.models
     pen, judge = _model_of(models, model, style), only_judge(models)
     by = None if judge is None else judge.fingerprint
@@ -100,7 +101,8 @@ async def _made(body: StyleRequest, request: Request) -> Response:
     model = request.app.state.models.pick(body.model, InkModel)
     record.current().model = model.name
     moment, looks = await hands.read_strokes(model, body, within="")
-    return JSONResponse({"style": model.codec.encode(moment)} | _facts(looks))
+    whose = {"model": model.name, "system_fingerprint": model.fingerprint}
+    return JSONResponse(whose | {"style": model.codec.encode(moment)} | _facts(looks))
 
 
 async def _describe(model: InkModel, style: StyleEntry, turn: asyncio.Semaphore) -> dict[str, Any]:
@@ -129,7 +131,8 @@ def _model_of(models: Models, name: str | None, style: str) -> InkModel:
     every = models.of(InkModel) if name is None else [models.pick(name, InkModel)]
     able = [model for model in every if style in model.styles]
     if able:
-        return next((model for model in able if model.engine.ready), able[0])
+        usual = models.default(InkModel)
+        return min(able, key=lambda model: (not model.engine.ready, model is not usual))
     known = ", ".join(dict.fromkeys(s for model in every for s in model.styles)) or "none"
     whose = "this service" if name is None else f"model {name!r}"
     raise UnknownStyle(f"style is {shown(style)}; {whose} has: {known}", "style")

@@ -172,6 +172,8 @@ def test_a_preview_is_by_a_model_that_is_ready(
 ) -> None:
     class Stopped:
         styles, engine = {"upright": None}, SimpleNamespace(ready=False)
+        name, precision = "stopped", "float32"
+        artifact = SimpleNamespace(manifest=SimpleNamespace(provenance={}))
 
     of = Models.of
     monkeypatch.setattr(Models, "of", lambda self, kind: [Stopped(), *of(self, kind)])
@@ -276,3 +278,21 @@ def test_what_many_ask_for_at_once_is_drawn_and_measured_once(
     assert len({answer.content for answer in answers}) == 3
     styles_of = sorted(style.id for style in model.manifest.styles)
     assert sorted(made) == ["_drawn hasty", "_drawn upright", *(f"look {s}" for s in styles_of)]
+
+
+def test_hands_and_previews_that_name_no_model_are_of_the_precision_of_the_settings(
+    inks: Path, tmp_path: Path
+) -> None:
+    """And whoever has a hand made is told of which model it is: the other takes no such token."""
+    eight_bits_of(Path(shutil.copytree(inks / "scrawl", tmp_path / "scrawl")))
+    ink = {"strokes": [[[4.0 * i, 60 + 20 * (i % 5)] for i in range(60)]], "text": "mmm"}
+    for precision, name in (("exact", "scrawl"), ("int8", "scrawl-int8")):
+        with running(settings(tmp_path, precision=precision)) as service:
+            made = service.client.post("/v1/styles", json=ink).json()
+            model = service.app.state.models[name]
+            assert (made["model"], made["system_fingerprint"]) == (name, model.fingerprint)
+            place = "/v1/styles/upright/preview.svg"
+            drawn, named = (
+                service.client.get(f"{place}{of}").content for of in ("", f"?model={name}")
+            )
+            assert drawn == named

@@ -110,7 +110,9 @@ def test_strokes_become_a_token_that_is_the_same_hand(pen: InkService) -> None:
 
 def test_a_style_of_strokes_is_measured(ink: InkService) -> None:
     made = ink.client.post("/v1/styles", json=_strokes() | {"model": "scrawl"}).json()
-    assert made.keys() == {"style", "slant_degrees", "size", "speed"}
+    assert made.keys() == {
+        "model", "system_fingerprint", "style", "slant_degrees", "size", "speed",
+    }  # fmt: skip
     sheared = _strokes()
     sheared["strokes"] = [[[x - 0.3 * y, y] for x, y in s] for s in sheared["strokes"]]
     assert ink.client.post("/v1/styles", json=sheared).json()["slant_degrees"] == pytest.approx(
