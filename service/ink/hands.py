@@ -52,8 +52,7 @@ async def hand_in(
         moment = model.styles[style]
     else:
         moment = _token(model, style, policy)
-    anywhere = moment.edge.model_copy(update={"place": None})  # it may be of a session on a page
-    return replace(moment, seed=seed, choice=0, drawn=0, edge=anywhere)
+    return replace(moment, seed=seed, choice=0, drawn=0)
 
 
 def by_seed(model: InkModel, seed: int) -> str:
@@ -159,4 +158,5 @@ def _between_lines(moment: Moment[InkEdge], param: str) -> Moment[InkEdge]:
         )
     if moment.edge.ahead:
         raise InvalidRequest(f"{param} stands within a line of /v1/online; go on there", param)
-    return moment
+    # It may be of a session that has a place on its page, which is another one.
+    return replace(moment, edge=moment.edge.model_copy(update={"place": None}))

@@ -17,6 +17,7 @@ from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.ink.line import InkEdge, _height, on_its_line, row_of
 from service.ink.online import InkOpening, InkSaid, OnlineInk
+from tests.artifacts import HANDS
 from tests.service.writing import InkService, Session, online
 
 _PX_PER_UNIT = 64 / 14
@@ -129,6 +130,19 @@ def test_a_hand_taken_from_a_session_is_on_no_page_yet(ink: InkService) -> None:
     for style in (hand, placed):
         opening = {"text": _TEXT, "seed": 3, "style": style, "origin": [90, 110]}
         with online(ink, model="scrawl", **opening) as session:
+            written.append(session.ask(write=3)["points"])
+    assert written[0] == written[1]
+
+
+def test_after_a_page_nobody_knows_where_a_session_was_before_it(ink: InkService) -> None:
+    """A page that goes on from a session's token has a token of its own, without that place."""
+    written = []
+    for origin in ([5, 5], None):
+        opening = {"text": _TEXT, "style": HANDS[0], "seed": 5, "origin": origin}
+        with online(ink, model="scrawl", **opening) as session:
+            placed = session.ask(state=True)["state"]
+        after = ink.write(text=_TEXT, state=placed, return_state=True)["state"]
+        with online(ink, model="scrawl", text=_TEXT, state=after, origin=[90, 110]) as session:
             written.append(session.ask(write=3)["points"])
     assert written[0] == written[1]
 
