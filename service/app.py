@@ -39,6 +39,7 @@ def create_app(settings: Settings) -> FastAPI:
     # Creating a session holds the interpreter, so it is done before anything is served.
     models = Models(settings, metrics, KINDS)
     watch = Watch(models, settings.watch_s)
+    keys = Keys(settings.keys) if settings.keys else None
     traces = None
     if settings.traces:
         from service.traces import Traces  # whose packages are an option
@@ -48,7 +49,8 @@ def create_app(settings: Settings) -> FastAPI:
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         models.start()
-        working = [asyncio.create_task(work) for work in (watch.run(), models.compare())]
+        to_do = [watch.run(), models.compare(), *([] if keys is None else [keys.follow()])]
+        working = [asyncio.create_task(work) for work in to_do]
         yield
         for task in working:
             task.cancel()
@@ -63,6 +65,7 @@ def create_app(settings: Settings) -> FastAPI:
     app.state.models = models
     metrics.registry.register(ModelGauges(models, app.version))
     app.state.watch = watch
+    app.state.keys = keys
     aside = app.state.aside = Aside()
     app.state.bodies = Bodies()
     sessions = app.state.sessions = online.Sessions(settings.idle_timeout_s)
@@ -107,10 +110,8 @@ def _guarded(app: FastAPI, settings: Settings) -> ASGIApp:
         timeout_s=settings.request_timeout_s,
         bodies=app.state.bodies,
     )
-    keys = Keys(settings.keys) if settings.keys else None
-    app.add_middleware(
-        Callers, keys=keys, local=is_loopback(settings.host), deadline_s=settings.deadline_s
-    )
+    keys, local = app.state.keys, is_loopback(settings.host)
+    app.add_middleware(Callers, keys=keys, local=local, deadline_s=settings.deadline_s)
     # The rest is around the answer to unexpected errors too, which the framework puts outside of
     # all that is added to it.
     inside = app.build_middleware_stack()

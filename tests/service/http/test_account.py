@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from unittest.mock import ANY
 
 import pytest
 from starlette.responses import Response
@@ -170,17 +171,14 @@ def test_a_file_that_changes_while_it_is_first_read_is_read_again(
         return found
 
     monkeypatch.setattr("service.http.keys.read_keys", read)
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     keys = Keys(file)
+    keys.look()
     assert keys.find(added[0]) is not None
 
 
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "in place"])
-def test_a_change_of_a_file_is_noticed_that_leaves_its_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, replaced: bool
-) -> None:
+def test_a_change_of_a_file_is_noticed_that_leaves_its_size(tmp_path: Path, replaced: bool) -> None:
     """And its time too, where another file takes its place; or all but a millisecond of it."""
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     file, other = tmp_path / "keys.toml", tmp_path / "other.toml"
     new_key(file, "it")
     key = new_key(other, "it")
@@ -194,6 +192,7 @@ def test_a_change_of_a_file_is_noticed_that_leaves_its_size(
     else:
         file.write_text(other.read_text())
         os.utime(file, ns=(at_ns, at_ns + 10**6))
+    keys.look()
     assert keys.find(key) is not None
 
 
@@ -259,16 +258,15 @@ def _status(callers: Callers, key: str) -> int:
     return status
 
 
-def test_a_key_may_do_what_its_file_says_by_now(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
+def test_a_key_may_do_what_its_file_says_by_now(tmp_path: Path) -> None:
     file, inside = tmp_path / "keys.toml", _Inside()
     key = new_key(file, "it")
-    callers = Callers(inside, Keys(file), local=False)
+    keys = Keys(file)
+    callers = Callers(inside, keys, local=False)
     for admin in ("true", "false"):
         assert _status(callers, key) == 200
         file.write_text(re.sub("admin = .*", f"admin = {admin}", file.read_text()))
+        keys.look()
     assert _status(callers, key) == 200
     assert inside.admins == [False, True, False]
 
@@ -337,10 +335,9 @@ def test_what_has_no_end_is_no_file_of_keys(endless: str) -> None:
 
 
 def test_a_pipe_is_read_once_and_holds_nobody_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """The time of a pipe changes when it is written to, and nobody writes to it again."""
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     file, pipe = tmp_path / "keys.toml", tmp_path / "pipe"
     key = new_key(file, "it")
     os.mkfifo(pipe)
@@ -350,11 +347,12 @@ def test_a_pipe_is_read_once_and_holds_nobody_up(
         keys = [read.result(timeout=20), Keys(file)]
         pipe.replace(file)
         os.link(file, pipe)
-        found = pool.submit(lambda: [each.find(key) for each in keys])
+        looked = pool.submit(lambda: [each.look() for each in keys])
         try:
-            assert [one and one[0] for one in found.result(timeout=20)] == ["it", "it"]
+            looked.result(timeout=20)
+            assert [each.find(key) for each in keys] == [("it", ANY)] * 2
         finally:
-            while not found.done():  # whoever waits for a writer waits no longer
+            while not looked.done():  # whoever waits for a writer waits no longer
                 os.close(os.open(file, os.O_RDWR))
                 time.sleep(0.01)
     assert caplog.messages == [f"the keys stay as they were: {file} is gone, or is no plain file"]

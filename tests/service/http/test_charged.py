@@ -69,11 +69,8 @@ def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
     assert json.loads(line)["steps"] == math.ceil(px / 4000)
 
 
-def test_a_session_may_do_what_its_key_may_by_now(
-    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_may_do_what_its_key_may_by_now(artifacts: Path, tmp_path: Path) -> None:
     """Taken away, or given less, while nobody else asks."""
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     file = tmp_path / "keys.toml"
     keys = [new_key(file, name, bytes_per_minute=10**6) for name in ("gone", "less")]
     changed = file.read_text().partition("[less]")[2].replace("1000000", "6")
@@ -85,20 +82,21 @@ def test_a_session_may_do_what_its_key_may_by_now(
                 session = Session(socket)
                 assert "bytes" in session.ask(model="letters") | session.ask(write=9)
                 file.write_text(f"[less]{changed}")
+                service.app.state.keys.look()
                 told = [session.ask(write=9)]
                 while "error" not in told[-1] and len(told) < 3:
                     told.append(session.ask(write=9))
                 codes.append(told[-1].get("error", {}).get("code"))
                 assert "state" in told[-1]  # where it stood, to go on with another key
             file.write_text(before)
+            service.app.state.keys.look()
     assert codes == ["invalid_api_key", "rate_limited"]
 
 
 def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
-    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    artifacts: Path, tmp_path: Path
 ) -> None:
     """It may have its state, which costs nothing, as the last thing it is told."""
-    monkeypatch.setattr("service.http.keys._LOOK_EVERY_S", 0.0)
     file = tmp_path / "keys.toml"
     headers = bearing(new_key(file, "gone"))
     with (
@@ -108,6 +106,7 @@ def test_a_session_without_a_key_any_more_ends_at_whatever_it_asks(
         session = Session(socket)
         session.ask(model="letters")
         file.write_text("")
+        service.app.state.keys.look()
         told = session.ask(state=True)
         assert (told["error"]["code"], session.closed()) == ("invalid_api_key", 1008)
         assert "state" in told
