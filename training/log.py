@@ -16,7 +16,7 @@ def read_rows(log: Path) -> list[dict[str, Any]]:
     try:
         whole = log.read_text("utf-8").splitlines(keepends=True)
         rows = [json.loads(line) for line in whole if line.endswith("\n")]
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{log} is no log of a run: {error}") from error
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict) or not all(

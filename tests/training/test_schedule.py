@@ -242,7 +242,9 @@ def test_a_log_whose_last_line_was_cut_does_not_end_a_run(
     assert [row["update"] for row in rows] == [10, 20, 30, 40]
 
 
-@pytest.mark.parametrize("row", ["{", "[1]", '{"update": 10}', '{"update": "10"}', "\xff"])
+@pytest.mark.parametrize(
+    "row", ["{", "[1]", '{"update": 10}', '{"update": "10"}', "\xff", "[" * 100_000]
+)
 def test_a_log_with_a_row_that_is_none_is_named(tmp_path: Path, row: str) -> None:
     (tmp_path / LOG).write_bytes(f"{row}\n".encode("latin-1"))
     with pytest.raises(ValueError, match=r"log\.jsonl is no log of a run"):
