@@ -107,7 +107,7 @@ def _external_bytes(entries: Mapping[str, str], sizes: Mapping[str, int]) -> int
 
 
 def _decimal(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < _MOST_DIGITS):
+    if not (text.isascii() and text.isdecimal() and len(text) <= _MOST_DIGITS):
         raise GraphError(f"{text[:_MOST_DIGITS]!r} is not a number of bytes")
     return int(text)
 

@@ -28,12 +28,12 @@ def _node(operator: str, body: Graph | None = None) -> Node:
 
 def test_weights_lie_within_their_file_to_the_last_byte() -> None:
     _check_tensors([_lying(24)], _SIZES)
-    for offset in (25, 40, 41):
+    for offset in (25, 40, 41, 10**18 - 1):
         with pytest.raises(GraphError, match="beyond the end of the file"):
             _check_tensors([_lying(offset)], _SIZES)
 
 
-@pytest.mark.parametrize("text", ["9" * 30, "1_0", "+8", " 8", "\N{SUPERSCRIPT TWO}", ""])
+@pytest.mark.parametrize("text", ["9" * 19, "1_0", "+8", " 8", "\N{SUPERSCRIPT TWO}", ""])
 def test_a_place_is_a_plain_number(text: str) -> None:
     entries = {"location": "weights", "offset": text, "length": "16"}
     with pytest.raises(GraphError, match="is not a number of bytes"):
