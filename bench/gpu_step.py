@@ -33,6 +33,7 @@ from models.generation import Step
 from service.artifact import Artifact, load_artifact
 from service.engine.runners import SlotRunner
 from service.engine.runtime import Runtime
+from training.command import require_device
 
 SIZES = ((1, 512), (1, 1024), (3, 400), (1, 2048))  # layers and units
 SLOTS = (1, 32)
@@ -166,6 +167,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
+    try:
+        require_device(options.device)
+    except ValueError as error:
+        parser.error(str(error))
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,7 @@ import torch
 from bench.rows import percentiles
 from export.results import command, machine, results_folder, write_json
 from training.capture import gradients_of
+from training.command import require_device
 from training.config import Place
 from training.kinds import KINDS
 from training.loop import Trainer
@@ -88,6 +89,10 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
+    try:
+        require_device(options.device)
+    except ValueError as error:
+        parser.error(str(error))
     found = []
     for recipe in RECIPES:
         for rows in (None, *options.rows):

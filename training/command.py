@@ -146,7 +146,7 @@ def train_by(recipe: Recipe, options: argparse.Namespace) -> None:
         with among_others():
             distributed.init_process_group("nccl" if device.startswith("cuda") else "gloo")
     try:
-        _require_device(device)
+        require_device(device)
         carry_out(recipe, folder, device, data_folder(), options.start)
     finally:
         # A group that is left to the interpreter's end can abort the process there.
@@ -168,7 +168,8 @@ def asked_recipe(options: argparse.Namespace) -> Recipe:
     return recipe
 
 
-def _require_device(device: str) -> None:
+def require_device(device: str) -> None:
+    """Raise `ValueError` for a device that PyTorch does not have here."""
     try:
         torch.zeros(1, device=device).item()  # tensors of `meta` hold nothing
     except (AssertionError, RuntimeError) as error:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,6 +140,29 @@ def test_without_a_gpu_it_fails(
     monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
     assert gpu.main([]) == 1
     assert "no CUDA device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("command", "told"),
+    [
+        (gpu_step, "--device is 'cuda', which PyTorch has not: "),
+        (gpu_training, "--device is 'cuda', which PyTorch has not: "),
+        (gpu_http, "EVENKEEL_PROVIDER is cuda, but onnxruntime finds no CUDA device"),
+    ],
+)
+def test_what_is_timed_on_a_gpu_alone_says_that_there_is_none(
+    command: Any, told: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def no_gpu(*_: object, **options: Any) -> None:
+        assert options["device"] == "cuda"
+        raise AssertionError("Torch not compiled with CUDA enabled")
+
+    monkeypatch.setattr("training.command.torch.zeros", no_gpu)
+    monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
+    with pytest.raises(SystemExit) as end:
+        command.main([])
+    assert end.value.code == 2
+    assert told in capsys.readouterr().err
 
 
 @pytest.mark.long
