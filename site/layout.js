@@ -23,8 +23,8 @@ export class Layout {
     this.room = Math.floor((AVERAGE * (between * ROOM)) / character); // as `widthOf` has it
     if (this.room < LEAST_ROOM) {
       throw new Refusal(
-        `the margins leave ${between.toFixed(0)} px of the width, too few for two characters ` +
-          `of ${character.toFixed(0)} px in this hand`,
+        `the margins leave ${Math.floor(Math.max(between, 0))} px of the width, too few for two characters, ` +
+          `which take ${Math.ceil(((LEAST_ROOM / AVERAGE) * character) / ROOM)} in this hand`,
         "line_height",
       );
     }

@@ -65,6 +65,10 @@ class Layout:
         room_px = (self.width_px - 2 * self.margin_px) * _ROOM
         return math.floor(AVERAGE * room_px / (self.units_per_character * self.px_per_unit))
 
+    def width_px_of(self, room: int) -> float:
+        """The least width between the margins that has such a room."""
+        return room / AVERAGE * self.units_per_character * self.px_per_unit / _ROOM
+
     def height_px(self, lines: int) -> float:
         """The height of a page of `lines` lines, or of all sheets that they take."""
         if self.page_height_px is None:

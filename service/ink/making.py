@@ -1,5 +1,6 @@
 """A page as it is asked for: its text broken into lines, and the hand it begins with."""
 
+import math
 import secrets
 
 from service.errors import InvalidRequest
@@ -38,10 +39,10 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
     layout = body.layout(units.units_per_line, advance)
     room = layout.room
     if room < LEAST_ROOM:
-        room_px = max(layout.width_px - 2 * layout.margin_px, 0)
+        left_px = max(layout.width_px - 2 * layout.margin_px, 0)
         raise InvalidRequest(
-            f"the margins leave {room_px:.0f} px of the width, too "
-            f"few for two characters of {advance * layout.px_per_unit:.0f} px in this hand",
+            f"the margins leave {math.floor(left_px)} px of the width, too few for two characters, "
+            f"which take {math.ceil(layout.width_px_of(LEAST_ROOM))} in this hand",
             "line_height",
         )
     lines = break_text(text, room)

@@ -66,6 +66,7 @@ PAGES = {
 }
 _SHEET_MARGIN_MM = 15.0
 _LEAST_ROOM_PX = 160  # between the margins, as a page has at least
+_CRUMB_PX = 0.01  # what mm of a few digits lack of a room in px; no ink is told finer
 _LAYS_OUT = {"width", "line_height", "page", "margin"}
 # Wide characters of a line in the widest hand, where the page is as it usually is.
 _SHORTEST_USUAL = 5
@@ -105,11 +106,13 @@ class PageOptions(RequestBody):
         room_px = layout.width_px - 2 * layout.margin_px
         high_px = (layout.page_height_px or math.inf) - 2 * layout.margin_px
         given = self.page is not None or self.margin is not None
-        if given and (room_px < _LEAST_ROOM_PX or high_px < self.line_height):
-            high = "" if math.isinf(high_px) else f" and {max(high_px, 0):.0f} of the height"
+        lacks_px = max(_LEAST_ROOM_PX - room_px, self.line_height - high_px)
+        if given and lacks_px > _CRUMB_PX:
+            # Rounded up they might be what there has to be.
+            high = "" if math.isinf(high_px) else f" and {max(high_px, 0) // 1:.0f} of the height"
             raise ValueError(
-                f"the margins leave {max(room_px, 0):.0f} px of the width{high}; there have to be "
-                f"{_LEAST_ROOM_PX} and a line of {self.line_height:g}"
+                f"the margins leave {max(room_px, 0) // 1:.0f} px of the width{high}; there have "
+                f"to be {_LEAST_ROOM_PX} and a line of {self.line_height:g}"
             )
         return self
 

@@ -220,9 +220,10 @@ async function stopped() {
   return { came: await Promise.race([answer, waited]), asked };
 }
 
-/** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone. */
+/** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone, and a
+ *  hand that it makes up. */
 async function refused({ manifest, page, opening }) {
-  const model = { manifest, name: manifest.name };
+  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) } };
   const asked = page ? handwriting(model, page, never) : OnlineInk.of(model, opening);
   return asked.then(() => null, ({ message, param = null }) => [message, param]);
 }

@@ -62,6 +62,23 @@ def test_pages_and_hands_are_as_long_as_in_the_service(
         assert " characters" not in message
 
 
+def test_a_page_without_room_is_told_what_it_lacks_as_by_the_service(
+    refused: Callable[..., list[Any]], service: Service
+) -> None:
+    """Where nothing is left between the margins, and less than a pen keeps in hand."""
+    bodies = [
+        {"text": "a", "style": "made-up", "format": "json", "width": 160, "line_height": height}
+        for height in (400, 95)
+    ]
+    answers = [service.client.post("/v1/handwriting", json=body) for body in bodies]
+    errors = [answer.json()["error"] for answer in answers]
+    expected = [[error["message"], error["param"]] for error in errors]
+    assert [message.split(" px")[0] for message, _ in expected] == [
+        "the margins leave 0", "the margins leave 65",
+    ]  # fmt: skip
+    assert refused(*({"page": body} for body in bodies)) == expected
+
+
 def test_a_line_that_is_followed_is_as_long_as_in_the_service(
     refused: Callable[..., list[Any]], service: Service
 ) -> None:
@@ -72,9 +89,7 @@ def test_a_line_that_is_followed_is_as_long_as_in_the_service(
     expected = [error["message"], error["param"]]
     assert expected[0].startswith("text has 61 characters")
     shorter = opening | {"text": _text(LONGEST_TEXT, 0)}
-    long, short = refused({"opening": opening}, {"opening": shorter})
-    assert long == expected
-    assert " characters" not in short[0]
+    assert refused({"opening": opening}, {"opening": shorter}) == [expected, None]
 
 
 def test_a_line_that_has_lost_its_way_ends_where_it_does_in_the_service(

@@ -273,6 +273,7 @@ def test_a_value_at_its_limit_is_taken(ink: InkService, fits: dict[str, Any]) ->
         {"width": 160, "line_height": 400},  # of which nothing is left between the margins
         {"width": 200, "line_height": 200, "wander": 0.1},
         {"width": 200, "line_height": 180},  # and here too little
+        {"width": 160, "line_height": 95, "style": "made-up"},  # for less than a pen keeps in hand
     ],
 )
 def test_a_page_without_room_for_two_characters_is_refused(
@@ -280,8 +281,12 @@ def test_a_page_without_room_for_two_characters_is_refused(
 ) -> None:
     message = _error(_raw(ink, page))
     assert message["param"] == "line_height"
-    left = r"the margins leave \d+ px of the width, too few for two characters"
-    assert re.match(left, message["message"])
+    told = re.fullmatch(
+        r"the margins leave (\d+) px of the width, too few for two characters, "
+        r"which take (\d+) in this hand", message["message"],
+    )  # fmt: skip
+    assert told
+    assert int(told[1]) < int(told[2])
 
 
 def test_a_refused_request_is_counted(ink: InkService) -> None:

@@ -146,6 +146,16 @@ def test_a_sheet_has_all_lines_that_it_is_just_high_enough_for() -> None:
     assert [len(numbers) for numbers in layout.sheets(7)] == [3, 3, 1]
 
 
+def test_what_mm_lack_of_a_px_by_their_digits_is_not_missed() -> None:
+    """42.7 mm are a line of 12.7 and two margins, and 0.529167 are 2 px."""
+    exact = {"page": {"width": 100, "height": 42.7}, "margin": 15, "line_height": 48}
+    assert [*PageOptions(**exact).layout(14.0, 2.0).sheets(2)] == [range(1), range(1, 2)]
+    assert PageOptions(width=164, margin=0.529167)
+    for less in (exact | {"margin": 15.002}, {"width": 164, "margin": 0.532}):
+        with pytest.raises(ValueError, match=r"and 47 of the height; |leave 159 px of the width; "):
+            PageOptions(**less)
+
+
 def test_a_sheet_may_have_no_margins_and_room_for_one_line() -> None:
     page = {"width": 50, "height": 50.8}  # two inches of 96 px
     layout = PageOptions(page=page, margin=0, line_height=192).layout(14.0, 2.0)
