@@ -121,6 +121,12 @@ def engine(
         made.stop()
 
 
+def sleeps(engine: Engine) -> bool:
+    """Whether its thread has nothing to do. It says so a moment before it lets go of the lock."""
+    with engine._wake:
+        return engine._idle
+
+
 class Call:
     """A completion and the pieces that have come of it."""
 

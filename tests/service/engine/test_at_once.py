@@ -12,7 +12,7 @@ from service.engine.engine import Engine
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, EngineFault, NotReady, ServiceError
 from service.text.sampling import Sampling
-from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
+from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine, sleeps
 from tests.service.engine.scripted import engine as engine_of
 from tests.service.interleaved import WatchedLock
 from tests.service.serving import eventually
@@ -166,7 +166,7 @@ def test_a_job_whose_reader_does_not_come_back_ends_at_its_deadline(
     monkeypatch.setattr("service.engine.engine._LOOK_S", 0.001)
     call = _waiting()
     with engine_of(ScriptedRunner(b"")) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         monkeypatch.setattr(terms, "current", lambda: terms.Terms(deadline_s=time.monotonic() + 1))
         started.submit([call.job])
         assert isinstance(call.result().pieces[-1].error, DeadlineExceeded)

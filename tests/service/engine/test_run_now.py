@@ -16,7 +16,7 @@ from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, EngineFault
 from service.metrics import Metrics
-from tests.service.engine.scripted import SEED, Call, ScriptedRunner, engine
+from tests.service.engine.scripted import SEED, Call, ScriptedRunner, engine, sleeps
 from tests.service.serving import eventually
 
 _SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
@@ -115,14 +115,14 @@ def test_nobody_is_overtaken() -> None:
 def test_only_what_is_short_runs_there(steps: int, step_s: float, ran: bool) -> None:
     slow: dict[str, Any] = {"measure": lambda runner: Pace((step_s, 0.0), (step_s, 0.0))}
     with engine(_Where(), **slow) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         assert _rested(started, _job(steps)) is ran
 
 
 def test_what_is_long_with_filters_does_not_run_there() -> None:
     slow: dict[str, Any] = {"measure": lambda runner: Pace((1e-6, 0.0), (1.0, 0.0))}
     with engine(_Where(), **slow) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         filtered = _job()
         filtered.filtered = True
         assert not _rested(started, filtered)
@@ -131,14 +131,14 @@ def test_what_is_long_with_filters_does_not_run_there() -> None:
 
 def test_more_steps_than_a_chunk_has_do_not() -> None:
     with engine(_Where(), chunk=4) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         assert not _rested(started, _job(5))
         assert _rested(started, _job(4))
 
 
 def test_the_thread_keeps_time_for_others() -> None:
     with engine(_Where(during=lambda number: time.sleep(0.1))) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         assert started.run_now(_job())
         assert not started.run_now(_job())
         time.sleep(0.06)
@@ -148,7 +148,7 @@ def test_the_thread_keeps_time_for_others() -> None:
 def test_no_more_than_two_thirds_of_it_are_taken() -> None:
     taken_s = 0.05
     with engine(_Where(during=lambda number: time.sleep(taken_s))) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         began_s = time.monotonic()
         assert started.run_now(_job())
         assert started._now_again_s - began_s >= taken_s * 3 / 2
@@ -156,7 +156,7 @@ def test_no_more_than_two_thirds_of_it_are_taken() -> None:
 
 def test_a_job_that_comes_too_late_is_refused_by_the_queue() -> None:
     with engine(_Where()) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         terms.agree(-1.0)
         assert not _rested(started, _job())
         with pytest.raises(DeadlineExceeded):
@@ -230,7 +230,7 @@ def test_after_one_that_fails_another_runner_is_attested_on_the_engines_thread(
 
     more = {"metrics": metrics, "attest": attest, "another": lambda: fresh}
     with engine(_Failing(spoil), **more) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         with pytest.raises(EngineFault, match="the run of the model failed"):
             started.run_now(_job())
         job = _job()
@@ -248,7 +248,7 @@ def test_a_recovery_from_one_that_hangs_is_seen() -> None:
     attests = iter([lambda: True, lambda: healed.wait(20)])
     more: dict[str, Any] = {"attest": lambda runner: next(attests)(), "another": _Where}
     with engine(_Failing(None), **more) as started:
-        assert eventually(lambda: started._idle)
+        assert eventually(lambda: sleeps(started))
         with pytest.raises(EngineFault):
             started.run_now(_job())
         assert eventually(lambda: started.stalled_s > 0)
@@ -260,7 +260,7 @@ def test_a_recovery_from_one_that_hangs_is_seen() -> None:
 def test_failures_in_a_row_make_it_not_ready() -> None:
     with engine(_Failing(None), another=lambda: _Failing(None)) as started:
         for _ in range(MOST_FAILURES):
-            assert eventually(lambda: started._idle and started._failed is None)
+            assert eventually(lambda: sleeps(started) and started._failed is None)
             with pytest.raises(EngineFault):
                 started.run_now(_job())
         assert eventually(lambda: not started.ready)
