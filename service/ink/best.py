@@ -8,9 +8,10 @@ a value, and a line whose words are of different draws is drawn as any other is.
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -163,9 +164,9 @@ async def best_of(
                 if piece.last and not lost:  # one is read while others are being drawn
                     ink = draws[number].whole()
                     shown = ink if before is None else joined(before, ink)
+                    seen = partial(_in_line_heights, shown, text, layout, line)
                     # Marks of letters are composed, and a reader may not know them.
-                    heights = _in_line_heights(shown, text, layout, line)
-                    scored = _judged(judge, bases(said), heights)
+                    scored = _judged(judge, bases(said), seen)
                     scores[number] = judging.create_task(scored)
     except ExceptionGroup as failures:
         raise failures.exceptions[0] from failures
@@ -176,8 +177,10 @@ async def best_of(
     return Best(best, draws[best].whole(), round(legibility, _PLACES))
 
 
-async def _judged(judge: Judge, text: str, line: Strokes) -> Judgement:
+async def _judged(judge: Judge, text: str, seen: Callable[[], Strokes]) -> Judgement:
     """Errors of the judge name it: a caller has named another model."""
+    # It takes up to 3 ms, sixteen may be due at once, and others are being served meanwhile.
+    line = await asyncio.to_thread(seen)
     try:
         return await judge.judge(text, line)
     except (EngineFault, NotReady) as error:

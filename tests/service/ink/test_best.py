@@ -1,8 +1,10 @@
 """The best of several draws of a line: which is kept, what is told, and what stays as it was."""
 
+import asyncio
 import json
 import logging
 import time
+from contextlib import suppress
 from itertools import pairwise
 from pathlib import Path
 from shutil import copytree
@@ -19,6 +21,7 @@ from service.http.keys import new_key
 from service.ink import best
 from service.ink.best import LEAST_LEGIBLE, UNREADABLE, Best, judge_of, only_judge
 from service.ink.line import InkPiece
+from service.ink.pen import LinePen
 from tests.service.ink.conftest import Judge
 from tests.service.serving import bearing, eventually, listening, on_cpu, running, settings
 from tests.service.writing import InkService
@@ -63,6 +66,23 @@ def test_a_line_that_is_squeezed_is_judged_as_it_is_shown(ink: InkService, judge
     assert line["strokes"] != wide
     assert line["legibility"] == pytest.approx(judged(_TEXT, line["strokes"])[0], abs=1e-4)
     assert line["legibility"] != pytest.approx(judged(_TEXT, wide)[0], abs=1e-4)
+
+
+def test_draws_are_made_ready_for_the_judge_beside_the_event_loop(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sixteen that lose their way end at once, and all others waited for 50 ms."""
+    move, moved = LinePen.move, list[int]()
+
+    def noted(pen: LinePen, offsets: np.ndarray) -> np.ndarray:
+        with suppress(RuntimeError):
+            asyncio.get_running_loop()
+            moved.append(len(offsets))
+        return move(pen, offsets)
+
+    monkeypatch.setattr(LinePen, "move", noted)
+    (line,) = ink.lines(text=_TEXT, seed=5, best_of=_DRAWS)
+    assert sum(moved) == sum(map(len, line["strokes"]))
 
 
 def test_one_draw_is_what_it_was(pen: InkService) -> None:
