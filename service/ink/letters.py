@@ -35,7 +35,6 @@ _FOLDED = {
     "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
     "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
 }  # fmt: skip
-_MOST_NAMED = 20  # characters that cannot be written: of a text in another alphabet all are
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.
 _FOLDS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
@@ -68,19 +67,16 @@ def bases(text: str) -> str:
 
 
 def written(text: str, manifest: InkManifest, param: str = "text") -> str:
-    """The text of a request, folded. Raises `InvalidRequest` naming the characters of it that
-    cannot be written, if they are few."""
+    """The text of a request, folded. Raises `InvalidRequest` naming every character of it that
+    cannot be written."""
     folded = fold(text)
     known = {*manifest.alphabet.characters, "\n"}
     unknown = dict.fromkeys(c for c, base in zip(folded, bases(folded), strict=True)
                             if base not in known)  # fmt: skip
     if unknown:
-        named = ", ".join(map(repr, [*unknown][:_MOST_NAMED]))
-        others = len(unknown) - _MOST_NAMED
-        named += f" and {others:,} others" if others > 0 else ""
         raise InvalidRequest(
-            f"{param} has {named}; this model writes printable ASCII and Latin letters with "
-            "accents",
+            f"{param} has {', '.join(map(repr, unknown))}; this model writes printable ASCII and "
+            "Latin letters with accents",
             param.partition(".")[0],
         )
     return folded

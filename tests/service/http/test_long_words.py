@@ -40,14 +40,6 @@ def test_a_number_of_thousands_of_digits_is_told_by_the_first(
     assert len(answer.text) < _MOST
 
 
-def test_of_many_letters_that_cannot_be_written_some_are_named(ink: InkService) -> None:
-    text = "".join(map(chr, range(0x20000, 0x20000 + 2000)))
-    message = ink.post(text=text).json()["error"]["message"]
-    assert message.startswith("text has '\U00020000', '\U00020001', ")
-    assert "'\U00020013' and 1,980 others; " in message
-    assert len(message) < _MOST
-
-
 @pytest.mark.parametrize("name", [b"host", b"origin"])
 def test_a_host_and_an_origin_are_told_by_their_beginning(name: bytes) -> None:
     guard = Guard(Response(), frozenset({"localhost"}), frozenset())
