@@ -15,6 +15,9 @@ from bench.peers.launch import end_in_order, launch, unproxied
 from bench.servers import ALONE, MANY
 from bench.target import SERVERS, SERVICE
 from export.results import command, machine, results_folder, write_json
+from service.artifact import ArtifactError
+from service.engine.runtime import choose_runtime
+from service.settings import Settings
 
 PROVIDERS = ("cuda", "cpu")
 
@@ -27,6 +30,11 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
+    try:
+        for provider in options.providers:
+            choose_runtime(Settings.model_construct(provider=provider))
+    except ArtifactError as error:
+        parser.error(str(error))
     rows = []
     for _, provider in product(range(options.rounds), options.providers):
         with launch(SERVICE, settings={"EVENKEEL_PROVIDER": provider}) as target:

@@ -166,6 +166,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("PyTorch finds no CUDA device; --device cpu rehearses what needs none")
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []
     with tempfile.TemporaryDirectory() as folder:

@@ -88,6 +88,8 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
     options = parser.parse_args(arguments)
+    if options.device == "cuda" and not torch.cuda.is_available():
+        parser.error("PyTorch finds no CUDA device; --device cpu rehearses what needs none")
     found = []
     for recipe in RECIPES:
         for rows in (None, *options.rows):

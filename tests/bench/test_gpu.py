@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -138,6 +139,19 @@ def test_without_a_gpu_it_fails(
 ) -> None:
     monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
     assert gpu.main([]) == 1
+    assert "no CUDA device" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("measuring", [gpu_http, gpu_step, gpu_training])
+def test_without_a_gpu_nothing_is_begun_to_be_timed(
+    measuring: ModuleType, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A server that ends, or minutes of models that are made, would say it by a traceback."""
+    monkeypatch.setattr("service.engine.runtime._cuda_works", lambda: False)
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    with pytest.raises(SystemExit) as left:
+        measuring.main([])
+    assert left.value.code == 2
     assert "no CUDA device" in capsys.readouterr().err
 
 
