@@ -72,7 +72,7 @@ class Models:
             raise ArtifactError("; ".join(reasons))
         for name in self._settings.require:
             if name not in served:
-                why = "; ".join(reasons) or f"there are: {', '.join(served)}"
+                why = "; ".join(reasons) or f"there are: {', '.join(sorted(served))}"
                 raise ArtifactError(f"EVENKEEL_REQUIRE has {name!r}, which cannot be served: {why}")
 
     def start(self) -> None:

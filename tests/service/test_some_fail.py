@@ -52,9 +52,11 @@ def test_a_required_one_that_is_bad_keeps_the_service_from_starting(folder: Path
     assert [model.name for model in _models(folder, require=("letters",))] == ["letters"]
 
 
-def test_a_required_one_that_is_not_there_is_named(folder: Path) -> None:
+def test_a_required_one_that_is_not_there_is_named(folder: Path, inks: Path) -> None:
     with pytest.raises(ArtifactError, match=r"EVENKEEL_REQUIRE has 'gpt'"):
         _models(folder, require=("gpt",))
+    with pytest.raises(ArtifactError, match=r"'gpt', .*: there are: letters, scrawl, squint"):
+        _models(inks, require=("gpt",))
 
 
 def test_a_service_of_bad_artifacts_alone_says_what_is_wrong_with_each(folder: Path) -> None:
