@@ -184,7 +184,7 @@ def read(
     """Read handwriting: InkML or strokes, line by line, or each line of a page that `write` kept
     as JSON."""
     require_output()
-    lines = inks(found(ink))
+    lines = inks(found(ink), ruled=line_height is not None)
     require_sayable({"model": model, "line_height": line_height})
     with asking(url, api_key, patience) as client:
         asked = {"model": model or _default(client, "reader"), "line_height": line_height}

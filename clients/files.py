@@ -82,16 +82,22 @@ def _decoded(whence: str, content: bytes) -> str:
         raise typer.BadParameter(f"{whence} is no UTF-8: {error}") from error
 
 
-def inks(ink: str) -> list[dict[str, Any] | None]:
+def inks(ink: str, *, ruled: bool) -> list[dict[str, Any] | None]:
     """What to ask a reader, for each line: of an InkML document or a list of strokes one, of a page
-    as `evenkeel write -o page.json` keeps it as many as it has, None for an empty one."""
+    as `evenkeel write -o page.json` keeps it as many as it has, None for an empty one, and for a
+    mere point, which no reader takes unless its line is `ruled`."""
     if ink.lstrip("\ufeff \t\r\n").startswith("<"):
         return [{"inkml": ink}]
     told = parsed("INK", ink)
     try:
         if isinstance(told, dict) and "lines" in told:
             strokes = [line["strokes"] for line in told["lines"]]
-            return [{"strokes": some} if some else None for some in strokes]
+            places = [{tuple(place) for stroke in some for place in stroke} for some in strokes]
+            least = 1 if ruled else 2
+            return [
+                {"strokes": some} if len(those) >= least else None
+                for some, those in zip(strokes, places, strict=True)
+            ]
         return [{"strokes": told if isinstance(told, list) else told["strokes"]}]
     except (LookupError, TypeError) as error:
         raise typer.BadParameter("INK has no strokes, nor lines of them") from error

@@ -44,6 +44,15 @@ def test_lines_of_a_page_are_read_each_by_itself(url: str) -> None:
     assert lines[0] != lines[2]
 
 
+def test_a_line_that_is_a_point_keeps_nobody_from_the_others(url: str) -> None:
+    """As a full stop may be: it has no size to be read by, unless its ruled line is known."""
+    page = json.dumps({"lines": [{"strokes": some} for some in ([[[3, 4]], [[3, 4]]], _INK)]})
+    read = evenkeel(url, "read", given=page)
+    assert read.stdout.splitlines() == ["", _read(url, strokes=_INK)], read.output
+    ruled = evenkeel(url, "read", "--line-height", "20", "--json", given=page).stdout.splitlines()
+    assert json.loads(ruled[0])["usage"]["pieces"] == 2
+
+
 def test_the_page_that_was_written_is_read(url: str, tmp_path: Path) -> None:
     page = str(tmp_path / "page.json")
     assert evenkeel(url, "write", "one two three", "--width", "300", "-o", page).exit_code == 0
