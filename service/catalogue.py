@@ -9,13 +9,14 @@ import asyncio
 import logging
 import weakref
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 from contract.files import printable
 from service.artifact import ArtifactError, artifact_folders, load_artifact
 from service.engine.engine import Engine
-from service.errors import InvalidRequest, NotLoaded, ServiceError, UnknownModel, shown
+from service.errors import InvalidRequest, NotLoaded, NotReady, ServiceError, UnknownModel, shown
 from service.kind import ServiceKind
 from service.leaving import Leaving
 from service.loading import Loader
@@ -207,12 +208,14 @@ class Models:
                     and not place.unloaded
                     and not self.stopping
                 ):
-                    await self._swap(place, seen)
+                    with suppress(NotReady):  # nobody waits for it
+                        await self._swap(place, seen)
 
     async def load(self, name: str, *, again: bool) -> ServedModel:
         """The model of that name, read from its folder; `again` even if nothing has changed.
 
-        Raises `UnknownModel`, and `NotLoaded` if what is in the folder cannot be served.
+        Raises `UnknownModel`, `NotLoaded` if what is in the folder cannot be served, and `NotReady`
+        where the service ends first.
         """
         async with self._changing:
             found = await asyncio.to_thread(self._look_around)
@@ -253,6 +256,8 @@ class Models:
             model = await asyncio.to_thread(self._read, place, again=again, asked=asked)
             if model is not place.model:
                 await asyncio.to_thread(self._loader.prove, model)
+        except NotReady:  # the service ends, whatever is in the folder
+            raise
         except Exception as error:
             if (other := self.places.exchange(place)) is not None:
                 await self._swap(place, seen, again=again, asked=asked)

@@ -16,6 +16,7 @@ from service.engine.pace import Pace, measure_pace
 from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime, choose_runtime
 from service.engine.threads import fastest_runners, usable_cores
+from service.errors import NotReady
 from service.kind import ServiceKind
 from service.metrics import Metrics
 from service.models import ServedModel
@@ -47,6 +48,7 @@ class Loader:
         self._budget = CoreBudget(usable_cores())
         self._runtime = _within(choose_runtime(settings), self._budget.cores)
         self._proving: Engine | None = None
+        self._stopped = False
         self._proof_s = _PROOF * settings.stall_timeout_s
 
     def make(self, artifact: Artifact, like: Runtime | None = None) -> ServedModel:
@@ -100,20 +102,23 @@ class Loader:
 
     def prove(self, model: ServedModel) -> None:
         """Start its engine and wait until it has attested the model, of one at a time. Raises
-        `ArtifactError`."""
+        `ArtifactError`, and `NotReady` where the service ends first."""
         self._proving = model.engine
         model.engine.start()
         limit_s = self._settings.stall_timeout_s
         ended = model.engine.attested.wait(min(limit_s, threading.TIMEOUT_MAX))
         self._proving = None
-        if not model.engine.ready:
+        if self._stopped or not model.engine.ready:
             model.engine.stop()
+            if self._stopped:  # which says nothing about the artifact
+                raise NotReady("the service is stopping")
             why = model.problem if ended else f"its attestation took longer than {limit_s:g} s"
             raise ArtifactError(f"{model.artifact.folder}: {why}")
 
     def stop(self) -> None:
         """Have whoever waits for an attestation wait no longer: it might be stuck, and the process
         ends only once all its threads have."""
+        self._stopped = True
         if (engine := self._proving) is not None:
             engine.tell_to_stop()
             engine.attested.set()

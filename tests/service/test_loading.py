@@ -1,5 +1,6 @@
 """Models on their way to serving, and those that never do."""
 
+import asyncio
 import gc
 import math
 import threading
@@ -18,10 +19,11 @@ from service.catalogue import Models
 from service.engine.pace import Pace, median_step_s
 from service.engine.runners import Runner, given_up
 from service.engine.runtime import Runtime
-from service.errors import InvalidRequest
+from service.errors import InvalidRequest, NotReady
 from service.kinds import KINDS
 from service.loading import Loader
 from service.metrics import Metrics
+from service.models import ServedModel
 from service.settings import Settings
 from service.state import Moment
 from service.text.completion import TextEdge
@@ -150,7 +152,7 @@ def test_an_attestation_that_is_stuck_holds_up_no_stop(
         return hold.wait(60)
 
     def prove() -> None:
-        with pytest.raises(ArtifactError):
+        with pytest.raises(NotReady):
             models._loader.prove(model)
         ended.set()
 
@@ -176,6 +178,29 @@ def test_a_proof_that_ends_as_the_service_stops_leaves_no_engine(
     engine.start()
     engine._thread.join(5)
     assert not engine._thread.is_alive()
+
+
+def test_whoever_asks_for_a_model_as_the_service_ends_is_told_that(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It was told that the engine had ended, with a line in the log: nothing is wrong with it."""
+    models = Models(settings(artifacts), Metrics(), KINDS)
+    loader = models._loader
+    prove = loader.prove
+
+    def stopped(model: ServedModel) -> None:
+        monkeypatch.setattr(model.engine, "_attest", lambda runner: loader.stop() or True)
+        prove(model)
+        raise AssertionError("it was proved")
+
+    monkeypatch.setattr(loader, "prove", stopped)
+    with pytest.raises(NotReady, match="stopping"):
+        asyncio.run(models.load("letters", again=True))
+    place = models.places.find("letters")
+    place.seen = frozenset()  # as if it had changed
+    asyncio.run(models.look())
+    assert place.refused is None
+    assert not [line for line in caplog.records if line.levelname == "ERROR"]
 
 
 def test_a_model_that_has_proved_itself_is_not_kept_by_that(
