@@ -7,6 +7,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, field
 from functools import partial
@@ -54,6 +55,8 @@ class Aside:
                     return await asyncio.wrap_future(mine.done)  # given up if this is
                 finally:
                     self._waits.remove(wait)
+                    with self._lock, suppress(ValueError):  # it has begun, or ended
+                        self._waiting.remove(mine)
         except TimeoutError as error:
             if self._ended:
                 raise _stopping() from error
@@ -67,6 +70,8 @@ class Aside:
 
     def _do_next(self) -> None:
         with self._lock:
+            if not self._waiting:  # somebody has left
+                return
             work = min(self._waiting, key=lambda some: self._busy[some.caller])
             self._waiting.remove(work)
             self._busy[work.caller] += 1

@@ -1,9 +1,12 @@
 """Two threads that work beside the event loop choose, and end, at the same time."""
 
+import asyncio
+import gc
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
 from threading import Event
+from weakref import ref
 
 from service.http.aside import Aside, _Work
 from tests.service.interleaved import WatchedLock
@@ -58,3 +61,39 @@ def test_two_threads_that_end_at_once_are_both_counted_out() -> None:
     aside._do_next()
     lock.join()
     assert dict(busy) == {}
+
+
+class _Page:
+    """Something that takes memory."""
+
+    def draw(self) -> None:
+        raise AssertionError("whoever asked for it has left")
+
+
+def test_what_nobody_waits_for_any_more_is_let_go_of() -> None:
+    """A page may wait for a thread for a minute, and who asks for one may come and go."""
+
+    async def left_behind() -> int:
+        aside, end = Aside(), Event()
+        held = [asyncio.create_task(aside.do(end.wait)) for _ in range(2)]
+        while sum(aside._busy.values()) < 2:
+            await asyncio.sleep(0.001)
+        kept = list[ref[_Page]]()
+        for _ in range(10):
+            page = _Page()
+            kept.append(ref(page))
+            asking = asyncio.create_task(aside.do(page.draw))
+            await asyncio.sleep(0)
+            asking.cancel()
+            await asyncio.wait([asking])
+        del page, asking
+        for _ in range(3):  # that the last has left is told round by round
+            await asyncio.sleep(0)
+        gc.collect()  # an error and where it was raised keep each other
+        count = sum(page() is not None for page in kept)
+        end.set()
+        await asyncio.gather(*held)
+        aside.end()
+        return count
+
+    assert asyncio.run(left_behind()) == 0
