@@ -85,12 +85,13 @@ def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
 def _sorted(strokes: Strokes) -> Strokes:
     """The strokes `(k, 2)`, from the corner on always the one that begins or ends nearest, from
     there; as they were written, if that is no shorter a way through the air."""
-    ends = np.array([(stroke[0], stroke[-1]) for stroke in strokes])
+    ends = [end for stroke in strokes for end in (stroke[0], stroke[-1])]
+    x, y = np.array(ends).reshape(-1, 2).T.copy()
     nearest, place = list[NDArray[np.float64]](), np.zeros(2)
     for _ in strokes:
-        number, from_its_end = divmod(int(((ends - place) ** 2).sum(-1).argmin()), 2)
+        number, from_its_end = divmod(int(((x - place[0]) ** 2 + (y - place[1]) ** 2).argmin()), 2)
         nearest.append(strokes[number][::-1] if from_its_end else strokes[number])
-        place, ends[number] = nearest[-1][-1], np.inf
+        place, x[2 * number : 2 * number + 2] = nearest[-1][-1], np.inf
     return min(strokes, nearest, key=_in_the_air_mm)
 
 
