@@ -189,7 +189,6 @@ class Keys:
         stamp = self._stamp()
         if stamp == self._seen:
             return
-        self._seen = stamp
         try:
             if stamp is None:
                 raise BadKeys(f"{self._path} is gone, or is no plain file")
@@ -197,8 +196,9 @@ class Keys:
             log.info("%s: read again, %d keys", self._path, len(self._keys))
         except BadKeys as error:
             log.error("the keys stay as they were: %s", error)
+        self._seen = stamp  # unless the look failed, through nothing in the file
 
-    def _stamp(self) -> tuple[int, int, int] | None:
+    def _stamp(self) -> tuple[int, ...] | None:
         """None where there is no plain file: a pipe says once what it has, and whoever reads it
         again waits for ever."""
         try:
@@ -207,4 +207,5 @@ class Keys:
             return None
         if not S_ISREG(found.st_mode):
             return None
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        # That of the last is another once the file may be read.
+        return found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns

@@ -124,6 +124,7 @@ async def online(socket: WebSocket) -> None:
         await socket.accept()
         await _answer(socket, sessions)
     except WebSocketDisconnect:
+        del socket.scope["state"][ON_LOST]  # which would interrupt what hears of it
         await _hear_the_end(socket)
     except asyncio.CancelledError:
         if not gone:

@@ -9,6 +9,7 @@ import time
 from typing import Any
 
 from uvicorn._types import ASGIReceiveEvent, ASGISendEvent
+from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.exceptions import InvalidHandshake, SecurityError
 from websockets.frames import CloseCode, Frame
@@ -75,6 +76,8 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _all_heard(self) -> bool:
+        if self.handshake_initiated and not self.handshake_complete:
+            return False  # no frame counts, and none is answered, before the socket is open
         # Once it is closed nobody hears anything but the end, which is in the queue.
         return self.queue.empty() or self.close_sent
 
@@ -112,9 +115,14 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             leave()
 
     async def send(self, message: ASGISendEvent) -> None:
+        await self.writable.wait()
+        if self.close_sent:  # for what was read meanwhile; uvicorn would blame the application
+            raise ClientDisconnected
         await super().send(message)
         # After a refusal that was told whole uvicorn would log that there was no handshake.
         self.handshake_complete = self.handshake_complete or self.close_sent
+        if message["type"] == "websocket.accept":
+            self._read_on()
 
     def send_receive_event_to_app(self) -> None:
         if self.close_sent:
@@ -139,7 +147,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         self._flooded = self._flooded or self._frames_left.wait_s(self.loop.time()) > 0
 
     def _end_flood(self) -> None:
-        if self.close_sent or not self.handshake_complete:
+        if self.close_sent:
             self.transport.abort()
             return
         self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")

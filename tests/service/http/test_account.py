@@ -176,6 +176,25 @@ def test_a_file_that_changes_while_it_is_first_read_is_read_again(
     assert keys.find(added[0]) is not None
 
 
+def test_a_file_that_may_be_read_by_now_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who puts it there may give the right to read it a moment later."""
+    file, read = tmp_path / "keys.toml", read_keys
+    new_key(file, "it")
+    keys = Keys(file)
+    key = new_key(file, "other")
+    with monkeypatch.context() as patch:
+        patch.setattr("service.http.keys.read_keys", lambda _: read(tmp_path))
+        keys.look()
+    assert keys.find(key) is None
+    before_ns = file.stat().st_ctime_ns
+    while file.stat().st_ctime_ns == before_ns:  # its clock ticks every few milliseconds
+        file.chmod(0o644)
+    keys.look()
+    assert keys.find(key) is not None
+
+
 @pytest.mark.parametrize("replaced", [True, False], ids=["replaced", "in place"])
 def test_a_change_of_a_file_is_noticed_that_leaves_its_size(tmp_path: Path, replaced: bool) -> None:
     """And its time too, where another file takes its place; or all but a millisecond of it."""
