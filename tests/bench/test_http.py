@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,8 @@ _OK = b'HTTP/1.1 200 OK\r\nContent-Length: 15\r\n\r\n{"text": "abc"}'
 _REFUSED = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n"
 _STREAM = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
 _STEP_S = 0.02
+# An open loop whose schedule holds one arrival, sent however late it is.
+_ONE_REQUEST: dict[str, Any] = {"rate_per_s": 10, "seconds": 0.1, "warm_up_s": 0.0}
 
 Answers = Callable[[asyncio.StreamWriter], Awaitable[None]]
 
@@ -171,9 +174,8 @@ def test_the_first_byte_of_a_stream_is_its_first_event() -> None:
 def test_every_failure_is_an_error_of_its_kind(answer: Answers, streamed: bool, error: str) -> None:
     """Refused, hung up, broken off, or an error in the stream: none passes for an answer."""
     with _server(answer) as target:
-        row = load(target, clients=2, seconds=0.1, streamed=streamed, warm_up_s=0.0)
-    assert row.errors == {error: row.requests}
-    assert row.requests > 0
+        row = load(target, rate_per_s=100, seconds=0.1, streamed=streamed, warm_up_s=0.0)
+    assert row.errors == {error: len(schedule(100, 0.1, 1))}
     assert row.goodput_per_s == row.bytes_per_s == 0
 
 
@@ -185,13 +187,28 @@ def test_an_answer_that_never_comes_is_a_timeout(monkeypatch: pytest.MonkeyPatch
     assert row.errors == {"TimeoutError": len(schedule(50, 0.2, 1))}
 
 
-def test_clients_of_a_closed_loop_work_side_by_side() -> None:
-    """So many clients, so many times one's requests, at a server with hands enough."""
-    with _server(_after_a_step) as target:
-        one, many = (
-            load(target, clients=n, seconds=0.4, warm_up_s=0.1, lengths="mixed") for n in (1, 4)
-        )
-    assert many.requests_per_s > 2 * one.requests_per_s
+@pytest.mark.parametrize("clients", [1, 4])
+def test_clients_of_a_closed_loop_work_side_by_side(
+    clients: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As many requests at once as clients, and never more: none is answered before all wait."""
+    monkeypatch.setattr(http, "PATIENCE_S", 10.0)
+    waiting, most, all_there = 0, 0, asyncio.Event()
+
+    async def answer(writer: asyncio.StreamWriter) -> None:
+        nonlocal waiting, most
+        waiting += 1
+        most = max(most, waiting)
+        if waiting == clients:
+            all_there.set()
+        await all_there.wait()
+        await asyncio.sleep(_STEP_S)
+        waiting -= 1
+        writer.write(_OK)
+
+    with _server(answer) as target:
+        row = load(target, clients=clients, seconds=0.4, warm_up_s=0.0)
+    assert (row.errors, most) == ({}, clients)
 
 
 def test_the_driver_tells_its_processor_time_of_a_second(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -225,24 +242,26 @@ def test_a_driver_that_waits_takes_a_part_of_a_core() -> None:
     assert 0 < row.client_cores < 0.9
 
 
-def test_what_is_asked_for_is_decided_by_the_seed() -> None:
+def test_what_is_asked_for_is_decided_by_the_seed(monkeypatch: pytest.MonkeyPatch) -> None:
     """200 bytes, or evenly from 16 to 400; and each request has a seed of its own."""
 
     def asked(seed: int, **lengths: Any) -> list[tuple[int, int]]:
         heard: list[bytes] = []
+        # A second is a request, however busy the machine is.
+        clock = SimpleNamespace(perf_counter=lambda: len(heard), process_time=time.process_time)
+        monkeypatch.setattr(http, "time", clock)
         with _server(_at_once, heard) as target:
-            load(target, clients=1, seconds=0.2, warm_up_s=0.0, seed=seed, **lengths)
-        bodies = [json.loads(body) for body in heard[:40]]
+            load(target, clients=1, seconds=40, warm_up_s=0.0, seed=seed, **lengths)
+        bodies = [json.loads(body) for body in heard]
         return [(body["max_tokens"], body["seed"]) for body in bodies]
 
     fixed, mixed, again, other = asked(1), *(asked(seed, lengths="mixed") for seed in (1, 1, 2))
     assert {size for size, _ in fixed} == {BYTES}
-    assert len({seed for _, seed in fixed}) == len(fixed) > 20
+    assert len({seed for _, seed in fixed}) == len(fixed) == 40
     sizes = [size for size, _ in mixed]
     assert 16 <= min(sizes) < 80
     assert 320 < max(sizes) <= 400
-    few = min(len(mixed), len(again), len(other))
-    assert mixed[:few] == again[:few] != other[:few]
+    assert mixed == again != other
 
 
 def test_a_server_is_asked_for_what_it_can_do_alone() -> None:
@@ -269,7 +288,7 @@ def test_a_gap_is_over_the_bytes_that_came_after_it() -> None:
         writer.write(b"0\r\n\r\n")
 
     with _server(answer) as target:
-        row = load(target, clients=1, seconds=0.03, streamed=True, warm_up_s=0.0)
+        row = load(target, streamed=True, **_ONE_REQUEST)
     assert row.latency_ms is not None
     assert row.first_byte_ms is not None
     assert row.gap_ms_per_byte is not None
@@ -319,7 +338,7 @@ def test_the_first_byte_of_a_stream_is_there_with_all_of_its_event() -> None:
         writer.write(b"0\r\n\r\n")
 
     with _server(answer) as target:
-        row = load(target, clients=1, seconds=0.03, streamed=True, warm_up_s=0.0)
+        row = load(target, streamed=True, **_ONE_REQUEST)
     assert (row.errors, row.first_byte_ms) == ({}, row.latency_ms)
     assert row.first_byte_ms is not None
     assert row.first_byte_ms.p50 > 0.8 * _STEP_S * 1e3
