@@ -147,6 +147,12 @@ def test_a_kind_may_name_itself() -> None:
     assert _names_a_kind("from training.ink.compose import Rows", "reader") == []
 
 
+def _opens_text(method: str, call: ast.Call) -> bool:
+    """Whether it is `open` of a path for text: its first argument, if any, is a mode without b."""
+    modes = [m.value if isinstance(m, ast.Constant) else None for m in call.args[:1]]
+    return method == "open" and all(isinstance(m, str) and set(m) <= set("rwaxt+") for m in modes)
+
+
 def _in_any_encoding(source: str) -> list[int]:
     """The lines where a text file is read or written in whatever encoding the locale has."""
     named_by = {"read_text": 1, "write_text": 2}
@@ -154,7 +160,7 @@ def _in_any_encoding(source: str) -> list[int]:
         node.lineno
         for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-        if len(node.args) < named_by.get(node.func.attr, 0)
+        if len(node.args) < named_by.get(node.func.attr, 0) or _opens_text(node.func.attr, node)
         if "encoding" not in {keyword.arg for keyword in node.keywords}
     ]
 
@@ -163,6 +169,7 @@ def test_a_text_file_has_an_encoding_whatever_the_locale() -> None:
     found = {_name(path): _in_any_encoding(path.read_text()) for path in _python_files(*_HOUSE)}
     assert {name: lines for name, lines in found.items() if lines} == {}
     assert _in_any_encoding("p.read_text()\np.write_text(t)\np.write_text(t, 'utf-8')") == [1, 2]
+    assert _in_any_encoding("p.open()\np.open('a')\np.open('rb')\nos.open(p, 0)") == [1, 2]
 
 
 def test_no_file_is_too_long() -> None:

@@ -231,7 +231,7 @@ class Trainer:
                 "validation_loss": loss,
                 "elapsed_s": round(progress.elapsed_s, 1),
             } | self.figures()
-            with (self.run_dir / LOG).open("a") as log:
+            with (self.run_dir / LOG).open("a", encoding="utf-8") as log:
                 log.write(json.dumps(row) + "\n")
         progress.due = False
         self._losses.clear()
