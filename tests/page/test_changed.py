@@ -17,6 +17,10 @@ from tests.service.altered import copy_of
 from tests.service.serving import listening, settings
 
 _ARTIFACTS = Path(__file__).parents[2] / "artifacts"
+_HANDS_ARE_DRAWN = """() => {
+  const images = [...document.querySelectorAll("#write-hands img")];
+  return images.length && images.every((image) => image.naturalWidth);
+}"""
 _SAYS = "([where, what]) => document.querySelector(where).innerText.includes(what)"
 _STROKE = [(60, 60), (80, 120)]
 
@@ -69,7 +73,7 @@ def test_a_model_that_was_unloaded_is_called_ready_no_more(browser: Any, tmp_pat
     chosen = settings(folder, watch_s=0)
     with listening(chosen) as (url, _), Visit.begun(browser, url, "write") as visit:
         visit.until(_SAYS, ["#verdict", "Ready: "])
-        visit.wait_done("write")
+        visit.until(_HANDS_ARE_DRAWN)  # what is asked for later is not there
         _post(f"{url}/v1/models/{HANDWRITING}/unload")
         visit["#write-text"].fill("even")
         visit.press("#write-start")

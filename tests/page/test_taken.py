@@ -199,7 +199,8 @@ def test_a_link_names_the_reader_that_chose_where_there_are_several(
         visit.go("write?text=Hello&seed=2&draws=4&judge=third")
         visit.wait("#write-error")
         assert "the model third, not to be had" in visit.text("#write-error")
-        visit.go("write?text=Hello&seed=2&draws=4&judge=other")
+        with visit.page.expect_request("**/v1/handwriting"):
+            visit.go("write?text=Hello&seed=2&draws=4&judge=other")
         visit.wait_done("write")
         assert [request["judge"] for request in asked] == ["other"]
         told = """async (request) => (await import("/static/copies.js")).asLink(request)"""
