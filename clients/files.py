@@ -91,12 +91,13 @@ def inks(ink: str, *, ruled: bool) -> list[dict[str, Any] | None]:
     told = parsed("INK", ink)
     try:
         if isinstance(told, dict) and "lines" in told:
-            strokes = [line["strokes"] for line in told["lines"]]
-            places = [{tuple(place) for stroke in some for place in stroke} for some in strokes]
-            least = 1 if ruled else 2
+            least = 1 if ruled else 2  # places that differ
+            lines = (line["strokes"] for line in told["lines"])
             return [
-                {"strokes": some} if len(those) >= least else None
-                for some, those in zip(strokes, places, strict=True)
+                {"strokes": strokes}
+                if len({tuple(p) for s in strokes for p in s}) >= least
+                else None
+                for strokes in lines
             ]
         return [{"strokes": told if isinstance(told, list) else told["strokes"]}]
     except (LookupError, TypeError) as error:

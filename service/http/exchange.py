@@ -101,9 +101,10 @@ class Exchange(Generic[P]):
         self._engine = engine
         for job in self.jobs:
             job.urgent, job.then = self._streamed, self._post.after
+        waiting = [job for job in self.jobs if not job.finished_at_once]
         # Asked for now: the engine may have ended some of the others before `submit` returns.
         at_once = [job for job in self.jobs if job.finished_at_once]
-        engine.submit([job for job in self.jobs if job not in at_once], admitted=admitted)
+        engine.submit(waiting, admitted=admitted)
         self._record.begin(self.jobs, engine.name)
         for job in at_once:
             job.finish(job.state if job.wants_state else None)

@@ -7,6 +7,8 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,10 +173,19 @@ def test_a_link_to_what_is_not_here_is_not_written_by_another(
         assert visit["#write-sheet"].get_attribute("aria-label") == "Handwriting: Hello"
 
 
-def _two_readers(route: Any) -> None:
+def _two_readers(route: Any, *, change: Callable[[dict[str, Any]], object] = id) -> None:
     data = route.fetch().json()["data"]
     others = [model | {"id": "other"} for model in data if model["kind"] == "reader"]
+    for other in others:
+        change(other)
     route.fulfill(json={"data": data + others})
+
+
+def _asked_of_a_stub(visit: Visit) -> list[dict[str, Any]]:
+    """What is asked to be written from here on, and answered with the same ink each time."""
+    answer = stream(HEAD, ink(3), USAGE)
+    visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
+    return requests(visit)
 
 
 def test_a_link_to_a_choice_of_draws_says_where_several_could_make_it(
@@ -193,9 +204,7 @@ def test_a_link_names_the_reader_that_chose_where_there_are_several(
 ) -> None:
     with opened(handwriting, "lab") as visit:
         visit.page.route("**/v1/models", _two_readers)
-        answer = stream(HEAD, ink(3), USAGE)
-        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
-        asked = requests(visit)
+        asked = _asked_of_a_stub(visit)
         visit.go("write?text=Hello&seed=2&draws=4&judge=third")
         visit.wait("#write-error")
         assert "the model third, not to be had" in visit.text("#write-error")
@@ -219,18 +228,10 @@ def test_a_link_waits_for_the_reader_that_it_names(handwriting: str, opened: Ope
             unready(model)
         route.fulfill(json=model)
 
-    def two(route: Any) -> None:
-        data = route.fetch().json()["data"]
-        second = next(model for model in data if model["kind"] == "reader") | {"id": "other"}
-        unready(second)
-        route.fulfill(json={"data": [*data, second]})
-
     with opened(handwriting, "lab") as visit:
-        visit.page.route("**/v1/models", two)
+        visit.page.route("**/v1/models", partial(_two_readers, change=unready))
         visit.page.route("**/v1/models/other", other)
-        answer = stream(HEAD, ink(3), USAGE)
-        visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
-        asked = requests(visit)
+        asked = _asked_of_a_stub(visit)
         visit.go("write?text=Hello&seed=2&draws=4&judge=other")
         visit.until("() => document.querySelector('#write-count').textContent.endsWith('from')")
         for _ in range(2):  # by then all is there but this reader
