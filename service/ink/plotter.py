@@ -85,8 +85,7 @@ def _from_below(lines: Sequence[Strokes], layout: Layout) -> Iterator[Strokes]:
 def _sorted(strokes: Strokes) -> Strokes:
     """The strokes `(k, 2)`, from the corner on always the one that begins or ends nearest, from
     there; as they were written, if that is no shorter a way through the air."""
-    ends = [end for stroke in strokes for end in (stroke[0], stroke[-1])]
-    x, y = np.array(ends).reshape(-1, 2).T.copy()
+    x, y = np.array([end for stroke in strokes for end in (stroke[0], stroke[-1])]).T.copy()
     nearest, place = list[NDArray[np.float64]](), np.zeros(2)
     for _ in strokes:
         number, from_its_end = divmod(int(((x - place[0]) ** 2 + (y - place[1]) ** 2).argmin()), 2)
