@@ -12,6 +12,8 @@ import { offsetsOf } from "./strokes.js";
 const MADE_UP = "made-up"; // the style of a page whose first line makes up its hand
 // How wide the model writes a character after ink of some advance, in units.
 const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
+// How wide it is in a hand that is made up, as a share of what its writers had: neat, and untidy.
+const [NEAT, UNTIDY] = [0.82, 0.16];
 
 /** To hundredths of a px. */
 const rounded = (x) => round(100 * x) / 100;
@@ -70,6 +72,12 @@ export async function handIn(model, style, seed) {
   return { hand, style: own ? model.keep(hand) : style };
 }
 
+/** How wide a character is in a hand: what is known, or what those made up have at a bias. */
+function advanceIn(hand, ink, bias) {
+  const untidy = 1 / ((1 + bias) * (1 + bias));
+  return hand.advance ?? ink.units_per_character * (NEAT + UNTIDY * untidy);
+}
+
 /** A request laid out: its page, its lines, and the hand it asks for. */
 async function laidOut(model, body) {
   const { alphabet, ink } = model.manifest;
@@ -82,7 +90,7 @@ async function laidOut(model, body) {
   if (body.best_of > 1) throw new Refusal("best_of needs a reader; this page has none", "best_of");
   const seed = body.seed ?? anySeed();
   const begun = await handIn(model, body.style ?? bySeed(model, seed), seed);
-  const layout = new Layout(body, ink, begun.hand.advance ?? ink.units_per_character);
+  const layout = new Layout(body, ink, advanceIn(begun.hand, ink, body.bias ?? 1));
   const lines = breakText(text, layout.room);
   layout.check(lines.length);
   return { layout, lines, ...begun };

@@ -11,6 +11,7 @@ from math import floor
 
 import numpy as np
 
+from contract.ink import InkUnits
 from contract.strokes import LONGEST_OFFSET, offsets
 from contract.strokes import measure as measure_strokes
 from service.engine.given import GivenSteps, run_steps
@@ -31,6 +32,9 @@ MADE_UP = "made-up"
 # How wide the model writes a character after ink of some advance, in units: the line through 11
 # writers it had not learned from, at bias 1 (correlation 0.91).
 _ADVANCE, _ADVANCE_OF_INK = 2.34, 0.34
+# How wide the shipped pen writes a character in a hand that it makes up, as a share of what its
+# writers' had: so much however neat it is, and so much more where it is as untidy as they were.
+_NEAT, _UNTIDY = 0.82, 0.16
 _STEEPEST = 1.0  # a caller says that it is a line of writing, however the tablet lay
 # Fewer, and there is no letter to be seen in them.
 _LEAST_POINTS_PER_CHARACTER = 2.0
@@ -59,6 +63,15 @@ def by_seed(model: InkModel, seed: int) -> str:
     """The style of a page that asks for none: one of the stored hands, if the model has any."""
     hands = [*model.styles] or [MADE_UP]
     return hands[seed % len(hands)]
+
+
+def advance_in(hand: Moment[InkEdge], units: InkUnits, bias: float) -> float:
+    """How wide the model writes a character on average, in units: what is known of the hand, or,
+    of one that is made up, what such hands have at that bias."""
+    if hand.edge.advance is not None:
+        return hand.edge.advance
+    untidy = 1 / ((1 + bias) * (1 + bias))
+    return units.units_per_character * (_NEAT + _UNTIDY * untidy)
 
 
 async def read_strokes(

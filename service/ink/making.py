@@ -35,7 +35,7 @@ async def make_page(body: HandwritingRequest, model: InkModel, judge: Judge | No
         )
     moment, style = await _begin(body, model)
     units = model.manifest.ink
-    advance = moment.edge.advance or units.units_per_character
+    advance = hands.advance_in(moment, units, body.bias)
     layout = body.layout(units.units_per_line, advance)
     room = layout.room
     if room < LEAST_ROOM:

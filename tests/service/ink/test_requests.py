@@ -247,6 +247,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"width": 160, "margin": 0},
         {"width": 4096, "line_height": 400},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
+        {"width": 160, "line_height": 95, "style": "made-up"},  # at bias 0 it lacks room
         {"candidate": 15},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
@@ -273,7 +274,8 @@ def test_a_value_at_its_limit_is_taken(ink: InkService, fits: dict[str, Any]) ->
         {"width": 160, "line_height": 400},  # of which nothing is left between the margins
         {"width": 200, "line_height": 200, "wander": 0.1},
         {"width": 200, "line_height": 180},  # and here too little
-        {"width": 160, "line_height": 95, "style": "made-up"},  # for less than a pen keeps in hand
+        {"width": 160, "line_height": 100, "style": "made-up"},  # for less than a pen keeps in hand
+        {"width": 160, "line_height": 95, "style": "made-up", "bias": 0},
     ],
 )
 def test_a_page_without_room_for_two_characters_is_refused(

@@ -221,6 +221,17 @@ def test_a_model_without_stored_hands_makes_one_up(
     assert (page["style"], page["lines"]) == ("made-up", expected["lines"])
 
 
+@pytest.mark.parametrize(("bias", "share"), [(0.0, 0.98), (1.0, 0.86), (4.0, 0.8264)])
+def test_a_hand_that_is_made_up_is_as_wide_as_such_hands_are_at_that_bias(
+    ink: InkService, bias: float, share: float
+) -> None:
+    units = ink.model.manifest.ink
+    made_up = hands.advance_in(ink.model.fresh(0), units, bias)
+    assert made_up == pytest.approx(share * units.units_per_character, rel=1e-12)
+    stored = ink.model.styles["hasty"]
+    assert hands.advance_in(stored, units, bias) == stored.edge.advance
+
+
 def test_a_hand_is_the_same_whatever_has_been_written_in_it(ink: InkService) -> None:
     texts = ("a", "all of this\nand of that")
     tokens = [ink.write(text=t, seed=5, style="hasty", return_state=True)["state"] for t in texts]
