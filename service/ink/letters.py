@@ -14,13 +14,18 @@ from service.errors import InvalidRequest
 GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON = "\u0300", "\u0301", "\u0302", "\u0303", "\u0304"
 BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE = "\u0306", "\u0307", "\u0308", "\u030a", "\u030b"
 CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
-DOT_BELOW, COMMA_BELOW = "\u0323", "\u0326"
+DOT_BELOW, COMMA_BELOW, STEM = "\u0323", "\u0326", "\u030d"
 MARKS = frozenset((
     GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON, BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE, CARON,
-    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW,
+    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW, STEM, "¿", "¡",
 ))  # fmt: skip
-# Letters that Unicode does not take apart, though people write them as a letter and a bar.
-_BARRED = {"ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "ł": "l", "Ł": "L"}
+# What Unicode does not take apart, though people write it as a letter and a bar through it, as one
+# whose stem goes on over its bowl, or as a dot high up and what hangs from it.
+_APART = {
+    **{letter: (base, BAR) for letter, base in zip("øØđĐðÐłŁ", "oOdDdDlL", strict=True)},
+    **{letter: (base, STEM) for letter, base in zip("þÞ", "pP", strict=True)},
+    **{turned: ("'", turned) for turned in "¿¡"},
+}
 _FOLDED = {
     "'": "‘’‚‛‹›ʻʼ′´",
     '"': "“”„‟«»″",
@@ -51,10 +56,13 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=1024)  # asked several times of every character of a page
 def apart(letter: str) -> tuple[str, str]:
     """The base of a letter and its marks, none if it is not one that can be composed."""
+    if letter in _APART:
+        return _APART[letter]
     decomposed = unicodedata.normalize("NFD", letter)
     base, marks = decomposed[0], decomposed[1:]
-    if base in _BARRED:
-        base, marks = _BARRED[base], BAR + marks
+    if base in _APART:
+        base, own = _APART[base]
+        marks = own + marks
     # A base that is no letter keeps its marks: nobody would know what was meant.
     if MARKS.issuperset(marks) and base.isascii() and base.isalpha():
         return base, marks

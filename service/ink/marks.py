@@ -1,5 +1,5 @@
-"""Accents, drawn over and under the letters of a line when it has been written, as people put them:
-as large as the line's own letters, leaning as they lean.
+"""Accents and the like, drawn at the letters of a line when it has been written, where people put
+them: as large as the line's own letters, leaning as they lean.
 
 The pen has written base letters, and its window tells which of their points belong to which.
 Shapes: n points of a line, m of its marks: x and y in px, y down, and 1 where the pen leaves.
@@ -44,6 +44,14 @@ _BELOW: dict[str, Strokes] = {
     letters.DOT_BELOW: [[(0.0, -0.25), (0.02, -0.32)]],
     letters.COMMA_BELOW: [[(0.04, -0.18), (0.06, -0.3), (-0.08, -0.46)]],
 }
+# The same of what hangs from a dot, from the line on, in shares of how high it is.
+_HANGING: dict[str, Strokes] = {
+    "¡": [[(0.0, 1.0), (0.02, 0.5), (0.0, 0.0)]],
+    "¿": [[
+        (0.0, 1.0), (-0.04, 0.76), (-0.24, 0.54), (-0.42, 0.34), (-0.42, 0.14), (-0.28, 0.0),
+        (-0.06, 0.0), (0.08, 0.12), (0.12, 0.28),
+    ]],
+}  # fmt: skip
 _GAP = 0.5  # from the top of a letter to the middle of its mark
 # The window looks ahead: it leaves a letter some points before the pen does. Median of 8 hands.
 _AHEAD = 3  # points
@@ -198,6 +206,10 @@ def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
     for mark in marks:
         if mark == letters.BAR:
             drawn.append(_bar(line, base, ink))
+        elif mark == letters.STEM:
+            drawn.append(_stem(line, base, ink))
+        elif mark in _HANGING:
+            drawn += _hanging(line, place, _HANGING[mark])
         elif mark in _BELOW:
             drawn += _shape(line, np.array([_at_height(line, ink, foot), foot]), _BELOW[mark])
         else:
@@ -240,7 +252,7 @@ def _between(xs: Points) -> float:
 
 
 def _bar(line: _Line, base: str, ink: Points) -> Points:
-    """The stroke through ø, đ and ł."""
+    """The stroke through ø, đ, ð and ł."""
     (left, top), (right, foot) = ink.min(axis=0), ink.max(axis=0)
     over = 0.15 * line.height
     if base in "oO":
@@ -258,6 +270,30 @@ def _bar(line: _Line, base: str, ink: Points) -> Points:
     if base in "dD":
         return np.array([[x - 3 * over, y], [x + 2.5 * over, y]])
     return np.array([[x - 2 * over, y + over], [x + 2 * over, y - over]])
+
+
+def _stem(line: _Line, base: str, ink: Points) -> Points:
+    """The stroke that makes þ of p: its stem, as far over the bowl as a b's."""
+    top, foot = ink[:, 1].min(), ink[:, 1].max()
+    # Where nothing but the stem is: a p's below the line, a P's below its bowl.
+    low = foot - (foot - top) / 4
+    crossed = _crossings(ink, low)
+    x = float(np.median(crossed)) if len(crossed) else float(ink[ink[:, 1].argmax(), 0])
+    begin, end = top + 0.2 * line.height, top - (0.8 if base == "P" else 0.9) * line.height
+    return np.array([[x + line.lean * (low - y), y] for y in (begin, end)])
+
+
+def _hanging(line: _Line, place: int, shape: Strokes) -> list[Points]:
+    """What hangs from the dot of ¿ and ¡, which the pen has written as an apostrophe."""
+    # A stroke of its own, whose last points the window may have left for the next letter.
+    first = int(np.abs(line.characters - place).argmin())
+    dot = strokes(line.points[first:])[0]
+    begin = dot[:, 1].max() + 0.3 * line.height
+    foot = max(line.foot, begin + line.height / 2)
+    high = (foot - begin) / line.height
+    wide = max(high, 1.0)  # though the dot of a hand be long
+    at = np.array([_at_height(line, dot, foot), foot])
+    return _shape(line, at, [[(x * wide, y * high) for x, y in stroke] for stroke in shape])
 
 
 def _crossings(ink: Points, y: float) -> NDArray[np.float64]:

@@ -22,9 +22,13 @@ const FOLDS = new Map(
 );
 // The wide forms of ASCII that East Asian keyboards type.
 const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
-// Letters that Unicode does not take apart, though people write them as a letter and a bar.
-const BAR = "\u0338";
-const BARRED = { ø: "o", Ø: "O", đ: "d", Đ: "D", ł: "l", Ł: "L" };
+// What Unicode does not take apart, though people write it as a letter and a bar through it, as one
+// whose stem goes on over its bowl, or as a dot high up and what hangs from it.
+const [BAR, STEM] = ["\u0338", "\u030d"];
+const APART = {
+  ø: ["o", BAR], Ø: ["O", BAR], đ: ["d", BAR], Đ: ["D", BAR], ð: ["d", BAR], Ð: ["D", BAR],
+  ł: ["l", BAR], Ł: ["L", BAR], þ: ["p", STEM], Þ: ["P", STEM], "¿": ["'", "¿"], "¡": ["'", "¡"],
+};
 
 function folded(character) {
   const code = character.codePointAt(0);
@@ -40,8 +44,13 @@ export const fold = (text) =>
 /** The base of a letter, if all marks on it can be drawn; the letter itself otherwise. */
 function baseOf(letter, marks) {
   let [base, ...on] = letter.normalize("NFD");
-  if (base in BARRED) [base, on] = [BARRED[base], [BAR, ...on]];
-  return /^[a-z]$/i.test(base) && on.every((mark) => marks.includes(mark)) ? base : letter;
+  const drawn = () => on.every((mark) => marks.includes(mark));
+  if (base in APART) {
+    const own = on.length;
+    [base, on] = [APART[base][0], [APART[base][1], ...on]];
+    if (!own) return drawn() ? base : letter;
+  }
+  return /^[a-z]$/i.test(base) && drawn() ? base : letter;
 }
 
 /** Each character of a text, once, that a model cannot write: its `characters`, and the combining

@@ -12,14 +12,14 @@ import pytest
 
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
-from service.ink.letters import BAR, MARKS, apart, bases, fold, require_line, written
+from service.ink.letters import BAR, MARKS, STEM, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW
+from service.ink.marks import _ABOVE, _BELOW, _HANGING
 from service.ink.page import Page
 from tests.service.writing import InkService, online
 
-_ACCENTED = "ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝàáâãäåçèéêëìíîïñòóôõöøùúûüýÿčďěňřšťůžąćęłńśźżőűşğđāēī"
-_PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelnszzousgdaei"
+_ACCENTED = "ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝàáâãäåçèéêëìíîïñòóôõöøùúûüýÿčďěňřšťůžąćęłńśźżőűşğđāēīðÐþÞ"
+_PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelnszzousgdaeidDpP"
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,9 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     assert apart("ế") == ("e", "\u0302\u0301")
     assert [apart(letter)[0] for letter in "Țșệ"] == ["T", "s", "e"]
     assert apart("ǿ") == ("o", "\u0338\u0301")
+    assert [apart(turned) for turned in "¿¡"] == [("'", "¿"), ("'", "¡")]
     # Not a letter, a mark nobody draws here, another alphabet.
-    for letter in ("≠", "ơ", "й", "€", "a"):
+    for letter in ("≠", "ơ", "й", "€", "a", "¿\u0301", "'"):
         assert apart(letter) == (letter, "")
 
 
@@ -78,14 +79,14 @@ def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None
 
 
 def test_every_mark_can_be_drawn() -> None:
-    assert {*_ABOVE, *_BELOW, BAR} == MARKS
+    assert {*_ABOVE, *_BELOW, *_HANGING, BAR, STEM} == MARKS
 
 
 def test_all_that_cannot_be_written_is_named_at_once() -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        written("5 € für λ\x07, λ und “so” ¿no?", InkManifest.model_construct())
+        written("5 € für λ\x07, λ und “so” ¶no?", InkManifest.model_construct())
     assert refusal.value.message == (
-        "text has '€', 'λ', '\\x07', '¿'; this model writes printable ASCII and Latin letters "
+        "text has '€', 'λ', '\\x07', '¶'; this model writes printable ASCII and Latin letters "
         "with accents"
     )
 

@@ -134,6 +134,43 @@ def test_a_bar_goes_through_the_stem_of_a_letter_that_is_joined(letter: str, lea
     assert 82 < y < (88 if letter == "đ" else 92)  # that of a d is over its bowl
 
 
+@pytest.mark.parametrize("lean", [-0.5, 0.0, 0.5])
+@pytest.mark.parametrize(("letter", "foot", "over"), [("þ", 110.0, 9.0), ("Þ", 100.0, 8.0)])
+def test_the_stem_of_a_thorn_goes_on_over_its_bowl(
+    letter: str, foot: float, over: float, lean: float
+) -> None:
+    # A stroke that joins it to the letter before, the stem, its bowl, and on to the next letter.
+    way = [(-9, 100), (-1, 90), (0, 91), (0, foot), (0, 92), (6, 90), (7, 95), (1, 99), (20, 100)]
+    upright = np.array([*[(x - 30, y) for x, y in [(0, 100), (3, 90), (6, 100), (8, 91)]], *way])
+    leaning = upright - (upright[:, 1:] - 100) * (lean, 0)
+    points = np.column_stack([leaning, np.arange(len(way) + 4) == len(way) + 3])
+    window = np.repeat([0, 1], [1, len(way) + 3])  # three points ahead
+    degrees = math.degrees(math.atan(lean))
+    stem = compose(f"n{letter}", points, window, degrees, 10.0)
+    assert stem[:, 1].tolist() == pytest.approx([92, 90 - over], abs=0.5)
+    assert stem[:, 0].tolist() == pytest.approx(((100 - stem[:, 1]) * lean).tolist(), abs=0.5)
+    assert stem[:, 2].tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("ahead", [2, 3, 4])
+def test_what_makes_a_dot_a_mark_turned_round_hangs_from_it_down_to_the_line(ahead: int) -> None:
+    dot = np.column_stack([np.zeros(6), np.linspace(80, 86, 6), np.arange(6) == 5])
+    _, word = _line("ano", ahead=0)
+    points = np.concatenate([dot, word[8:]])
+    here = np.repeat([0, 1, 2], [6, 8, 8])
+    window = np.concatenate([here[ahead:], here[-1:].repeat(ahead)])
+    for mark, left, right in (("¡", 0.0, 0.3), ("¿", -4.6, 1.4)):
+        x, y, up = compose(f"{mark}no", points, window, 0.0, 10.0).T
+        assert (y[0], y.max(), up.sum()) == (pytest.approx(89, abs=1.5), pytest.approx(100), 1)
+        assert (x.min(), x.max()) == (pytest.approx(left, abs=0.5), pytest.approx(right, abs=0.5))
+
+
+def test_a_mark_turned_round_that_stands_alone_hangs_below_its_dot() -> None:
+    dot = np.array([[0, 80, 0], [0, 82, 0], [0, 86, 1]], float)
+    hanging = compose("¡", dot, np.zeros(3, int), 0.0, 10.0)
+    assert hanging[:, 1].tolist() == pytest.approx([89, 91.5, 94])
+
+
 def test_of_two_marks_the_second_stands_over_the_first() -> None:
     hat, acute, both = (_line(f"nu{letter}no")[0].drawn() for letter in "êéế")
     assert both[:3].tolist() == hat.tolist()
