@@ -17,7 +17,7 @@ RUN := .venv/bin/python -m
 VENV := .venv/.stamp
 QUICKSTART := artifacts/quickstart/manifest.json
 
-.PHONY: help serve test test-all alone schema lab-test check lint types parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
+.PHONY: help serve test test-all tests lab-test check lint types parity parity-full mutations page-check bench bench-all report legibility docker-check docker-probe gpu-check clean
 
 # A model that was built but not verified would pass for a good one the next time.
 .DELETE_ON_ERROR:
@@ -28,21 +28,14 @@ help: ## list these targets
 serve: $(QUICKSTART) ## serve every model in artifacts/; the first time, train quickstart too
 	@exec $(RUN) service
 
-# The tests of all routes have one name, of which `--dist loadfile` runs one.
-SCHEMA := tests/service/http/test_schema.py
+test: lint ## lint, types and the tests that do not take long
+	@$(MAKE) --no-print-directory --jobs 2 types tests
 
-test: alone ## lint, types and the tests that do not take long
-	$(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
+test-all: export EVENKEEL_LONG = 1
+test-all: test ## all tests
 
-test-all: alone ## all tests
-	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) --dist loadfile --ignore $(SCHEMA)
-
-# What no two processes can share, side by side.
-alone: lint
-	@$(MAKE) --no-print-directory --jobs $(WORKERS) --output-sync types schema
-
-schema: $(VENV)
-	$(RUN) pytest $(SCHEMA)
+tests: $(VENV)
+	$(RUN) pytest -n $(WORKERS) --dist loadfile
 
 lab-test: $(VENV) ## train every task of the laboratory for some seconds, and plant a defect in each
 	EVENKEEL_LONG=1 $(RUN) pytest -n $(WORKERS) tests/lab/tasks
@@ -149,9 +142,8 @@ STORIES ?= 2000
 .PHONY: fuzz
 fuzz: $(VENV) ## send the service what nobody would: requests, tokens, strokes, frames, artifacts; tell an engine any story
 	EVENKEEL_FUZZ=$(EXAMPLES) EVENKEEL_FUZZ_INPUTS=$(INPUTS) EVENKEEL_FUZZ_ARTIFACTS=$(ARTIFACTS) \
-	EVENKEEL_FUZZ_MACHINE=$(STORIES) $(RUN) pytest -n $(WORKERS) --dist loadfile \
+	EVENKEEL_FUZZ_MACHINE=$(STORIES) $(RUN) pytest -n $(WORKERS) --dist loadfile tests/service/http/test_schema.py \
 		tests/service/http/test_fuzz.py tests/service/test_artifact_fuzz.py tests/service/engine/test_machine.py
-	EVENKEEL_FUZZ=$(EXAMPLES) $(RUN) pytest $(SCHEMA)
 
 # How long each load of `overload` is offered, and `soak` goes on.
 SECONDS ?= 20

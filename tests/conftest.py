@@ -15,6 +15,10 @@ from filelock import FileLock, Timeout
 
 Write = Callable[..., Path]
 
+# jsonschema compiles every grammar of IRIs, in more than a second, if it can. It does without where
+# it cannot, and nothing here has an IRI.
+sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skip what takes long, unless it is asked for."""

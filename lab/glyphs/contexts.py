@@ -6,6 +6,7 @@ import random
 import re
 import string
 from dataclasses import dataclass
+from functools import cache
 
 from contract.alphabets import ALPHABET
 
@@ -156,6 +157,12 @@ def _word(letter: str, generator: random.Random) -> str:
     such words."""
     if not letter:
         return generator.choice(_WORDS)
+    return generator.choice(generator.choice(_words_with(letter)))
+
+
+@cache
+def _words_with(letter: str) -> list[list[str]]:
+    """Those that begin with it, that have it within and that end with it, if there are any."""
     shapes = (rf"{letter}.*", rf".+{letter}.+", rf".*{letter}")
     having = [[word for word in _WORDS if re.fullmatch(shape, word)] for shape in shapes]
-    return generator.choice(generator.choice([words for words in having if words]))
+    return [words for words in having if words]

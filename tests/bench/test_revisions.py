@@ -50,6 +50,7 @@ def test_the_command_has_a_line_for_each_and_the_floor(
     history: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.revisions.thread_counts", lambda: [1])
+    monkeypatch.setattr("bench.step.SETTLE_S", 0.0)
     main(["model", "HEAD~1", "HEAD", "--rounds", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[3] for line in lines] == ["HEAD~1", "served", "floor"]

@@ -208,7 +208,10 @@ def test_a_line_takes_the_median_of_lines_each_from_the_beginning(
     assert line.measure(1, repeats=1).points == told.points
 
 
-def test_a_measurement_has_a_row_per_side_and_variant(tiny: Artifact) -> None:
+def test_a_measurement_has_a_row_per_side_and_variant(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(step, "SETTLE_S", 0.0)
     rows = compare_sides(tiny, 1, 2, ["floor", "served"], {"folded": tiny})
     assert [r.side for r in rows] == ["served", "floor", "folded"]
     assert all(r.us_median > 0 and r.model == "lstm-16" for r in rows)

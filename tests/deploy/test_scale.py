@@ -251,7 +251,7 @@ def test_a_replica_that_is_too_busy_to_say_at_once_that_it_is_ready_is_not_taken
     front: Front,
 ) -> None:
     for replica in front.replicas:
-        replica.probes, replica.probed_s = 0, 0.8
+        replica.probes, replica.probed_s = 0, 0.6
     # After the second of them it would be left alone.
     wait_for("a third probe", lambda: all(replica.probes >= 3 for replica in front.replicas))
     assert front.proxy.up() == 2

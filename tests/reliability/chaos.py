@@ -24,6 +24,7 @@ from tests.reliability.held import metrics, series
 from tests.reliability.proxy import Proxy, balancing
 from tests.reliability.reader import Reader
 from tests.reliability.record import Found
+from tests.reliability.work import INK, TEXT
 
 _SETTINGS = {
     "EVENKEEL_STATE_KEY": "a key that both replicas share",
@@ -207,7 +208,9 @@ def play(name: str, pause_s: float, length: int, clients: int = 6) -> ChaosRow:
 @contextmanager
 def _stage(action: Callable[[Stage], str], pause_s: float) -> Iterator[Stage]:
     with tempfile.TemporaryDirectory() as folder, balancing() as proxy, ExitStack() as stack:
-        artifacts = Path(shutil.copytree(ARTIFACTS, Path(folder, "artifacts")))
+        artifacts = Path(folder)
+        for work in (TEXT, INK):  # no other model is asked
+            shutil.copytree(ARTIFACTS / work.model, artifacts / work.model)
         stage = Stage(proxy, stack, artifacts, pause_s)
         stage.server = _FAULTY if action in _BY_SIGNAL else None
         if action is fill_disk:

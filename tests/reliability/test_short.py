@@ -1,6 +1,7 @@
 """Short versions of what `python -m tests.reliability` does for long. What they find is true of any
 machine; how fast it was is not judged here."""
 
+import shutil
 from collections.abc import Iterator
 from typing import Any
 
@@ -8,14 +9,18 @@ import pytest
 
 from bench.goal import Goal
 from bench.peers.launch import launch
-from bench.target import SERVICE, Target
+from bench.target import ARTIFACTS, SERVICE, Target
 from tests.reliability import aborts, chaos, overload, soak
 from tests.reliability.work import INK, TEXT
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Target]:
-    with launch(SERVICE) as target:
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Target]:
+    """With the models that are asked, and no others to load and prove."""
+    folder = tmp_path_factory.mktemp("asked")
+    for work in (TEXT, INK):
+        shutil.copytree(ARTIFACTS / work.model, folder / work.model)
+    with launch(SERVICE, artifacts=folder) as target:
         yield target
 
 
@@ -32,7 +37,7 @@ def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> No
     ways = 2 * len(aborts.WAYS) * len(aborts.MOMENTS) * len(aborts.ENDS)
     # A pool of threads may grow the first time so much comes at once, and keeps them: that is not
     # waited for as long as the last time, which finds what is left each time.
-    for patience_s in (3.0, 3.0, 30.0):
+    for patience_s in (0.5, 0.5, 30.0):
         (row,) = _rows(aborts.measure(service, 2 * ways, patience_s))["aborts"]
         before, after = row.before, row.after
         gone = after.idle and after.threads <= before.threads and after.files <= before.files
@@ -44,7 +49,7 @@ def test_nothing_stays_of_clients_that_leave_in_every_way(service: Target) -> No
 
 
 def test_under_overload_requests_are_answered_or_refused_and_nothing_else(service: Target) -> None:
-    tables = _rows(overload.measure(service, 0.5, 0.5, shares=(3.0,)))
+    tables = _rows(overload.measure(service, 0.3, 0.3, shares=(3.0,)))
     rows = tables["overload"] + tables["beside"]
     assert len(rows) == 3
     assert {row.what for row in rows} == {TEXT.name, INK.name}
@@ -55,8 +60,12 @@ def test_under_overload_requests_are_answered_or_refused_and_nothing_else(servic
     assert beside.answers > 0
 
 
-def test_a_soak_with_reloads_has_no_wrong_answer(service: Target) -> None:
-    (row,) = _rows(soak.measure(service, minutes=0.05, reload_s=1.0, capacity_s=0.5))["soak"]
+def test_a_soak_with_reloads_has_no_wrong_answer(
+    service: Target, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(soak, "_SEEDS", 4)  # so many answers have to be known first
+    monkeypatch.setattr(soak, "_LEAVES_EVERY", 4)  # some do, however few can be asked for
+    (row,) = _rows(soak.measure(service, minutes=0.04, reload_s=0.5, capacity_s=0.3))["soak"]
     assert row.answers > 0
     assert row.left > 0
     assert (row.wrong, row.failed) == (0, {})

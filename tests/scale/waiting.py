@@ -12,4 +12,4 @@ def wait_for(what: str, condition: Callable[[], bool]) -> None:
     while not condition():
         if time.monotonic() > end_s:
             raise RuntimeError(f"{what}: not after {_PATIENCE_S:.0f} s")
-        time.sleep(0.1)
+        time.sleep(0.01)

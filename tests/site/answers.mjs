@@ -93,7 +93,7 @@ function forcing({ folder, fault }) {
   return { runs: packedRuns, broken: brokenForcing(runs, found, "emitted") };
 }
 
-const unknown = ({ text, ...writes }) => unwritable(text, writes);
+const unknown = ({ texts, ...writes }) => texts.map((text) => unwritable(text, writes));
 
 const lines = ({ text, room }) => breakText(text, room);
 

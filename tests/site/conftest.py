@@ -80,7 +80,12 @@ def artifact() -> Callable[[str], Path]:
 
 
 @pytest.fixture(scope="module")
-def service() -> Iterator[Service]:
-    """A service with the shipped models."""
-    with running(settings(_ROOT / "artifacts")) as running_service:
+def service(
+    artifact: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service with the shipped models that are asked."""
+    folder = tmp_path_factory.mktemp("shipped")
+    for name in ("shakespeare", "handwriting"):
+        shutil.copytree(artifact(name), folder / name)
+    with running(settings(folder)) as running_service:
         yield running_service

@@ -11,9 +11,10 @@ from tests.site.conftest import Ask
 _ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture
-def built(tmp_path: Path, node: str) -> Path:
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory, node: str) -> Path:
     """A build with a runtime that runs nothing and previews that show nothing."""
+    tmp_path = tmp_path_factory.mktemp("build")
     runtime = tmp_path / "npm" / "node_modules" / "onnxruntime-web"
     (runtime / "dist").mkdir(parents=True)
     (runtime / "package.json").write_text(json.dumps({"version": "1", "license": "MIT"}))

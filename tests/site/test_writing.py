@@ -14,7 +14,7 @@ import pytest
 from tests.service.serving import Service
 from tests.site.conftest import Ask
 
-_CASES = 200 if os.environ.get("EVENKEEL_LONG") else 80
+_CASES = 200 if os.environ.get("EVENKEEL_LONG") else 40
 _SAME_PX = 0.1
 _WORDS = ["to", "a", "jig", "Ox!", "it", "(7)", "I.", "no"]
 

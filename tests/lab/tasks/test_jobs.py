@@ -13,6 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import psutil
 import pytest
 
 from lab import jobs
@@ -52,12 +53,13 @@ if __name__ == "__main__":
 
 
 def _left(group: int) -> bool:
-    """Whether any process of a group is there."""
-    try:
-        os.killpg(group, 0)
-    except ProcessLookupError:
-        return False
-    return True
+    """Whether any process of a group is there, but for those that have ended: whoever adopts them
+    may take seconds to look."""
+    for process in psutil.process_iter():
+        with suppress(ProcessLookupError, psutil.NoSuchProcess):
+            if os.getpgid(process.pid) == group and process.status() != psutil.STATUS_ZOMBIE:
+                return True
+    return False
 
 
 @pytest.mark.parametrize(

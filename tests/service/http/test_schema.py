@@ -85,18 +85,22 @@ _SERVICE = _Service()
 _SCHEMA = schemathesis.openapi.from_asgi("/openapi.json", _SERVICE)
 
 
-@pytest.fixture(scope="module")
-def served(inks: Path) -> Iterator[Service]:
-    with running(settings(inks, runner="scan", max_tokens=64)) as service:
+# schemathesis calls the tests of all routes alike, of which workers run one, unless they have a
+# parameter as well.
+@pytest.fixture(scope="module", params=["scan"])
+def served(request: pytest.FixtureRequest, inks: Path) -> Iterator[Service]:
+    with running(settings(inks, runner=request.param, max_tokens=64)) as service:
         yield service
 
 
-@pytest.fixture(scope="module")
-def locked(inks: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+@pytest.fixture(scope="module", params=["scan"])
+def locked(
+    request: pytest.FixtureRequest, inks: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
     """A service whose only key nobody has."""
     keys = tmp_path_factory.mktemp("keys") / "keys.toml"
     keys.write_text(f'[nobody]\nsha256 = "{"0" * 64}"\n')
-    with running(settings(inks, runner="scan", keys=keys)) as service:
+    with running(settings(inks, runner=request.param, keys=keys)) as service:
         yield service
 
 
