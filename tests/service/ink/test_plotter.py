@@ -218,3 +218,10 @@ def test_the_service_answers_for_plotters(
     points = [len(s) if read is _of_gcode else max(2, len(s)) for s in page]
     assert sorted(map(len, drawn)) == sorted(points)
     assert list(map(len, drawn)) == points or read is not _of_svg
+
+
+def test_the_nearest_is_so_in_a_straight_line() -> None:
+    written, drawn = [(60, 70), (80, 30), (70, 40)], [(70, 40), (80, 30), (60, 70)]
+    lines = [[np.array([[x, 120.0 - y]]) for x, y in written]]
+    told = [s[0] * _PX_PER_INCH / _MM_PER_INCH for s in _of_gcode(to_gcode(lines, sheet()))]
+    np.testing.assert_allclose(told, drawn, atol=0.01)
