@@ -59,9 +59,8 @@ class Slots:
         return (len(self.schedule.slots) - 1) / max(1, self.runner.width - 1)
 
     def put(self, slot: int, job: Job) -> None:
-        """Another job in the place of one that has ended."""
+        """Another job in the place of one that has ended, of whose row it is."""
         self.schedule.slots[slot].job = job
-        self._rows.clear()
         self.runner.load(slot, job.state)
 
     def park(self, slot: int) -> None:

@@ -9,8 +9,6 @@ from typing import Any, Protocol
 
 from httptools import HttpParserUpgrade, HttpRequestParser
 
-_OF_THE_OFFER = frozenset((b"upgrade", b"http2-settings"))
-
 
 class Head(Protocol):
     """What has been parsed of a request: its address, and its headers with names in lower case."""
@@ -63,9 +61,6 @@ class RequestParser:
         head, version = self._connection, self._parser.get_http_version().encode()
         lines = [b"%s %s HTTP/%s" % (self._parser.get_method(), head.url, version)]
         for name, value in head.headers:
-            if name == b"connection":
-                options = [option.strip() for option in value.split(b",")]
-                value = b", ".join(o for o in options if o.lower() not in _OF_THE_OFFER)
-            if name not in _OF_THE_OFFER:
+            if name != b"upgrade":  # alone what is left of the offer means nothing
                 lines.append(b"%s: %s" % (name, value))
         return b"\r\n".join([*lines, b"", b""])

@@ -153,8 +153,7 @@ async def _whole(call: Call) -> Response:
     async for number, piece in call.exchange.pieces():
         texts[number] += piece.text
         logprobs[number] += piece.logprobs
-        if piece.last:
-            ends[number] = piece
+        ends[number] = piece
     if call.body.logprobs is None:
         listed: list[dict[str, Any] | None] = [None] * len(texts)
     else:  # which takes a while, and others are being served meanwhile

@@ -14,7 +14,7 @@ import httpx
 import pytest
 import typer
 
-from clients.files import FORMATS, require_place, save
+from clients.files import FORMATS, format_of, require_place, save
 from clients.options import require_sayable
 from service.http.document import VERSION
 from service.ink.schemas import Format
@@ -243,3 +243,11 @@ def test_every_format_of_ink_has_an_ending_and_every_ending_is_told() -> None:
     commands = (_ROOT / "docs" / "commands.md").read_text("utf-8")
     (told,) = re.findall(r"^\| `evenkeel write .*? \| (.*) \|$", commands, re.M)
     assert re.findall(r"`(\..*?)`", told) == sorted(FORMATS, key=told.index)
+
+
+@pytest.mark.parametrize(
+    ("name", "format_"),
+    [("a.plt", "hpgl"), ("a.hpgl", "hpgl"), ("a.nc", "gcode"), ("a.gcode", "gcode")],
+)
+def test_what_machines_call_a_format_is_it(tmp_path: Path, name: str, format_: str) -> None:
+    assert format_of(tmp_path / name) == format_

@@ -12,7 +12,7 @@ import pytest
 from contract.golden import Verdict
 from service.artifact import load_artifact
 from service.attestation import attest, attest_in_queue
-from service.engine.given import GivenSteps
+from service.engine.given import GivenSteps, run_steps
 from service.engine.runners import make_runner
 from service.engine.runtime import choose_runtime
 from service.errors import NotReady
@@ -212,6 +212,21 @@ def _in_queue(copy: Path, runner: str) -> Verdict:
         return asyncio.run(attest_in_queue(loaded, engine))
     finally:
         engine.stop()
+
+
+def test_a_replay_is_let_in_like_any_request_and_then_to_its_end(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of either graph one run that replays, and then those that force."""
+    told = list[bool]()
+
+    async def noted(engine: Any, jobs: Sequence[GivenSteps], *, admitted: bool) -> None:
+        told.append(admitted)
+        await run_steps(engine, jobs, admitted=admitted)
+
+    monkeypatch.setattr("service.attestation.run_steps", noted)
+    assert _in_queue(artifacts / "letters", "scan").ok
+    assert told == [False, True, True, True]
 
 
 def test_steps_that_were_not_run_are_not_paid_for(

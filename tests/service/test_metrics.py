@@ -345,3 +345,10 @@ def test_the_profile_finds_what_it_is_made_of() -> None:
         for volume in services[name]["volumes"]:
             place = volume.partition(":")[0]
             assert not place.startswith(".") or (_ROOT / place).exists()
+
+
+def test_of_two_bytes_the_second_says_how_long_each_takes() -> None:
+    metrics = Metrics()
+    metrics.count(Work("it", "stop", 3, 2, 1.0, 1.5, 3.0, 11.0))
+    name = "evenkeel_inter_token_seconds_sum"
+    assert metrics.registry.get_sample_value(name, {"model": "it"}) == 8.0

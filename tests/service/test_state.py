@@ -94,6 +94,8 @@ def test_a_token_has_one_spelling(codec: StateCodec[TextEdge], artifact: Artifac
     for other in set(string.ascii_letters + string.digits + "-_") - {token[-1]}:
         with pytest.raises(InvalidRequest):
             codec.decode(token[:-1] + other)
+    with pytest.raises(InvalidRequest):  # which base64 may have at its end
+        codec.decode(token + "=")
 
 
 @pytest.mark.parametrize("token", ["", ".", "a", "a.b", "é.b", "\ud800", "a." * 50, " ", "\x00"])

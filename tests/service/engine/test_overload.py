@@ -10,6 +10,7 @@ import pytest
 
 from contract.golden import Arrays
 from service.engine import terms
+from service.engine.chunk import Chunks
 from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, Overloaded, ServiceError
@@ -338,3 +339,29 @@ def test_rows_beside_a_run_that_failed_stand_where_they_did_if_no_runner_is_good
         started.submit([plain, Call(max_tokens=40).job, filtered.job])
         assert plain.ended.wait(20)
     assert plain.told == [sum(run.steps for run in first.runs)] == [3]
+
+
+def test_of_jobs_that_come_together_the_first_says_for_how_long_others_hold_it_up() -> None:
+    some = limits(max_wait_s=0.5, queue_size=100)
+    idle = made_engine(ScriptedRunner(_SCRIPT, 1), limits=some, measure=_slow)
+    idle.ready, idle._pace = True, _slow(None)
+    for _ in range(2):  # the second waits, with 0.8 s of work
+        idle.submit([Call(max_tokens=80).job])
+    with pytest.raises(Overloaded):
+        idle.submit([Call(max_tokens=80).job, Call(max_tokens=20).job])
+    idle.submit([Call(max_tokens=20).job, Call(max_tokens=80).job])
+
+
+def test_a_chunk_in_two_runs_is_as_long_as_both_take() -> None:
+    """And however many rows it has, who had a slot all along has done its steps once."""
+    runner = ScriptedRunner(_SCRIPT)
+    pace, some = Pace((1e-3, 0.0), (1e-3, 1.0)), limits(chunk_steps=64, chunk_s=0.02)
+    idle = made_engine(runner, limits=some)
+    idle._pace, idle._chunks = pace, Chunks(idle._slots, pace, some, idle._metrics)
+    idle.ready = True
+    calls = [_unwatched(max_tokens=80, sampling=Sampling(top_p=p)) for p in (1.0, 1.0, 0.5)]
+    idle.submit([call.job for call in calls])
+    idle._admit()
+    idle._run_chunk()
+    assert [(run.slots, run.steps) for run in runner.runs] == [((0, 1), 10), ((2,), 10)]
+    assert idle._slots.schedule.steps == 10

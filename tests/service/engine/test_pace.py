@@ -6,9 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.engine import chunk
 from service.engine import pace as paces
 from service.engine.chunk import Chunks
 from service.engine.pace import Pace, measure_pace, median_step_s
+from service.engine.slots import Slots
+from service.engine.terms import Terms
+from service.metrics import Metrics
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
 
 
@@ -135,3 +139,18 @@ def test_a_chunk_of_many_rows_is_one_that_a_session_has_memory_for(rows: int, st
     idle = made_engine(ScriptedRunner(b"x", rows), limits=some)
     chunks = Chunks(idle._slots, _pace(), some, idle._metrics)
     assert chunks.steps_for([Call(max_tokens=5000).job] * rows, 1e-6) == steps
+
+
+def test_a_step_of_a_chunk_took_its_share_of_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, pace = SimpleNamespace(now_s=0.0), Pace((1e-3, 0.0), (1e-3, 0.0))
+    monkeypatch.setattr(chunk, "time", SimpleNamespace(perf_counter=lambda: clock.now_s))
+
+    def takes_16_ms(number: int) -> None:
+        clock.now_s += 16e-3
+
+    metrics = Metrics().of_engine("it")
+    slots = Slots(ScriptedRunner(b"x" * 8, during=takes_16_ms), metrics, slice_s=1e9)
+    slots.schedule.add([Call(max_tokens=9).job], Terms())
+    slots.tend(0.0)
+    assert Chunks(slots, pace, limits(), metrics).run([0], 8, filtered=False) == 16e-3
+    assert pace.step_s(1) == pytest.approx(1.1e-3)  # 2 ms it was, and a tenth of that counts

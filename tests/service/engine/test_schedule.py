@@ -1,77 +1,11 @@
 """Who runs next, as facts about the order alone."""
 
-from typing import Any
-
 import pytest
 
-from contract.golden import Arrays
 from service.engine.jobs import Job
-from service.engine.schedule import Schedule, Ticket
-from service.engine.terms import Terms
-
-_SLICE_S = 1.0
-
-
-class _Work(Job):
-    """So many steps."""
-
-    def __init__(self, steps: int = 100, *, urgent: bool = False) -> None:
-        self.left = steps
-        self.urgent = urgent
-        self.state = {}
-
-    def steps_wanted(self) -> int:
-        return self.left
-
-    def inputs(self, steps: int) -> Arrays:
-        return {}
-
-    def accept(self, outputs: Arrays) -> bool:
-        return False
-
-    def finish(self, state: Arrays | None) -> None: ...
-
-    def fail(self, error: Any, state: Arrays | None = None) -> None: ...
-
-
-class _Line:
-    """A schedule, and who holds a slot in it."""
-
-    def __init__(self, width: int) -> None:
-        self.schedule = Schedule(width, _SLICE_S)
-
-    def add(self, caller: str, *jobs: Job) -> None:
-        self.schedule.add(jobs, Terms(caller))
-
-    def fill(self, now_s: float = 0.0) -> None:
-        """Place all that may be placed."""
-        while (following := self.schedule.next(now_s)) is not None:
-            slot, ticket = following
-            if slot in self.schedule.slots:
-                self.schedule.waiting.append(self.schedule.slots.pop(slot))
-            self.schedule.place(slot, ticket, now_s)
-
-    def run(self) -> None:
-        """Every job that holds a slot does a step and shows it."""
-        for ticket in self.tickets:
-            ticket.ran = ticket.served = ticket.job.started = True
-
-    def end(self, job: Job) -> None:
-        """One is done."""
-        slots = self.schedule.slots
-        del slots[next(slot for slot, ticket in slots.items() if ticket.job is job)]
-
-    @property
-    def tickets(self) -> list[Ticket]:
-        return list(self.schedule.slots.values())
-
-    @property
-    def jobs(self) -> list[Job]:
-        return [ticket.job for ticket in self.tickets]
-
-    @property
-    def callers(self) -> list[str]:
-        return sorted(ticket.caller for ticket in self.tickets)
+from tests.service.engine.queued import SLICE_S as _SLICE_S
+from tests.service.engine.queued import Line as _Line
+from tests.service.engine.queued import Work as _Work
 
 
 def test_one_request_is_not_held_up_by_two_hundred_of_another() -> None:
@@ -398,3 +332,35 @@ def test_those_whom_free_slots_will_take_hold_nobody_up() -> None:
     assert line.schedule.work_before("", 3_000) == 3_000
     line.fill()
     assert line.schedule.work_before("", 3_000) == 3_000
+
+
+def test_who_waits_already_has_its_share_of_the_queue_and_no_less() -> None:
+    line = _Line(width=1)
+    line.add("many", *[_Work() for _ in range(8)])
+    line.fill()
+    line.add("one", _Work())
+    assert line.schedule.has_room("one", 3, 8)
+    assert not line.schedule.has_room("one", 4, 8)
+
+
+def test_of_those_who_wait_the_one_that_is_due_first_takes_a_slot_wherever_it_stands() -> None:
+    line = _Line(width=1)
+    line.add("", _Work(1_000))
+    line.fill()
+    line.run()
+    line.add("", _Work(2_000), short := _Work(500))
+    line.fill()
+    assert line.jobs == [short]
+
+
+def test_a_long_answer_that_has_had_its_slice_is_due_no_earlier_than_before() -> None:
+    line = _Line(width=2)
+    line.add("a", long := _Work(60_000))
+    line.fill()
+    line.add("b", _Work(1_000))
+    line.fill(now_s=0.5)
+    line.run()
+    line.add("b", _Work(2_000))
+    slot, _ = line.schedule.next(1.2)
+    given_up = line.schedule.slots[slot]
+    assert (given_up.job, given_up.due) == (long, 60_000)

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest.mock import ANY
 
 import pytest
@@ -375,3 +376,19 @@ def test_a_pipe_is_read_once_and_holds_nobody_up(
                 os.close(os.open(file, os.O_RDWR))
                 time.sleep(0.01)
     assert caplog.messages == [f"the keys stay as they were: {file} is gone, or is no plain file"]
+
+
+def test_a_key_that_rests_for_an_hour_has_a_minutes_worth(clock: SimpleNamespace) -> None:
+    account, clock.now_s = Account("it", _SMALL), 3600.0
+    account.check()
+    account.charge(600)
+    with pytest.raises(TooManyRequests):
+        account.check()
+
+
+def test_a_key_that_another_takes_the_place_of_leaves_it_what_it_has_used_up() -> None:
+    """By the name of its table; or whoever is refused would get a new one."""
+    found = iter([_SMALL, Key(sha256="1" * 64, bytes_per_minute=600)])
+    keys: Any = SimpleNamespace(find=lambda presented: ("alice", next(found)))
+    callers, scope = Callers(keys, keys, local=False), {"type": "http", "headers": []}
+    assert callers._known(keys, scope) is callers._known(keys, scope)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import ValidationError
+from starlette.responses import Response
 
 from service.engine import terms
 from service.engine.pace import Pace
@@ -29,7 +31,7 @@ from service.settings import Settings
 from service.text import routes
 from service.text.schemas import CompletionRequest, least
 from tests.service.engine.scripted import Call, ScriptedRunner, limits, made_engine
-from tests.service.serving import Service, bearing, listening, running, settings
+from tests.service.serving import Service, bearing, listening, running, settings, told_by
 
 _PATH = "/v1/completions"
 _JSON = {"content-type": "application/json"}
@@ -312,3 +314,30 @@ def test_whoever_asks_again_at_once_is_refused_no_faster_than_others_are_served(
             assert service.client.post(_PATH, json=asked).status_code == 503
             took_s.append(time.monotonic() - begun_s)
     assert sum(took_s[2:]) >= 4 * 0.05 - sum(took_s[:2])
+
+
+def test_who_names_no_model_is_refused_on_behalf_of_the_one_it_would_have(
+    inks: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with _crowded(settings(inks)) as service:
+        _unreachable(monkeypatch)
+        caplog.set_level(logging.INFO, logger=record.log.name)
+        answer = service.client.post(_PATH, json={"prompt": "ab", "max_tokens": 200})
+        assert answer.status_code == 503
+        assert json.loads(caplog.records[-1].message)["model"] == "letters"
+
+
+@pytest.mark.parametrize(("status", "waits"), [(503, 1), (504, 0), (500, 0), (429, 0)])
+def test_a_refusal_of_a_full_service_waits_for_its_turn_and_no_other(
+    status: int, waits: int
+) -> None:
+    async def answers(scope: Any, receive: Any, send: Any) -> None:
+        await Response(status_code=status)(scope, receive, send)
+
+    kinds: Any = {"text": SimpleNamespace(model=None, least={_PATH: lambda body: None})}
+    entered = door.Door(answers, models=None, kinds=kinds)  # type: ignore[arg-type]
+    turns: list[float] = []
+    entered._turns = SimpleNamespace(wait_s=lambda now_s: turns.append(now_s) or 0.0)  # type: ignore[assignment, func-returns-value]
+    told = told_by(entered, {"type": "http", "method": "POST", "path": _PATH})
+    assert told[0]["status"] == status
+    assert len(turns) == waits

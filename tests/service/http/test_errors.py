@@ -1,6 +1,8 @@
 """What answers tell of errors: beside their bodies, and of what was given."""
 
+import asyncio
 import gc
+import json
 import re
 from pathlib import Path
 from typing import Any
@@ -23,7 +25,7 @@ from service.errors import (
     Unauthorized,
     shown,
 )
-from service.http.errors import answer_to, broken_rule
+from service.http.errors import _http_error, answer_to, broken_rule
 from service.http.fields import RequestBody
 from service.http.record import Recorder
 from service.ink.schemas import HandwritingRequest
@@ -220,3 +222,23 @@ def test_a_body_that_is_no_json_is_not_kept_when_it_has_been_told(
         assert [each for each in gc.get_objects() if type(each) in kinds] == []
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(413, "body_too_large"), (408, "request_timeout"), (503, "not_ready")]
+)
+def test_what_ends_a_body_on_its_way_is_an_error_of_its_kind(status: int, code: str) -> None:
+    """Raised as the framework's own, or it would make a 400 of any."""
+    request: Any = None
+    answer = asyncio.run(_http_error(request, HTTPException(status, "so it is")))
+    error = json.loads(bytes(answer.body))["error"]
+    assert (answer.status_code, error["code"], error["message"]) == (status, code, "so it is")
+    assert ("retry-after" in answer.headers) == (status == 503)
+
+
+def test_of_two_rules_that_are_broken_within_a_field_the_one_whose_type_fits_is_told() -> None:
+    given = {"text": "a", "style": {"strokes": [[["x", 0]]], "text": ""}}
+    with pytest.raises(ValidationError) as broken:
+        HandwritingRequest.model_validate(given)
+    told = broken_rule(broken.value.errors(), "the request body")
+    assert told.message.startswith("style.text is ''")

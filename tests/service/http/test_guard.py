@@ -236,6 +236,13 @@ def test_a_socket_that_is_refused_says_what_the_answer_is_not_for() -> None:
     assert dict(told["headers"])[b"x-frame-options"] == b"DENY"
 
 
+@pytest.mark.parametrize(("host", "status"), [("192.0.2.7", 200), ("evil.example", 403)])
+def test_where_a_connection_came_in_is_a_name_only_as_an_address(host: str, status: int) -> None:
+    """Whatever a server takes for that: some believe the Host."""
+    told = _asked({"type": "http", "method": "GET", "server": (host, 80)}, host)
+    assert told["status"] == status
+
+
 def _asked(scope: dict[str, Any], host: str) -> Message:
     """The beginning of an answer on the loopback interface."""
 

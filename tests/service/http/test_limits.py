@@ -5,8 +5,10 @@ from typing import Any
 
 import pytest
 from starlette.exceptions import HTTPException
+from starlette.responses import Response
 
 from service.http.limits import Bodies, BodyLimit
+from tests.service.serving import told_by
 
 
 async def _endless() -> dict[str, Any]:
@@ -80,3 +82,10 @@ def test_a_stop_leaves_a_body_a_moment_and_no_more_than_it_had(
         return due_s - now_s
 
     assert asyncio.run(stop()) == pytest.approx(left_s, abs=0.2)
+
+
+def test_a_body_that_is_coded_by_the_second_header_is_refused() -> None:
+    limit = BodyLimit(Response(), max_body_bytes=1 << 20, timeout_s=1, bodies=Bodies())
+    coded = [(b"content-encoding", name) for name in (b"identity", b"gzip")]
+    told = told_by(limit, {"type": "http", "headers": [(b"content-length", b"5"), *coded]})
+    assert told[0]["status"] == 415

@@ -2,11 +2,13 @@
 
 import json
 import logging
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from service.http import record
+from service.errors import NotLoaded, ServiceError, UnknownModel
+from service.http import admin, record
 from tests.service.altered import copy_of
 from tests.service.changing import changing
 from tests.service.serving import eventually
@@ -51,3 +53,14 @@ def test_a_change_is_of_a_model_that_there_is(
         assert eventually(lambda: len(_models(caplog)) == len(told))
     models = ["letters", "letters", "letters", "", "letters"]
     assert _models(caplog) == list(zip(told, models, strict=True))
+
+
+@pytest.mark.parametrize(("error", "model"), [(UnknownModel, ""), (NotLoaded, "any words")])
+def test_what_is_no_model_is_not_logged_as_one(
+    monkeypatch: pytest.MonkeyPatch, error: type[ServiceError], model: str
+) -> None:
+    asked = record.Record("it")
+    monkeypatch.setattr(record, "current", lambda: asked)
+    with suppress(error), admin._recorded("any words"):
+        raise error("no")
+    assert asked.model == model

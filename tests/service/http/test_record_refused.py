@@ -2,6 +2,7 @@
 ended.
 """
 
+import asyncio
 import json
 import logging
 from collections.abc import Callable
@@ -13,6 +14,7 @@ import pytest
 
 from service.http import record
 from service.http.keys import new_key
+from service.metrics import Metrics
 from tests.service.http.wire import Wire
 from tests.service.serving import eventually, listening, settings
 
@@ -76,3 +78,23 @@ def test_what_is_no_http_behind_a_request_is_a_line_of_its_own(
     assert Wire(url).send(_POST + b"Content-Length: 2\r\n\r\n{}no HTTP\r\n\r\n").status() == 400
     assert eventually(lambda: len(lines()) == 2), lines()
     assert ("other", 400, "invalid_request_error") in _endings(lines)
+
+
+def test_an_answer_to_who_has_left_is_none() -> None:
+    async def send(message: Any) -> None: ...
+
+    asked = record.Record("it")
+    asked.fail(record.ABORT)
+    asyncio.run(record._named(send, asked)({"type": "http.response.start", "status": 200}))
+    assert asked.status == 0
+
+
+@pytest.mark.parametrize(("path", "told"), [("/readyz", 0), ("/v1/models", 1)])
+def test_a_probe_that_is_answered_no_is_counted_and_refuses_nobody(path: str, told: int) -> None:
+    metrics, seen = Metrics(), list[record.Record]()
+    nobody: Any = None
+    recorder = record.Recorder(nobody, metrics, seen.append)
+    recorder._tell(record.Record("it", path=path, status=503))
+    assert len(seen) == told
+    assert metrics.rejected.labels(503)._value.get() == told
+    assert metrics.ended.labels(path, 503, "")._value.get() == 1

@@ -1,5 +1,6 @@
 """A session is recorded with the code that it was closed with, whatever was being answered then."""
 
+import asyncio
 import json
 import logging
 from collections.abc import Iterator
@@ -129,3 +130,22 @@ def _errors(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 def _lines(caplog: pytest.LogCaptureFixture) -> list[str]:
     return [line.message for line in caplog.records if line.name == record.log.name]
+
+
+@pytest.mark.parametrize(
+    ("said", "status", "complete"),
+    [
+        ({"code": 1005, "reason": ""}, 1005, True),  # closed without a code, as a page may
+        ({"code": 1005}, 1006, False),
+        ({"code": 1006}, 1006, False),
+    ],
+)
+def test_a_socket_that_is_closed_without_a_code_is_not_lost(
+    said: dict[str, Any], status: int, complete: bool
+) -> None:
+    async def receive() -> Any:
+        return {"type": "websocket.disconnect"} | said
+
+    session = record.Record("it")
+    asyncio.run(record._watched(receive, session)())
+    assert (session.status, session.complete) == (status, complete)

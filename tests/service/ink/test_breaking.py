@@ -138,3 +138,17 @@ def test_a_word_longer_than_a_line_is_divided_at_a_mark_of_it_or_by_a_hyphen(
     word: str, lines: list[str]
 ) -> None:
     assert break_text(word, 100) == lines
+
+
+@pytest.mark.parametrize("mark", "-/@_?&=")
+def test_a_word_is_divided_after_any_mark_of_an_address(mark: str) -> None:
+    assert break_text(f"aaaa{mark}aaaa", 60) == [f"aaaa{mark}", "aaaa"]
+
+
+def test_a_mark_beyond_the_longest_line_divides_nothing() -> None:
+    assert break_text(f"{'l' * 40}-llll-", 430) == [f"{'l' * 40}-", "llll-"]
+
+
+def test_a_last_line_that_is_long_enough_may_be_of_any_length() -> None:
+    lines = ["aaaaaaaaa", "aa aaaa", "aaaaaaa aa", "aa aaaaaaaaa"]
+    assert break_text(" ".join(lines), 120) == lines

@@ -290,3 +290,36 @@ def test_dots_of_a_line_are_looked_for_once(monkeypatch: pytest.MonkeyPatch) -> 
     assert len(looked) == 1
     assert len(_line("né né")[0].drawn())
     assert len(looked) == 1  # nor at all without an i or a j
+
+
+@pytest.mark.parametrize(
+    ("letter", "ways"),
+    [
+        ("à", ["SE SE"]),
+        ("á", ["SW SW"]),
+        ("â", ["NE SE"]),
+        ("ǎ", ["SE NE"]),
+        ("ã", ["NE SE SE NE"]),
+        ("ă", ["SE SE NE"]),
+        ("ő", ["SW", "SW"]),
+        ("ç", ["SW SE SW W"]),
+        ("ą", ["SW SE NE"]),
+        ("ș", ["SE SW"]),
+    ],
+)
+def test_a_mark_is_drawn_the_way_it_goes(letter: str, ways: list[str]) -> None:
+    """As on a compass: a caron is no circumflex, and a cedilla turns to the left."""
+    drawn, _ = _line(f"n{letter}n")
+    told = [
+        " ".join(
+            ("N" * (y < 0) or "S" * (y > 0)) + "W" * (x < 0) + "E" * (x > 0)
+            for x, y in moves.tolist()
+        )
+        for moves in (np.diff(stroke, axis=0).round(6) for stroke in strokes(drawn.drawn()))
+    ]
+    assert told == ways
+
+
+def test_a_ring_is_closed() -> None:
+    (ring,) = strokes(_line("nån")[0].drawn())
+    assert ring[-1] == pytest.approx(ring[0])

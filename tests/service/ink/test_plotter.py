@@ -218,3 +218,10 @@ def test_the_service_answers_for_plotters(
     points = [len(s) if read is _of_gcode else max(2, len(s)) for s in page]
     assert sorted(map(len, drawn)) == sorted(points)
     assert list(map(len, drawn)) == points or read is not _of_svg
+
+
+def test_the_nearest_is_so_in_a_straight_line() -> None:
+    written = [(10, 80), (20, 10), (60, 40), (70, 0)]
+    lines = [[np.array([[x, 80.0 - y]]) for x, y in written]]
+    told = [s[0] * _PX_PER_INCH / _MM_PER_INCH for s in _of_gcode(to_gcode(lines, sheet()))]
+    np.testing.assert_allclose(told, [*written[1:], written[0]], atol=0.01)

@@ -111,6 +111,21 @@ def test_a_heading_may_be_written_last() -> None:
     assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
 
 
+def test_a_heading_beside_all_that_stands_below_is_a_line() -> None:
+    """As a date in the corner, which may be written last."""
+    heading, *page = _page(*_SAID[:3])
+    beside = [[[x + 600, y] for x, y in stroke] for stroke in heading]
+    assert _parts([*_flat(page), *beside]) == [len(line) for line in (heading, *page)]
+
+
+def test_a_dot_above_all_lines_is_no_heading() -> None:
+    first, second = _page(*_SAID[:2])
+    x, y = np.concatenate(first).min(axis=0)
+    dot = [[x + 60, y - 2 * _HEIGHT], [x + 61, y - 2 * _HEIGHT + 1]]
+    parts = [len(first) + 1, len(second)]
+    assert _parts([*first, *second, dot]) == parts
+
+
 def test_an_accent_belongs_to_the_letter_below_it() -> None:
     """Though it may be nearer to the letters of the line above."""
     first, second = _page("one line of ink", "another line", pitch=2.5 * _HEIGHT)

@@ -36,3 +36,9 @@ def test_a_count_of_steps_that_is_none_is_refused(twin: Service, steps: int) -> 
     refused = twin.post(model="twin", max_tokens=2, state=token)
     assert refused.status_code == 400
     assert "makes no sense" in refused.json()["error"]["message"]
+
+
+def test_a_text_begins_from_the_state_before_its_first_step(twin: Service) -> None:
+    nothing = twin.choice(model="twin", seed=3, max_tokens=0, return_state=True)
+    rest = twin.choice(model="twin", max_tokens=20, state=nothing["state"])
+    assert rest["text"] == twin.choice(model="twin", seed=3, max_tokens=20)["text"]

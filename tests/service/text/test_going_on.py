@@ -266,3 +266,18 @@ def test_a_whole_answer_cannot_be_gone_on_with(scan: Service) -> None:
     refused = scan.post(resume=True)
     assert refused.status_code == 400
     assert "resume needs stream" in refused.json()["error"]["message"]
+
+
+def test_a_token_comes_each_time_as_many_steps_are_done_as_it_takes() -> None:
+    whole = complete(b"0123456789" * 5, max_tokens=44, chunk=8, checkpoint_steps=16)
+    tokens = [piece.moment.drawn for piece in whole.pieces if piece.moment]
+    assert tokens == [19, 35]  # of the chunks' ends at 3, 11, 19 and so on
+
+
+def test_no_token_stands_where_a_byte_is_held_back_whose_log_probability_is_wanted() -> None:
+    script = b"aEaENaEbEND"
+    for logprobs in (None, 0, 1):
+        spec = {"max_tokens": 11, "stops": (b"END",), "logprobs": logprobs}
+        whole = complete(script, chunk=1, checkpoint_steps=1, **spec)
+        held = [piece.moment.edge.undecided for piece in whole.pieces if piece.moment]
+        assert any(held) == (logprobs is None)

@@ -10,7 +10,7 @@ import pytest
 
 from service.errors import NotReady
 from service.state import Moment
-from service.text.completion import TextEdge, TextPiece
+from service.text.completion import ByteLogprob, TextEdge, TextPiece
 from service.text.routes import _make_call, _resume, _stream, _whole
 from service.text.schemas import CompletionRequest
 
@@ -70,3 +70,29 @@ def test_an_answer_tells_when_it_was_made_and_has_a_name_of_its_own() -> None:
     one, other = asyncio.run(heads())
     assert abs(one["created"] - time.time()) < 60
     assert one["id"] != other["id"]
+
+
+@pytest.mark.parametrize(("stop", "stops"), [("", ()), (["", "x"], (b"x",)), (None, ())])
+def test_an_empty_stop_string_stops_nothing(
+    stop: str | list[str] | None, stops: tuple[bytes, ...]
+) -> None:
+    assert CompletionRequest(stop=stop).stops() == stops
+
+
+def test_each_prompt_of_a_whole_answer_has_offsets_of_its_own() -> None:
+    """Without one a text goes on in the character that its state left undecided."""
+    edge = TextEdge(undecided=b"\xc3")
+    model = SimpleNamespace(**vars(_MODEL))
+    model.beginning = lambda seed: Moment({}, seed, 0, 0, edge)
+
+    async def told() -> list[list[int]]:
+        body = CompletionRequest(prompt=["", "a"], max_tokens=0, logprobs=0)
+        call = _make_call(body, model, _LIMITS)
+        for job in call.exchange.jobs:
+            job._piece.logprobs.append(ByteLogprob(0xA9, -1.0, []))
+            job._finish_reason = "length"
+            job.finish(None)
+        choices = json.loads((await _whole(call)).body)["choices"]
+        return [choice["logprobs"]["text_offset"] for choice in choices]
+
+    assert asyncio.run(told()) == [[0], [1]]

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from service.text.sampling import Sampling
 from tests.service.serving import Service
 
 
@@ -208,3 +209,9 @@ def test_an_empty_request_writes_16_bytes(service: Service) -> None:
     assert answer["usage"]["completion_tokens"] == 16
     assert answer["choices"][0]["finish_reason"] == "length"
     assert answer["choices"][0]["logprobs"] is None
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.0])
+def test_a_bias_counts_at_any_temperature(temperature: float) -> None:
+    bias = Sampling(temperature=temperature, logit_bias={65: -5.0}).row()["logit_bias"]
+    assert dict(enumerate(bias.tolist())) == dict.fromkeys(range(256), 0.0) | {65: -5.0}
