@@ -319,7 +319,9 @@ def test_an_engine_that_is_stuck_shows_after_it_was_replaced_until_it_ends(
             service.text()
             thread.join()  # it is told that the model is stuck
             assert service.client.get("/livez").text == "stuck: letters"
-            assert service.metric("stalled_seconds") > 0.1  # and so Prometheus is told
+            stalled_s = service.models.stalled_s["letters"]
+            told_s = service.metric("stalled_seconds")  # and so Prometheus is told
+            assert 0.1 < stalled_s <= told_s <= service.models.stalled_s["letters"]
             assert service.models._leaving.engines
         assert eventually(lambda: service.client.get("/livez").status_code == 200)
         assert eventually(lambda: not service.models._leaving.engines)  # nor are its sessions held
