@@ -96,14 +96,12 @@ def test_a_graph_that_takes_too_long_keeps_no_other_from_serving(
         assert "engine-letters" not in since
 
 
-def test_what_a_session_holds_is_not_taken_from_another(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("small")
+def test_what_a_session_holds_is_not_taken_from_another(artifacts: Path) -> None:
     """Each has an arena of its own, which goes with it: in one for all, the last would starve."""
-    monkeypatch.setattr(runtime, "_MOST_BYTES", 8 * _MB)
     artifact = load_artifact(artifacts / "letters")
     chosen = choose_runtime(settings(artifacts, provider="cpu"))
-    steps = 5 * _MB // (256 * np.dtype(np.float32).itemsize)  # whose logits take more than half
+    steps = 20 * _MB // (256 * np.dtype(np.float32).itemsize)  # whose logits take more than half
     golden = artifact.golden
     each = {n: a[:1].repeat(steps, 0)[:, None] for n, a in golden.step_inputs(0).items()}
     once = {n: a[None] for n, a in (golden.row_inputs(0) | artifact.initial_state()).items()}
