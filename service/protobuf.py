@@ -100,6 +100,8 @@ def _varints(data: memoryview) -> Iterator[int]:
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
     """A signed number of 64 bits, and where it ends."""
+    if at < len(data) and data[at] < 0x80:  # as nearly all of them
+        return data[at], at + 1
     value = 0
     for index in range(_LONGEST_VARINT):
         if at + index >= len(data):

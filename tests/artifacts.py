@@ -143,14 +143,24 @@ def write_pens(folder: Path) -> Path:
     return path
 
 
-def eight_bits_of(artifact: Path, **came_from: str) -> Path:
-    """The artifact in eight bits beside it, folded if it can be, as those that are shipped; it says
-    that it was trained on from the artifact."""
-    path = artifact.with_name(f"{artifact.name}-int8")
+def write_letters_int8(folder: Path, letters: Path) -> Path:
+    """The artifact `letters-int8` in `folder`."""
+    return _in_eight_bits(folder, letters)
+
+
+def write_scrawl_int8(folder: Path, scrawl: Path) -> Path:
+    """The artifact `scrawl-int8` in `folder`."""
+    return _in_eight_bits(folder, scrawl)
+
+
+def _in_eight_bits(folder: Path, artifact: Path) -> Path:
+    """The artifact in eight bits, folded if it can be, as those that are shipped; it says that it
+    was trained on from the artifact."""
+    path = folder / f"{artifact.name}-int8"
     fold = KINDS[read_artifact(artifact).kind].variants
     convert(artifact, path, quantize=True, fold=fold)
     manifest = read_artifact(path)
-    source = {"name": artifact.name, "digest": "0" * 64} | came_from
+    source = {"name": artifact.name, "digest": "0" * 64}
     history = {name: told for name, told in manifest.provenance.items() if name != "rounded"}
     manifest.model_copy(update={"provenance": history | {"from": source}}).write(path)
     return path

@@ -128,6 +128,20 @@ def folder_of(
 
 
 @pytest.fixture(scope="session")
+def in_both(made_once: Callable[..., Path]) -> Callable[[str, Path], Path]:
+    """Copies the artifact of this name into a folder, and the same in eight bits beside it, which
+    takes seconds to make."""
+
+    def copied(name: str, folder: Path) -> Path:
+        exact = made_once(name)
+        shutil.copytree(exact, folder / name)
+        shutil.copytree(made_once(f"{name}_int8", exact), folder / f"{name}-int8")
+        return folder
+
+    return copied
+
+
+@pytest.fixture(scope="session")
 def corpus(made_once: Callable[..., Path]) -> Path:
     """A text, the only file of its folder."""
     return made_once("trained") / "data" / "sheep.txt"

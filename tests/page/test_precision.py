@@ -1,13 +1,11 @@
 """The lists of models say which are of eight bits, and begin with what the service would take."""
 
-import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.artifacts import eight_bits_of
 from tests.page.answers import listing
 from tests.page.conftest import Open
 from tests.page.visit import Visit
@@ -17,11 +15,11 @@ _TABS = {"text": "letters", "write": "scrawl", "draw": "scrawl"}
 
 
 @pytest.fixture(scope="module")
-def both(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def both(in_both: Callable[[str, Path], Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a model of text and a pen, each in both precisions."""
     folder = tmp_path_factory.mktemp("both")
     for name in set(_TABS.values()):
-        eight_bits_of(Path(shutil.copytree(made_once(name), folder / name)))
+        in_both(name, folder)
     return folder
 
 

@@ -5,8 +5,9 @@ import json
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -166,11 +167,13 @@ class Service:
 
 
 @contextmanager
-def held(model: ServedModel) -> Iterator[None]:
-    """One of which no run ends until this does."""
-    runner, go_on = model.engine._slots.runner, threading.Event()
+def held(model: ServedModel, *, after: int = 0) -> Iterator[None]:
+    """One of which, `after` so many, no run ends until this does."""
+    runner, go_on, left = model.engine._slots.runner, threading.Event(), count(after, -1)
     run = runner.run
-    runner.run = lambda *given, **named: go_on.wait(_PATIENCE_S) and run(*given, **named)
+    runner.run = lambda *given, **named: (
+        (next(left) > 0 or go_on.wait(_PATIENCE_S)) and run(*given, **named)
+    )
     try:
         yield
     finally:
@@ -186,6 +189,19 @@ def running(chosen: Settings, *, ready: bool = True) -> Iterator[Service]:
         if ready:
             assert eventually(lambda: client.get("/readyz").status_code == 200)
         yield Service(app, client)
+
+
+class _Hasty:
+    """`asyncio` for uvicorn, which looks every 100 ms whether it is to end, and whether it may."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(asyncio, name)
+
+    def sleep(self, delay_s: float) -> Coroutine[Any, Any, None]:
+        return asyncio.sleep(delay_s / 10)
+
+
+uvicorn.server.asyncio = _Hasty()  # type: ignore[attr-defined]
 
 
 @contextmanager

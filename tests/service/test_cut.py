@@ -16,7 +16,7 @@ from tests.service.processes import Process, Stream, started
 from tests.service.serving import ask, contents, eventually
 
 _TEXT = {"model": "letters", "prompt": "Zoë", "n": 2, "seed": 7, "stop": ["never said"]}
-_INK = {"model": "scrawl", "text": "a word in a line of many\n" * 50, "seed": 7, "width": 300}
+_INK = {"model": "scrawl", "text": "a word in a line of many\n" * 30, "seed": 7, "width": 300}
 _MORE = 60  # bytes that are written elsewhere
 _SOCKETS: list[tuple[dict[str, Any], dict[str, Any]]] = [
     ({"model": "letters", "seed": 2}, {"bytes": [73, 116]}),
@@ -96,11 +96,11 @@ def test_after_kill_9_streams_go_on_elsewhere(inks: Path, other: Process) -> Non
 def test_what_a_service_ends_it_hands_out_with_tokens(inks: Path, other: Process) -> None:
     asked = 10_000_000
     with started(inks, drain_timeout_s=0) as service, ExitStack() as stack:
-        text = Stream(service, **_TEXT, max_tokens=asked)  # nobody asked for tokens
-        ink = Stream(service, "/v1/handwriting", **_INK)
         sockets = [stack.enter_context(_opened(service, opening)) for opening, _ in _SOCKETS]
         for socket, (_, message) in zip(sockets, _SOCKETS, strict=True):
             ask(socket, message)
+        text = Stream(service, **_TEXT, max_tokens=asked)  # nobody asked for tokens
+        ink = Stream(service, "/v1/handwriting", **_INK)
         service.tell(signal.SIGTERM)
         states = [_state_of_the_end(socket) for socket in sockets]
         *written, done = text.end()

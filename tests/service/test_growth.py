@@ -86,7 +86,7 @@ def test_a_graph_that_takes_too_long_keeps_no_other_from_serving(
     """Whether it shows when it is to prove itself, or before, when its threads are counted."""
     copy_of(artifacts / "noise", tmp_path)
     _doubled(copy_of(artifacts / "letters", tmp_path), 14, tanh=1000)
-    chosen = settings(tmp_path, runner=runner, threads=threads, slots=4, stall_timeout_s=0.3)
+    chosen = settings(tmp_path, runner=runner, threads=threads, slots=4, stall_timeout_s=0.12)
     others = threading.enumerate()
     with running(chosen) as service:
         assert service.client.get("/readyz").text == "ok; failed: letters"

@@ -1,19 +1,16 @@
 """Memory that nothing uses any more goes back to the system, and what stays delays nobody."""
 
 import ctypes
-import gc
 import subprocess
 import sys
 import threading
-import weakref
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from service import app
-from service.memory import give_back, settle
+from service.memory import give_back
 from tests.service.serving import eventually, listening, settings
 
 _MB = 1 << 20
@@ -117,33 +114,31 @@ def test_threads_share_two_arenas() -> None:
     assert arenas("keep_large_apart()") == 2
 
 
-class _Circle:
-    """What only the garbage collector can free."""
+_SETTLED = """
+import gc, weakref
+from service.memory import settle
 
-    def __init__(self) -> None:
+class Circle:  # what only the garbage collector can free
+    def __init__(self):
         self.itself = self
 
+circle = Circle()
+gone = weakref.ref(circle)
+stays = [[] for _ in range(10_001)]
+assert len(gc.get_objects()) > 10_000
+settle()
+assert len(gc.get_objects()) < 1000
+del circle, stays
+gc.collect()
+assert gone() is not None
+settle()
+assert gone() is None
+"""
 
-@pytest.fixture
-def thawed() -> Iterator[None]:
-    """For what is frozen here is so for every test of the process."""
-    yield
-    gc.unfreeze()
 
-
-@pytest.mark.usefixtures("thawed")
 def test_what_has_settled_is_looked_at_no_more_and_freed_all_the_same() -> None:
-    circle = _Circle()
-    gone = weakref.ref(circle)
-    stays = [[] for _ in range(10_001)]  # as what the tests are made of has been frozen before
-    assert len(gc.get_objects()) > 10_000
-    settle()
-    assert len(gc.get_objects()) < 1000
-    del circle, stays
-    gc.collect()
-    assert gone() is not None
-    settle()
-    assert gone() is None
+    """In a process of its own: in this one it would be all that the tests are made of."""
+    assert _told(_SETTLED) == ""
 
 
 def test_a_server_settles_when_it_is_ready_and_after_every_change(

@@ -5,7 +5,8 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,10 +22,11 @@ from service.kinds import KINDS
 from service.metrics import Metrics
 from service.models import ServedModel, Speedup
 from service.precision import choose, compare, pairs, speedup_of
-from tests.artifacts import eight_bits_of
-from tests.service.changing import Changing, changing
+from tests.service.altered import edit_manifest
 from tests.service.serving import Service, contents, eventually, running, settings
 from tests.service.writing import online
+
+Measured = Callable[[str], Service]
 
 _ASKED: dict[str, tuple[str, dict[str, Any]]] = {
     "letters": ("/v1/completions", {"prompt": "It ", "max_tokens": 20, "seed": 4}),
@@ -35,23 +37,28 @@ _ASKED: dict[str, tuple[str, dict[str, Any]]] = {
 @pytest.fixture(scope="module", params=_ASKED)
 def both(
     request: pytest.FixtureRequest,
-    made_once: Callable[[str], Path],
+    in_both: Callable[[str, Path], Path],
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Path:
     """A folder with a model of either kind in both precisions, named by the exact one."""
-    folder = tmp_path_factory.mktemp("both") / request.param
-    shutil.copytree(made_once(request.param), folder / request.param)
-    eight_bits_of(folder / request.param)
-    return folder
+    return in_both(request.param, tmp_path_factory.mktemp("both") / request.param)
 
 
-@contextmanager
-def measured(folder: Path, **chosen: Any) -> Iterator[Service]:
-    """A service that has compared the precisions of its models."""
-    with running(settings(folder, **chosen)) as service:
-        eight = service.app.state.models[f"{folder.name}-int8"]
-        assert eventually(lambda: eight.speedups)
-        yield service
+@pytest.fixture(scope="module")
+def measured(both: Path) -> Iterator[Measured]:
+    """Services that have compared the precisions of their models, by the one that they are to
+    prefer: each is started once, and whoever changes one has to change it back."""
+    with ExitStack() as stack:
+
+        @cache
+        def preferring(precision: str) -> Service:
+            chosen = settings(both, precision=precision, checkpoint_steps=32)
+            service = stack.enter_context(running(chosen))
+            eight = service.app.state.models[f"{both.name}-int8"]
+            assert eventually(lambda: eight.speedups)
+            return service
+
+        yield preferring
 
 
 def answer(service: Service, folder: Path, **changes: Any) -> dict[str, Any]:
@@ -71,21 +78,21 @@ def answer(service: Service, folder: Path, **changes: Any) -> dict[str, Any]:
     ],
 )
 def test_what_names_no_model_gets_the_precision_of_the_settings(
-    both: Path, wanted: str, suffix_of: dict[float, str]
+    measured: Measured, both: Path, wanted: str, suffix_of: dict[float, str]
 ) -> None:
-    with measured(both, precision=wanted) as service:
-        models = service.app.state.models
-        exact, eight = models[both.name], models[f"{both.name}-int8"]
-        for speedup, suffix in suffix_of.items():
-            eight.speedups[exact] = Speedup(speedup, speedup)
-            name = both.name + suffix
-            told = answer(service, both)
-            assert told["model"] == name
-            named = answer(service, both, model=name)
-            unlike = {"id": "", "created": 0}  # of every answer
-            assert told | unlike == named | unlike
-            listed = service.client.get("/v1/models").json()["data"]
-            assert [model["id"] for model in listed if model["default"]] == [name]
+    service = measured(wanted)
+    models = service.app.state.models
+    exact, eight = models[both.name], models[f"{both.name}-int8"]
+    for speedup, suffix in suffix_of.items():
+        eight.speedups[exact] = Speedup(speedup, speedup)
+        name = both.name + suffix
+        told = answer(service, both)
+        assert told["model"] == name
+        named = answer(service, both, model=name)
+        unlike = {"id": "", "created": 0}  # of every answer
+        assert told | unlike == named | unlike
+        listed = service.client.get("/v1/models").json()["data"]
+        assert [model["id"] for model in listed if model["default"]] == [name]
 
 
 class Stub(SimpleNamespace):
@@ -162,29 +169,31 @@ def test_the_one_it_was_trained_on_from_is_nearer_than_another_that_was() -> Non
 
 
 @pytest.mark.parametrize("wanted", ["exact", "int8", "auto"])
-def test_a_model_that_is_named_is_never_exchanged(both: Path, wanted: str) -> None:
-    with measured(both, precision=wanted) as service:
-        for name in (both.name, f"{both.name}-int8"):
-            model = service.app.state.models[name]
-            told = answer(service, both, model=name)
-            assert (told["model"], told["system_fingerprint"]) == (name, model.fingerprint)
+def test_a_model_that_is_named_is_never_exchanged(
+    measured: Measured, both: Path, wanted: str
+) -> None:
+    service = measured(wanted)
+    for name in (both.name, f"{both.name}-int8"):
+        model = service.app.state.models[name]
+        told = answer(service, both, model=name)
+        assert (told["model"], told["system_fingerprint"]) == (name, model.fingerprint)
 
 
 def test_eight_bits_that_are_not_attested_answer_nobody_who_did_not_ask_for_them(
-    both: Path,
+    measured: Measured, both: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with measured(both, precision="int8") as service:
-        service.app.state.models[f"{both.name}-int8"].engine.ready = False
-        assert answer(service, both)["model"] == both.name
+    service = measured("int8")
+    eight = service.app.state.models[f"{both.name}-int8"]
+    monkeypatch.setattr(eight.engine, "ready", False)
+    assert answer(service, both)["model"] == both.name
 
 
-def test_models_are_listed_with_their_precision(both: Path) -> None:
-    with measured(both) as service:
-        listed = service.client.get("/v1/models").json()["data"]
-        assert [model["precision"] for model in listed] == ["float32", "int8"]
-        for speedup in ("speedup", "speedup_crowded"):
-            assert listed[0][speedup] is None
-            assert listed[1][speedup] > 0
+def test_models_are_listed_with_their_precision(measured: Measured) -> None:
+    listed = measured("exact").client.get("/v1/models").json()["data"]
+    assert [model["precision"] for model in listed] == ["float32", "int8"]
+    for speedup in ("speedup", "speedup_crowded"):
+        assert listed[0][speedup] is None
+        assert listed[1][speedup] > 0
 
 
 class Slow:
@@ -204,25 +213,29 @@ class Slow:
 
 @pytest.mark.parametrize("slow", ["", "-int8"])
 def test_what_is_faster_is_said_and_logged(
-    both: Path, slow: str, caplog: pytest.LogCaptureFixture
+    measured: Measured,
+    both: Path,
+    slow: str,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    with measured(both, precision="auto") as service:
-        models = service.app.state.models
-        exact: ServedModel = models[both.name]
-        eight: ServedModel = models[f"{both.name}-int8"]
-        engine = models[both.name + slow].engine
-        engine._slots.runner = Slow(engine._slots.runner, pause_s=0.04)
-        eight.speedups.clear()
-        caplog.clear()
-        with caplog.at_level(logging.INFO, logger="service.precision"):
-            service.client.portal.call(models.compare)
-        speedup = eight.speedups[exact]
-        assert (speedup.alone > 1) == (speedup.crowded > 1) == (slow == "")
-        alone, crowded = (r.message for r in caplog.records if "times as fast" in r.message)
-        start = f"{eight.name}, rows 1: {speedup.alone:.2f} times as fast as {exact.name} ("
-        assert alone.startswith(start)
-        assert crowded.startswith(f"{eight.name}, rows 8: {speedup.crowded:.2f} times as fast ")
-        assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
+    service = measured("auto")
+    models = service.app.state.models
+    exact: ServedModel = models[both.name]
+    eight: ServedModel = models[f"{both.name}-int8"]
+    slots = models[both.name + slow].engine._slots
+    monkeypatch.setattr(slots, "runner", Slow(slots.runner, pause_s=0.04))
+    eight.speedups.clear()
+    caplog.clear()
+    with caplog.at_level(logging.INFO, logger="service.precision"):
+        service.client.portal.call(models.compare)
+    speedup = eight.speedups[exact]
+    assert (speedup.alone > 1) == (speedup.crowded > 1) == (slow == "")
+    alone, crowded = (r.message for r in caplog.records if "times as fast" in r.message)
+    start = f"{eight.name}, rows 1: {speedup.alone:.2f} times as fast as {exact.name} ("
+    assert alone.startswith(start)
+    assert crowded.startswith(f"{eight.name}, rows 8: {speedup.crowded:.2f} times as fast ")
+    assert answer(service, both)["model"] == both.name + ("-int8" if slow == "" else "")
 
 
 def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
@@ -252,22 +265,25 @@ def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
     ]
 
 
-def test_measuring_takes_no_longer_than_it_may(both: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_measuring_takes_no_longer_than_it_may(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rows = list[int]()
 
     async def counted(engine: Any, jobs: Any, **options: Any) -> None:
         rows.append(len(jobs))
         await run_steps(engine, jobs, **options)
 
-    monkeypatch.setattr("service.precision.run_steps", counted)
-    with measured(both) as service:
-        models = service.app.state.models
-        for model in models:
-            model.engine._slots.runner = Slow(model.engine._slots.runner, pause_s=0.2)
-            model.speedups.clear()
-        rows.clear()
-        service.client.portal.call(models.compare)
-        assert rows == [1, 1, 8, 8]  # a pair each takes longer than all may: not one of 9 is begun
+    service = measured("exact")
+    monkeypatch.setattr(precision, "run_steps", counted)
+    models = service.app.state.models
+    each_s = precision._MOST_S * 0.6  # a pair takes longer than all may: not one of 9 is begun
+    for model in models:
+        slots = model.engine._slots
+        monkeypatch.setattr(slots, "runner", Slow(slots.runner, pause_s=each_s))
+        model.speedups.clear()
+    service.client.portal.call(models.compare)
+    assert rows == [1, 1, 8, 8]
 
 
 def test_a_model_in_one_precision_is_not_measured(
@@ -311,40 +327,6 @@ def test_a_pair_is_measured_once_and_while_both_serve(
     assert compared == ([(exact, eight)] if measured else [])
 
 
-def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: Path) -> None:
-    folder = tmp_path / both.name
-    shutil.copytree(both / both.name, folder / both.name)
-    eight = f"{both.name}-int8"
-    with changing(folder, precision="int8") as service:
-        shutil.copytree(both / eight, folder / eight)
-        service.look()
-        models = {model["id"]: model for model in service.client.get("/v1/models").json()["data"]}
-        assert models[eight]["speedup"] > 0
-        assert models[eight]["default"]
-
-
-def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path, tmp_path: Path) -> None:
-    """It may be of another size when it comes back, and `auto` would still go by the old ratio."""
-    folder, eight = tmp_path / both.name, f"{both.name}-int8"
-    shutil.copytree(both, folder)
-
-    def ratios(service: Changing) -> list[float | None]:
-        told = service.client.get(f"/v1/models/{eight}").json()
-        return [told["speedup"], told["speedup_crowded"]]
-
-    with changing(folder) as service:
-        assert eventually(lambda: service.models[eight].speedups)
-        for change in ("reload", "unload", "load"):
-            if change != "load":
-                service.models[eight].speedups[service.models[both.name]] = Speedup(99.0, 98.0)
-                assert ratios(service) == [99.0, 98.0]
-            assert service.tell(change, both.name).status_code == 200
-            if change == "unload":
-                assert ratios(service) == [None, None]
-            else:
-                assert all(0 < ratio < 98 for ratio in ratios(service))
-
-
 def test_eight_bits_of_a_model_that_is_not_served_are_a_model_like_any(
     both: Path, tmp_path: Path
 ) -> None:
@@ -354,9 +336,11 @@ def test_eight_bits_of_a_model_that_is_not_served_are_a_model_like_any(
         assert answer(service, folder)["model"] == eight
 
 
-def test_models_that_were_trained_apart_have_to_be_named(artifacts: Path, tmp_path: Path) -> None:
-    shutil.copytree(artifacts / "letters", tmp_path / "letters")
-    eight_bits_of(tmp_path / "letters", name="noise")
+def test_models_that_were_trained_apart_have_to_be_named(
+    in_both: Callable[[str, Path], Path], tmp_path: Path
+) -> None:
+    eight = in_both("letters", tmp_path) / "letters-int8"
+    edit_manifest(eight, lambda manifest: manifest["provenance"]["from"].update(name="noise"))
     with running(settings(tmp_path, precision="int8")) as service:
         refused = service.client.post("/v1/completions", json={"prompt": "It "})
         assert refused.status_code == 404
@@ -364,20 +348,20 @@ def test_models_that_were_trained_apart_have_to_be_named(artifacts: Path, tmp_pa
         assert refused.json()["error"]["message"] == message
 
 
-def test_what_goes_on_after_a_cut_goes_on_in_its_precision(both: Path) -> None:
+def test_what_goes_on_after_a_cut_goes_on_in_its_precision(measured: Measured, both: Path) -> None:
     path, body = _ASKED[both.name]
     longer = {"max_tokens": 100} if both.name == "letters" else {"text": "ab\ncd"}
-    with measured(both, precision="int8", checkpoint_steps=32) as service:
-        asked = body | longer | {"stream": True, "resume": True}
-        response = service.client.post(path, json=asked)
-        events = contents(response.text)
+    asked = body | longer | {"stream": True, "resume": True}
+    events = contents(measured("int8").client.post(path, json=asked).text)
     told = [part for event in events for part in (event, *event.get("choices", []))]
     resumes = [part["resume"] for part in told if "resume" in part]
     assert resumes
     assert {resume["model"] for resume in resumes} == {f"{both.name}-int8"}
 
 
-def test_a_point_that_is_far_away_is_taken_as_training_takes_it(both: Path) -> None:
+def test_a_point_that_is_far_away_is_taken_as_training_takes_it(
+    measured: Measured, both: Path
+) -> None:
     """Of eight bits for one of 256 units, though the graph's digits go on to 263."""
     if both.name == "letters":
         pytest.skip("bytes have no distance")
@@ -388,9 +372,8 @@ def test_a_point_that_is_far_away_is_taken_as_training_takes_it(both: Path) -> N
             told = session.ask(point=[units * px, 0, 0])
             return [told["pen_up"], [m["weight"] for m in told["mixture"]]]
 
-    with running(settings(both)) as service:
-        model = f"{both.name}-int8"
-        for side in (1, -1):
-            far, edge, near = (says(service, model, side * units) for units in (1000, 256, 200))
-            assert far == edge != near
-        assert says(service, both.name, 1000) != says(service, both.name, 256)
+    service, model = measured("int8"), f"{both.name}-int8"
+    for side in (1, -1):
+        far, edge, near = (says(service, model, side * units) for units in (1000, 256, 200))
+        assert far == edge != near
+    assert says(service, both.name, 1000) != says(service, both.name, 256)

@@ -1,14 +1,16 @@
 """The service starts without any of the training side, and says what keeps it from starting."""
 
-import os
+import resource
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from service.app import create_app
 from service.settings import Settings
 from tests.service.conftest import Command
 from tests.service.processes import spawned
@@ -144,18 +146,15 @@ def test_a_place_that_is_taken_ends_with_2(artifacts: Path) -> None:
     assert "Traceback" not in err
 
 
-def test_a_service_with_too_few_files_says_so_and_ends_with_2(artifacts: Path) -> None:
-    code = (
-        "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64)); "
-        "sys.argv = ['service']; runpy.run_module('service', run_name='__main__')"
-    )
-    chosen = {"EVENKEEL_ARTIFACTS": str(artifacts), "EVENKEEL_PORT": "0"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=_ROOT, env=os.environ | chosen, capture_output=True,
-        text=True, timeout=60,
-    )  # fmt: skip
-    assert done.returncode == 2
-    assert "error: 64 files may be open at once; it must be 81 or more" in done.stderr
+def test_a_service_with_too_few_files_says_so_and_ends_with_2(
+    command: Command, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = {"getrlimit": lambda _: (64, 64), "setrlimit": lambda *_: None}
+    monkeypatch.setattr("service.http.gate.resource", SimpleNamespace(**vars(resource) | few))
+    monkeypatch.setattr("service.__main__.create_alone", create_app)  # other tests run here too
+    status, _, told = command(EVENKEEL_ARTIFACTS=str(artifacts), EVENKEEL_PORT="0")
+    assert status == 2
+    assert "error: 64 files may be open at once; it must be 81 or more" in told
 
 
 _STUCK = """

@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
 @pytest.fixture
 def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[_Collector]:
     with _Collector() as server:
-        thread = threading.Thread(target=server.serve_forever)
+        thread = threading.Thread(target=server.serve_forever, args=(0.01,))
         thread.start()
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{server.server_port}")
         yield server
@@ -169,7 +169,11 @@ def test_a_collector_that_does_not_answer_is_not_waited_for(
         began_s = time.monotonic()
         traces.close()
         assert time.monotonic() - began_s < 4  # the exporter would have waited for five
-    # It tries again after times at random, and a test of strategies hears of whoever draws one.
+        # Whom nobody answers tries again after times at random, and a test of strategies hears of
+        # whoever draws one.
+        asked, _ = silent.accept()
+        with asked:
+            asked.sendall(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
     for thread in threading.enumerate():
         if thread.name.startswith("OtelBatch"):
             thread.join(20)

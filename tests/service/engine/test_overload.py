@@ -220,7 +220,8 @@ def test_who_does_not_read_holds_no_slot() -> None:
         assert unread.result().text == _SCRIPT[:30].decode()
 
 
-def test_one_that_pauses_alone_is_found_by_its_deadline() -> None:
+def test_one_that_pauses_alone_is_found_by_its_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.engine.engine._LOOK_S", 0.05)
     with engine(ScriptedRunner(_SCRIPT)) as started:
         terms.agree(0.1, "")
         call = Call(max_tokens=30)

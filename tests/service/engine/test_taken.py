@@ -87,7 +87,8 @@ def test_who_has_been_answered_runs_no_more_by_the_metric_though_it_was_not_take
         assert _running(metrics) == 0
 
 
-def test_nobody_who_takes_nothing_holds_it_up_for_ever() -> None:
+def test_nobody_who_takes_nothing_holds_it_up_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("service.engine.engine._LOOK_S", 0.05)
     loop = _Loop()
     with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
         call = _call(loop, max_tokens=24)

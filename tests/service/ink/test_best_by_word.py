@@ -121,7 +121,7 @@ def test_a_line_of_one_word_is_the_best_draw_of_the_line(ink: InkService) -> Non
 
 
 @on_cpu
-@pytest.mark.parametrize("hand", [None, "made-up", "hasty"], ids=str)
+@pytest.mark.parametrize("hand", ["made-up", "hasty"])
 def test_slots_chunks_runner_and_streaming_change_nothing(
     ink: InkService, narrow: InkService, hand: Any
 ) -> None:

@@ -18,6 +18,7 @@ from contract.alphabets import LONGEST_LINE
 from service.ink.breaking import width_of
 from service.ink.routes import _answer
 from service.ink.schemas import Format, HandwritingRequest
+from tests.service.altered import copy_of
 from tests.service.serving import Service, eventually, listening, settings, unheard
 from tests.service.writing import InkService
 
@@ -296,9 +297,10 @@ def test_a_page_that_is_left_between_two_lines_is_given_up(
     assert [job.cancelled for job in begun] == [True]
 
 
-def test_a_line_that_is_left_is_not_written_to_its_end(inks: Path) -> None:
+def test_a_line_that_is_left_is_not_written_to_its_end(inks: Path, tmp_path: Path) -> None:
     # A step over so many slots takes milliseconds, so the line has seconds to go.
-    chosen = settings(inks, runner="slots", slots=256, chunk_steps=1, first_chunk_steps=1)
+    copy_of(inks / "scrawl", tmp_path)
+    chosen = settings(tmp_path, runner="slots", slots=256, chunk_steps=1, first_chunk_steps=1)
     with listening(chosen) as (url, app), httpx.Client() as client:
         service = InkService(app, client)  # type: ignore[arg-type]
         before = service.metric("steps_total", model="scrawl")

@@ -1,7 +1,6 @@
 """Previews of stored hands: a line each, drawn once, by the model whose hand it is."""
 
 import asyncio
-import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -19,7 +18,7 @@ from service.ink import styles
 from service.ink.line import InkLine
 from service.ink.measure import Measures
 from service.shared import Shared
-from tests.artifacts import HANDS, eight_bits_of
+from tests.artifacts import HANDS
 from tests.service.serving import Service, running, settings
 from tests.service.writing import InkService
 
@@ -101,12 +100,10 @@ def test_a_preview_of_nobody_is_a_404_that_names_those_there_are(
 
 @pytest.fixture(scope="module")
 def twins(
-    made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory
+    in_both: Callable[[str, Path], Path], tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
     """A service with a pen in both precisions, whose hands have the same names."""
-    folder = Path(shutil.copytree(made_once("scrawl"), tmp_path_factory.mktemp("twins") / "scrawl"))
-    eight_bits_of(folder)
-    with running(settings(folder.parent)) as service:
+    with running(settings(in_both("scrawl", tmp_path_factory.mktemp("twins")))) as service:
         yield service
 
 
@@ -281,10 +278,10 @@ def test_what_many_ask_for_at_once_is_drawn_and_measured_once(
 
 
 def test_hands_and_previews_that_name_no_model_are_of_the_precision_of_the_settings(
-    inks: Path, tmp_path: Path
+    in_both: Callable[[str, Path], Path], tmp_path: Path
 ) -> None:
     """And whoever has a hand made is told of which model it is: the other takes no such token."""
-    eight_bits_of(Path(shutil.copytree(inks / "scrawl", tmp_path / "scrawl")))
+    in_both("scrawl", tmp_path)
     ink = {"strokes": [[[4.0 * i, 60 + 20 * (i % 5)] for i in range(60)]], "text": "mmm"}
     for precision, name in (("exact", "scrawl"), ("int8", "scrawl-int8")):
         with running(settings(tmp_path, precision=precision)) as service:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.service.serving import eventually, running, settings
+from tests.service.serving import eventually, held, running, settings
 from tests.service.writing import InkService
 
 _URL = "/v1/handwriting"
@@ -304,22 +304,23 @@ def test_a_refused_request_is_counted(ink: InkService) -> None:
 def test_a_full_queue_is_a_503_that_says_when_to_come_back(
     inks: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("service.ink.online._PORTION", 4096)  # one job that takes a while
+    monkeypatch.setattr("service.ink.online._PORTION", 512)  # one job, which takes a while
     chosen = settings(inks, runner="slots", slots=1, queue_size=1)
     with running(chosen) as started, ExitStack() as sockets:
         service = InkService(started.app, started.client)
         busy = [
             sockets.enter_context(service.client.websocket_connect("/v1/online")) for _ in range(2)
         ]
-        for socket, metric in zip(busy, ("requests_running", "requests_waiting"), strict=True):
-            socket.send_json({"model": "scrawl"})
-            socket.receive_json()
-            socket.send_json({"write": 4096})
-            assert eventually(lambda m=metric: service.metric(m, model="scrawl") == 1)
-        for stream in (False, True):
-            refused = service.post(text="a", stream=stream)
-            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
-            assert refused.json()["error"]["code"] == "overloaded"
+        with held(service.model):
+            for socket, metric in zip(busy, ("requests_running", "requests_waiting"), strict=True):
+                socket.send_json({"model": "scrawl"})
+                socket.receive_json()
+                socket.send_json({"write": 512})
+                assert eventually(lambda m=metric: service.metric(m, model="scrawl") == 1)
+            for stream in (False, True):
+                refused = service.post(text="a", stream=stream)
+                assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+                assert refused.json()["error"]["code"] == "overloaded"
         for socket in busy:
             assert "points" in socket.receive_json()
         assert service.lines(text="a")

@@ -1,0 +1,50 @@
+"""Models in two precisions that come and go: how fast one is beside the other is measured anew."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from service.models import Speedup
+from tests.service.changing import Changing, changing
+from tests.service.serving import eventually
+
+
+@pytest.fixture(params=["letters", "scrawl"])
+def both(
+    request: pytest.FixtureRequest, in_both: Callable[[str, Path], Path], tmp_path: Path
+) -> Path:
+    """A folder with a model of either kind in both precisions, named by the exact one."""
+    return in_both(request.param, tmp_path / request.param)
+
+
+def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: Path) -> None:
+    eight = f"{both.name}-int8"
+    (both / eight).rename(tmp_path / eight)
+    with changing(both, precision="int8") as service:
+        (tmp_path / eight).rename(both / eight)
+        service.look()
+        models = {model["id"]: model for model in service.client.get("/v1/models").json()["data"]}
+        assert models[eight]["speedup"] > 0
+        assert models[eight]["default"]
+
+
+def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path) -> None:
+    """It may be of another size when it comes back, and `auto` would still go by the old ratio."""
+    eight = f"{both.name}-int8"
+
+    def ratios(service: Changing) -> list[float | None]:
+        told = service.client.get(f"/v1/models/{eight}").json()
+        return [told["speedup"], told["speedup_crowded"]]
+
+    with changing(both) as service:
+        assert eventually(lambda: service.models[eight].speedups)
+        for change in ("reload", "unload", "load"):
+            if change != "load":
+                service.models[eight].speedups[service.models[both.name]] = Speedup(99.0, 98.0)
+                assert ratios(service) == [99.0, 98.0]
+            assert service.tell(change, both.name).status_code == 200
+            if change == "unload":
+                assert ratios(service) == [None, None]
+            else:
+                assert all(0 < ratio < 98 for ratio in ratios(service))
