@@ -109,3 +109,12 @@ def test_a_step_takes_the_options_of_the_contract_in_the_order_of_the_sampler() 
     assert plain == Options._fields
     assert filtered == Options._fields + Filters._fields == tuple(NEUTRAL)
     assert Filters._fields == FILTERS
+
+
+def test_neutral_filters_leave_no_symbol_out_however_improbable() -> None:
+    """Each of these is lost beside the sum of those before it; together they are drawn."""
+    z = torch.full((1, V), -torch.inf)
+    z[0, :100], z[0, 200] = np.log(5e-8), 0.0
+    u = torch.tensor([2.5e-6])
+    drawn = [sample(z, u, options(1), filt).item() for filt in (None, filters(1))]
+    assert drawn[0] == drawn[1] < 100
