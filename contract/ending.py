@@ -41,5 +41,5 @@ class Ending:
 
     def _places(self, ink: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Where the pen is, and the right end of its ink: before `(n, 3)`, and after each."""
-        x = np.cumsum([self._x, *ink[:, 0].astype(np.float64)])
+        x = np.cumsum([self._x, *ink[:, 0]])
         return x, np.maximum(np.maximum.accumulate(x), self._right)

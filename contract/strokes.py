@@ -133,7 +133,7 @@ def _resample(stroke: Points, stride: float) -> Points:
         return stroke
     count = max(1, round(last / stride)) + 1
     # A mean over half a stride takes out the tremor of the tablet, not the corners.
-    half = max(0, round(stride / 4))
+    half = round(stride / 4)
     padded = np.pad(stroke, ((half, half), (0, 0)), mode="edge")
     width = 2 * half + 1
     smooth = np.stack(

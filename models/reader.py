@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from contract.pieces import PIECE
 from contract.reader import SYMBOLS
 from models.bidirectional import Bidirectional
-from models.cells import CellKind, State, require_cell
+from models.cells import CellKind, State
 from models.generation import Port, Step, Tensors, recurrent_ports
 from models.norms import NormKind
 from models.stack import Dropout, Stack, dropout_mask, require_from, require_rates
@@ -39,7 +39,6 @@ class ReaderConfig:
     both_ways: bool = False
 
     def __post_init__(self) -> None:
-        require_cell(self.cell)
         if self.norm == "batch":
             raise ValueError(
                 "model.norm is 'batch'; a line has no batch: 'layer', 'weight', 'none'"

@@ -56,9 +56,11 @@ def test_of_many_steps_past_all_ink_the_first_is_the_end() -> None:
 
 def test_ink_in_portions_is_the_ink_at_once() -> None:
     ink = np.random.default_rng(3).normal(0.3, 2.0, (200, 3)).astype(np.float32)
-    whole, parts = Ending(), Ending()
-    whole.follow(ink)
-    for start in range(0, 200, 7):
-        parts.follow(ink[start : start + 7])
-    assert parts.reach == whole.reach
-    assert whole.reach >= 0
+    parts, reached = Ending(), set[float]()
+    for stop in range(7, 211, 7):
+        whole = Ending()
+        whole.follow(ink[:stop])
+        parts.follow(ink[stop - 7 : stop])
+        assert parts.reach == whole.reach >= 0
+        reached.add(whole.reach)
+    assert len(reached) > 20

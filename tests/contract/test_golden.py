@@ -47,7 +47,8 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 
 
 def test_the_output_that_training_computes_stays_the_first(tmp_path: Path) -> None:
-    _golden().save(tmp_path / "golden.safetensors")
+    whole = replace(_golden(), bounds={"mixture": 0.5, "drawn": 0.75})
+    whole.save(tmp_path / "golden.safetensors")
     loaded = Golden.load(tmp_path / "golden.safetensors")
     assert list(loaded.truth) == ["mixture", "drawn"]
     outputs = _outputs(loaded, [0])
@@ -76,6 +77,15 @@ def test_a_bound_that_is_none_is_refused(tmp_path: Path, bound: float) -> None:
 def test_an_error_of_training_that_is_none_is_refused(tmp_path: Path, error: float) -> None:
     replace(_golden(), training_error=error).save(tmp_path / "golden.safetensors")
     with pytest.raises(ValueError, match="the error of training is"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
+@pytest.mark.parametrize("number", [-3.5e38, math.inf, math.nan])
+def test_an_output_that_is_no_float32_is_refused(tmp_path: Path, number: float) -> None:
+    whole = _golden()
+    whole.truth["drawn"][4, 2, 1] = number
+    whole.save(tmp_path / "golden.safetensors")
+    with pytest.raises(ValueError, match="drawn is not what training could have computed"):
         Golden.load(tmp_path / "golden.safetensors")
 
 
@@ -197,6 +207,7 @@ def test_of_all_that_is_off_the_first_output_is_told() -> None:
     golden = _golden()
     outputs = _outputs(golden, [0, 1, 2])
     outputs["mixture"][3] += 1
+    outputs["mixture"][4] += 2
     outputs["drawn"][1] += 1
     outputs["next"][0] += 1
     assert golden.judge(outputs, [0, 1, 2]).detail.startswith(

@@ -139,6 +139,11 @@ def test_a_long_bar_stands_after_the_piece_that_its_middle_is_over() -> None:
     assert heights.tolist() == [0] * 5 + [5] * 4 + [0] * 5
 
 
+def test_a_bar_over_the_border_of_two_pieces_stands_after_the_second() -> None:
+    word, bar = np.array([[0.0, 0.0], [40.0, 0.0]]), np.array([[6.0, 5.0], [10.0, 5.0]])
+    assert cut([word, bar], reordered=True)[:, _HEIGHT].tolist() == [0, 0, 0, 5, *[0] * 7]
+
+
 def test_two_bars_stand_in_the_order_of_the_line_whichever_was_drawn_first() -> None:
     word = np.array([[0.0, 0.0], [60.0, 0.0]])
     first, second = (np.array([[x, 5.0], [x + 3.0, 5.0]]) for x in (6.0, 30.0))

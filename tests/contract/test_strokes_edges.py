@@ -38,6 +38,22 @@ def test_a_point_is_a_mean_over_half_of_the_way_to_the_next() -> None:
     )
 
 
+def test_points_as_far_apart_as_is_wanted_are_taken_as_they_are() -> None:
+    x = np.arange(17.0)
+    corner = np.stack([x, 8 - np.abs(x - 8)], axis=1)
+    line = Measured((corner,), points_per_character=10.0, size=UNITS_OF_SIZE, advance=1.0)
+    made = offsets(line, line.points_per_character, line.size)[:, :2].cumsum(0)
+    assert made == pytest.approx(corner, abs=1e-5)
+
+
+@pytest.mark.parametrize("unit", [1e-7, 1e8])
+def test_ink_is_ink_in_any_unit(unit: float) -> None:
+    line, other = measure([_arches(3)], "m"), measure([_arches(3) * unit], "m")
+    assert line is not None
+    assert other is not None
+    assert other.size == pytest.approx(line.size * unit)
+
+
 def test_an_arc_with_a_long_flat_bottom_is_one_arc() -> None:
     letter = _arches(4)
     flat = np.stack([np.linspace(41, 44, 20), np.full(20, -90.0)], axis=1)

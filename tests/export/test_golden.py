@@ -1,6 +1,7 @@
 """Golden vectors: what is in them is what the options mean, and nothing less passes as a replay."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,16 +11,19 @@ from torch import Tensor
 from contract.alphabets import VOCABULARY
 from contract.golden import Arrays, Golden
 from contract.noise import UniformStream
+from contract.reader import SYMBOLS
 from contract.text import GREEDY, NEUTRAL
 from export.golden import MARGIN, Sample
 from export.ink import golden as ink_golden
 from export.kinds import KINDS
+from export.reader import golden as reader_golden
 from export.text import golden as text_golden
 from export.text.golden import _SEED
 from export.text.golden import golden as make_golden
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from models.norms import NormKind
+from models.reader import ReaderConfig, ReaderModel
 from tests.export.sampler import draw, drawn_again
 
 OPTIONS = tuple(NEUTRAL)
@@ -187,3 +191,30 @@ def test_text_is_drawn_in_the_mode_it_is_served_in_whatever_mode_the_model_was_i
     model = LanguageModel(LanguageConfig(units=4, layers=1, norm="batch"))
     drawn = [text_golden.sample(model.train(mode), 24, 8, seed=1).symbols for mode in (True, False)]
     assert torch.equal(*drawn)
+
+
+def test_bounds_of_a_reader_and_of_a_pen_are_of_all_rows_too_and_each_of_its_own_output(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def computed(model: Any, of: Sample) -> Tensor:
+        outputs = (
+            model.readout.bias if isinstance(model, HandwritingModel) else torch.zeros(SYMBOLS)
+        )
+        rounding = torch.zeros(5, 6, len(outputs), dtype=torch.float64)
+        rounding[2, 1, 2], rounding[3, 5, 1] = 1e-4, 1e-3  # the first in a row that is kept
+        dtype = next(model.parameters()).dtype
+        return rounding.to(dtype) if dtype == torch.float32 else torch.zeros_like(rounding)
+
+    monkeypatch.setattr(reader_golden, "training_logits", computed)
+    monkeypatch.setattr(reader_golden, "_STEPS", 5)
+    monkeypatch.setattr(ink_golden, "training_mixtures", computed)
+    monkeypatch.setattr(ink_golden, "drawn_from", lambda raw, _: 2 * raw[..., :3])
+    monkeypatch.setattr(ink_golden, "_POINTS", 5)
+    pen = HandwritingModel(HandwritingConfig(units=4, mixtures=2, embedding=2))
+    bounds: dict[str, Any] = {"reader": {"logits": 4e-3}}
+    bounds["handwriting"] = {"mixture": 4e-3, "drawn": 8e-3}
+    for name, model in (("reader", ReaderModel(ReaderConfig(units=4))), ("handwriting", pen)):
+        made = KINDS[name].golden(model, {"batch": {"rows": 6}})
+        assert made.bounds == pytest.approx(bounds[name])
+        assert made.training_error == pytest.approx(1e-4)
+        assert {array.shape[:2] for array in made.truth.values()} == {(5, 4)}

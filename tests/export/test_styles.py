@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from contract.alphabets import END, encode
 from contract.golden import Arrays
 from contract.ink import STYLES, InkManifest
 from contract.manifest import MANIFEST, WEIGHTS
@@ -67,6 +68,19 @@ def test_a_hand_that_writes_no_width_has_none(points: int) -> None:
             return state, {"drawn": drawn, "ended": np.ones(drawn.shape[:2], bool)}
 
     assert advance_of(Over(), {"h": np.zeros(1)}, "a") is None
+
+
+def test_a_hand_is_measured_behind_its_own_last_character_as_neatly_as_is_usual() -> None:
+    class Keeps(_Ruler):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            self.row = row
+            return super().run(state, steps, row)
+
+    ruler, text = Keeps(), encode(f"z {_MEASURED}")
+    advance_of(ruler, {"h": np.zeros(1)}, "z")
+    assert ruler.row["length"].tolist() == [len(text)] * _TIMES
+    assert ruler.row["text"][:, : len(text) + 1].tolist() == [[*text, END]] * _TIMES
+    assert ruler.row["bias"].tolist() == [1.0] * _TIMES
 
 
 def test_the_lines_a_hand_is_measured_by_are_drawn_with_noise_of_their_own() -> None:
@@ -177,13 +191,21 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
     with (scrawl / STYLES).open("ab") as file:
         file.write(b"\n")
     _store_one(scrawl)
-    require_files(scrawl, read_artifact(scrawl).files)
+    manifest = read_artifact(scrawl)
+    require_files(scrawl, manifest.files)
+    assert isinstance(manifest, InkManifest)
+    assert [style.context for style in manifest.styles] == ["y"]  # of the line that was chosen
+    for line in (-1, 2):
+        with pytest.raises(ValueError, match=f"^upright wrote 2 fitting lines; none is {line}$"):
+            _store_one(scrawl, line)
 
 
-def _store_one(scrawl: Path) -> None:
-    ink = replace(invented_ink("upright", 1), text="as long as it may not be")
-    choice = StyleChoice(id="mine", description="invented", writer="upright")
-    add_styles(scrawl, PenCorpus("invented", [ink]), [choice])
+def _store_one(scrawl: Path, line: int = 1) -> None:
+    """A hand after one of two lines."""
+    texts = ("as long as it may not by", "as long as it may not be")
+    inks = [replace(invented_ink("upright", 1), text=text) for text in texts]
+    choice = StyleChoice(id="mine", description="invented", writer="upright", line=line)
+    add_styles(scrawl, PenCorpus("invented", inks), [choice])
 
 
 def test_a_disk_without_room_for_the_manifest_keeps_the_hands_of_before(

@@ -116,6 +116,9 @@ def test_a_class_is_the_mean_of_its_characters_and_how_many_reach() -> None:
         digits = classes(_shares(share))["digits"]
         assert (digits["reach_0.9"], digits["reach_0.8"]) == reach
     assert worst(shares, 1) == ["b"]
+    # By what is read right of those that are written alike, not by what is taken for its twin.
+    twins = _shares(0.9, "ab") | {"o": _shares(0.9, "o")["o"] | {"right": 0.1}}
+    assert worst(twins | _shares(0.8, "q"), 2) == ["q", "o"]
 
 
 def test_letters_need_nine_in_ten_and_marks_eight() -> None:

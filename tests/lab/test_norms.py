@@ -85,6 +85,12 @@ def test_without_a_norm_a_fresh_cell_forgets_a_perturbation() -> None:
     assert 0 <= found.after_200 <= found.after_50 < 1e-13
 
 
+def test_a_change_is_told_after_50_steps_and_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lab.norms._grow", lambda *_: list(range(1, 1 + GROWTH_STEPS)))
+    found = perturb_fresh("rnn", "layer", units=2)
+    assert (found.network, found.after_50, found.after_200) == ("fresh rnn", 50, 200)
+
+
 @torch.no_grad()
 def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     change = 1e3  # or nothing would be left of it

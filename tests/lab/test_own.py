@@ -88,12 +88,14 @@ def test_lines_are_kept_as_they_stand_on_paper() -> None:
     written = _written(400)
     written.offsets[:, 1] += 3 * np.sin(np.arange(400))  # arcs that climb
     written.offsets[19::20, 2] = 1
+    written.offsets[-1, 0] = -5.0  # to a dot over the last letter
     (ink,) = _legible(_Drawn([written]), [["an"]], ["an"], 1)
     shown = in_units(written.offsets)
     assert shown[-1, 1] < written.offsets[:, 1].sum() - 5
     np.testing.assert_allclose(ink.offsets[:, :2].cumsum(0), shown[:, :2], atol=1e-2)
     np.testing.assert_array_equal(ink.offsets[:, 2], shown[:, 2])
     assert ink.advance == pytest.approx(shown[:, 0].max())
+    assert ink.advance > shown[-1, 0] + 3
 
 
 def test_texts_are_those_of_rows_in_hands_of_those_who_may_be_learned_from(

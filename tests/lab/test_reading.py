@@ -177,6 +177,6 @@ def test_an_interval_holds_the_ratio_itself() -> None:
 
 
 def test_words_are_of_letters_without_a_space(inks: list[Ink]) -> None:
-    words = report.words_of(inks)
+    words = report.words_of([*inks, replace(inks[0], text="a")])
     assert words
     assert all(len(w.text) > 1 and " " not in w.text for w in words)

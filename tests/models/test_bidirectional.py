@@ -101,3 +101,9 @@ def test_steps_from_both_ends_are_the_whole(cell: CellKind, norm: NormKind) -> N
         assert (y[:length, row] - expected).abs().max() < 1e-12
         ends = torch.cat([ahead[length - 1][row], back[length - 1][row]])
         assert (last[row] - ends).abs().max() < 1e-12
+
+
+def test_both_directions_keep_statistics_of_as_many_steps_as_they_are_told() -> None:
+    model = Bidirectional(_INPUTS, _UNITS, "rnn", "batch", longest_step=7)
+    kept = [buffer.shape for buffer in model.buffers()]
+    assert kept == 4 * [(7, _UNITS)]  # a mean and a variance each

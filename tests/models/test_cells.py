@@ -227,3 +227,9 @@ def test_an_lstm_begins_with_its_forget_gates_open_and_no_other(norm: NormKind) 
 def test_every_gate_begins_with_an_orthogonal_matrix(kind: CellKind) -> None:
     for gate in CELLS[kind](E, H, "layer").weight_h.split(H):
         torch.testing.assert_close(gate @ gate.t(), torch.eye(H), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("norm", NORMS)
+def test_what_an_lstm_remembers_has_a_bias_where_it_is_normalised(norm: NormKind) -> None:
+    biased = LSTMCell(2, 3, norm).norm_c.bias is not None
+    assert biased == (norm in ("layer", "batch"))

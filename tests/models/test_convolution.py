@@ -33,7 +33,10 @@ def test_layer_norm_is_of_all_units_or_of_the_channels_of_a_pixel(
 ) -> None:
     pictures = 3 + 2 * torch.randn(2, 4, 4, _C).double()
     made: nn.Module = picture_norm(norm, 4, _C).double()
-    expected = F.layer_norm(pictures, of, eps=EPSILON)
+    gain, bias = torch.randn(2, *of).double()
+    for parameter, value in zip(made.parameters(), (gain, bias), strict=True):
+        parameter.data.copy_(value.flatten())
+    expected = F.layer_norm(pictures, of, gain, bias, eps=EPSILON)
     found = made(pictures.flatten(0, 2))
     assert torch.allclose(found, expected.flatten(0, 2), rtol=0, atol=1e-12)
 
@@ -67,3 +70,13 @@ def test_each_of_three_layers_halves_the_picture_and_the_later_are_twice_as_wide
     assert widths == [2, 4, 8]
     assert network.hidden.weight.shape == (5, 2 * 2 * 8)
     assert network(torch.zeros(4, 9, 9, 1)).shape == (4, 3)
+
+
+def test_the_hidden_layer_is_rectified() -> None:
+    network = ConvolutionalNetwork(ConvolutionConfig(side=8, channels=1, units=2, classes=1))
+    with torch.no_grad():
+        for layer, bias in ((network.hidden, (-3.0, 5.0)), (network.readout, (0.0,))):
+            layer.weight.fill_(1.0)
+            layer.bias.copy_(torch.tensor(bias))
+        network.hidden.weight.zero_()
+    assert network(torch.ones(1, 8, 8, 1)).tolist() == [[5.0]]

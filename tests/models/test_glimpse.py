@@ -58,6 +58,10 @@ def test_a_state_of_zeros_cuts_the_picture_into_cells() -> None:
     place = grid.place(torch.zeros(1, _UNITS, dtype=torch.float64))
     assert place.centre.tolist() == [[4.0, 4.0]]
     assert place.stride.item() == pytest.approx(_SIDE / _FILTERS)
+    with torch.no_grad():
+        grid.place_of.bias.zero_()  # as the paper has it, outermost filters on outermost pixels
+    widest = grid.place(torch.zeros(1, _UNITS, dtype=torch.float64)).stride
+    assert widest.item() == pytest.approx((_SIDE - 1) / (_FILTERS - 1))
     deviation = (1 / (2 * place.sharpness.item())) ** 0.5
     assert deviation == pytest.approx(_SIDE / _FILTERS / 2)
 

@@ -202,6 +202,8 @@ def test_a_pen_without_any_of_what_it_is_made_of_is_refused_by_its_name(name: st
         ((1.5, 1.5), 1.0, 1, False),
         ((3.1, 3.1), 1.0, 3, True),  # rests on the end, not yet on its middle
         ((1.4, 3.0), 1.0, 1, False),  # one Gaussian is past the text, the window rests before
+        ((2.95, 2.95), 1.0, 3, True),  # it has moved there at this step
+        ((3.2, 2.85), 1.0, 3, True),  # one Gaussian stands before the end, the window rests on it
         ((3.5, 3.5), 1.0, 3, True),
         ((3.5, 3.5), 0.0, 3, False),
         ((50.0, 50.0), 1.0, 3, True),
@@ -232,3 +234,16 @@ def model_state(step: HandwritingStep) -> list[Tensor]:
 def test_every_layer_has_the_norm_of_the_configuration(norm: Any) -> None:
     model = HandwritingModel(HandwritingConfig(norm=norm, layers=3, units=4, mixtures=2))
     assert [cell.norm for cell in (model.first, *model.above.cells)] == 3 * [norm]
+
+
+def test_layers_see_each_part_where_the_weights_of_an_older_artifact_have_it() -> None:
+    """Training and serving may agree on another order, and every pen that is there is another."""
+    model, seen = make(SYNTHESIS), list[Tensor]()
+    for layer in (model.above, model.readout):
+        layer.register_forward_pre_hook(lambda _, given: seen.append(given[0][-1]))
+    _, after = model(points(), texts(*LINES), model.initial_state(_ROWS))
+    state = dict(zip(model.state_names, after, strict=True))
+    above, readout = seen
+    parts = [points()[-1], torch.ones(_ROWS, 1), state["window"], state["first_h"]]
+    assert torch.equal(above, torch.cat(parts, dim=-1))
+    assert torch.equal(readout, torch.cat([state["first_h"], state["h0"]], dim=-1))

@@ -10,9 +10,11 @@ from models.stack import Dropout
 
 
 def test_each_path_has_the_dropout_that_is_named_after_it() -> None:
-    rates: dict[str, Any] = {"input_dropout": 0.1, "recurrent_dropout": 0.2, "output_dropout": 0.3}
+    rates: dict[str, Any] = {"input_dropout": 0.1, "recurrent_dropout": 0.2, "output_dropout": 0.99}
     model = LanguageModel(LanguageConfig(units=4, embedding=4, **rates))
-    assert model.stack.dropout == Dropout(input=0.1, recurrent=0.2, output=0.3)
+    assert model.stack.dropout == Dropout(
+        input=0.1, recurrent=0.2, output=0.99
+    )  # the most there is
 
 
 def test_batch_norm_has_statistics_of_as_many_steps_as_it_is_told() -> None:

@@ -135,3 +135,13 @@ def test_a_matrix_that_was_kept_whole_is_taken_in_parts() -> None:
     model.load_state_dict(weights)
     y = torch.randn(_ROWS, 400).double()
     torch.testing.assert_close(model.readout(y), before(y), rtol=0, atol=1e-12)
+
+
+def test_layers_see_the_constant_where_the_weights_of_an_older_artifact_have_it(
+    model: ReaderModel | TwinModel,
+) -> None:
+    seen = list[torch.Tensor]()
+    first = model.stack if isinstance(model, ReaderModel) else model.layers[0]
+    first.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    _read(model, _pieces(), [_STEPS] * _ROWS)
+    assert torch.equal(seen[0], torch.cat([_pieces(), torch.ones(_STEPS, _ROWS, 1)], dim=-1))

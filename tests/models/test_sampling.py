@@ -82,6 +82,13 @@ def test_top_p_keeps_the_fewest_symbols_that_reach_the_mass(top_p: float) -> Non
     assert kept(z, options(1), filters(1, top_p=top_p)) == set(order[:count].tolist())
 
 
+def test_top_p_leaves_out_what_begins_where_the_mass_is_reached() -> None:
+    z = torch.full((1, V), -torch.inf)
+    z[0, [7, 70, 200]] = torch.tensor([0.5, 1.0, 0.5]).log()  # of 2: exact, as all sums are
+    assert kept(z, options(1), filters(1, top_p=0.5)) == {70}
+    assert kept(z, options(1), filters(1, top_p=0.5 + 2**-24)) == {7, 70, 200}
+
+
 def test_options_that_keep_everything_draw_the_same_with_and_without_a_sort() -> None:
     rows = 2000
     z, u = logits(rows, 3), torch.rand(rows, generator=torch.Generator().manual_seed(4))
@@ -109,3 +116,11 @@ def test_a_step_takes_the_options_of_the_contract_in_the_order_of_the_sampler() 
     assert plain == Options._fields
     assert filtered == Options._fields + Filters._fields == tuple(NEUTRAL)
     assert Filters._fields == FILTERS
+
+
+def test_neutral_filters_leave_no_symbol_out_however_improbable() -> None:
+    """The second is lost in the sum of all in order of their mass, not in that of the bytes."""
+    z = torch.full((1, V), -torch.inf)
+    z[0, [7, 70, 200]] = torch.tensor([1e-7, 2e-8, 1.0]).log()
+    u = torch.tensor([1.1e-7])
+    assert [sample(z, u, options(1), filt).item() for filt in (None, filters(1))] == [70, 70]

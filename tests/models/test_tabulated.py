@@ -39,6 +39,15 @@ def test_what_the_table_stands_for_is_gone_and_the_rest_is_shared() -> None:
     assert hasattr(model.stack.cells[0], "weight_x")
 
 
+@pytest.mark.parametrize("cell", list(CELLS))
+def test_nothing_is_left_that_no_step_uses(cell: CellKind) -> None:
+    """It would stand among the weights, and in no graph."""
+    tabulated = TabulatedLanguageModel(made(cell, "layer", layers=1))
+    logits, _ = tabulated.step(torch.zeros(1, dtype=torch.int64), tabulated.initial_state(1))
+    logits.sum().backward()
+    assert [n for n, p in tabulated.named_parameters() if p.grad is None] == []
+
+
 def test_what_depends_on_the_time_step_is_no_table() -> None:
     torch.manual_seed(0)
     config = LanguageConfig(norm="batch", units=4, embedding=3, longest_step=2)

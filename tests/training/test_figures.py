@@ -21,8 +21,8 @@ def test_a_figure_is_no_wider_than_it_is_shown_and_can_be_read(tmp_path: Path) -
     right.plot([1, 2], label="a line")
     right.legend()
     assert smallest_letters_px(figure) >= LEAST_PX
-    save(figure, tmp_path / "a.png")
-    with Image.open(tmp_path / "a.png") as image:
+    save(figure, tmp_path / "a.PNG")
+    with Image.open(tmp_path / "a.PNG") as image:
         assert image.width == SHOWN_PX
         assert image.mode == "P"
     assert not pyplot.fignum_exists(figure.number)

@@ -13,6 +13,7 @@ import torch
 from training.machine import (
     Terminated,
     deferred_signals,
+    memory_shortage,
     terminated_as_interrupted,
     use_fast_float32,
 )
@@ -127,3 +128,25 @@ def test_a_sigterm_does_not_cut_short_what_is_kept_after_a_signal(
         kept()
     assert came == [-1]
     assert signal.getsignal(signal.SIGTERM) is handler
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (
+            RuntimeError("[enforce fail] DefaultCPUAllocator: not enough: 9 bytes\nat 0"),
+            "not enough: 9 bytes",
+        ),
+        (
+            torch.OutOfMemoryError("CUDA out of memory. Tried 9 bytes\nat 0"),
+            "CUDA out of memory. Tried 9 bytes",
+        ),
+        (MemoryError(), "it has run out"),
+        (RuntimeError("shapes do not fit"), None),
+        (RuntimeError(), None),
+    ],
+)
+def test_too_little_memory_is_told_in_a_line_by_its_reason(
+    error: Exception, told: str | None
+) -> None:
+    assert memory_shortage(error) == told

@@ -66,7 +66,13 @@ def test_a_recipe_of_tables_in_tables_without_an_end_is_none(tmp_path: Path) -> 
     ("setting", "told"),
     [
         ("data.marked=2", "data.marked is 2.0 and figured 0.0; they must be from 0 and, together"),
+        (
+            "data.figured=-1",
+            "data.marked is 0.0 and figured -1.0; they must be from 0 and, together",
+        ),
         ("data.varied=-1", "data.varied is -1.0; it must be from 0 and below 0.5"),
+        ("data.varied=0.5", "data.varied is 0.5; it must be from 0 and below 0.5"),
+        (f"training.seed={2**63}", f"training.seed is {2**63}; it must be from 0 to 2**63 - 1"),
         ("data.reordered=2", "data.reordered is 2.0; it must be from 0 to 1"),
         ("data.own=2", "data.own is 2.0; it must be from 0 to 1"),
         ("data.validation_fraction=1", "data.validation_fraction is 1.0; it must be between 0 and"),
@@ -83,9 +89,10 @@ def test_a_value_out_of_its_range_is_told_with_the_name_that_sets_it(
         read_recipe("quickstart", [setting])
 
 
-def test_true_is_no_whole_number() -> None:
-    with pytest.raises(ValueError, match=r"batch\.rows is True; it must be a int"):
-        read_recipe("quickstart", ["batch.rows=true"])
+@pytest.mark.parametrize(("name", "kind"), [("batch.rows", "int"), ("training.epochs", "float")])
+def test_true_is_no_number(name: str, kind: str) -> None:
+    with pytest.raises(ValueError, match=rf"{re.escape(name)} is True; it must be a {kind}"):
+        read_recipe("quickstart", [f"{name}=true"])
 
 
 def test_an_update_is_no_larger_than_anybody_trains() -> None:

@@ -5,6 +5,7 @@ decays, which units dropout leaves out, and when a run ends.
 import json
 import math
 from dataclasses import asdict, replace
+from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -176,6 +177,10 @@ def test_a_run_ends_when_it_has_learned_nothing_for_as_long_as_its_patience(
     # Best at its first validation, after 10 updates; more than 40 since are too many.
     assert trainer.progress.best_update == 10
     assert trainer.progress.update == 60
+    stuck = _trainer(tmp_path / "stuck", epochs=10, patience_epochs=1)
+    stuck.task.losses = repeat(0)  # type: ignore[attr-defined]
+    stuck.run()
+    assert (stuck.progress.best_update, stuck.progress.update) == (10, 60)  # as good is no better
     patient = _trainer(tmp_path / "patient", epochs=2, patience_epochs=3)
     patient.run()
     assert patient.progress.update == 2 * _UPDATES

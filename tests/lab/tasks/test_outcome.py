@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from lab import curves
 from lab.compare import Contender, Run, best_rate, beyond, budget_of
 from lab.experiment import Metric
-from lab.outcome import _tests, median_curve, sooner, updates_to_reach, winner
+from lab.outcome import _case, _tests, median_curve, sooner, updates_to_reach, winner
 from lab.plan import Budget, Plan
 from tests.training.legible import LEAST_PX, smallest_letters_px
 from training.config import DataConfig, Recipe
@@ -104,10 +104,10 @@ def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
 
 
 def test_the_range_of_a_test_is_of_the_least_and_the_most_that_is_a_number() -> None:
-    found = _tests(_contender("layer", [2.0, 9.0, math.nan, 1.0, 4.0]))["loss"]
+    found = _tests(_contender("layer", [math.nan, 2.0, 9.0, 1.0, 4.0]))["loss"]
     assert found["median"] == 3.0
     assert found["range"] == [1.0, 9.0]
-    assert found["seeds"] == [2.0, 9.0, None, 1.0, 4.0]
+    assert found["seeds"] == [None, 2.0, 9.0, 1.0, 4.0]
 
 
 def test_the_cost_of_sweeps_and_of_full_runs_are_told_apart() -> None:
@@ -178,3 +178,25 @@ def test_a_panel_has_the_best_in_sight_and_better_is_up_or_down_as_it_is(
     # A tenth of the values, the worst, is out of sight.
     assert (bottom < 10 < 100 < top) if higher else (bottom < 0 < 90 < top)
     assert (bottom > 0) if higher else (top < 100)
+
+
+def test_each_metric_has_its_own_curves_and_each_rate_what_its_short_run_found() -> None:
+    class Line:
+        metrics = (_LOSS, _HITS)
+
+    def run(losses: list[float], hits: list[float]) -> Run:
+        rows = [
+            {"update": 5 * i, "loss": a, "hits": b}
+            for i, (a, b) in enumerate(zip(losses, hits, strict=True))
+        ]
+        return Run({"name": "x"}, 9, 1.0, rows, {"loss": losses[-1]})
+
+    short = {1e-3: run([7.0, 8.0], [0.0, 0.0]), 1e-2: run([math.nan, math.nan], [0.0, 0.0])}
+    full = [run([3.0, 2.0], [10.0, 20.0]), run([4.0, 1.0], [11.0, math.nan])]
+    told = _case(Line(), _PLAN, [Contender("none", short, 1e-3, full)])["norms"]["none"]  # type: ignore[arg-type]
+    assert told["rates"] == {"0.001": 7.0, "0.01": None}
+    assert told["updates"] == [0, 5]
+    assert told["curves"] == {
+        "loss": [[3.0, 2.0], [4.0, 1.0]],
+        "hits": [[10.0, 20.0], [11.0, None]],
+    }

@@ -13,6 +13,7 @@ from torch import distributed
 from tests.training.pens import Make, pen_recipe, pen_task, reader_recipe, reader_task
 from tests.training.tiny import Interrupted, stop_after, tensors
 from training.config import Recipe
+from training.ink import rows
 from training.ink.corpus import PenBatch, PenCorpus, read_pens
 from training.ink.line import Tally
 from training.loop import LOG
@@ -137,6 +138,32 @@ def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
     assert made.validate() == pytest.approx(total / count)
     assert made.units_per_sequence * 256 == pytest.approx(count)
     assert made.model.training
+
+
+@_BOTH
+def test_every_seed_is_validated_on_the_same_rows(pens: PenCorpus, make: Make) -> None:
+    one, other = (make(pens, seed=seed)._validation for seed in (0, 1))
+    assert len(one) == len(other)
+    for mine, theirs in zip(one, other, strict=True):
+        assert all(map(torch.equal, mine, theirs))
+
+
+@_BOTH
+def test_rows_are_of_one_character_up_to_the_longest_of_their_epoch(
+    pens: PenCorpus, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, wanted = make(pens), list[np.ndarray]()
+    monkeypatch.setattr(rows, "_drawn", lambda _, of, *__: wanted.append(of) or [])
+    late = round(made.growth.epochs * made.updates_per_epoch)  # in updates, of which a pool has 8
+    for pools, longest in (
+        (range(1), made.growth.first),
+        (range(late, late + 9), made.growth.last),
+    ):
+        wanted.clear()
+        for pool in pools:
+            made._draw_pool(pool)
+        drawn = np.concatenate(wanted)
+        assert (drawn.min(), drawn.max()) == (1, longest)
 
 
 @_BOTH

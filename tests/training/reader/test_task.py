@@ -67,6 +67,24 @@ def test_a_hand_leans_both_ways_and_is_wide_or_narrow_for_its_size() -> None:
     assert np.std(heights) == pytest.approx(0.5, abs=0.15)
 
 
+class _Told:
+    """A generator of what it is told, and of no tremor."""
+
+    def __init__(self, *numbers: float) -> None:
+        self.numbers = list(numbers)
+
+    def normal(self, mean: float, deviation: float, shape: Any = None) -> Any:
+        return self.numbers.pop(0) if shape is None else np.zeros(shape)
+
+
+def test_how_high_a_row_lies_is_in_units_whatever_its_size_and_its_lean(pens: PenCorpus) -> None:
+    low, high = (pieces_of(pens.inks[0], _Told(0.7, 0.1, 0.3, y)) for y in (0.0, 1.25))  # type: ignore[arg-type]
+    raised = low.copy()
+    raised[0, 1] += 1.25
+    raised[:, -2] += 1.25
+    np.testing.assert_allclose(high, raised, atol=1e-5)
+
+
 @pytest.mark.parametrize("tremor", [0.0, 1e-15])
 def test_a_row_that_is_a_dash_has_the_size_of_its_width(tremor: float) -> None:
     """Also where levelling has left it not quite flat."""
