@@ -44,7 +44,7 @@ from training.loop import LOG
 from training.recipe import FOLDER, read_recipe
 from training.run import carry_out
 
-SMALL = Extent(sampled_steps=240, structure_steps=60, bit_steps=6, timed=False)
+SMALL = Extent(sampled_steps=80, structure_steps=12, bit_steps=6, timed=False)
 _PRODUCT = "MatMulInteger"
 _SHIPPED = Path(__file__).parents[2] / "artifacts"
 _EXACT = {"language": "shakespeare", "handwriting": "handwriting"}
@@ -60,7 +60,7 @@ def of_ink(pens: Path, folder: Path) -> Recipe:
     lines = read_pens(pens / "invented.npz", Tally()).inks
     PenCorpus("few", lines[:60]).save(folder / "few.npz")
     recipe = pen_recipe(folder / "few.npz")
-    often = {"epochs": 0.4, "validate_every_epochs": 0.1}
+    often = {"epochs": 0.4, "validate_every_epochs": 0.2}
     training = replace(recipe.training, **often)
     batch = replace(recipe.batch, growing=False)
     model = replace(SCRAWL, precision="int8")

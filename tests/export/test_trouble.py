@@ -26,7 +26,7 @@ from training.loop import CHECKPOINT
 from training.run import data_at
 from training.start import begin_from
 
-SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
+SMALL = Extent(sampled_steps=40, structure_steps=5, bit_steps=6, timed=False)
 
 
 def test_a_file_and_a_folder_that_may_not_be_read_are_not_the_corpus(

@@ -26,7 +26,7 @@ from service.attestation import attest
 from service.engine.runners import ScanRunner, SlotRunner
 from service.engine.runtime import Runtime
 
-SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
+SMALL = Extent(sampled_steps=160, structure_steps=24, bit_steps=8, timed=False)
 VARIANTS = {"folded": {"fold": True}, "both": {"fold": True, "quantize": True}}
 _PARAMS = ["folded", pytest.param("both", marks=pytest.mark.long)]
 

@@ -40,11 +40,11 @@ def test_a_defect_that_had_no_end_does_not_keep_the_others_from_being_asked(clea
     (clean / "tests" / "test_long.py").write_text(
         "from time import sleep as test_it\ntest_it(60)\n"
     )
-    (found,) = _pytest(clean, ["tests/test_long.py::test_it"], None, 2)
+    (found,) = _pytest(clean, ["tests/test_long.py::test_it"], None, 1)
     endless = _noticed(*found.values())
     results = [endless, _noticed("tests/test_it.py::test_fails")]
     _void(clean, None, results)
-    assert endless["killed_by"] == "the limit of 2 s"
+    assert endless["killed_by"] == "the limit of 1 s"
     assert results[1]["killed_by"] is None
 
 

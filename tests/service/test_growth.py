@@ -98,17 +98,22 @@ def test_a_graph_that_takes_too_long_keeps_no_other_from_serving(
 
 @pytest.mark.usefixtures("small")
 def test_what_a_session_holds_is_not_taken_from_another(artifacts: Path) -> None:
-    """Each has an arena of its own, which goes with it: in one for all, the last would starve."""
+    """Each has an arena of its own, which goes with it: in one for all, the last would starve, or
+    have no limit any more."""
     artifact = load_artifact(artifacts / "letters")
     chosen = choose_runtime(settings(artifacts, provider="cpu"))
-    steps = 20 * _MB // (256 * np.dtype(np.float32).itemsize)  # whose logits take more than half
     golden = artifact.golden
-    each = {n: a[:1].repeat(steps, 0)[:, None] for n, a in golden.step_inputs(0).items()}
     once = {n: a[None] for n, a in (golden.row_inputs(0) | artifact.initial_state()).items()}
-    held = []
-    for _ in range(3):
+
+    def run(megabytes: int) -> object:
+        steps = megabytes * _MB // (256 * np.dtype(np.float32).itemsize)  # of logits
+        each = {n: a[:1].repeat(steps, 0)[:, None] for n, a in golden.step_inputs(0).items()}
         session = chosen.session(artifact, "model.onnx")
         names = {port.name for port in session.get_inputs()}
         given = {n: OrtValue.ortvalue_from_numpy(a) for n, a in (each | once).items() if n in names}
-        held.append((session, session.run_with_ort_values(["logits"], given)))
+        return session, session.run_with_ort_values(["logits"], given)
+
+    held = [run(20) for _ in range(3)]  # more than half each
     assert len(held) == 3
+    with pytest.raises(Exception, match="Available memory"):  # of no type of its own
+        run(40)

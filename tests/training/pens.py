@@ -52,7 +52,7 @@ def pen_recipe(source: Path) -> Recipe:
         model=PEN,
         batch=BatchConfig(rows=ROWS),
         training=TrainConfig(
-            epochs=1.5, warmup_updates=5, learning_rate=1e-2, average_decay=0.8, seed=1
+            epochs=1.0, warmup_updates=5, learning_rate=1e-2, average_decay=0.8, seed=1
         ),
     )
 

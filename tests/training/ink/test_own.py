@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.training.pens import Make, invented, pen_recipe, pen_task, reader_task
+from tests.training.pens import Make, pen_recipe, pen_task, reader_task
 from training.config import DataConfig, Place
 from training.ink.compose import Rows
 from training.ink.corpus import PenCorpus, read_pens
@@ -15,11 +15,6 @@ from training.ink.prepare import OWN, Ink, is_own
 from training.kinds import KINDS
 
 _TEXTS = ("abc", "many words of a pen", "some words in one of its own lines")
-
-
-@pytest.fixture(scope="module")
-def pens() -> PenCorpus:
-    return invented()
 
 
 @pytest.fixture(scope="module")
