@@ -18,6 +18,7 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 from websockets.typing import Origin
 
+from service.http import connections
 from service.http.guard import POLICY
 from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
@@ -40,10 +41,10 @@ def _wires(url: str, count: int) -> Iterator[list[Wire]]:
 
 
 @pytest.fixture(scope="module")
-def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
+def service(letters: Path) -> Iterator[tuple[str, FastAPI]]:
     """One with little patience."""
     chosen = settings(
-        artifacts,
+        letters,
         request_timeout_s=_TIMEOUT_S,
         idle_timeout_s=_IDLE_S,
         max_header_bytes=8192,
@@ -56,9 +57,9 @@ def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
 
 
 @pytest.fixture(scope="module")
-def crowded(artifacts: Path) -> Iterator[str]:
+def crowded(letters: Path) -> Iterator[str]:
     """One with few places, from which nobody is shown out for being slow."""
-    with listening(settings(artifacts, max_connections=24)) as (url, _):
+    with listening(settings(letters, max_connections=24)) as (url, _):
         yield url
 
 
@@ -99,7 +100,7 @@ def test_a_refusal_is_not_written_into_the_answer_before_it(url: str) -> None:
 
 def test_who_was_refused_and_stays_is_cut_off(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its data is dropped for a moment, so that the answer is not lost; its place is not kept."""
-    monkeypatch.setattr("service.http.connections._LINGER_S", 0.3)
+    monkeypatch.setattr(connections, "_LINGER_S", connections._LINGER_S / 3)
     wire = Wire(url).send(_GET + b"X: " + b"x" * 9000)
 
     def is_gone() -> bool:

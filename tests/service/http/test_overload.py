@@ -51,9 +51,9 @@ def _slow(service: Service, model: str = "letters", run_s: float = 0.01) -> Iter
 
 
 @pytest.fixture(scope="module")
-def heard(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
+def heard(letters: Path) -> Iterator[tuple[str, FastAPI]]:
     """A real server."""
-    with listening(settings(artifacts)) as running:
+    with listening(settings(letters)) as running:
         yield running
 
 
@@ -77,9 +77,9 @@ def test_a_whole_answer_past_the_deadline_of_its_request_is_a_504(scan: Service)
 
 
 def test_a_stream_past_its_deadline_ends_with_what_it_has_and_where_to_go_on(
-    artifacts: Path,
+    letters: Path,
 ) -> None:
-    with running(settings(artifacts)) as service:
+    with running(settings(letters)) as service:
         whole = service.text(prompt="ab", max_tokens=4_000, seed=5)
         with _slow(service):
             *events, last = service.events(prompt="ab", max_tokens=4_000, seed=5, deadline_s=0.5)
@@ -91,11 +91,11 @@ def test_a_stream_past_its_deadline_ends_with_what_it_has_and_where_to_go_on(
 
 @pytest.mark.parametrize("keyed", [False, True])
 def test_a_request_may_not_take_longer_than_the_service_allows(
-    artifacts: Path, tmp_path: Path, keyed: bool
+    letters: Path, tmp_path: Path, keyed: bool
 ) -> None:
     file = tmp_path / "keys.toml"
     key = new_key(file, "me")
-    chosen = settings(artifacts, deadline_s=0.3, keys=file if keyed else None)
+    chosen = settings(letters, deadline_s=0.3, keys=file if keyed else None)
     chosen = chosen.model_copy(update={"request_timeout_s": 60.0})
     with running(chosen) as service, _slow(service):
         service.client.headers["authorization"] = f"Bearer {key}"
@@ -116,8 +116,8 @@ def test_a_deadline_is_a_number_of_seconds(scan: Service, value: object) -> None
     assert given.json()["error"]["param"] == "deadline_s"
 
 
-def test_a_request_that_others_would_hold_up_is_refused_with_a_time(artifacts: Path) -> None:
-    chosen = settings(artifacts, slots=1, max_wait_s=1e-9)
+def test_a_request_that_others_would_hold_up_is_refused_with_a_time(letters: Path) -> None:
+    chosen = settings(letters, slots=1, max_wait_s=1e-9)
     with running(chosen) as service, ThreadPoolExecutor(2) as pool:
         with held(service.app.state.models["letters"]):
             runs = pool.submit(service.post, max_tokens=200)
@@ -131,8 +131,8 @@ def test_a_request_that_others_would_hold_up_is_refused_with_a_time(artifacts: P
         assert [one.result().status_code for one in (runs, waits)] == [200, 200]
 
 
-def test_one_request_is_answered_while_another_caller_has_a_hundred(artifacts: Path) -> None:
-    chosen = settings(artifacts, slots=2, queue_size=500, max_wait_s=1e6)
+def test_one_request_is_answered_while_another_caller_has_a_hundred(letters: Path) -> None:
+    chosen = settings(letters, slots=2, queue_size=500, max_wait_s=1e6)
     with listening(chosen) as (url, app):
         engine = app.state.models["letters"].engine
 
@@ -154,8 +154,8 @@ def test_one_request_is_answered_while_another_caller_has_a_hundred(artifacts: P
         assert one_s < last_s / 5
 
 
-def test_a_stream_nobody_reads_pauses_and_others_go_on(artifacts: Path) -> None:
-    with listening(settings(artifacts, slots=1, max_tokens=10**7, max_request_steps=10**7)) as (
+def test_a_stream_nobody_reads_pauses_and_others_go_on(letters: Path) -> None:
+    with listening(settings(letters, slots=1, max_tokens=10**7, max_request_steps=10**7)) as (
         url,
         app,
     ):
@@ -257,10 +257,10 @@ def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
 
 @pytest.mark.parametrize(("drain_s", "written"), [(20, 1024), (1, 4096)])
 def test_a_session_that_answers_when_the_service_ends_says_where_it_stands(
-    artifacts: Path, drain_s: int, written: int
+    letters: Path, drain_s: int, written: int
 ) -> None:
     with ExitStack() as open_still:
-        with listening(settings(artifacts, drain_timeout_s=drain_s)) as (url, app):
+        with listening(settings(letters, drain_timeout_s=drain_s)) as (url, app):
             service = Service(app, client=None)
             socket = open_still.enter_context(connect(f"{url.replace('http', 'ws')}/v1/online"))
             socket.send(json.dumps({"model": "letters"}))

@@ -217,11 +217,11 @@ def test_a_state_continues_after_a_restart_and_on_the_other_runner(
     assert replica.choice(**options, state=first["state"], return_state=True) == here
 
 
-def test_a_state_is_worth_nothing_under_another_key(scan: Service, artifacts: Path) -> None:
+def test_a_state_is_worth_nothing_under_another_key(scan: Service, letters: Path) -> None:
     state = scan.choice(max_tokens=5, return_state=True)["state"]
 
     def here(key: str | None) -> Settings:
-        return settings(artifacts, runner="scan", state_key=key)
+        return settings(letters, runner="scan", state_key=key)
 
     with running(here("a key of somebody else")) as stranger:
         refused = stranger.post(state=state)
