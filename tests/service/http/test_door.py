@@ -171,7 +171,7 @@ def test_a_body_in_pieces_is_read_by_the_route(
 
 
 _NUMBERS = st.integers(-2, 60) | st.floats(0, 60) | st.none()
-_TEXTS = st.text(max_size=8)
+_TEXTS = st.text(st.sampled_from("ab \né€🦊"), max_size=8)
 _PROMPTS = _TEXTS | st.lists(_TEXTS, max_size=3) | st.lists(st.integers(0, 255), max_size=8)
 
 

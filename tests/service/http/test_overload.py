@@ -146,7 +146,7 @@ def test_one_request_is_answered_while_another_caller_has_a_hundred(letters: Pat
 
         with ThreadPoolExecutor(20) as pool:
             with held(app.state.models["letters"]):
-                many = [pool.submit(ask, "127.0.0.2", max_tokens=800, n=5) for _ in range(20)]
+                many = [pool.submit(ask, "127.0.0.2", max_tokens=400, n=5) for _ in range(20)]
                 assert eventually(lambda: len(engine._slots.schedule.waiting) > 60)
             began_s = time.monotonic()
             one_s = ask("127.0.0.1", max_tokens=40) - began_s
@@ -204,7 +204,7 @@ def test_who_reads_on_after_its_stream_has_paused_misses_nothing(scan: Service) 
 def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -> None:
     chosen = settings(inks, slots=1, max_wait_s=1e-6)
     with running(chosen) as service:
-        page = {"text": "\n".join(["ab"] * 6), "stream": True}
+        page = {"text": "\n".join(["ab"] * 4), "stream": True}
         done = threading.Event()
 
         def crowd() -> None:
@@ -219,7 +219,7 @@ def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -
                 assert answer.status_code in (200, 503)
                 if answer.status_code == 200:
                     begun.append(answer.text)
-                if len(begun) == 4:
+                if len(begun) == 3:
                     break
             done.set()
             for other in others:
@@ -227,7 +227,7 @@ def test_a_page_of_ink_that_has_begun_is_not_refused_its_next_line(inks: Path) -
         assert begun
         for text in begun:  # never refused after a line of it was written
             assert "overloaded" not in text
-            assert text.count('"finish_reason"') == 6
+            assert text.count('"finish_reason"') == 4
 
 
 @pytest.mark.parametrize("unread", [0, 2])
@@ -255,7 +255,7 @@ def test_a_session_whose_client_has_gone_gives_its_slot_back_within_a_chunk(
     assert service.metric("steps_total") < before + 3000
 
 
-@pytest.mark.parametrize(("drain_s", "written"), [(20, 1024), (1, 4096)])
+@pytest.mark.parametrize(("drain_s", "written"), [(20, 1024), (0, 4096)])
 def test_a_session_that_answers_when_the_service_ends_says_where_it_stands(
     letters: Path, drain_s: int, written: int
 ) -> None:
