@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from functools import partial
+from functools import lru_cache, partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,7 @@ import pytest
 from service import logs
 from service.__main__ import main
 from service.artifact import Artifact, load_artifact
+from service.graph import read_graph
 from service.settings import Settings
 from tests.service.altered import copy_of
 from tests.service.serving import Service, listening, running, settings
@@ -37,6 +38,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _may_be_elsewhere(item: pytest.Item) -> bool:
     shared = "start" in getattr(item, "fixturenames", ())
     return shared and item.get_closest_marker("in_process") is None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _graphs_once() -> Iterator[None]:
+    """Every service reads the graphs of the same few artifacts: a fifth of its start."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("service.artifact.read_graph", lru_cache(maxsize=32)(read_graph))
+        yield
 
 
 @pytest.fixture(scope="session")
