@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +15,7 @@ from contract.golden import Golden
 from contract.manifest import GOLDEN, WEIGHTS
 from export.artifact import load_model, read_artifact
 from export.convert import convert
+from export.golden import Sample
 from export.kinds import KINDS as EXPORTED
 from service.artifact import load_artifact
 from service.attestation import attest
@@ -145,10 +147,16 @@ def test_converted_again_it_is_the_same(folder: Path, name: str, tmp_path: Path)
     assert again.files == before.files
 
 
+@cache
+def _sample(artifact: Path) -> Sample:
+    """Ten steps of many rows, which a reader takes long to draw."""
+    manifest = read_artifact(artifact)
+    return EXPORTED[manifest.kind].sample(load_model(artifact, manifest), 10, _WIDTH, 7)
+
+
 def test_row_33_of_40_is_the_row_alone(artifact: Path, runtime: Runtime) -> None:
     loaded = load_artifact(artifact)
-    kind = EXPORTED[loaded.manifest.kind]
-    sample = kind.sample(load_model(artifact, loaded.manifest), 20, _WIDTH, 7)
+    sample = _sample(artifact)
     runner = make_runner(loaded, runtime)
 
     def run(rows: list[int]) -> dict[str, bytes]:

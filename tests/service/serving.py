@@ -30,6 +30,7 @@ from service.models import ServedModel
 from service.server import Server
 from service.settings import Settings
 from service.state import StateCodec
+from tests.service.client import Client
 
 KEY = "a key shared by replicas"
 ELSEWHERE = "cpu-ort1.30.0-x86_64-avx2"  # no runtime of these versions
@@ -185,7 +186,7 @@ def held(model: ServedModel, *, after: int = 0) -> Iterator[None]:
 def running(chosen: Settings, *, ready: bool = True) -> Iterator[Service]:
     """The application in this process; waits until its models have been attested."""
     app = create_app(chosen)
-    with TestClient(app, raise_server_exceptions=False) as client:
+    with Client(app) as client:
         if ready:
             assert eventually(lambda: client.get("/readyz").status_code == 200)
         yield Service(app, client)

@@ -19,8 +19,8 @@ _ABSURD: list[tuple[str, dict[str, Any]]] = [
     ("/v1/completions", {"prompt": [1] * 300_000 + [300]}),
     ("/v1/completions", {"prompt": [1] * 300_000 + ["a"]}),
     ("/v1/completions", {"prompt": [""] * 200_000}),
-    ("/v1/completions", {"prompt": [[]] * 200_000}),
-    ("/v1/completions", {"prompt": [[1], "a"] * 80_000}),
+    ("/v1/completions", {"prompt": [[]] * 100_000}),
+    ("/v1/completions", {"prompt": [[1], "a"] * 40_000}),
     ("/v1/completions", {"prompt": [None] * 150_000}),
     ("/v1/completions", {"stop": [1] * 300_000}),
     ("/v1/completions", {"logit_bias": {str(i): "x" for i in range(60_000)}}),
@@ -28,7 +28,7 @@ _ABSURD: list[tuple[str, dict[str, Any]]] = [
     ("/v1/completions", {"logprobs": 256, "max_tokens": 20_000}),
     ("/v1/completions", {"logprobs": 5, "max_tokens": 60_000, "n": 128}),
     ("/v1/completions", {"logprobs": 5, "echo": True, "prompt": "a" * 100_000, "max_tokens": 0}),
-    ("/v1/handwriting", {"text": "a", "style": _STYLE | {"strokes": [[]] * 200_000}}),
+    ("/v1/handwriting", {"text": "a", "style": _STYLE | {"strokes": [[]] * 100_000}}),
     ("/v1/handwriting", {"text": "a", "style": _STYLE | {"strokes": [[["a", "b"]] * 7000]}}),
     ("/v1/handwriting", {"text": "a", "style": _STYLE | {"strokes": [[[1] * 300_000]]}}),
     ("/v1/styles", _STYLE | {"strokes": [1] * 300_000}),
@@ -37,7 +37,7 @@ _ABSURD: list[tuple[str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("path", "body"), _ABSURD, ids=lambda value: ascii(value)[:60])
+@pytest.mark.parametrize(("path", "body"), _ABSURD, ids=range(len(_ABSURD)))
 def test_an_absurd_request_is_refused_at_once(
     ink: InkService, path: str, body: dict[str, Any]
 ) -> None:

@@ -1,7 +1,6 @@
 """Two threads that work beside the event loop choose, and end, at the same time."""
 
 import asyncio
-import gc
 from collections import Counter
 from collections.abc import Callable
 from functools import partial
@@ -70,7 +69,7 @@ class _Page:
         raise AssertionError("whoever asked for it has left")
 
 
-def test_what_nobody_waits_for_any_more_is_let_go_of() -> None:
+def test_what_nobody_waits_for_any_more_is_let_go_of(collect_own: Callable[[], int]) -> None:
     """A page may wait for a thread for a minute, and who asks for one may come and go."""
 
     async def left_behind() -> int:
@@ -89,7 +88,7 @@ def test_what_nobody_waits_for_any_more_is_let_go_of() -> None:
         del page, asking
         for _ in range(3):  # that the last has left is told round by round
             await asyncio.sleep(0)
-        gc.collect()  # an error and where it was raised keep each other
+        collect_own()  # an error and where it was raised keep each other
         count = sum(page() is not None for page in kept)
         end.set()
         await asyncio.gather(*held)

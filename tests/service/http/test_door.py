@@ -70,9 +70,9 @@ def _unreachable(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_refusal_at_the_door_is_that_of_the_route(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    letters: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with _crowded(settings(artifacts)) as service:
+    with _crowded(settings(letters)) as service:
         caplog.set_level(logging.INFO, logger=record.log.name)
         series = service.app.state.metrics.ended.labels(_PATH, 503, "overloaded")
 
@@ -101,11 +101,11 @@ def test_a_refusal_at_the_door_is_that_of_the_route(
 
 
 def test_nobody_without_a_key_hears_of_the_queue(
-    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "keys.toml"
     busy, idle = new_key(file, "busy"), new_key(file, "idle")
-    with _crowded(settings(artifacts, keys=file), ("busy",)) as service:
+    with _crowded(settings(letters, keys=file), ("busy",)) as service:
         _unreachable(monkeypatch)
 
         def ask(key: str) -> int:
@@ -121,9 +121,9 @@ def test_nobody_without_a_key_hears_of_the_queue(
 
 
 def test_one_caller_s_two_hundred_do_not_refuse_another(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with running(settings(artifacts, queue_size=500)) as service:
+    with running(settings(letters, queue_size=500)) as service:
         engine = service.app.state.models["letters"].engine
         jobs = [Call(max_tokens=200).job for _ in range(200)]
         engine._slots.schedule.add(jobs, terms.Terms("greedy"))
@@ -155,10 +155,10 @@ def test_what_is_not_clear_is_for_the_route(artifacts: Path) -> None:
 
 
 def test_a_body_in_pieces_is_read_by_the_route(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.undo()  # this one is to be answered
-    with listening(settings(artifacts)) as (url, _):
+    with listening(settings(letters)) as (url, _):
         half = json.dumps(_WANTED).encode()
 
         def pieces() -> Iterator[bytes]:
@@ -173,7 +173,7 @@ def test_a_body_in_pieces_is_read_by_the_route(
 
 
 _NUMBERS = st.integers(-2, 60) | st.floats(0, 60) | st.none()
-_TEXTS = st.text(max_size=8)
+_TEXTS = st.text(st.sampled_from("ab \né€🦊"), max_size=8)
 _PROMPTS = _TEXTS | st.lists(_TEXTS, max_size=3) | st.lists(st.integers(0, 255), max_size=8)
 
 
@@ -284,8 +284,8 @@ def test_ink_that_is_not_plain_is_for_the_route(change: dict[str, Any]) -> None:
     assert ink_schemas.least(_INK | {"style": "ada"}) == ("scrawl", 20)
 
 
-def test_a_model_that_is_not_ready_says_so_whatever_waits(artifacts: Path) -> None:
-    with _crowded(settings(artifacts)) as service:
+def test_a_model_that_is_not_ready_says_so_whatever_waits(letters: Path) -> None:
+    with _crowded(settings(letters)) as service:
         engine = service.app.state.models["letters"].engine
         engine.ready = False
         assert service.post(**_WANTED).json()["error"]["code"] == "not_ready"
@@ -301,12 +301,12 @@ def test_refusals_beyond_a_burst_wait_for_their_turn_and_no_longer_than_they_may
 
 @pytest.mark.parametrize("max_tokens", [200, 200.0, None], ids=["door", "route", "default"])
 def test_whoever_asks_again_at_once_is_refused_no_faster_than_others_are_served(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch, max_tokens: float | None
+    letters: Path, monkeypatch: pytest.MonkeyPatch, max_tokens: float | None
 ) -> None:
     """Whoever refuses: the door knows no number that is written 200.0."""
     monkeypatch.setattr(door, "_PER_S", 20.0)
     monkeypatch.setattr(door, "_BURST", 2)
-    with _crowded(settings(artifacts)) as service:
+    with _crowded(settings(letters)) as service:
         took_s = []
         for _ in range(6):
             begun_s = time.monotonic()

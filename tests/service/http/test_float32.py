@@ -180,7 +180,7 @@ def _odd_strokes() -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", _odd_strokes())
-@pytest.mark.parametrize("text", ["a", "a b", "a.'-b c"])
+@pytest.mark.parametrize("text", ["a", "a.'-b c"])
 def test_odd_strokes_are_refused_or_answered_in_finite_numbers(
     ink: InkService, name: str, text: str
 ) -> None:
@@ -208,7 +208,7 @@ def test_ink_at_random_is_refused_or_answered_in_finite_numbers(ink: InkService)
     random = np.random.default_rng(0)
     scales = [0.0, _LEAST, 1e-20, 1e-9, 1e-6, 1e-3, 1.0, 1e3, 1e6]
     answered = 0
-    for _ in range(150):
+    for _ in range(80):
         count = int(random.integers(1, 40))
         points = random.choice(scales, (count, 2)) * random.choice([-1, 0, 0.5, 1], (count, 2))
         ends = sorted({count, *random.integers(1, count + 1, 2).tolist()})

@@ -204,8 +204,8 @@ def test_a_service_for_which_there_are_no_files_does_not_start(
 
 
 def test_a_server_raises_the_limit_before_it_counts_its_places(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(gates, "resource", _Files(256, 4096))
-    chosen = settings(artifacts)
+    chosen = settings(letters)
     assert Server(create_app(chosen), chosen)._gate._places == 1000

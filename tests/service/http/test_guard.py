@@ -23,10 +23,10 @@ _PATHS = ["/", "/livez", "/v1/models", "/static/page.js", "/nowhere"]
 
 
 @pytest.fixture(scope="module")
-def friendly(artifacts: Path) -> Iterator[Service]:
+def friendly(letters: Path) -> Iterator[Service]:
     """A service that another origin may use, known by two names."""
     chosen = settings(
-        artifacts,
+        letters,
         allowed_origins=("https://friend.example",),
         allowed_hosts=("testserver", "keel.example"),
     )
@@ -135,10 +135,10 @@ def test_a_friend_may_and_is_told_so(friendly: Service) -> None:
     assert "access-control-allow-origin" not in foreign.headers
 
 
-def test_an_unexpected_error_says_what_any_answer_does(artifacts: Path) -> None:
+def test_an_unexpected_error_says_what_any_answer_does(letters: Path) -> None:
     """To browsers, and to a friend that it may read it."""
     origin = "https://friend.example"
-    app = create_app(settings(artifacts, allowed_origins=(origin,)))
+    app = create_app(settings(letters, allowed_origins=(origin,)))
     app.router.routes.insert(0, Route("/broken", _breaks))
     client = TestClient(app, raise_server_exceptions=False)
     answer = client.get("/broken", headers={"origin": origin})
@@ -200,8 +200,8 @@ def test_probes_come_by_address_whatever_the_names_are(friendly: Service, path: 
     assert answer.status_code == 200
 
 
-def test_the_address_a_connection_came_in_at_is_answered_and_no_other(artifacts: Path) -> None:
-    with listening(settings(artifacts, allowed_hosts=("keel.example",))) as (url, _):
+def test_the_address_a_connection_came_in_at_is_answered_and_no_other(letters: Path) -> None:
+    with listening(settings(letters, allowed_hosts=("keel.example",))) as (url, _):
         port = httpx.URL(url).port
         for host, status in ((f"127.0.0.1:{port}", 200), (f"127.0.0.2:{port}", 403)):
             assert httpx.get(f"{url}/metrics", headers={"host": host}).status_code == status

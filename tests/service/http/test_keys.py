@@ -31,13 +31,13 @@ _FRIEND = "https://friend.example"
 class _Ring:
     """A service, and a key for each purpose."""
 
-    def __init__(self, folder: Path, artifacts: Path) -> None:
+    def __init__(self, folder: Path, letters: Path) -> None:
         self.file = folder / "keys.toml"
         self.plain = new_key(self.file, "plain")
         self.admin = new_key(self.file, "admin", admin=True)
         self.single = new_key(self.file, "single", concurrency=1)
         self.settings = settings(
-            artifacts,
+            letters,
             keys=self.file,
             allowed_origins=(_FRIEND,),
             max_tokens=10**8,
@@ -46,8 +46,8 @@ class _Ring:
 
 
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory: pytest.TempPathFactory, artifacts: Path) -> _Ring:
-    return _Ring(tmp_path_factory.mktemp("keys"), artifacts)
+def ring(tmp_path_factory: pytest.TempPathFactory, letters: Path) -> _Ring:
+    return _Ring(tmp_path_factory.mktemp("keys"), letters)
 
 
 @pytest.fixture(scope="module")
@@ -252,11 +252,11 @@ def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_file_is_refused_at_start(
-    tmp_path: Path, artifacts: Path, text: str, said: str
+    tmp_path: Path, letters: Path, text: str, said: str
 ) -> None:
     (tmp_path / "keys.toml").write_text(text)
     with pytest.raises(BadKeys, match=said):
-        create_app(settings(artifacts, keys=tmp_path / "keys.toml"))
+        create_app(settings(letters, keys=tmp_path / "keys.toml"))
     with pytest.raises(BadKeys):
         new_key(tmp_path / "keys.toml", "b")
     assert (tmp_path / "keys.toml").read_text() == text
@@ -270,14 +270,14 @@ def test_names_are_plain_and_used_once(tmp_path: Path) -> None:
             new_key(tmp_path / "keys.toml", name)
 
 
-def test_callers_have_names(ring: _Ring, artifacts: Path) -> None:
+def test_callers_have_names(ring: _Ring, letters: Path) -> None:
     seen = []
     for chosen, headers, host in (
         (ring.settings, bearing(ring.admin), "192.0.2.1"),
-        (settings(artifacts), {}, "127.0.0.1"),
-        (settings(artifacts), {"x-forwarded-for": "192.0.2.7"}, "127.0.0.1"),
-        (settings(artifacts, host="0.0.0.0"), {}, "127.0.0.1"),
-        (settings(artifacts), {}, "192.0.2.1"),
+        (settings(letters), {}, "127.0.0.1"),
+        (settings(letters), {"x-forwarded-for": "192.0.2.7"}, "127.0.0.1"),
+        (settings(letters, host="0.0.0.0"), {}, "127.0.0.1"),
+        (settings(letters), {}, "192.0.2.1"),
     ):
         app = create_app(chosen)
 
@@ -320,10 +320,10 @@ def test_addresses_of_one_home_are_one_caller() -> None:
     ],
 )
 def test_only_a_known_proxy_says_whom_it_speaks_for(
-    artifacts: Path, caplog: pytest.LogCaptureFixture, trusted: tuple[str, ...], caller: str
+    letters: Path, caplog: pytest.LogCaptureFixture, trusted: tuple[str, ...], caller: str
 ) -> None:
     caplog.set_level("INFO", "evenkeel.request")
-    with listening(settings(artifacts, trusted_proxies=trusted)) as (url, _):
+    with listening(settings(letters, trusted_proxies=trusted)) as (url, _):
         httpx.get(f"{url}/v1/models", headers={"x-forwarded-for": "192.0.2.55"})
         assert eventually(lambda: bool(caplog.messages))
     assert [json.loads(line)["caller"] for line in caplog.messages if line[0] == "{"] == [caller]

@@ -3,7 +3,6 @@ it together would stop the event loop for seconds."""
 
 import asyncio
 import contextvars
-import gc
 import json
 import threading
 from collections import Counter
@@ -36,6 +35,12 @@ _OWN = {"strokes": [[[3 * i, 7 * i % 20] for i in range(600)]], "text": "a" * 20
 def service(inks: Path) -> Iterator[Service]:
     with running(settings(inks)) as started:
         yield started
+
+
+@pytest.fixture(scope="module")
+def url(inks: Path) -> Iterator[str]:
+    with listening(settings(inks)) as (url, _):
+        yield url
 
 
 class _Rounds:
@@ -186,7 +191,9 @@ def test_nothing_large_is_read_while_threads_work_on_what_was() -> None:
         hold.set()
 
 
-def test_what_a_thread_raises_is_told_and_is_no_news_where_nobody_waits() -> None:
+def test_what_a_thread_raises_is_told_and_is_no_news_where_nobody_waits(
+    collect_own: Callable[[], int],
+) -> None:
     told: list[object] = []
     hold = threading.Event()
 
@@ -207,7 +214,7 @@ def test_what_a_thread_raises_is_told_and_is_no_news_where_nobody_waits() -> Non
             await waits
         while turns()._beside:  # until both threads have ended
             await asyncio.sleep(0.005)
-        gc.collect()  # what nobody has asked for by now is news
+        collect_own()  # what nobody has asked for by now is news
 
     try:
         asyncio.run(asyncio.wait_for(ask(), 20))
@@ -294,7 +301,7 @@ def test_strokes_of_many_are_traced_one_after_the_other(
     ids=["a page", "a document", "a hand"],
 )
 def test_ink_of_many_is_not_read_before_that_of_others_has_been_prepared(
-    inks: Path,
+    url: str,
     monkeypatch: pytest.MonkeyPatch,
     path: str,
     body: dict[str, Any],
@@ -318,7 +325,6 @@ def test_ink_of_many_is_not_read_before_that_of_others_has_been_prepared(
     monkeypatch.setattr(f"service.{route}", noted)
     monkeypatch.setattr(f"service.{work}", held)
     with (
-        listening(settings(inks)) as (url, _),
         httpx.Client(base_url=url, timeout=60) as client,
         ThreadPoolExecutor(_FEW) as pool,
     ):

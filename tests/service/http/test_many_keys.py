@@ -41,7 +41,7 @@ def test_a_key_is_found_as_fast_among_thousands(tmp_path: Path, presented: str) 
 
 
 def test_a_file_is_read_again_beside_the_event_loop(
-    artifacts: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One of 8,000 keys takes 0.15 s; and where a look fails, the next reads what that has not."""
     file, read, on_loop = tmp_path / "keys.toml", keys.read_keys, list[bool]()
@@ -58,7 +58,7 @@ def test_a_file_is_read_again_beside_the_event_loop(
 
     monkeypatch.setattr(keys, "read_keys", noted)
     monkeypatch.setattr(keys, "_LOOK_EVERY_S", 0.01)
-    with running(settings(artifacts, keys=file)) as service:
+    with running(settings(letters, keys=file)) as service:
         second = bearing(new_key(file, "second"))
         models = "/v1/models"
         assert eventually(lambda: service.client.get(models, headers=second).status_code == 200)

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
+from service.http import connections
 from tests.service.http.wire import Wire
 from tests.service.serving import eventually, listening, settings
 
 
 @pytest.fixture(scope="module")
-def service(artifacts: Path) -> Iterator[tuple[str, FastAPI]]:
-    with listening(settings(artifacts)) as running:
+def service(letters: Path) -> Iterator[tuple[str, FastAPI]]:
+    with listening(settings(letters)) as running:
         yield running
 
 
@@ -71,7 +72,10 @@ def test_who_sends_all_before_it_hears_is_heard_out(
     assert wire.send(b" " * size).rest() == b""
 
 
-def test_who_never_sends_the_rest_is_let_go(service: tuple[str, FastAPI]) -> None:
+def test_who_never_sends_the_rest_is_let_go(
+    service: tuple[str, FastAPI], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_LINGER_S", connections._LINGER_S / 10)
     url, _ = service
     head = b"POST /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n\r\n"
     assert Wire(url).send(head).status() == 405

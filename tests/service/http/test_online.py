@@ -1,9 +1,9 @@
 """The WebSocket that follows a caller: how a session begins, and that it holds nothing."""
 
 import asyncio
-import gc
 import json
 import weakref
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -75,13 +75,13 @@ def test_who_was_at_work_when_its_model_went_or_the_service_ended_is_told_why() 
     assert heard(gone) == heard(other) == heard(None) == (1012, "the service is stopping")
 
 
-def test_a_message_that_has_come_keeps_no_model() -> None:
+def test_a_message_that_has_come_keeps_no_model(collect_own: Callable[[], int]) -> None:
     """Or every message would leave something behind, and a model stay after it was replaced."""
     sessions, engine, socket = Sessions(5), _Says(), _Says()
     asyncio.run(sessions.message(socket, engine))  # type: ignore[arg-type]
     kept = weakref.ref(engine)
     del engine
-    gc.collect()
+    collect_own()
     assert kept() is None
 
 

@@ -122,8 +122,8 @@ def test_codes_of_a_clients_own_count_as_one(scan: Service) -> None:
     assert eventually(lambda: counted() == {(_ONLINE, "3000", ""): 3})
 
 
-def test_a_refused_request_is_counted_once_and_finishes_nothing(artifacts: Path) -> None:
-    chosen = settings(artifacts, queue_size=2, max_body_bytes=1024, allowed_hosts=("testserver",))
+def test_a_refused_request_is_counted_once_and_finishes_nothing(letters: Path) -> None:
+    chosen = settings(letters, queue_size=2, max_body_bytes=1024, allowed_hosts=("testserver",))
     with running(chosen) as service:
         counted, ask = _Counted(service.app), service.client
         another = Call().job
@@ -165,10 +165,8 @@ def test_a_head_that_never_becomes_a_request_is_counted_and_logged(
 
 
 @pytest.mark.parametrize(("stream", "status"), [(False, "503"), (True, "200")])
-def test_text_that_fails_is_counted_with_its_code(
-    artifacts: Path, stream: bool, status: str
-) -> None:
-    with ThreadPoolExecutor(1) as pool, running(settings(artifacts, **_ROOMY)) as service:
+def test_text_that_fails_is_counted_with_its_code(letters: Path, stream: bool, status: str) -> None:
+    with ThreadPoolExecutor(1) as pool, running(settings(letters, **_ROOMY)) as service:
         counted = _Counted(service.app)
         asked = pool.submit(service.post, **_ENDLESS, n=2, stream=stream)
         assert eventually(lambda: service.metric("generation_tokens_total") == 0)
@@ -263,8 +261,8 @@ def test_an_id_that_is_none_is_replaced(scan: Service, given: str | bytes) -> No
     assert all(re.fullmatch(r"req-[0-9a-f]{24}", made) for made in ids)
 
 
-def test_a_refusal_before_any_route_has_an_id(artifacts: Path) -> None:
-    client = TestClient(create_app(settings(artifacts, allowed_hosts=("here.example",))))
+def test_a_refusal_before_any_route_has_an_id(letters: Path) -> None:
+    client = TestClient(create_app(settings(letters, allowed_hosts=("here.example",))))
     answer = client.get("/v1/models", headers={"X-Request-Id": "mine"})
     assert (answer.status_code, answer.headers["x-request-id"]) == (403, "mine")
 

@@ -39,10 +39,10 @@ def test_a_hand_is_made_by_a_model(ink: InkService, caplog: pytest.LogCaptureFix
 
 
 def test_a_change_is_of_a_model_that_there_is(
-    artifacts: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    letters: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """A name that nothing has may be anything, and is left out."""
-    copy_of(artifacts / "letters", tmp_path)
+    copy_of(letters / "letters", tmp_path)
     told = ["reload", "unload", "load", "load", "reload"]
     with caplog.at_level(logging.INFO, logger=record.log.name), changing(tmp_path) as service:
         for what in told[:3]:

@@ -35,11 +35,11 @@ def _endings(lines: Lines) -> list[tuple[str, int, str]]:
 
 
 def test_who_is_refused_without_a_key_is_an_address(
-    artifacts: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    letters: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     lines = _listened(caplog)
     new_key(tmp_path / "keys.toml", "plain")
-    chosen = settings(artifacts, keys=tmp_path / "keys.toml")
+    chosen = settings(letters, keys=tmp_path / "keys.toml")
     with listening(chosen) as (url, _):
         httpx.get(url + "/v1/models")
         httpx.get(url + "/v1/models", headers={"Authorization": "Bearer guessed"})

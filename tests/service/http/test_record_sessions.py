@@ -31,8 +31,8 @@ def _close(code: int) -> bytes:
 
 
 @pytest.fixture(scope="module")
-def url(artifacts: Path) -> Iterator[str]:
-    with listening(settings(artifacts)) as (url, _):
+def url(letters: Path) -> Iterator[str]:
+    with listening(settings(letters)) as (url, _):
         yield url
 
 

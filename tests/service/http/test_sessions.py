@@ -3,7 +3,7 @@
 import json
 import logging
 from codecs import getincrementaldecoder
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -96,9 +96,9 @@ def test_a_session_has_one_hand(ink: InkService) -> None:
 
 
 @pytest.fixture
-def first(inks: Path) -> Iterator[InkService]:
-    """A service that a test may spoil."""
-    with running(settings(inks)) as started:
+def first(folder_of: Callable[..., Path], name: str) -> Iterator[InkService]:
+    """A service that a test may spoil, of the model that it opens a session with."""
+    with running(settings(folder_of(_OPENINGS[name]["model"]))) as started:
         yield InkService(started.app, started.client)
 
 

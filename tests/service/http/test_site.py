@@ -11,13 +11,13 @@ _HIDDEN = '<nav class="place" id="place" aria-label="Where models compute" hidde
 
 
 @pytest.fixture(scope="module")
-def built(artifacts: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def built(letters: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service beside which a site has been built."""
     site = tmp_path_factory.mktemp("site")
     (site / "index.html").write_text("the page on the device")
     (site / "device").mkdir()
     (site / "device" / "worker.js").write_text("// the worker")
-    with running(settings(artifacts, site=site)) as service:
+    with running(settings(letters, site=site)) as service:
         yield service
 
 
@@ -47,8 +47,8 @@ def test_the_page_with_the_offer_is_asked_for_again_when_it_may_have_changed(
     assert (again.status_code, again.text) == (200, "another page")
 
 
-def test_no_device_is_offered_without_a_site(artifacts: Path, tmp_path: Path) -> None:
-    with running(settings(artifacts, site=tmp_path / "none")) as service:
+def test_no_device_is_offered_without_a_site(letters: Path, tmp_path: Path) -> None:
+    with running(settings(letters, site=tmp_path / "none")) as service:
         assert _HIDDEN in service.client.get("/").text
         assert service.client.get("/static/device/").status_code == 404
 

@@ -99,8 +99,8 @@ def test_usage_comes_last_in_a_stream_that_asks_for_it(scan: Service) -> None:
 
 
 @pytest.mark.parametrize("slots", [1, 2, 7])
-def test_any_number_of_slots_serves(artifacts: Path, slots: int) -> None:
-    with running(settings(artifacts, slots=slots, runner="slots")) as service:
+def test_any_number_of_slots_serves(letters: Path, slots: int) -> None:
+    with running(settings(letters, slots=slots, runner="slots")) as service:
         assert service.complete(n=9, max_tokens=12)["usage"]["completion_tokens"] == 108
 
 

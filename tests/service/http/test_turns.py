@@ -18,6 +18,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from service.engine import terms
 from service.errors import DeadlineExceeded, NotReady
+from service.http import limits
 from service.http.aside import Aside
 from service.http.limits import Bodies, BodyLimit
 from service.http.waits import Turns
@@ -156,7 +157,7 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
         pages = [pool.submit(ask, "/v1/handwriting", text="a") for _ in range(36)]
         try:
             assert drawing.acquire(timeout=30)
-            late = ask("/v1/handwriting", text="a", deadline_s=2)
+            late = ask("/v1/handwriting", text="a", deadline_s=1)
             stroke = [[5 * i, 20 * (i % 2)] for i in range(40)]
             read = pool.submit(ask, "/v1/read", strokes=[stroke])
             assert eventually(read.done)
@@ -263,7 +264,11 @@ def test_who_waits_for_a_drawing_past_its_deadline_is_told() -> None:
         hold.set()
 
 
-def test_a_body_that_begins_as_the_service_stops_is_waited_for_a_moment() -> None:
+def test_a_body_that_begins_as_the_service_stops_is_waited_for_a_moment(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(limits, "_LAST_BYTES_S", limits._LAST_BYTES_S / 10)
+
     async def application(scope: Scope, receive: Receive, send: Send) -> None:
         await receive()
 

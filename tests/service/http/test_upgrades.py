@@ -104,11 +104,11 @@ def test_a_tunnel_is_not_opened(url: str, offer: bytes) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
-    artifacts: Path, streamed: bool
+    letters: Path, streamed: bool
 ) -> None:
     """It would have the answer, and nobody would hear that its caller has left."""
     body = json.dumps(_ASKED | {"max_tokens": 60_000, "stream": streamed}).encode()
-    with listening(settings(artifacts)) as (url, app):
+    with listening(settings(letters)) as (url, app):
         wire = Wire(url).send(_POST + b"Content-Length: %d\r\n\r\n" % len(body) + body)
         running = app.state.metrics.registry.get_sample_value
         series = "evenkeel_requests_running", {"model": "letters"}

@@ -1,7 +1,7 @@
 """A socket to a service, without any client's manners."""
 
+import select
 import socket
-import time
 from urllib.parse import urlsplit
 
 LATE_S = 10.0  # of a machine that is busy with other tests
@@ -22,12 +22,14 @@ class Wire:
         self._socket.sendall(data)
         return self
 
-    def trickle(self, data: bytes) -> None:
-        """A byte at a time, until nobody takes any more."""
+    def trickle(self, data: bytes, *, unanswered: bool = False) -> None:
+        """A byte at a time, until nobody takes any more, or only while it is `unanswered`."""
+        heard = [self._socket] if unanswered else []
         try:
             for byte in data:
                 self._socket.sendall(bytes([byte]))
-                time.sleep(0.02)
+                if select.select(heard, [], [], 0.02)[0]:
+                    return
         except OSError:
             return
 

@@ -126,7 +126,7 @@ def test_offsets_are_those_of_the_characters(
     chunked: Service, model: str, prompt: Any, echo: bool
 ) -> None:
     read = len(prompt.encode() if isinstance(prompt, str) else prompt)
-    for count in (0, 1, 2, 3, 40):
+    for count in (0, 2, 40) if echo else (1, 3, 40):
         body = {"model": model, "prompt": prompt, "max_tokens": count, "echo": echo, "seed": count}
         choice = _both(chunked, **body, temperature=1.5)
         assert len(choice["logprobs"]["tokens"]) == count + read * echo
@@ -172,15 +172,14 @@ def test_offsets_go_on_after_a_state(
 
 
 def test_any_cut_of_a_text_keeps_the_offsets_of_the_whole(chunked: Service) -> None:
-    for model, stop in itertools.product(("letters", "noise"), ([], ["\x7f\x7f", "owl!", "é €"])):
+    stops = ["\x7f\x7f", "owl!", "é €"]
+    for model, stop in (("letters", stops), ("noise", stops), ("noise", [])):
         body = {"model": model, "prompt": "", "logprobs": 0, "temperature": 1.3, "stop": stop}
         whole = chunked.choice(**body, seed=7, max_tokens=24)
         _check(whole)
         for cut in range(1, 24):
             begun = chunked.choice(**body, seed=7, max_tokens=cut, return_state=True)
-            rest = _both(
-                chunked, **body | {"seed": None}, state=begun["state"], max_tokens=24 - cut
-            )
+            rest = chunked.choice(**body, state=begun["state"], max_tokens=24 - cut)
             assert begun["text"] + rest["text"] == whole["text"]
             offsets = [n + len(begun["text"]) for n in rest["logprobs"]["text_offset"]]
             assert begun["logprobs"]["text_offset"] + offsets == whole["logprobs"]["text_offset"]
@@ -199,9 +198,9 @@ def test_bytes_of_a_stop_string_have_no_offset_and_move_none(chunked: Service, m
     body = {"model": model, "prompt": _LONG, "echo": True, "max_tokens": 60, "temperature": 1.2}
     plain = _both(chunked, **body)
     written = plain["text"].removeprefix(_LONG)
-    stops = {c for c in written if c != "\ufffd"}
+    stops = sorted({c for c in written if c != "\ufffd"})
     assert len(stops) > 3
-    for stop in sorted(stops):
+    for stop in [c for i, c in enumerate(stops) if i % 3 == 0 or not c.isascii()]:
         choice = _both(chunked, **body, stop=[stop, "\x7f" + stop])
         assert choice["finish_reason"] == "stop"
         assert choice["text"] == _LONG + written.partition(stop)[0]

@@ -89,18 +89,17 @@ def test_a_second_sampler_draws_the_very_bytes(
     scan: Service, model: str, options: dict[str, Any]
 ) -> None:
     told = unclear = 0
-    for seed in (1, 2):
-        prompt = "Zoë paid €5 " if seed == 2 else ""
-        body = {"model": model, "seed": seed, "max_tokens": _SIZE, "logprobs": 256}
-        tokens, logprobs = _told(scan.choice(**body, **options, prompt=prompt))
-        uniforms = UniformStream(seed).take(0, _SIZE)
-        for token, row, uniform in zip(tokens, logprobs, uniforms, strict=True):
-            cumulative = _cumulative(row, **options)
-            if np.abs(cumulative - uniform).min() < _NEAR:
-                unclear += 1
-            else:
-                assert token == int((cumulative < uniform).sum())
-                told += 1
+    seed, prompt = (1, "") if model == "noise" else (2, "Zoë paid €5 ")
+    body = {"model": model, "seed": seed, "max_tokens": _SIZE, "logprobs": 256}
+    tokens, logprobs = _told(scan.choice(**body, **options, prompt=prompt))
+    uniforms = UniformStream(seed).take(0, _SIZE)
+    for token, row, uniform in zip(tokens, logprobs, uniforms, strict=True):
+        cumulative = _cumulative(row, **options)
+        if np.abs(cumulative - uniform).min() < _NEAR:
+            unclear += 1
+        else:
+            assert token == int((cumulative < uniform).sum())
+            told += 1
     assert told > 20 * unclear
 
 

@@ -18,6 +18,7 @@ def service(scan: Service) -> Service:
 
 
 _PROMPT = "Zoë paid €5 for a café crème. «Très bon!» said the owl 🦉. "
+_BEFORE = "🦉. "  # what is drawn thousands of times, each of which reads it
 
 
 def _bytes(choice: dict[str, Any]) -> bytes:
@@ -27,18 +28,19 @@ def _bytes(choice: dict[str, Any]) -> bytes:
 
 
 def _next_byte(service: Service, **body: Any) -> np.ndarray:
-    """The model's probabilities of the byte after `_PROMPT`, `(256,)`."""
-    body = {"prompt": _PROMPT, "max_tokens": 1, "logprobs": 256} | body
+    """The model's probabilities of the byte after `_BEFORE`, `(256,)`."""
+    body = {"prompt": _BEFORE, "max_tokens": 1, "logprobs": 256} | body
     (top,) = service.choice(**body)["logprobs"]["top_logprobs"]
     found = {_bytes({"logprobs": {"tokens": [token]}})[0]: p for token, p in top.items()}
     assert sorted(found) == list(range(256))
     return np.exp([found[token] for token in range(256)])
 
 
-def _draws(service: Service, count: int = 4, **body: Any) -> np.ndarray:
-    """How often each byte came after `_PROMPT` in 128 draws for each of `count` seeds."""
+def _draws(service: Service, count: int, **body: Any) -> np.ndarray:
+    """How often each byte came after `_BEFORE` in 128 draws for each of `count` seeds: so many that
+    one byte more than may be drawn would be."""
     total = np.zeros(256, int)
-    body = {"prompt": _PROMPT, "max_tokens": 1, "n": 128, "logprobs": 0} | body
+    body = {"prompt": _BEFORE, "max_tokens": 1, "n": 128, "logprobs": 0} | body
     for seed in range(count):
         choices = service.complete(**body, seed=seed)["choices"]
         total += np.bincount([_bytes(choice)[0] for choice in choices], minlength=256)
@@ -69,36 +71,38 @@ def test_bytes_are_drawn_as_often_as_they_are_probable(
     assert (np.abs(draws / draws.sum() - expected) < 5 * deviation + 1e-3).all()
 
 
-@pytest.mark.parametrize("size", [1, 2, 5, 60])
-def test_top_k_keeps_the_k_most_probable(service: Service, size: int) -> None:
+@pytest.mark.parametrize(("size", "count"), [(1, 1), (2, 1), (5, 1), (60, 4)])
+def test_top_k_keeps_the_k_most_probable(service: Service, size: int, count: int) -> None:
     probabilities = _next_byte(service, model="noise")
     kept = set(np.argsort(-probabilities)[:size])
-    drawn = set(np.flatnonzero(_draws(service, model="noise", top_k=size, temperature=2)))
+    drawn = set(np.flatnonzero(_draws(service, count, model="noise", top_k=size, temperature=2)))
     assert drawn <= kept
     assert len(drawn) > 0.8 * size
 
 
-@pytest.mark.parametrize("share", [0.05, 0.3, 0.8])
-def test_top_p_keeps_the_fewest_that_make_up_p(service: Service, share: float) -> None:
+@pytest.mark.parametrize(("share", "count"), [(0.05, 1), (0.3, 2), (0.8, 4)])
+def test_top_p_keeps_the_fewest_that_make_up_p(service: Service, share: float, count: int) -> None:
     probabilities = _next_byte(service, model="noise")
     order = np.argsort(-probabilities)
     size = int(np.searchsorted(np.cumsum(probabilities[order]), share)) + 1
-    drawn = set(np.flatnonzero(_draws(service, model="noise", top_p=share)))
+    drawn = set(np.flatnonzero(_draws(service, count, model="noise", top_p=share)))
     assert drawn <= set(order[:size])
     assert len(drawn) > 0.6 * size
 
 
-@pytest.mark.parametrize("least", [0.5, 0.7, 0.9])
-def test_min_p_keeps_what_is_near_the_most_probable(service: Service, least: float) -> None:
+@pytest.mark.parametrize(("least", "count"), [(0.5, 2), (0.7, 1), (0.9, 1)])
+def test_min_p_keeps_what_is_near_the_most_probable(
+    service: Service, least: float, count: int
+) -> None:
     probabilities = _next_byte(service, model="noise")
     kept = set(np.flatnonzero(probabilities >= least * probabilities.max()))
-    drawn = set(np.flatnonzero(_draws(service, model="noise", min_p=least)))
+    drawn = set(np.flatnonzero(_draws(service, count, model="noise", min_p=least)))
     assert drawn <= kept
     assert len(drawn) > 0.6 * len(kept)
 
 
 def test_without_restriction_any_byte_may_come(service: Service) -> None:
-    assert np.count_nonzero(_draws(service, 16, model="noise", temperature=2)) > 200
+    assert np.count_nonzero(_draws(service, 6, model="noise", temperature=2)) > 200
 
 
 def test_a_bias_of_minus_100_forbids(service: Service) -> None:
