@@ -84,7 +84,8 @@ def test_names_are_parted_by_commas_or_a_list(
 
 
 def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost")
+    origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost",
+               "https://friend.example:80", "http://localhost:443")  # fmt: skip
     monkeypatch.setenv("EVENKEEL_ALLOWED_ORIGINS", ", ".join(origins))
     assert Settings().allowed_origins == origins
     for odd in ("*", "null", "friend.example", "https://friend.example/", "https://*.example",

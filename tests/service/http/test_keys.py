@@ -66,6 +66,7 @@ def listened(ring: _Ring) -> Iterator[tuple[str, FastAPI]]:
 def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ring: _Ring) -> None:
     document = locked.client.get("/openapi.json", headers=bearing(ring.plain)).json()
     asked = {("get", "/openapi.json"), ("get", "/nowhere"), ("post", "/v1//completions")}
+    asked.add(("options", "/v1/models"))
     asked |= {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert len(asked) > 15
     for method, path in asked:
