@@ -249,6 +249,10 @@ def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
         (f"[a]\nsha256 = '{'0' * 64}'\nbytes_per_minute = {2**63}\n", "a.bytes_per_minute: .*"),
         (f"[a]\nsha256 = '{'0' * 64}'\nconcurrency = true\n", "a.concurrency: .* integer"),
         (f"[a]\nsha256 = '{'0' * 64}'\n[b]\nsha256 = '{'0' * 64}'", "a and b are the same key"),
+        (
+            f"[a]\nsha256 = '{'0' * 64}'\n[b]\nexpires = 2020-01-01\nsha256 = '{'0' * 64}'",
+            "a and b",
+        ),
         ("[a\n", "keys.toml"),
     ],
 )
@@ -304,6 +308,7 @@ def test_a_key_is_added_to_the_file_that_a_link_leads_to(tmp_path: Path) -> None
     keys = {name: new_key(link, name) for name in ("first", "second")}
     assert link.is_symlink()
     assert read_keys(file).keys() == keys.keys()
+    assert file.read_text().count("\n\n") == 1
 
 
 def test_addresses_of_one_home_are_one_caller() -> None:
@@ -331,12 +336,14 @@ def test_only_a_known_proxy_says_whom_it_speaks_for(
 
 
 def test_who_makes_a_key_waits_for_another_who_does(tmp_path: Path) -> None:
-    """Of two who have read the same file one would lose theirs."""
-    path = tmp_path / "keys.toml"
+    """Of two who have read the same file one would lose theirs, by whichever link they know it."""
+    path, link = tmp_path / "keys.toml", tmp_path / "mounted" / "link.toml"
+    link.parent.mkdir()
+    link.symlink_to(path)
     held = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     with ThreadPoolExecutor(1) as pool:
-        made = pool.submit(new_key, path, "late")
+        made = pool.submit(new_key, link, "late")
         time.sleep(0.2)
         new = not path.exists()
         os.close(held)

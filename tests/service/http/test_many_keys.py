@@ -103,3 +103,17 @@ def test_a_key_ends_at_its_time_wherever_that_is_told(zone: timezone | None, lef
 def test_a_key_in_a_subprotocol_may_have_dots_of_its_own() -> None:
     offered = ["evenkeel", "bearer.a.b.c", "bearer.d"]
     assert _presented({"type": "websocket", "headers": [], "subprotocols": offered}) == "a.b.c"
+
+
+def test_a_key_that_cannot_be_kept_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[str]()
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadKeys, match="No space left"):
+        new_key(tmp_path / "keys.toml", "me", show=shown.append)
+    assert not shown
