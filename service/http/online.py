@@ -223,7 +223,7 @@ def _rounded(numbers: np.ndarray) -> Any:
 async def _open(models: Models, message: Any) -> tuple[Online, ServiceKind, dict[str, Any]]:
     if isinstance(message, bytes):
         raise InvalidRequest("the first message must be JSON text: it names a model")
-    name = _Addressed.model_validate(message, strict=True).model
+    name = _Addressed.model_validate(message).model
     model = models[name]
     record.current().model = name
     kind = KINDS[model.artifact.manifest.kind]

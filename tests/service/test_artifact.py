@@ -331,14 +331,16 @@ def test_a_file_larger_than_any_is_not_read(copy: Path, name: str, size: int) ->
 
 
 def test_a_folder_may_be_a_link_to_one_inside_but_not_to_one_outside(
-    copy: Path, artifacts: Path, tmp_path: Path
+    copy: Path, tmp_path: Path
 ) -> None:
-    root = tmp_path / "root"
+    root, outside = tmp_path / "root", tmp_path / "root-of-another"
     (root / "versions").mkdir(parents=True)
     copy.rename(root / "versions" / "3")
     (root / "letters").symlink_to(root / "versions" / "3")
     assert _names(root) == ["letters"]
-    (root / "noise").symlink_to(artifacts / "noise")
+    outside.mkdir()
+    (outside / "manifest.json").touch()
+    (root / "noise").symlink_to(outside)
     with pytest.raises(ArtifactError, match=r"noise is a link to .*, not in"):
         _names(root)
 

@@ -2,6 +2,7 @@
 open; and its log keeps secrets."""
 
 import json
+import logging
 import signal
 import socket
 import subprocess
@@ -19,6 +20,7 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from service.http.keys import new_key, read_keys
+from service.server import _without_query
 from tests.service.conftest import Command
 from tests.service.processes import ready, spawned
 from tests.service.serving import bearing, eventually, listening, settings
@@ -73,6 +75,14 @@ def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
     hashed = read_keys(tmp_path / "keys.toml")["somebody"].sha256
     for secret in (key, wrong, state_key, other, hashed):
         assert secret not in logged
+
+
+def test_a_line_of_the_server_has_nothing_of_a_query() -> None:
+    """However many marks it has."""
+    line = logging.LogRecord("uvicorn.access", logging.INFO, "", 0, "%s %d", None, None)
+    line.args = ("/v1/models?api_key=ek-a?b", 200)
+    assert _without_query(line)
+    assert line.getMessage() == "/v1/models 200"
 
 
 def test_few_files_leave_room_for_probes(artifacts: Path) -> None:

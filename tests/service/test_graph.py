@@ -12,7 +12,7 @@ from onnx import ModelProto, NodeProto, TensorProto, TensorShapeProto, helper, n
 from export.graph import INTEGER, ROW_INDEPENDENT
 from service import harmless
 from service.artifact import ArtifactError, load_artifact
-from service.graph import _size, read_graph
+from service.graph import _size, _tensor, read_graph
 from service.harmless import OPERATORS
 from service.protobuf import Field, WireError, read_message
 from tests.service.altered import copy_of, edit_manifest, rehash
@@ -165,8 +165,16 @@ def _domain(model: ModelProto) -> None:
     model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
 
 
+def _domain_twice(model: ModelProto) -> None:
+    model.opset_import.append(model.opset_import[0])
+
+
 def _node_domain(model: ModelProto) -> None:
     model.graph.node[0].domain = "com.microsoft"
+
+
+def _body_domain(model: ModelProto) -> None:
+    _scan(model).attribute[0].g.node[0].domain = "com.microsoft"
 
 
 def _function(model: ModelProto) -> None:
@@ -182,11 +190,28 @@ def _attribute_tensor(model: ModelProto) -> None:
     model.graph.node.append(helper.make_node("Constant", [], ["c"], value=value))
 
 
-@pytest.mark.parametrize("edit", [_domain, _node_domain, _function, _sparse, _attribute_tensor])
+_PARTS = (_domain, _domain_twice, _node_domain, _body_domain, _function, _sparse, _attribute_tensor)
+
+
+@pytest.mark.parametrize("edit", _PARTS)
 def test_parts_of_onnx_that_no_exported_graph_has_are_refused(
     copy: Path, edit: Callable[[ModelProto], None]
 ) -> None:
     assert "is not one of" in (message := _refused(copy, edit)) or "must be ONNX's own" in message
+
+
+def test_operators_of_no_domain_that_is_named_are_onnx_s_own(artifacts: Path) -> None:
+    content = (artifacts / "letters" / "model.onnx").read_bytes()
+    model = onnx.load_from_string(content)
+    model.opset_import[0].ClearField("domain")
+    assert read_graph(model.SerializeToString()) == read_graph(content)
+
+
+def test_nothing_more_is_said_of_where_a_tensor_lies(copy: Path) -> None:
+    def edit(model: ModelProto) -> None:
+        _weight(model).external_data.add(key="checksum", value="0")
+
+    assert "is no place in one of: model.safetensors" in _refused(copy, edit)
 
 
 @pytest.mark.parametrize(
@@ -273,6 +298,9 @@ def test_a_number_has_64_bits_and_a_sign() -> None:
     assert read(b"\x01") == -1
     with pytest.raises(WireError, match="more than 64 bits"):
         read(b"\x02")
+    least = memoryview(b"\x08" + b"\x80" * 9 + b"\x02")  # 2 ** 64
+    with pytest.raises(WireError, match="more than 64 bits"):
+        read_message(least, {1: Field("it", "number")})
 
 
 def test_what_has_fewer_bytes_than_none_is_cut_short() -> None:
@@ -302,16 +330,27 @@ def test_a_number_that_stands_once_is_not_packed() -> None:
         read_message(packed, schema)
     many = {1: Field("it", "number", many=True)}
     assert read_message(packed, many) == read_message(plain, many) == {"it": [48]}
+    assert read_message(memoryview(b"\x0a\x14" + bytes(range(20))), many) == {"it": [*range(20)]}
 
 
 def test_a_size_is_a_number_or_a_symbol() -> None:
     """Of both, others take the last."""
     assert _size(memoryview(b"\x08\x30")) == 48
     assert _size(memoryview(b"\x12\x01B")) is None
-    both = b"\x08\x30\x12\x01B"
-    assert not TensorShapeProto.Dimension.FromString(both).HasField("dim_value")
-    with pytest.raises(WireError, match="both 48 and 'B'"):
-        _size(memoryview(both))
+    for symbol in (b"B", b""):
+        both = b"\x08\x30\x12" + bytes([len(symbol)]) + symbol
+        assert not TensorShapeProto.Dimension.FromString(both).HasField("dim_value")
+        with pytest.raises(WireError, match=f"both 48 and '{symbol.decode()}'"):
+            _size(memoryview(both))
+
+
+def test_a_tensor_that_lies_elsewhere_says_where() -> None:
+    """Even one that has bytes of its own: onnxruntime goes by what is said of its place."""
+    tensor = numpy_helper.from_array(np.zeros(4, np.float32), "w")
+    assert _tensor(memoryview(tensor.SerializeToString())).external is None
+    tensor.data_location = TensorProto.EXTERNAL
+    found = _tensor(memoryview(tensor.SerializeToString()))
+    assert (found.external, found.inline_bytes) == ({}, 16)
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,13 @@ def test_weights_lie_within_their_file_to_the_last_byte() -> None:
     _check_tensors([_lying(24)], _SIZES)
     for offset in (25, 40, 41, 10**18 - 1):
         with pytest.raises(GraphError, match="beyond the end of the file"):
-            _check_tensors([_lying(offset)], _SIZES)
+            _check_tensors([_lying(offset)], _SIZES | {"derived": 40})
+
+
+def test_tensors_take_as_many_bytes_as_the_files_have_and_no_more() -> None:
+    _check_tensors([_lying(0), _lying(16), _lying(32, 8)], _SIZES)
+    with pytest.raises(GraphError, match="tensors take 44 bytes of the files, which have fewer"):
+        _check_tensors([_lying(0), _lying(16), _lying(28, 12)], _SIZES)
 
 
 @pytest.mark.parametrize("text", ["9" * 19, "1_0", "+8", " 8", "\N{SUPERSCRIPT TWO}", ""])
@@ -65,6 +71,28 @@ def test_two_tensors_have_two_names() -> None:
     tensor = Tensor("w", 1, (4,), 16, None)
     with pytest.raises(GraphError, match="two tensors have one name"):
         _check_nodes(Graph((), (tensor, tensor), (), ()), {"w": tensor}, OPERATORS)
+
+
+@pytest.mark.parametrize("inputs", [(), ("",), ("w",), ("w", "", "w")])
+def test_a_node_has_an_input_that_is_no_constant(inputs: tuple[str, ...]) -> None:
+    """One that is left out has no name."""
+    tensor = Tensor("w", 1, (4,), 16, None)
+
+    def check(inputs: tuple[str, ...]) -> None:
+        node = Node("Slice", inputs, ("y",), {}, None)
+        _check_nodes(Graph((node,), (tensor,), (), ()), {"w": tensor}, OPERATORS)
+
+    check(("x", *inputs))
+    with pytest.raises(GraphError, match="is computed from constants alone"):
+        check(inputs)
+
+
+def test_the_parts_of_a_split_stand_in_a_line() -> None:
+    split = Graph((Node("Split", ("x", "w"), ("y", "z"), {}, None),), (), (), ())
+    _check_nodes(split, {"w": Tensor("w", 7, (2,), 16, None)}, OPERATORS)
+    for shape in ((3,), (2, 1), ()):
+        with pytest.raises(GraphError, match="has not that many parts"):
+            _check_nodes(split, {"w": Tensor("w", 7, shape, 16, None)}, OPERATORS)
 
 
 def test_a_graph_has_no_more_nodes_than_are_soon_loaded() -> None:

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import weakref
 from typing import Any
 
 import pytest
@@ -10,14 +9,17 @@ import pytest
 from service.leaving import Leaving
 
 
-class _Model:
-    """What is held."""
-
-
+@pytest.mark.parametrize(
+    ("drain_s", "first"),
+    [
+        (0.0, ["held", "told", "held still", None]),
+        (1e9, ["held", "held still", None, "told", None]),
+    ],
+)
 def test_who_holds_a_model_is_told_before_it_ends_and_nobody_waits_for_that_on_the_event_loop(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, drain_s: float, first: list[object]
 ) -> None:
-    said, held = list[object](), [_Model()]
+    said, looks = list[object](), iter(["held", "held still", None, None])
     monkeypatch.setattr("service.leaving._LAST_WORDS_S", 1e9)  # as long as it is held
     monkeypatch.setattr("service.leaving._LOOK_S", 0.0)
 
@@ -30,17 +32,20 @@ def test_who_holds_a_model_is_told_before_it_ends_and_nobody_waits_for_that_on_t
         def stop(self) -> None:
             said.append(("stopped", beside(), len(leaving.engines)))
 
-    def told(engine: object) -> None:
-        said.append("told")
-        held.clear()
+    def held() -> object:
+        said.append(found := next(looks))
+        return found
 
     async def leave() -> None:
         engine: Any = Engine()
-        leaving.add(engine, weakref.ref(held[0]))  # type: ignore[arg-type]
+        leaving.add(engine, held)  # type: ignore[arg-type]
         del engine
         await asyncio.gather(*leaving._tasks)
 
-    leaving = Leaving(0.0, told, lambda: said.append(("gone", len(leaving.engines))))
+    def gone() -> None:
+        said.append(("gone", len(leaving.engines)))
+
+    leaving = Leaving(drain_s, lambda engine: said.append("told"), gone)
     monkeypatch.setattr("service.leaving.give_back", lambda: said.append(("back", beside())))
     asyncio.run(asyncio.wait_for(leave(), 20))
-    assert said == ["told", ("stopped", True, 1), ("gone", 0), ("back", True)]
+    assert said == [*first, ("stopped", True, 1), ("gone", 0), ("back", True)]

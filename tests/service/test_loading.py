@@ -107,7 +107,9 @@ def test_measuring_its_pace_is_given_up_as_a_proof_is(
 def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
     chosen = settings(artifacts, slots=2, state_key=None)
-    mine, another = (Loader(chosen, Metrics(), KINDS).make(artifact).codec for _ in range(2))
+    loaders = [Loader(chosen, Metrics(), KINDS) for _ in range(2)]
+    assert [len(bytes.fromhex(loader._key.decode())) for loader in loaders] == [32, 32]  # 256 bits
+    mine, another = (loader.make(artifact).codec for loader in loaders)
     token = mine.encode(Moment(artifact.initial_state(), 1, 0, 0, TextEdge()))
     assert mine.decode(token).seed == 1
     with pytest.raises(InvalidRequest):

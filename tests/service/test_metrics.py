@@ -89,6 +89,7 @@ def test_verdicts_versions_and_the_process_are_told(scan: Service, told: str) ->
     assert 'onnxruntime="' in told
     assert 'provider="cpu"' in told
     assert 'threads="1"' in told
+    assert f'digest="{scan.app.state.models["letters"].artifact.digest}"' in told  # all of it
 
 
 def test_times_are_from_the_arrival_and_each_byte_after_the_first_has_its_share() -> None:

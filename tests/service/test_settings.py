@@ -84,12 +84,13 @@ def test_names_are_parted_by_commas_or_a_list(
 
 
 def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost")
+    origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost",
+               "https://friend.example:80", "http://localhost:443")  # fmt: skip
     monkeypatch.setenv("EVENKEEL_ALLOWED_ORIGINS", ", ".join(origins))
     assert Settings().allowed_origins == origins
     for odd in ("*", "null", "friend.example", "https://friend.example/", "https://*.example",
                 "https://Friend.example", "https://friend.example:443",
-                "http://friend.example:80"):  # fmt: skip
+                "http://friend.example:80", "https://me@friend.example"):  # fmt: skip
         with pytest.raises(ValidationError, match="is no origin"):
             Settings(allowed_origins=(origins[0], odd))
 
@@ -158,7 +159,9 @@ def test_every_setting_is_read_by_the_service() -> None:
 def test_a_setting_that_is_nearly_one_is_told() -> None:
     names = [
         "EVENKEEL_ALLOWED_HOST",
+        "EVENKEEL_CHUNK_STEP",
         "evenkeel_port",
+        "evenkeel_thread",
         "EVENKEEL_KEY",
         "EVENKEEL_KEYS",
         "EVENKEEL_DATA",
@@ -166,7 +169,9 @@ def test_a_setting_that_is_nearly_one_is_told() -> None:
     ]
     assert list(misspelt(names)) == [
         "EVENKEEL_ALLOWED_HOST is no setting; EVENKEEL_ALLOWED_HOSTS is one",
+        "EVENKEEL_CHUNK_STEP is no setting; EVENKEEL_CHUNK_STEPS is one",  # the nearest alone
         "EVENKEEL_KEY is no setting; EVENKEEL_KEYS is one",
+        "EVENKEEL_THREAD is no setting; EVENKEEL_THREADS is one",
     ]
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from contract.manifest import MANIFEST, WEIGHTS
-from service.artifact import ArtifactError
+from service.artifact import ArtifactError, artifact_folders
 from service.catalogue import Models
 from service.kinds import KINDS
 from service.metrics import Metrics
@@ -44,6 +44,19 @@ def test_a_bad_artifact_is_listed_and_the_others_are_served(folder: Path) -> Non
         assert service.metric("model_failed", model="noise") == 1
         assert service.metric("model_ready", model="noise") == 0
         assert service.metric("model_failed") == 0
+
+
+def test_folders_with_a_manifest_come_in_the_order_of_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of two whose models have one name the first has it. A link to nothing is no manifest."""
+    for name in "abcd":
+        (tmp_path / name).mkdir()
+        (tmp_path / name / MANIFEST).touch()
+    (tmp_path / "b" / MANIFEST).unlink()
+    (tmp_path / "b" / MANIFEST).symlink_to("nothing")
+    monkeypatch.setattr(Path, "iterdir", lambda root: iter([root / name for name in "cbad"]))
+    assert [folder.name for folder in artifact_folders(tmp_path)] == ["a", "c", "d"]
 
 
 def test_a_required_one_that_is_bad_keeps_the_service_from_starting(folder: Path) -> None:

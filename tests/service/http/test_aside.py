@@ -7,6 +7,10 @@ from functools import partial
 from threading import Event
 from weakref import ref
 
+import pytest
+
+from service.engine import terms
+from service.errors import NotReady
 from service.http.aside import Aside, _Work
 from tests.service.interleaved import WatchedLock
 
@@ -96,3 +100,38 @@ def test_what_nobody_waits_for_any_more_is_let_go_of(collect_own: Callable[[], i
         return count
 
     assert asyncio.run(left_behind()) == 0
+
+
+def test_work_is_done_on_behalf_of_whoever_asks() -> None:
+    """Its lines of the log name the request."""
+
+    async def ask() -> str:
+        aside = Aside()
+        terms.agree(60.0, "alice")
+        caller = await aside.do(lambda: terms.current().caller)
+        aside.end()
+        return caller
+
+    assert asyncio.run(ask()) == "alice"
+
+
+def test_what_has_not_begun_at_the_end_never_does() -> None:
+    """Not even before its caller hears of the end."""
+    done = list[str]()
+
+    async def ask() -> None:
+        aside, end = Aside(), Event()
+        held = [asyncio.create_task(aside.do(end.wait)) for _ in range(2)]
+        while sum(aside._busy.values()) < 2:
+            await asyncio.sleep(0.001)
+        late = asyncio.create_task(aside.do(lambda: done.append("late")))
+        await asyncio.sleep(0)
+        aside.end()
+        end.set()
+        aside._pool.shutdown()  # waits for its threads
+        with pytest.raises(NotReady):
+            await late
+        await asyncio.gather(*held, return_exceptions=True)
+
+    asyncio.run(ask())
+    assert not done

@@ -207,6 +207,7 @@ class _Lying(list[Callable[[], None]]):
         return found
 
     def append(self, entry: Callable[[], None]) -> None:
+        self._done("before")
         self._done("append", super().append(entry))
 
     def __getitem__(self, place: Any) -> Any:
@@ -249,3 +250,38 @@ def test_a_loop_that_sleeps_is_woken_by_what_is_sent_and_one_that_has_closed_is_
     loop.call_soon_threadsafe = closed  # type: ignore[assignment]
     post.send(partial(told.append, "late"))
     assert told == ["piece"]
+
+
+def test_what_is_sent_as_the_rest_is_taken_goes_to_the_rest() -> None:
+    """To what has been taken already it would come too late."""
+    loop, told, lock = _Loop(), list[str](), WatchedLock()
+    post = _Post(loop)  # type: ignore[arg-type]
+    post._lock = lock  # type: ignore[assignment]
+    post.send(partial(told.append, "piece"))
+    lying = _Lying("before", lambda: lock.beside(loop.go_round))
+    lying.extend(post._lying)
+    post._lying = lying
+    post.send(partial(told.append, "other"))
+    lock.join()
+    loop.go_round()
+    assert told == ["piece", "other"]
+
+
+@pytest.mark.parametrize("wants_state", [False, True])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_what_has_nothing_to_run_is_not_queued_and_has_a_state_only_if_it_wants_one(
+    streamed: bool, wants_state: bool
+) -> None:
+    at_once, runs = Call(max_tokens=0, wants_state=wants_state), Call(max_tokens=1)
+    queued: list[Sequence[Job]] = []
+    engine: Any = SimpleNamespace(name="it", submit=lambda jobs, admitted: queued.append(jobs))
+
+    async def ask() -> None:
+        exchange: Exchange[TextPiece] = Exchange(streamed=streamed)
+        exchange.jobs += [at_once.job, runs.job]
+        exchange.submit(engine)
+
+    asyncio.run(ask())
+    assert queued == [[runs.job]]
+    assert (at_once.result().pieces[0].moment is not None) == wants_state
+    assert (at_once.job.urgent, runs.job.urgent) == (streamed, streamed)

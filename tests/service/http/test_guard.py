@@ -99,8 +99,9 @@ def test_a_foreign_origin_may_look(scan: Service, method: str) -> None:
     assert answer.status_code == 200
 
 
-def test_a_host_is_the_same_however_it_is_spelt(scan: Service) -> None:
-    headers = {"host": "TestServer", "origin": "http://testserver"}
+@pytest.mark.parametrize("origin", ["http://testserver", "http://TESTSERVER"])
+def test_a_host_is_the_same_however_it_is_spelt(scan: Service, origin: str) -> None:
+    headers = {"host": "TestServer", "origin": origin}
     assert scan.client.post("/v1/completions", json=_BODY, headers=headers).status_code == 200
 
 
@@ -236,6 +237,14 @@ def test_a_socket_that_is_refused_says_what_the_answer_is_not_for() -> None:
     assert dict(told["headers"])[b"x-frame-options"] == b"DENY"
 
 
+@pytest.mark.parametrize(
+    ("path", "status"), [("/livez", 200), ("/readyz", 200), ("/livez/", 403), ("/readyz/x", 403)]
+)
+def test_by_any_name_a_probe_is_answered_and_nothing_below_it(path: str, status: int) -> None:
+    told = _asked({"type": "http", "method": "GET", "path": path}, "evil.example")
+    assert told["status"] == status
+
+
 @pytest.mark.parametrize(("host", "status"), [("192.0.2.7", 200), ("evil.example", 403)])
 def test_where_a_connection_came_in_is_a_name_only_as_an_address(host: str, status: int) -> None:
     """Whatever a server takes for that: some believe the Host."""
@@ -252,4 +261,4 @@ def _asked(scope: dict[str, Any], host: str) -> Message:
 
     about = {"path": "/v1/models", "headers": [(b"host", host.encode())]}
     guard = Guard(answers, hosts_of("127.0.0.1", ()), frozenset())
-    return told_by(guard, scope | about)[0]
+    return told_by(guard, about | scope)[0]

@@ -66,6 +66,7 @@ def listened(ring: _Ring) -> Iterator[tuple[str, FastAPI]]:
 def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ring: _Ring) -> None:
     document = locked.client.get("/openapi.json", headers=bearing(ring.plain)).json()
     asked = {("get", "/openapi.json"), ("get", "/nowhere"), ("post", "/v1//completions")}
+    asked.add(("options", "/v1/models"))
     asked |= {(method, path) for path, methods in document["paths"].items() for method in methods}
     assert len(asked) > 15
     for method, path in asked:
@@ -248,6 +249,10 @@ def test_a_key_ends_with_its_time(tmp_path: Path) -> None:
         (f"[a]\nsha256 = '{'0' * 64}'\nbytes_per_minute = {2**63}\n", "a.bytes_per_minute: .*"),
         (f"[a]\nsha256 = '{'0' * 64}'\nconcurrency = true\n", "a.concurrency: .* integer"),
         (f"[a]\nsha256 = '{'0' * 64}'\n[b]\nsha256 = '{'0' * 64}'", "a and b are the same key"),
+        (
+            f"[a]\nsha256 = '{'0' * 64}'\n[b]\nexpires = 2020-01-01\nsha256 = '{'0' * 64}'",
+            "a and b",
+        ),
         ("[a\n", "keys.toml"),
     ],
 )
@@ -303,6 +308,7 @@ def test_a_key_is_added_to_the_file_that_a_link_leads_to(tmp_path: Path) -> None
     keys = {name: new_key(link, name) for name in ("first", "second")}
     assert link.is_symlink()
     assert read_keys(file).keys() == keys.keys()
+    assert "\n\n\n" not in file.read_text()
 
 
 def test_addresses_of_one_home_are_one_caller() -> None:
@@ -330,12 +336,14 @@ def test_only_a_known_proxy_says_whom_it_speaks_for(
 
 
 def test_who_makes_a_key_waits_for_another_who_does(tmp_path: Path) -> None:
-    """Of two who have read the same file one would lose theirs."""
-    path = tmp_path / "keys.toml"
+    """Of two who have read the same file one would lose theirs, by whichever link they know it."""
+    path, link = tmp_path / "keys.toml", tmp_path / "mounted" / "link.toml"
+    link.parent.mkdir()
+    link.symlink_to(path)
     held = os.open(tmp_path, os.O_RDONLY)
     fcntl.flock(held, fcntl.LOCK_EX)
     with ThreadPoolExecutor(1) as pool:
-        made = pool.submit(new_key, path, "late")
+        made = pool.submit(new_key, link, "late")
         time.sleep(0.2)
         new = not path.exists()
         os.close(held)

@@ -1,16 +1,20 @@
-"""However many keys there are, nobody who asks waits for more than their own."""
+"""However many keys there are, nobody who asks waits for more than their own, and each is found as
+it was given and as long as its file says."""
 
 import asyncio
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta, timezone
 from hashlib import sha256
 from pathlib import Path
 
 import pytest
 
 from service.http import keys
-from service.http.keys import Key, Keys, new_key
+from service.http.callers import _presented
+from service.http.keys import BadKeys, Key, Keys, new_key, read_keys
 from tests.service.serving import bearing, eventually, running, settings
 
 
@@ -63,3 +67,53 @@ def test_a_file_is_read_again_beside_the_event_loop(
         models = "/v1/models"
         assert eventually(lambda: service.client.get(models, headers=second).status_code == 200)
     assert on_loop[1:] == [False, False]
+
+
+def test_a_file_may_be_as_large_as_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "keys.toml"
+    new_key(file, "first")
+    size = file.stat().st_size
+    monkeypatch.setattr(keys, "_LARGEST_BYTES", size)
+    assert read_keys(file).keys() == {"first"}
+    monkeypatch.setattr(keys, "_LARGEST_BYTES", size - 1)
+    with pytest.raises(BadKeys, match=f"more than {size - 1} bytes"):
+        read_keys(file)
+
+
+@pytest.fixture
+def far_east(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A machine whose clock is ten hours ahead."""
+    monkeypatch.setenv("TZ", "XST-10")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("far_east")
+@pytest.mark.parametrize("zone", [None, UTC, timezone(timedelta(hours=-10))])
+@pytest.mark.parametrize("left_h", [-1, 1])
+def test_a_key_ends_at_its_time_wherever_that_is_told(zone: timezone | None, left_h: int) -> None:
+    """Without a zone it is UTC, whatever the machine has."""
+    end = datetime.now(zone or UTC) + timedelta(hours=left_h)
+    ends = end if zone else end.replace(tzinfo=None)
+    assert Key(sha256="0" * 64, expires=ends).valid == (left_h > 0)
+
+
+def test_a_key_in_a_subprotocol_may_have_dots_of_its_own() -> None:
+    offered = ["evenkeel", "bearer.a.b.c", "bearer.d"]
+    assert _presented({"type": "websocket", "headers": [], "subprotocols": offered}) == "a.b.c"
+
+
+def test_a_key_that_cannot_be_kept_is_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shown = list[str]()
+
+    def full(*_: object) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_text", full)
+    with pytest.raises(BadKeys, match="No space left"):
+        new_key(tmp_path / "keys.toml", "me", show=shown.append)
+    assert not shown

@@ -25,6 +25,12 @@ def test_an_opening_is_answered_with_what_was_opened(ink: InkService) -> None:
             }
 
 
+def test_numbers_in_json_have_six_digits_after_the_point(ink: InkService) -> None:
+    with online(ink, model="letters") as session:
+        found = session.ask(bytes=[65])["log_probabilities"]
+    assert found == [round(number, 6) for number in found]
+
+
 def test_a_caller_that_leaves_holds_no_slot(ink: InkService) -> None:
     for _ in range(3):
         with online(ink, model="scrawl", text="a") as session:

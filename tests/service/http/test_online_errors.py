@@ -70,7 +70,7 @@ def test_a_broken_rule_is_named_and_ends_the_session(
         assert session.closed() == 1008
 
 
-@pytest.mark.parametrize("opening", [_LANGUAGE, _INK])
+@pytest.mark.parametrize("opening", [_LANGUAGE, _INK, _INK | {"surprise": 1}])
 def test_a_model_that_is_not_ready_opens_no_session(
     ink: InkService, monkeypatch: pytest.MonkeyPatch, opening: dict[str, Any]
 ) -> None:

@@ -186,6 +186,6 @@ def test_so_does_one_that_is_cut_in_the_middle(
         assert failed["error"]["code"] == "not_ready"
         assert session.closed() == _RESTART
     (line,) = (r.message for r in caplog.records if r.name == record.log.name)
-    assert json.loads(line)["steps"] > 4
+    assert 4 < json.loads(line)["steps"] < 400
     with online(second, **_again(opening, failed["state"])) as session:
         assert session.ask(**long) == expected

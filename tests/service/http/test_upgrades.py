@@ -126,6 +126,15 @@ def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
 def test_a_websocket_that_is_asked_for_with_a_body_is_refused_for_that(
     url: str, more: bytes, body: bytes
 ) -> None:
+    """Which is counted, as any refusal."""
+
+    def refused() -> int:
+        series = 'evenkeel_requests_rejected_total{status="400"} '
+        lines = httpx.get(f"{url}/metrics").text.splitlines()
+        return sum(int(float(line.removeprefix(series))) for line in lines if series in line)
+
+    before = refused()
     answer = Wire(url).send(_SOCKET[:-2] + more + b"\r\n" + body).rest()
+    assert refused() == before + 1
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"this opens no WebSocket: " in answer

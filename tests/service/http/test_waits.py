@@ -1,6 +1,7 @@
 """What is waited for no longer is not kept, and not in the midst of what it was at."""
 
 import asyncio
+import math
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,7 +14,7 @@ from service.http.answers import unless_gone
 from service.http.limits import Bodies, BodyLimit
 from service.http.online import Sessions
 from service.http.record import CLIENT_CLOSED_REQUEST
-from service.http.waits import Turns
+from service.http.waits import TokenBucket, Turns
 
 
 async def _gone() -> Message:
@@ -110,3 +111,71 @@ def test_who_gives_up_its_turn_leaves_that_of_another() -> None:
 
     asyncio.run(asyncio.wait_for(ask(), 20))
     assert not told
+
+
+def _called(*sizes: int, left: int | None = None) -> list[list[int]]:
+    """By round of the event loop, who is called of those who come together and want to read so many
+    bytes; one has `left` before the first round is over."""
+
+    async def ask() -> list[list[int]]:
+        turns, called, number_of_round = Turns(), dict[int, list[int]](), 0
+
+        async def wait(number: int, size: int) -> None:
+            await turns.to_read(size)
+            called.setdefault(number_of_round, []).append(number)
+
+        asked = [asyncio.create_task(wait(number, size)) for number, size in enumerate(sizes)]
+        await asyncio.sleep(0)
+        if left is not None:
+            asked[left].cancel()
+        while not all(task.done() for task in asked):
+            number_of_round += 1
+            await asyncio.sleep(0)
+        return list(called.values())
+
+    return asyncio.run(asyncio.wait_for(ask(), 20))
+
+
+def test_what_fits_in_a_round_is_read_in_it_and_no_more() -> None:
+    """Of what is tiny no more than sixteen."""
+    assert _called(4096, *[1] * 20) == [[0], [*range(1, 17)], [*range(17, 21)]]
+    assert _called(4096, 3000, 1096, 1) == [[0], [1, 2], [3]]
+    assert _called(4096, 5000, 4096) == [[0], [2, 1]]  # one that is large, beside the little ones
+    assert _called(4096, 3000, 3000, 1000, left=2) == [[0], [1, 3]]
+
+
+def test_who_comes_later_does_not_go_before_those_who_wait() -> None:
+    async def ask() -> list[bool]:
+        turns, found = Turns(), list[bool]()
+
+        async def first() -> None:
+            await turns.to_read(3000)
+            found.append(turns.read_now(256))  # there is room, but not for the next
+
+        others = (turns.to_read(4096), first(), turns.to_read(3000))
+        await asyncio.wait_for(asyncio.gather(*others), 20)
+        return found
+
+    assert asyncio.run(ask()) == [False]
+
+
+def test_a_thread_that_ends_calls_nobody_in_a_round_whose_room_is_taken() -> None:
+    async def ask() -> bool:
+        turns = Turns()
+        asked = [asyncio.create_task(read) for read in (turns.to_read(4096), turns.mine())]
+        await asyncio.sleep(0)
+        turns._call()  # as a thread's end does
+        waits = bool(turns._much)
+        await asyncio.wait_for(asyncio.gather(*asked), 20)
+        return waits
+
+    assert asyncio.run(ask())
+
+
+def test_a_bucket_lets_a_burst_through_and_forgets_who_waited_for_the_longest() -> None:
+    bucket = TokenBucket(per_s=1.0, burst=3, longest_s=1.5)
+    assert [bucket.wait_s(0.0) for _ in range(6)] == [0.0, 0.0, 0.0, 1.0, 1.5, 1.5]
+    assert bucket.wait_s(1.0) == 1.0
+    assert bucket.wait_s(6.0) == 0.0
+    endless = TokenBucket(per_s=1.0, burst=1, longest_s=math.inf)
+    assert [endless.wait_s(0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
