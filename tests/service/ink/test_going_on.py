@@ -93,6 +93,7 @@ def test_a_drawing_that_is_cut_is_begun_again(
 ) -> None:
     async def cut(page: Page, number: int) -> AsyncGenerator[InkPiece]:
         if number:
+            yield InkPiece()
             raise DeadlineExceeded("it took too long")
         async for piece in pieces(page, number):
             yield piece
@@ -103,6 +104,12 @@ def test_a_drawing_that_is_cut_is_begun_again(
     assert failed["error"]["code"] == "deadline_exceeded"
     # From a token it would lack the lines before.
     assert ("resume" in failed) == has
+    assert not has or failed["resume"]["first_line"] == 1  # of which there is a part
+
+
+def test_a_drawing_from_a_line_on_is_called_by_what_is_written(ink: InkService) -> None:
+    drawing = ink.post(text="one\ntwo\nthree", seed=3, first_line=1).text
+    assert "<title>two\nthree</title>" in drawing
 
 
 def test_a_page_from_a_line_on_has_as_many_sheets(ink: InkService) -> None:

@@ -106,6 +106,22 @@ def test_a_word_that_falls_goes_on_on_its_line(right: float) -> None:
     assert _parts([*page[0], *falls]) == [len(page[0]) + len(falls)]
 
 
+def test_a_line_that_was_put_back_together_keeps_the_order_of_its_strokes() -> None:
+    """Its last stroke, a dot, had come to its first part."""
+    page = _page("it is quite", "happy", pitch=_HEIGHT)
+    right = max(x for stroke in page[0] for x, _ in stroke) - 12
+    falls = [[[x + right, y] for x, y in stroke] for stroke in page[1]]
+    dot = [[40.0, -20.0], [41.0, -19.0]]
+    ink = upright([*page[0], *falls, dot])
+    (told,) = lines_of(ink)
+    assert [id(stroke) for stroke in told] == [id(stroke) for stroke in ink]
+
+
+def test_points_that_are_apart_are_ink_and_turned_with_it() -> None:
+    assert [p.tolist() for p in upright([[[0, 0]], [[5, 2]]])] == [[[0, 0]], [[5, -2]]]
+    assert upright([[[5, 2]], [[5, 2]]]) == []
+
+
 def test_a_heading_may_be_written_last() -> None:
     heading, *page = _page(*_SAID)
     assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
@@ -124,6 +140,7 @@ def test_a_dot_above_all_lines_is_no_heading() -> None:
     dot = [[x + 60, y - 2 * _HEIGHT], [x + 61, y - 2 * _HEIGHT + 1]]
     parts = [len(first) + 1, len(second)]
     assert _parts([*first, *second, dot]) == parts
+    assert _parts([*first, *second[:-3], dot, *second[-3:]]) == parts  # the pen goes on below
 
 
 def test_an_accent_belongs_to_the_letter_below_it() -> None:
