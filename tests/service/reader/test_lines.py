@@ -11,7 +11,16 @@ from service.engine.engine import Engine
 from service.errors import Overloaded
 from service.http import record
 from service.ink.upright import upright
-from service.reader.lines import _KEPT, _MOST_SAMPLES, _level, _Line, _sampled, lines_of
+from service.reader.lines import (
+    _KEPT,
+    _MOST_SAMPLES,
+    _arcs,
+    _level,
+    _Line,
+    _sampled,
+    _x_height,
+    lines_of,
+)
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -117,6 +126,43 @@ def test_a_line_that_was_put_back_together_keeps_the_order_of_its_strokes() -> N
     assert [id(stroke) for stroke in told] == [id(stroke) for stroke in ink]
 
 
+def test_a_word_that_falls_twice_goes_on_on_its_line() -> None:
+    ink, right = list[list[list[float]]](), 0.0
+    for number, word in enumerate(_page("it is quite", "happy", "about it", pitch=0.0)):
+        ink += [[[x + right, y + number * _HEIGHT] for x, y in stroke] for stroke in word]
+        right += max(x for stroke in word for x, _ in stroke) - 8
+    assert _parts(ink) == [len(ink)]
+
+
+def test_a_bar_that_was_drawn_first_is_of_the_line_below_it() -> None:
+    first, second = _page(*_SAID[:2])
+    bar = [[0.0, -25.0], [200.0, -25.0]]
+    assert _parts([bar, *first, *second]) == [len(first) + 1, len(second)]
+
+
+def test_a_stroke_that_reaches_above_the_line_before_leaves_the_order_of_lines() -> None:
+    first, second = _page(*_SAID[:2])
+    x, y = np.concatenate(second).max(axis=0)
+    tall = [[x + 8, y], [x + 9, -20.0]]
+    assert _parts([*first, *second, tall]) == [len(first), len(second) + 1]
+
+
+def test_how_far_a_line_is_over_ink_is_told_where_most_of_that_ink_is() -> None:
+    slope = _Line()
+    slope.add([0], np.linspace((0.0, 0.0), (100.0, 10.0), 401))
+    ink = np.array([[0.0, 0.0], [80, 0], [81, 0]])
+    assert slope.over(ink) == pytest.approx(8, abs=0.6)
+
+
+def test_arcs_go_on_where_the_pen_goes_level() -> None:
+    assert _arcs(np.array([0.0, 1, 1, 2, 2, 1])).tolist() == [2, 1]
+
+
+def test_one_arc_far_too_tall_makes_no_letter_small() -> None:
+    letters = np.array([[i, i % 2] for i in range(60)], float)
+    assert _x_height([letters, np.array([[60.0, 0.0], [60.0, 30.0]])]) == 1
+
+
 def test_points_that_are_apart_are_ink_and_turned_with_it() -> None:
     assert [p.tolist() for p in upright([[[0, 0]], [[5, 2]]])] == [[[0, 0]], [[5, -2]]]
     assert upright([[[5, 2]], [[5, 2]]]) == []
@@ -125,6 +171,13 @@ def test_points_that_are_apart_are_ink_and_turned_with_it() -> None:
 def test_a_heading_may_be_written_last() -> None:
     heading, *page = _page(*_SAID)
     assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
+
+
+def test_a_line_over_a_heading_that_was_written_last_is_one_of_its_own() -> None:
+    heading, *page = _page(*_SAID)
+    over = [[[x, y - 200] for x, y in stroke] for stroke in page[1]]
+    expected = [len(line) for line in (over, heading, *page)]
+    assert _parts([*_flat(page), *heading, *over]) == expected
 
 
 def test_a_heading_beside_all_that_stands_below_is_a_line() -> None:
