@@ -1,11 +1,15 @@
 """Ink of several lines is told apart, and read line by line."""
 
+import asyncio
 import json
 import logging
+from typing import cast
 
 import numpy as np
 import pytest
 
+from contract.pieces import PIECE
+from contract.reader import Read
 from contract.strokes import Points
 from service.engine.engine import Engine
 from service.errors import Overloaded
@@ -21,6 +25,8 @@ from service.reader.lines import (
     _x_height,
     lines_of,
 )
+from service.reader.online import OnlineReader
+from service.reader.routes import _read_in_turn
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -272,6 +278,19 @@ def test_what_climbs_as_no_line_does_is_left_as_it_is(climb: float, levelled: bo
     (level,) = _level([ink])
     assert (np.ptp(level[:, 1]) < 1e-6) == levelled
     assert levelled or level is ink
+
+
+def test_a_line_in_which_nothing_is_read_is_a_line() -> None:
+    class Silent:
+        async def read(self, pieces: object, *, admitted: bool) -> list[Read]:
+            return []
+
+        async def ahead(self, *, admitted: bool) -> list[Read]:
+            return []
+
+    pieces, silent = np.zeros((1, PIECE), np.float32), cast(OnlineReader, Silent())
+    told = asyncio.run(_read_in_turn([silent] * 3, [pieces] * 3))
+    assert [each["character"] for each in told] == ["\n"] * 2
 
 
 def test_what_stands_on_one_ruled_line_is_one_line(reader: ReaderService) -> None:
