@@ -73,6 +73,9 @@ def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> 
     service.script = [_PAGE]
     assert evenkeel(service.url, *words, given=" one\n\ntwo \r\n\n").exit_code == 0
     assert service.requests[-1]["text"] == " one\n\ntwo "
+    service.script = [_PAGE]  # and one who writes nothing takes none from others
+    assert evenkeel(service.url, "write", "", *words[1:], given="one").exit_code == 0
+    assert service.requests[-1]["text"] == ""
 
 
 @pytest.mark.parametrize("style", ["ada", "token-1_x="])

@@ -112,7 +112,7 @@ def test_the_time_that_a_prompt_takes_to_be_read_comes_on_top(
         waits_s.append(timeout.read or 0)
         raise httpx.UnsupportedProtocol("nobody is asked")
 
-    with Client(["http://127.0.0.1:1"], timeout_s=30) as client:
+    with Client(["http://127.0.0.1:1"]) as client:
         monkeypatch.setattr(client._http, "stream", stream)
         for prompt in ("", "a" * 5000):
             with pytest.raises(httpx.UnsupportedProtocol):

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -108,8 +109,10 @@ def test_a_drawing_that_is_cut_is_begun_again(
 
 
 def test_a_drawing_from_a_line_on_is_called_by_what_is_written(ink: InkService) -> None:
-    drawing = ink.post(text="one\ntwo\nthree", seed=3, first_line=1).text
-    assert "<title>two\nthree</title>" in drawing
+    drawings = [ink.post(text="one\ntwo\nthree", seed=3, first_line=n).text for n in (0, 1)]
+    assert "<title>two\nthree</title>" in drawings[1]
+    whole, rest = (ElementTree.fromstring(drawing).get("height") for drawing in drawings)
+    assert whole == rest
 
 
 def test_a_page_from_a_line_on_has_as_many_sheets(ink: InkService) -> None:
