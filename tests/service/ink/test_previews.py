@@ -65,7 +65,8 @@ def test_a_preview_is_one_line_however_wide_the_hand(
     wide = upright.edge.model_copy(update={"advance": 3 * model.manifest.ink.units_per_character})
     monkeypatch.setitem(model.styles, "upright", replace(upright, edge=wide))
     monkeypatch.setattr(model, "previews", {})
-    assert drawn().get("height") == usual.get("height")
+    # A line of 56 px and half of one over and under it.
+    assert drawn().get("height") == usual.get("height") == "112"
     assert float(drawn().get("width", 0)) > float(usual.get("width", 0))
 
 
