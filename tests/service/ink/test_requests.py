@@ -367,6 +367,8 @@ def test_a_page_that_hpgl_has_no_numbers_for_is_refused(ink: InkService, page: A
     assert error["param"] == "format"
     assert "at most 819" in error["message"]
     assert "a page of 819.175 mm" not in error["message"]
+    # Who has sheets already is not told to take some.
+    assert ("or set page for sheets" in error["message"]) == ("page" not in page)
 
 
 @pytest.mark.parametrize("page", [{"width": 3096}, {"page": {"width": 819, "height": 819}}])
