@@ -97,6 +97,14 @@ def test_what_has_been_written_counts_as_much_as_eight_characters_of_what_is_usu
     assert placed[-1] == pytest.approx(38 + 10 * _SHARE)
 
 
+def test_what_is_left_is_as_wide_as_its_own_characters() -> None:
+    characters = 20 * width_of("M") / AVERAGE
+    placed = Squeeze(sheet(), "e" + "M" * 20).place(np.array([38.0, 48.0]), np.array([0, 1]))
+    share = (380 - 38) / (characters * 12 * (8 + 1.5) / (8 + 1))
+    assert placed[-1] == pytest.approx(38 + 10 * share)
+    assert share < 0.95
+
+
 def test_a_pen_left_of_the_margin_has_written_nothing() -> None:
     placed = Squeeze(sheet(), _AVERAGE_TEXT).place(np.array([5.0, 48.0]), np.array([0, 1]))
     share = (380 - 20) / (35 * 12 * 8 / (8 + 1))
