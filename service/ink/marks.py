@@ -278,7 +278,7 @@ def _stem(line: _Line, base: str, ink: Points) -> Points:
     # Where nothing but the stem is: a p's below the line, a P's below its bowl.
     low = foot - (foot - top) / 4
     crossed = _crossings(ink, low)
-    x = float(np.median(crossed)) if len(crossed) else float(ink[ink[:, 1].argmax(), 0])
+    x = float(np.median(crossed)) if len(crossed) else float(ink[0, 0])
     begin, end = top + 0.2 * line.height, top - (0.8 if base == "P" else 0.9) * line.height
     return np.array([[x + line.lean * (low - y), y] for y in (begin, end)])
 

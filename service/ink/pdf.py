@@ -29,7 +29,7 @@ def to_pdf(lines: Sequence[Strokes], layout: Layout, title: str = "") -> bytes:
     document.info["Title"] = pydyf.String(title)
     sheets = layout.sheets(len(lines))
     sheet_px = layout.sheet_px(len(lines))
-    unit = math.ceil(max(layout.width_px, sheet_px) * PT_PER_PX / _LONGEST_SIDE)
+    unit = math.ceil(sheet_px * PT_PER_PX / _LONGEST_SIDE)  # no page is nearly as wide
     scale = PT_PER_PX / unit
     for page, rules in enumerate(paper.rules(layout, len(lines))):
         content = pydyf.Stream(compress=True)

@@ -17,7 +17,7 @@ def upright(strokes: Sequence[Sequence[Sequence[float]]]) -> list[Points]:
     That has to be known before a line is fitted to the ink: so far from the origin, so little ink
     has too few digits to fit anything to.
     """
-    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes if stroke]
+    paths = [np.array(stroke, np.float64) * (1, -1) for stroke in strokes]
     if paths and np.ptp(np.concatenate(paths), axis=0).max() >= _LEAST_PX:
         return paths
     return []

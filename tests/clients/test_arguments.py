@@ -73,6 +73,9 @@ def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> 
     service.script = [_PAGE]
     assert evenkeel(service.url, *words, given=" one\n\ntwo \r\n\n").exit_code == 0
     assert service.requests[-1]["text"] == " one\n\ntwo "
+    service.script = [_PAGE]  # and one who writes nothing takes none from others
+    assert evenkeel(service.url, "write", "", *words[1:], given="one").exit_code == 0
+    assert service.requests[-1]["text"] == ""
 
 
 @pytest.mark.parametrize("style", ["ada", "token-1_x="])
@@ -98,8 +101,10 @@ def test_a_file_does_not_hide_a_hand_of_its_name(
 def test_all_models_that_are_named_are_attested(service: Scripted) -> None:
     verdict = {"ok": True, "max_error": 1e-6, "bound": 1e-5, "steps": 3}
     service.script = [refusal(404), answered(verdict)]
-    result = evenkeel(service.url, "attest", "nosuch", "reader")
+    result = evenkeel(service.url, "attest", "no/such", "reader")
     assert result.exit_code == 1
+    asked = [head.split()[1] for head in service.headers]
+    assert asked == ["/v1/models/no%2Fsuch/attest", "/v1/models/reader/attest"]
     assert result.stderr == "evenkeel: told 404\n"
     assert result.stdout.split()[:2] == ["reader", "ok,"]
 

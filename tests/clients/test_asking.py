@@ -113,6 +113,8 @@ def test_a_proxy_that_cannot_be_had_is_in_the_way_of_nobody_who_is_asked_without
     monkeypatch.setenv(name, value)
     service.script = [answered({"data": []})]
     assert evenkeel(service.url, "models").exit_code == 0
+    for here in ("localhost", "[::1]"):
+        Client([f"http://{here}:1"]).__exit__()
     told = evenkeel(service.url, "models", "--url", f"{service.url},http://far.example")
     assert told.exit_code == 2
     assert told.stderr.startswith(f"evenkeel: no proxies can be had from {name}: ")

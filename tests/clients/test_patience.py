@@ -103,6 +103,23 @@ def test_a_pause_that_was_asked_for_is_not_cut_short(clock: _Clock) -> None:
     assert asked == [0, 8]
 
 
+def test_the_time_that_a_prompt_takes_to_be_read_comes_on_top(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    waits_s = list[float]()
+
+    def stream(*_: object, timeout: httpx.Timeout, **__: object) -> None:
+        waits_s.append(timeout.read or 0)
+        raise httpx.UnsupportedProtocol("nobody is asked")
+
+    with Client(["http://127.0.0.1:1"]) as client:
+        monkeypatch.setattr(client._http, "stream", stream)
+        for prompt in ("", "a" * 5000):
+            with pytest.raises(httpx.UnsupportedProtocol):
+                next(client.complete(prompt=prompt))
+    assert waits_s == pytest.approx([30, 40], abs=0.1)
+
+
 def test_a_whole_answer_is_waited_for_as_long_as_a_stream() -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         url = f"http://127.0.0.1:{silent.getsockname()[1]}"

@@ -60,7 +60,7 @@ def test_a_line_that_the_pen_never_began_costs_none_of_its_characters(ink: InkSe
 def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
     ink: InkService, caplog: pytest.LogCaptureFixture
 ) -> None:
-    page = {"text": "a", "seed": 1, "width": 160, "line_height": 16}
+    page = {"text": "a\na\na", "seed": 1, "width": 160, "line_height": 16}
     px = (told := ink.write(**page))["width"] * told["height"]
     assert px % 4000
     with caplog.at_level(logging.INFO, logger=record.log.name):

@@ -272,6 +272,14 @@ def test_no_line_takes_fewer_steps_than_it_seems_to(text: str, room: int) -> Non
         assert 0 < wanted[1] <= USUAL_POINTS_PER_CHARACTER * len(lines[0])
 
 
+@pytest.mark.parametrize("field", ["width", "line_height", "page", "margin"])
+def test_lines_of_a_page_that_is_laid_out_may_be_shorter_than_usual(field: str) -> None:
+    """Of two characters, which is all that the narrowest has room for."""
+    word = {"model": "scrawl", "text": "keels"}
+    assert ink_schemas.least(word) == ("scrawl", 5 * USUAL_POINTS_PER_CHARACTER)
+    assert ink_schemas.least(word | {field: 16}) == ("scrawl", 2 * USUAL_POINTS_PER_CHARACTER)
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -71,6 +71,14 @@ def test_a_session_goes_on_as_a_completion_and_the_other_way_round(pen: InkServi
         assert bytes(session.ask(write=9)["bytes"]) == expected
 
 
+def test_the_first_point_is_as_far_as_it_is_from_where_the_line_begins(ink: InkService) -> None:
+    told = list[float]()
+    for x in (30, 90):
+        with online(ink, model="scrawl", text="keel", seed=1, origin=[30, 90]) as session:
+            told.append(session.ask(point=[x, 90, 0])["pen_up"])
+    assert told[0] != told[1]
+
+
 def test_the_middle_of_a_line_is_no_hand(ink: InkService) -> None:
     with online(ink, model="scrawl", text="keel") as session:
         session.ask(write=3)

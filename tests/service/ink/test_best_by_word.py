@@ -232,6 +232,7 @@ def test_a_part_that_is_lost_is_worse_than_any_that_ended(
     arguments: Any = (exchange, "a", layout, 0, judge, before)
     kept = asyncio.run(best_of(*arguments))
     assert (kept.number, judge.asked) == (best, asked)
+    assert (kept.piece.offsets == best).all()
     assert (kept.legibility == LEAST_LEGIBLE) == (asked == 0)
 
 

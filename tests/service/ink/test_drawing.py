@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import re
+import shutil
 import subprocess
 import sys
 import threading
@@ -11,6 +12,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from statistics import mean
 from xml.etree import ElementTree
 
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from service.errors import DeadlineExceeded
+from service.ink import png
 from service.ink.curve import beziers, path
 from service.ink.inkml import NAMESPACE, to_inkml
 from service.ink.paper import rules
@@ -273,6 +276,15 @@ def test_others_go_on_while_a_large_page_is_drawn() -> None:
 def test_what_cannot_be_drawn_is_an_error_that_says_so() -> None:
     with pytest.raises(RuntimeError, match="root node"):
         to_png("<svg")
+
+
+def test_what_stands_beside_the_module_is_no_module_of_the_process_that_draws(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    beside = Path(shutil.copy(png.__file__, tmp_path))
+    (tmp_path / "resvg_py.py").write_text("raise SystemExit('this one is of the folder')")
+    monkeypatch.setattr(png, "__file__", str(beside))
+    assert to_png('<svg xmlns="http://www.w3.org/2000/svg" width="9" height="9"/>')
 
 
 def test_a_picture_that_takes_too_long_is_late(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import AsyncGenerator, Iterator
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -104,6 +105,7 @@ def test_a_drawing_that_is_cut_is_begun_again(
 ) -> None:
     async def cut(page: Page, number: int) -> AsyncGenerator[InkPiece]:
         if number:
+            yield InkPiece()
             raise DeadlineExceeded("it took too long")
         async for piece in pieces(page, number):
             yield piece
@@ -114,6 +116,14 @@ def test_a_drawing_that_is_cut_is_begun_again(
     assert failed["error"]["code"] == "deadline_exceeded"
     # From a token it would lack the lines before.
     assert ("resume" in failed) == has
+    assert not has or failed["resume"]["first_line"] == 1  # of which there is a part
+
+
+def test_a_drawing_from_a_line_on_is_called_by_what_is_written(ink: InkService) -> None:
+    drawings = [ink.post(text="one\ntwo\nthree", seed=3, first_line=n).text for n in (0, 1)]
+    assert "<title>two\nthree</title>" in drawings[1]
+    whole, rest = (ElementTree.fromstring(drawing).get("height") for drawing in drawings)
+    assert whole == rest
 
 
 def test_a_page_from_a_line_on_has_as_many_sheets(ink: InkService) -> None:

@@ -136,11 +136,14 @@ def test_a_bar_goes_through_the_stem_of_a_letter_that_is_joined(letter: str, lea
 
 @pytest.mark.parametrize("lean", [-0.5, 0.0, 0.5])
 @pytest.mark.parametrize(("letter", "foot", "over"), [("þ", 110.0, 9.0), ("Þ", 100.0, 8.0)])
+@pytest.mark.parametrize("upward", [False, True])
 def test_the_stem_of_a_thorn_goes_on_over_its_bowl(
-    letter: str, foot: float, over: float, lean: float
+    letter: str, foot: float, over: float, lean: float, upward: bool
 ) -> None:
     # A stroke that joins it to the letter before, the stem, its bowl, and on to the next letter.
     way = [(-9, 100), (-1, 90), (0, 91), (0, foot), (0, 92), (6, 90), (7, 95), (1, 99), (20, 100)]
+    if upward:  # from its foot, the bowl of a large one no lower than its middle
+        way = [(-3, foot), (0, foot), (0, 90), (6, 90), (7, 93), (1, 95.1), (6, 95)]
     upright = np.array([*[(x - 30, y) for x, y in [(0, 100), (3, 90), (6, 100), (8, 91)]], *way])
     leaning = upright - (upright[:, 1:] - 100) * (lean, 0)
     points = np.column_stack([leaning, np.arange(len(way) + 4) == len(way) + 3])
@@ -152,15 +155,21 @@ def test_the_stem_of_a_thorn_goes_on_over_its_bowl(
     assert stem[:, 2].tolist() == [0, 1]
 
 
+@pytest.mark.parametrize("lean", [0.5, 0.0])
 @pytest.mark.parametrize("ahead", [2, 3, 4])
-def test_what_makes_a_dot_a_mark_turned_round_hangs_from_it_down_to_the_line(ahead: int) -> None:
+def test_what_makes_a_dot_a_mark_turned_round_hangs_from_it_down_to_the_line(
+    ahead: int, lean: float
+) -> None:
     dot = np.column_stack([np.zeros(6), np.linspace(80, 86, 6), np.arange(6) == 5])
     _, word = _line("ano", ahead=0)
     points = np.concatenate([dot, word[8:]])
+    points[:, 0] -= (points[:, 1] - 100) * lean
+    degrees = math.degrees(math.atan(lean))
     here = np.repeat([0, 1, 2], [6, 8, 8])
     window = np.concatenate([here[ahead:], here[-1:].repeat(ahead)])
     for mark, left, right in (("¡", 0.0, 0.3), ("¿", -4.6, 1.4)):
-        x, y, up = compose(f"{mark}no", points, window, 0.0, 10.0).T
+        x, y, up = compose(f"{mark}no", points, window, degrees, 10.0).T
+        x += (y - 100) * lean
         assert (y[0], y.max(), up.sum()) == (pytest.approx(89, abs=1.5), pytest.approx(100), 1)
         assert (x.min(), x.max()) == (pytest.approx(left, abs=0.5), pytest.approx(right, abs=0.5))
 
@@ -169,6 +178,12 @@ def test_a_mark_turned_round_that_stands_alone_hangs_below_its_dot() -> None:
     dot = np.array([[0, 80, 0], [0, 82, 0], [0, 86, 1]], float)
     hanging = compose("¡", dot, np.zeros(3, int), 0.0, 10.0)
     assert hanging[:, 1].tolist() == pytest.approx([89, 91.5, 94])
+
+
+def test_a_mark_turned_round_that_a_line_was_cut_off_at_hangs_from_its_last_ink() -> None:
+    _, points = _line("noo", ahead=0)
+    window = np.append(np.repeat([0, 1], [8, 15]), 2)  # the pen is not there yet
+    assert compose("no¡", points, window, 0.0, 10.0)[:, 0].min() > 20
 
 
 def test_of_two_marks_the_second_stands_over_the_first() -> None:
@@ -188,6 +203,19 @@ def test_marks_lean_and_stand_as_the_letters_do(lean: float) -> None:
     expected = leaning(compose(text, upright, characters, 0.0, 10.0))
     drawn = compose(text, leaning(upright), characters, degrees, 10.0)
     assert drawn.ravel().tolist() == pytest.approx(expected.ravel().tolist(), abs=1.5)
+
+
+def test_marks_lean_as_all_of_their_line_does() -> None:
+    text = "nuéno"
+    _, points = _line(text)
+    points[:, 0] -= 0.5 * (points[:, 1] - 100)
+    offsets = np.diff(points, axis=0, prepend=0) * (1, -1, 0) + points * (0, 0, 1)
+    whole, parts = LineMarks(text, 4.0), LineMarks(text, 4.0)
+    line = offsets.astype(np.float32), points, np.repeat(np.arange(len(text)), 8)
+    whole.follow(*line)
+    for part in (slice(38), slice(38, 40)):
+        parts.follow(*(each[part] for each in line))
+    assert parts.drawn().tolist() == whole.drawn().tolist()
 
 
 def test_marks_lean_by_35_degrees_at_most() -> None:
@@ -210,6 +238,22 @@ def test_a_letter_that_slips_off_the_line_makes_no_mark_larger() -> None:
     asked, slipped = (np.repeat(np.arange(len(text)), 8), 0.0, 10.0), points.copy()
     slipped[:8, 1] += 30
     assert compose(text, slipped, *asked).tolist() == compose(text, points, *asked).tolist()
+
+
+def test_dots_over_the_letters_before_make_no_mark_larger() -> None:
+    text = "nunué"
+    points = np.repeat(_line(text)[1], 2, axis=0)
+    asked, dotted = (np.repeat(np.arange(len(text)), 16), 0.0, 10.0), points.copy()
+    dotted[5:64:16, 1] -= 20
+    assert compose(text, dotted, *asked).tolist() == compose(text, points, *asked).tolist()
+
+
+def test_what_hangs_below_a_letter_lowers_no_mark() -> None:
+    text = "nuéno"
+    _, points = _line(text)
+    asked, joined = (np.repeat(np.arange(len(text)), 8), 0.0, 10.0), points.copy()
+    joined[19, 1] += 8
+    assert compose(text, joined, *asked)[:, 1] == pytest.approx(compose(text, points, *asked)[:, 1])
 
 
 def test_a_bar_over_its_letter_moves_no_mark() -> None:
@@ -318,6 +362,12 @@ def test_a_mark_is_drawn_the_way_it_goes(letter: str, ways: list[str]) -> None:
         for moves in (np.diff(stroke, axis=0).round(6) for stroke in strokes(drawn.drawn()))
     ]
     assert told == ways
+
+
+def test_a_macron_lies_flat_and_a_dot_is_clear_of_its_letter() -> None:
+    macron, dot = (_line(f"n{letter}n")[0].drawn() for letter in "āạ")
+    assert np.ptp(macron[:, 0]) > 5 > np.ptp(macron[:, 1])
+    assert dot[:, 1].min() > 102
 
 
 def test_a_ring_is_closed() -> None:

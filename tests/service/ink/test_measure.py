@@ -45,6 +45,12 @@ def test_the_way_between_strokes_is_not_speed() -> None:
     assert measure(offsets, 2).units_per_point == 5
 
 
+def test_a_line_is_as_long_as_its_ink_reaches() -> None:
+    """As where the pen goes back to cross a t last of all."""
+    offsets = np.array([[3, 0, 0], [10, 2, 1], [-4, 0, 1]], np.float32)
+    assert measure(offsets, 2).units_per_character == 5
+
+
 @pytest.mark.parametrize("count", [0, 1])
 def test_what_has_no_ink_measures_nothing(count: int) -> None:
     measures = measure(np.ones((count, 3), np.float32), 0)

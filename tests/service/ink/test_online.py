@@ -16,7 +16,7 @@ from service.engine.runners import ScanRunner
 from service.engine.runtime import Runtime
 from service.errors import InvalidRequest
 from service.ink.line import InkEdge, _height, on_its_line, row_of
-from service.ink.online import InkOpening, InkSaid, OnlineInk
+from service.ink.online import InkOpening, InkSaid, OnlineInk, follow
 from tests.artifacts import HANDS
 from tests.service.writing import InkService, Session, online
 
@@ -297,6 +297,24 @@ def test_after_the_end_of_a_text_few_steps_are_made_and_nothing_is_written(pen: 
     refused = pen.client.post("/v1/handwriting", json={"text": "a", "state": token})
     assert refused.status_code == 400
     assert "state is of a text that has ended" in refused.json()["error"]["message"]
+    for name, asked in (("write", 1), ("point", [1, 2, 0])):
+        with online(pen, model="scrawl", text=_TEXT, state=token) as session:
+            error = session.ask(**{name: asked})["error"]
+        assert (error["param"], error["message"][:18]) == (name, "the text has ended")
+
+
+@pytest.mark.in_process
+def test_a_session_as_it_stood_is_not_where_it_has_gone(pen: InkService) -> None:
+    async def reaches() -> list[float]:
+        session = await follow(pen.app.state.models["scrawl"], InkOpening(model="scrawl", text="a"))
+        before = session.standing()
+        for x in (0.0, 500.0, 0.0):
+            await session.read((x, 0.0, 0.0))
+        return [one._edge().model_dump()["reach"] for one in (before, session)]
+
+    assert pen.client.portal is not None
+    stood, stands = pen.client.portal.call(reaches)
+    assert stood == 0 < stands
 
 
 def test_what_has_begun_to_write_is_refused_no_more(

@@ -52,8 +52,25 @@ def test_the_state_after_the_last_line_is_looked_for_where_it_was_asked_for(
         return InkLine(*given, wants_state=wants_state, **more)
 
     monkeypatch.setattr(page, "InkLine", noted)
-    ink.write(text="a\nb", seed=1, style="made-up", return_state=asked)
+    ink.write(text="a\nb\n\n", seed=1, style="made-up", return_state=asked)
     assert wanted == [True, asked]
+
+
+@pytest.mark.parametrize("more", [{}, {"best_of": 2}, {"best_of": 2, "best_by": "word"}], ids=str)
+def test_once_a_line_is_written_the_others_are(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch, more: dict[str, Any]
+) -> None:
+    """Where others wait, a page is refused whole or not at all."""
+    engine, let_in = ink.app.state.models["scrawl"].engine, list[bool]()
+    submit = engine.submit
+
+    def noted(jobs: Any, *, admitted: bool = False) -> None:
+        let_in.append(admitted)
+        submit(jobs, admitted=admitted)
+
+    monkeypatch.setattr(engine, "submit", noted)
+    ink.write(text="a\n\nb\nc", seed=1, style="made-up", **more)
+    assert let_in == [False, True, True]
 
 
 @pytest.mark.parametrize(

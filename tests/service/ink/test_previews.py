@@ -64,7 +64,8 @@ def test_a_preview_is_one_line_however_wide_the_hand(
     wide = upright.edge.model_copy(update={"advance": 3 * model.manifest.ink.units_per_character})
     monkeypatch.setitem(model.styles, "upright", replace(upright, edge=wide))
     monkeypatch.setattr(model, "previews", {})
-    assert drawn().get("height") == usual.get("height")
+    # A line of 56 px and half of one over and under it.
+    assert drawn().get("height") == usual.get("height") == "112"
     assert float(drawn().get("width", 0)) > float(usual.get("width", 0))
 
 
@@ -172,8 +173,9 @@ def test_a_preview_is_by_a_model_that_is_ready(
         name, precision = "stopped", "float32"
         artifact = SimpleNamespace(manifest=SimpleNamespace(provenance={}))
 
-    of = Models.of
-    monkeypatch.setattr(Models, "of", lambda self, kind: [Stopped(), *of(self, kind)])
+    of, stopped = Models.of, Stopped()
+    monkeypatch.setattr(Models, "of", lambda self, kind: [stopped, *of(self, kind)])
+    monkeypatch.setattr(Models, "default", lambda self, kind: stopped)
     answer = ink.client.get("/v1/styles/upright/preview.svg")
     assert answer.status_code == 200
 
@@ -275,6 +277,25 @@ def test_what_many_ask_for_at_once_is_drawn_and_measured_once(
     assert len({answer.content for answer in answers}) == 3
     styles_of = sorted(style.id for style in model.manifest.styles)
     assert sorted(made) == ["_drawn hasty", "_drawn upright", *(f"look {s}" for s in styles_of)]
+
+
+def test_a_preview_that_another_judge_is_choosing_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def drawn(model: Any, style: str, judge: Any) -> str:
+        await asyncio.sleep(0)
+        return f"by {judge and judge.fingerprint}"
+
+    async def asked() -> list[Any]:
+        request: Any = SimpleNamespace(app=SimpleNamespace(state=SimpleNamespace(models=None)))
+        return await asyncio.gather(*(styles.preview(request, "ada") for _ in range(2)))
+
+    judges = iter([SimpleNamespace(fingerprint="squint"), None])
+    pen = SimpleNamespace(previews={}, shared=Shared())
+    monkeypatch.setattr(styles, "only_judge", lambda models: next(judges))
+    monkeypatch.setattr(styles, "_model_of", lambda *_: pen)
+    monkeypatch.setattr(styles, "_drawn", drawn)
+    assert [answer.body for answer in asyncio.run(asked())] == [b"by squint", b"by None"]
 
 
 def test_hands_and_previews_that_name_no_model_are_of_the_precision_of_the_settings(

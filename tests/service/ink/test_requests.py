@@ -333,8 +333,9 @@ def test_a_page_too_large_to_draw_is_refused_before_it_is_written(ink: InkServic
     assert "1001 lines" in response.json()["error"]["message"]
     large = {"width": 4096, "line_height": 400, "format": "json"}
     assert ink.post(text="\n" * 7 + "b", **large).status_code == 200
-    error = ink.post(text="\n" * 8 + "b", **large).json()["error"]
-    assert error["message"].endswith("a page of 16,384,000 px; at most 16,000,000")
+    for first in (0, 8):  # the lines before it have their place on the page
+        error = ink.post(text="\n" * 8 + "b", first_line=first, **large).json()["error"]
+        assert error["message"].endswith("a page of 16,384,000 px; at most 16,000,000")
 
 
 def test_sheets_that_are_longer_together_than_hpgl_has_numbers_for_are_plotted(
@@ -367,6 +368,8 @@ def test_a_page_that_hpgl_has_no_numbers_for_is_refused(ink: InkService, page: A
     assert error["param"] == "format"
     assert "at most 819" in error["message"]
     assert "a page of 819.175 mm" not in error["message"]
+    # Who has sheets already is not told to take some.
+    assert ("or set page for sheets" in error["message"]) == ("page" not in page)
 
 
 @pytest.mark.parametrize("page", [{"width": 3096}, {"page": {"width": 819, "height": 819}}])

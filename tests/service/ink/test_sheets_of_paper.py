@@ -86,19 +86,21 @@ def test_a_pdf_without_sheets_is_one_page_as_high_as_its_lines(ink: InkService) 
     assert ink.events(**body, format="pdf")[-1]["drawing"]
 
 
-def test_a_page_too_large_for_a_reader_of_pdf_has_larger_units() -> None:
+@pytest.mark.parametrize(("lines", "least"), [(250, 9000), (400, 10_000)])
+def test_a_page_too_large_for_a_reader_of_pdf_has_larger_units(lines: int, least: float) -> None:
     """Those of PDF take 14,400 of them for a side at most."""
     layout = PageOptions(width=400, line_height=100).layout(14.0, 2.0)
-    lines = [[np.array([[200.0, 70 + 100 * number]])] for number in range(400)]
-    pdf = to_pdf(lines, layout)
+    pdf = to_pdf([[np.array([[200.0, 70 + 100 * number]])] for number in range(lines)], layout)
     (box,) = re.findall(rb"/MediaBox \[([^\]]+)\]", pdf)
     (unit,) = re.findall(rb"/UserUnit (\d+)", pdf)
     wide, high = (float(length) for length in box.split()[2:])
-    assert (wide * int(unit), high * int(unit)) == pytest.approx((300, 40_100 * 0.75), abs=0.01)
-    assert 10_000 < high <= 14_400
+    assert (wide * int(unit), high * int(unit)) == pytest.approx(
+        (300, (100 + 100 * lines) * 0.75), abs=0.01
+    )
+    assert least < high <= 14_400
     scale, *_ = map(float, _NUMBER.findall(content := zlib.decompress(_STREAM.findall(pdf)[0])))
     assert scale * int(unit) == pytest.approx(0.75)
-    assert len(re.findall(rb"(\S+) (\S+) m\n", content)) == 400
+    assert len(re.findall(rb"(\S+) (\S+) m\n", content)) == lines
 
 
 def test_a_dot_and_a_short_colour_are_drawn() -> None:
@@ -178,11 +180,13 @@ def test_lines_stand_on_the_rules(size: Any, paper: Any, apart: float) -> None:
             assert min(abs(row - layout.origin_px(line)[1]) for row in rows) < 1e-6
         columns = sorted({x for x, _, end, _ in found if x == end})
         bottom_px = page * layout.sheet_px(30)
+        heights = {(y, round(end, 9)) for x, y, to, end in found if x == to}
         if paper == "ruled":
             assert not columns
             assert rows[-1] <= bottom_px - layout.margin_px
             continue
-        # Squares cover all of the sheet, and one begins where lines do.
+        # Squares cover all of the sheet and no other, and one begins where lines do.
+        assert heights == {((page - 1) * layout.sheet_px(30), round(bottom_px, 9))}
         assert np.diff(columns) == pytest.approx(apart)
         assert min(abs(column - layout.margin_px) for column in columns) < 1e-6
         assert columns[0] < apart < columns[-1] < layout.width_px <= columns[-1] + apart

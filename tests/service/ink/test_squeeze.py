@@ -97,6 +97,26 @@ def test_what_has_been_written_counts_as_much_as_eight_characters_of_what_is_usu
     assert placed[-1] == pytest.approx(38 + 10 * _SHARE)
 
 
+def test_what_is_left_is_as_wide_as_its_own_characters() -> None:
+    characters = 20 * width_of("M") / AVERAGE
+    placed = Squeeze(sheet(), "e" + "M" * 20).place(np.array([38.0, 48.0]), np.array([0, 1]))
+    share = (380 - 38) / (characters * 12 * (8 + 1.5) / (8 + 1))
+    assert placed[-1] == pytest.approx(38 + 10 * share)
+    assert share < 0.95
+
+
+def test_a_pen_left_of_the_margin_has_written_nothing() -> None:
+    placed = Squeeze(sheet(), _AVERAGE_TEXT).place(np.array([5.0, 48.0]), np.array([0, 1]))
+    share = (380 - 20) / (35 * 12 * 8 / (8 + 1))
+    assert placed.tolist() == pytest.approx([5, 20 + 28 * share])
+
+
+def test_a_line_that_runs_wide_again_is_as_narrow_as_it_was_first() -> None:
+    x, characters = np.array([300.0, 310, 320, 390, 410]), np.array([0, 1, 25, 25, 26])
+    widths = np.diff(Squeeze(sheet(), _AVERAGE_TEXT).place(x, characters)) / np.diff(x)
+    assert widths == pytest.approx([0.5, 0.583, 0.583, 0.5], abs=1e-3)
+
+
 def test_a_window_that_looks_back_begins_no_character_again() -> None:
     x = np.array([38.0, 48.0, 49.0, 60.0])
     placed, again = (

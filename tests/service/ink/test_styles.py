@@ -142,6 +142,8 @@ def test_a_page_twice_as_large_shows_the_same_hand(ink: InkService) -> None:
 def test_spaces_around_the_text_of_strokes_say_nothing(ink: InkService) -> None:
     spaced = _strokes() | {"text": "  mmm \n mmm  mmm "}
     assert ink.strokes(**_BODY, style=spaced) == ink.strokes(**_BODY, style=_strokes())
+    made, usual = (ink.client.post("/v1/styles", json=own).json() for own in (spaced, _strokes()))
+    assert made["style"] == usual["style"]  # which knows how wide the hand is
 
 
 def test_a_hand_of_strokes_is_as_wide_as_the_model_will_write_it(ink: InkService) -> None:

@@ -1,17 +1,32 @@
 """Ink of several lines is told apart, and read line by line."""
 
+import asyncio
 import json
 import logging
+from typing import cast
 
 import numpy as np
 import pytest
 
+from contract.pieces import PIECE
+from contract.reader import Read
 from contract.strokes import Points
 from service.engine.engine import Engine
 from service.errors import Overloaded
 from service.http import record
 from service.ink.upright import upright
-from service.reader.lines import _KEPT, _MOST_SAMPLES, _level, _Line, _sampled, lines_of
+from service.reader.lines import (
+    _KEPT,
+    _MOST_SAMPLES,
+    _arcs,
+    _level,
+    _Line,
+    _sampled,
+    _x_height,
+    lines_of,
+)
+from service.reader.online import OnlineReader
+from service.reader.routes import _read_in_turn
 from tests.service.reader.lines import MODEL, ReaderService, Strokes, line
 
 _HEIGHT = 30.0  # px, of the ink of a line
@@ -106,9 +121,69 @@ def test_a_word_that_falls_goes_on_on_its_line(right: float) -> None:
     assert _parts([*page[0], *falls]) == [len(page[0]) + len(falls)]
 
 
+def test_a_line_that_was_put_back_together_keeps_the_order_of_its_strokes() -> None:
+    """Its last stroke, a dot, had come to its first part."""
+    page = _page("it is quite", "happy", pitch=_HEIGHT)
+    right = max(x for stroke in page[0] for x, _ in stroke) - 12
+    falls = [[[x + right, y] for x, y in stroke] for stroke in page[1]]
+    dot = [[40.0, -20.0], [41.0, -19.0]]
+    ink = upright([*page[0], *falls, dot])
+    (told,) = lines_of(ink)
+    assert [id(stroke) for stroke in told] == [id(stroke) for stroke in ink]
+
+
+def test_a_word_that_falls_twice_goes_on_on_its_line() -> None:
+    ink, right = list[list[list[float]]](), 0.0
+    for number, word in enumerate(_page("it is quite", "happy", "about it", pitch=0.0)):
+        ink += [[[x + right, y + number * _HEIGHT] for x, y in stroke] for stroke in word]
+        right += max(x for stroke in word for x, _ in stroke) - 8
+    assert _parts(ink) == [len(ink)]
+
+
+def test_a_bar_that_was_drawn_first_is_of_the_line_below_it() -> None:
+    first, second = _page(*_SAID[:2])
+    bar = [[0.0, -25.0], [200.0, -25.0]]
+    assert _parts([bar, *first, *second]) == [len(first) + 1, len(second)]
+
+
+def test_a_stroke_that_reaches_above_the_line_before_leaves_the_order_of_lines() -> None:
+    first, second = _page(*_SAID[:2])
+    x, y = np.concatenate(second).max(axis=0)
+    tall = [[x + 8, y], [x + 9, -20.0]]
+    assert _parts([*first, *second, tall]) == [len(first), len(second) + 1]
+
+
+def test_how_far_a_line_is_over_ink_is_told_where_most_of_that_ink_is() -> None:
+    slope = _Line()
+    slope.add([0], np.linspace((0.0, 0.0), (100.0, 10.0), 401))
+    ink = np.array([[0.0, 0.0], [80, 0], [81, 0]])
+    assert slope.over(ink) == pytest.approx(8, abs=0.6)
+
+
+def test_arcs_go_on_where_the_pen_goes_level() -> None:
+    assert _arcs(np.array([0.0, 1, 1, 2, 2, 1])).tolist() == [2, 1]
+
+
+def test_one_arc_far_too_tall_makes_no_letter_small() -> None:
+    letters = np.array([[i, i % 2] for i in range(60)], float)
+    assert _x_height([letters, np.array([[60.0, 0.0], [60.0, 30.0]])]) == 1
+
+
+def test_points_that_are_apart_are_ink_and_turned_with_it() -> None:
+    assert [p.tolist() for p in upright([[[0, 0]], [[5, 2]]])] == [[[0, 0]], [[5, -2]]]
+    assert upright([[[5, 2]], [[5, 2]]]) == []
+
+
 def test_a_heading_may_be_written_last() -> None:
     heading, *page = _page(*_SAID)
     assert _parts([*_flat(page), *heading]) == [len(line) for line in (heading, *page)]
+
+
+def test_a_line_over_a_heading_that_was_written_last_is_one_of_its_own() -> None:
+    heading, *page = _page(*_SAID)
+    over = [[[x, y - 200] for x, y in stroke] for stroke in page[1]]
+    expected = [len(line) for line in (over, heading, *page)]
+    assert _parts([*_flat(page), *heading, *over]) == expected
 
 
 def test_a_heading_beside_all_that_stands_below_is_a_line() -> None:
@@ -124,6 +199,7 @@ def test_a_dot_above_all_lines_is_no_heading() -> None:
     dot = [[x + 60, y - 2 * _HEIGHT], [x + 61, y - 2 * _HEIGHT + 1]]
     parts = [len(first) + 1, len(second)]
     assert _parts([*first, *second, dot]) == parts
+    assert _parts([*first, *second[:-3], dot, *second[-3:]]) == parts  # the pen goes on below
 
 
 def test_an_accent_belongs_to_the_letter_below_it() -> None:
@@ -202,6 +278,19 @@ def test_what_climbs_as_no_line_does_is_left_as_it_is(climb: float, levelled: bo
     (level,) = _level([ink])
     assert (np.ptp(level[:, 1]) < 1e-6) == levelled
     assert levelled or level is ink
+
+
+def test_a_line_in_which_nothing_is_read_is_a_line() -> None:
+    class Silent:
+        async def read(self, pieces: object, *, admitted: bool) -> list[Read]:
+            return []
+
+        async def ahead(self, *, admitted: bool) -> list[Read]:
+            return []
+
+    pieces, silent = np.zeros((1, PIECE), np.float32), cast(OnlineReader, Silent())
+    told = asyncio.run(_read_in_turn([silent] * 3, [pieces] * 3))
+    assert [each["character"] for each in told] == ["\n"] * 2
 
 
 def test_what_stands_on_one_ruled_line_is_one_line(reader: ReaderService) -> None:

@@ -80,6 +80,12 @@ def test_ink_gone_on_with_is_the_whole_line(reader: ReaderService, cut_at: int) 
     assert first["usage"]["pieces"] + rest["usage"]["pieces"] == whole["usage"]["pieces"]
 
 
+def test_every_answer_has_a_name_of_its_own(reader: ReaderService) -> None:
+    names = {reader.read(strokes=_INK)["id"] for _ in range(3)}
+    assert len(names) == 3
+    assert all(name.startswith("read-") for name in names)
+
+
 def test_a_token_may_be_used_twice(reader: ReaderService) -> None:
     first = reader.read(strokes=_INK[:2], return_state=True, line_height=64)
     answers = [reader.read(strokes=_INK[2:], state=first["state"]) for _ in range(2)]

@@ -50,6 +50,12 @@ def test_a_pen_that_stands_still_is_not_remembered_point_by_point() -> None:
     assert len(tracer.path) == 1
 
 
+def test_a_point_at_the_end_of_a_piece_is_remembered_once() -> None:
+    tracer = Tracer()
+    assert len(tracer.follow([(0.0, 0.0), (PIECE_UNITS, 0.0)], lifted=False)) == 1
+    assert tracer.path == [tracer.at] == [(PIECE_UNITS, 0.0)]
+
+
 def test_a_pen_that_creeps_is_followed() -> None:
     tracer = Tracer()
     tracer.follow([(0.04 * i, 0.0) for i in range(4)], lifted=False)
