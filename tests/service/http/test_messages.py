@@ -87,7 +87,7 @@ def test_where_a_session_stands_is_described_and_what_goes_on_from_there(
 
 def test_how_a_session_is_closed_is_described(letters: Path, document: dict[str, Any]) -> None:
     with (
-        listening(settings(letters, idle_timeout_s=0.5)) as (url, _),
+        listening(settings(letters, idle_timeout_s=1)) as (url, _),
         connect(url.replace("http", "ws") + "/v1/online") as socket,
     ):
         socket.send(json.dumps({"model": "letters"}))

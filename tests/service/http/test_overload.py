@@ -314,9 +314,9 @@ def test_the_time_of_a_session_begins_with_its_first_message(inks: Path) -> None
     stroke = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
     opening = {"model": "scrawl", "text": "a", "style": {"strokes": stroke, "text": "ab"}}
     with (
-        running(settings(inks, deadline_s=0.7)) as service,
+        running(settings(inks, deadline_s=1)) as service,
         service.client.websocket_connect("/v1/online") as socket,
     ):
-        time.sleep(0.8)
+        time.sleep(1.2)
         socket.send_json(opening)
         assert socket.receive_json()["model"] == "scrawl"
