@@ -56,17 +56,12 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=1024)  # asked several times of every character of a page
 def apart(letter: str) -> tuple[str, str]:
     """The base of a letter and its marks, none if it is not one that can be composed."""
-    if letter in _APART:
-        return _APART[letter]
     decomposed = unicodedata.normalize("NFD", letter)
-    base, marks = decomposed[0], decomposed[1:]
-    if base in _APART:
-        base, own = _APART[base]
-        marks = own + marks
-    # A base that is no letter keeps its marks: nobody would know what was meant.
-    if MARKS.issuperset(marks) and base.isascii() and base.isalpha():
-        return base, marks
-    return letter, ""
+    whole, further = decomposed[0], decomposed[1:]
+    base, own = _APART.get(whole, (whole, ""))
+    # A base that is no letter keeps further marks: nobody would know what was meant.
+    takes = not further or (base.isascii() and base.isalpha())
+    return (base, own + further) if takes and MARKS.issuperset(further) else (letter, "")
 
 
 def bases(text: str) -> str:

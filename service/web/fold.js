@@ -43,14 +43,10 @@ export const fold = (text) =>
 
 /** The base of a letter, if all marks on it can be drawn; the letter itself otherwise. */
 function baseOf(letter, marks) {
-  let [base, ...on] = letter.normalize("NFD");
-  const drawn = () => on.every((mark) => marks.includes(mark));
-  if (base in APART) {
-    const own = on.length;
-    [base, on] = [APART[base][0], [APART[base][1], ...on]];
-    if (!own) return drawn() ? base : letter;
-  }
-  return /^[a-z]$/i.test(base) && drawn() ? base : letter;
+  const [whole, ...further] = letter.normalize("NFD");
+  const [base, ...own] = APART[whole] ?? [whole];
+  const takes = !further.length || /^[a-z]$/i.test(base);
+  return takes && [...own, ...further].every((mark) => marks.includes(mark)) ? base : letter;
 }
 
 /** Each character of a text, once, that a model cannot write: its `characters`, and the combining
