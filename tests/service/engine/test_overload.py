@@ -11,6 +11,7 @@ import pytest
 from contract.golden import Arrays
 from service.engine import terms
 from service.engine.chunk import Chunks
+from service.engine.engine import Engine
 from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, Overloaded, ServiceError
@@ -24,6 +25,14 @@ _STEP_S = 0.01  # of one row, as the engine is told
 
 def _slow(runner: object) -> Pace:
     return Pace((_STEP_S, 0.0), (_STEP_S, 0.0))
+
+
+def _idle(slots: int, max_wait_s: float) -> Engine:
+    """A slow engine whose thread has not looked at its queue yet."""
+    some = limits(max_wait_s=max_wait_s, queue_size=100)
+    idle = made_engine(ScriptedRunner(_SCRIPT, slots), limits=some, measure=_slow)
+    idle.ready, idle._pace = True, _slow(None)
+    return idle
 
 
 class _Gate:
@@ -103,9 +112,7 @@ def test_what_would_start_too_late_is_refused_with_the_time_to_come_back() -> No
 
 
 def test_an_idle_engine_takes_as_many_at_once_as_it_has_slots() -> None:
-    some = limits(max_wait_s=0.5, queue_size=100)
-    idle = made_engine(ScriptedRunner(_SCRIPT, 4), limits=some, measure=_slow)
-    idle.ready, idle._pace = True, _slow(None)  # its thread has not looked at the queue yet
+    idle = _idle(slots=4, max_wait_s=0.5)
     for _ in range(5):
         idle.submit([Call(max_tokens=400).job])
     with pytest.raises(Overloaded):
@@ -113,9 +120,7 @@ def test_an_idle_engine_takes_as_many_at_once_as_it_has_slots() -> None:
 
 
 def test_who_has_less_time_than_the_service_gives_waits_for_less() -> None:
-    some = limits(max_wait_s=1.0, queue_size=100)
-    idle = made_engine(ScriptedRunner(_SCRIPT, 1), limits=some, measure=_slow)
-    idle.ready, idle._pace = True, _slow(None)
+    idle = _idle(slots=1, max_wait_s=1.0)
     for _ in range(2):  # the second waits, with 0.8 s of work
         idle.submit([Call(max_tokens=80).job])
     terms.agree(0.5, "")
@@ -343,9 +348,7 @@ def test_rows_beside_a_run_that_failed_stand_where_they_did_if_no_runner_is_good
 
 
 def test_of_jobs_that_come_together_the_first_says_for_how_long_others_hold_it_up() -> None:
-    some = limits(max_wait_s=0.5, queue_size=100)
-    idle = made_engine(ScriptedRunner(_SCRIPT, 1), limits=some, measure=_slow)
-    idle.ready, idle._pace = True, _slow(None)
+    idle = _idle(slots=1, max_wait_s=0.5)
     for _ in range(2):  # the second waits, with 0.8 s of work
         idle.submit([Call(max_tokens=80).job])
     with pytest.raises(Overloaded):
