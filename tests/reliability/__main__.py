@@ -6,7 +6,6 @@ Exits 1 if a goal is missed.
 """
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
@@ -86,5 +85,4 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
 
 
 if __name__ == "__main__":
-    end_in_order()
-    sys.exit(main())
+    end_in_order(main)
