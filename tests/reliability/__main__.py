@@ -64,7 +64,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
         names = options.scenarios or list(chaos.SCENARIOS)
         yield from chaos.measure(names, options.pause, options.length)
         return
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         with launch(SERVICE, errors=said) as service:
             if options.verb == "overload":
                 yield from overload.measure(
