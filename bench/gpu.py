@@ -9,6 +9,7 @@ JSON to docs/results, or to `--out`. (Structure is the graph's own; `make parity
 
 import argparse
 import sys
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -17,6 +18,7 @@ import onnxruntime as ort
 import torch
 from onnx import NodeProto, TensorProto, ValueInfoProto, helper
 
+from bench.peers.launch import end_in_order
 from contract.golden import Arrays
 from contract.manifest import Finding
 from export.artifact import load_model
@@ -32,6 +34,7 @@ from service.attestation import attest
 from service.engine.runners import Runner, make_runner, stack_rows
 from service.engine.runtime import Runtime, choose_runtime
 from service.settings import Settings
+from training.command import require_device
 
 STEPS = 100
 _SEED = 7
@@ -43,6 +46,18 @@ _ROWS = 1000  # of each
 _HEIGHTS = (LEAST_ROWS, 132, 256, 400, 468, 768, 800, 1024)
 _WIDTHS = (MULTIPLE, 28, 32, 124, 192, 256, 1600, 3072)
 _INPUTS = (1, 3, 4, 16, 17, 18, 24, 31, 32, 33, 48, 72, 96)
+
+
+def on_device(
+    parser: argparse.ArgumentParser, arguments: Sequence[str] | None
+) -> argparse.Namespace:
+    """The options of a command that has a `--device`; it ends where PyTorch has not that device."""
+    options = parser.parse_args(arguments)
+    try:
+        require_device(options.device)
+    except ValueError as error:
+        parser.error(str(error))
+    return options
 
 
 class RunnerGraph:
@@ -202,4 +217,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_in_order(main)

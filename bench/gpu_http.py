@@ -49,5 +49,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    end_in_order()
-    main()
+    end_in_order(main)

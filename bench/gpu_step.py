@@ -22,6 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from bench.goal import judge
+from bench.gpu import on_device
+from bench.peers.launch import end_in_order
 from bench.rows import percentiles
 from bench.step import SHIPPED, random_artifact
 from bench.target import ARTIFACTS
@@ -33,7 +35,6 @@ from models.generation import Step
 from service.artifact import Artifact, load_artifact
 from service.engine.runners import SlotRunner
 from service.engine.runtime import Runtime
-from training.command import require_device
 
 SIZES = ((1, 512), (1, 1024), (3, 400), (1, 2048))  # layers and units
 SLOTS = (1, 32)
@@ -166,11 +167,7 @@ def main(arguments: list[str] | None = None) -> None:
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--steps", type=int, default=2000)
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
-    options = parser.parse_args(arguments)
-    try:
-        require_device(options.device)
-    except ValueError as error:
-        parser.error(str(error))
+    options = on_device(parser, arguments)
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -195,4 +192,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    end_in_order(main)

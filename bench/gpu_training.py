@@ -17,10 +17,11 @@ from typing import Any
 
 import torch
 
+from bench.gpu import on_device
+from bench.peers.launch import end_in_order
 from bench.rows import percentiles
 from export.results import command, machine, results_folder, write_json
 from training.capture import gradients_of
-from training.command import require_device
 from training.config import Place
 from training.kinds import KINDS
 from training.loop import Trainer
@@ -88,11 +89,7 @@ def main(arguments: list[str] | None = None) -> None:
         parser.add_argument(f"--{recipe}", default=source, help=f"what to train on ({source})")
     parser.add_argument("--rows", type=int, nargs="*", default=[], help="more batches than its own")
     parser.add_argument("--out", type=results_folder, default="docs/results", help="where to write")
-    options = parser.parse_args(arguments)
-    try:
-        require_device(options.device)
-    except ValueError as error:
-        parser.error(str(error))
+    options = on_device(parser, arguments)
     found = []
     for recipe in RECIPES:
         for rows in (None, *options.rows):
@@ -109,4 +106,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    end_in_order(main)

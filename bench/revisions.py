@@ -19,6 +19,7 @@ import onnxruntime as ort
 import torch
 
 from bench import floor
+from bench.peers.launch import end_in_order
 from bench.sides import CHUNK_STEPS, Side
 from bench.step import compare, thread_counts
 from export.parity.served import session_options
@@ -91,4 +92,4 @@ def _nodes(path: Path) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    end_in_order(main)

@@ -77,7 +77,10 @@ def opened(full: bool, plan: LoadPlan = FULL) -> Iterator[Measured | Goal]:
         yield "load", row
     answered: dict[float, list[LoadRow]] = {share: [] for share in plan.shares}
     for streamed in SERVERS[SERVICE].modes:
-        rates = [share * capacity(SERVICE, rows, streamed=streamed) for share in plan.shares]
+        most = capacity(SERVICE, rows, streamed=streamed)
+        if not most:  # it answered nobody, and shares of that are nothing
+            continue
+        rates = [share * most for share in plan.shares]
         able = [name for name in plan.servers if streamed in modes[name]]
         for (share, rate), name in product(zip(plan.shares, rates, strict=True), able):
             own = capacity(name, rows, streamed=streamed)

@@ -17,19 +17,23 @@ from safetensors import SafetensorError
 
 def printable(name: str) -> str:
     """A file name, or a text with one in it, that can be printed: bytes of the name that are not
-    UTF-8, which Python keeps as surrogates, become escapes such as `\\xff`."""
-    return name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    UTF-8, which Python keeps as surrogates, become escapes such as `\\xff`, and so does what would
+    begin a line or move a cursor."""
+    told = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in told)
 
 
-def require_writable(folder: Path) -> None:
+def require_writable(folder: Path) -> Path:
     """Raise `ValueError` unless files can be written in `folder` or, if it is not there yet, it can
-    be made. To be called before work whose result goes there."""
+    be made. To be called before work whose result goes there. Returns the nearest folder that is
+    there: itself, or the one in which it would be made."""
     place = folder.absolute()
     there = next(path for path in (place, *place.parents) if os.path.lexists(path))
     if not there.is_dir():
         raise ValueError(f"{folder}: {there} is no folder")
     if not os.access(there, os.W_OK | os.X_OK):
         raise ValueError(f"{folder}: nothing may be written in {there}")
+    return there
 
 
 @contextmanager

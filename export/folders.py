@@ -20,8 +20,7 @@ def require_place(folder: Path, ours: Callable[[Path], bool], what: str) -> None
         raise ValueError(f"{folder} is a link to nothing; name the folder of a new one")
     if folder.exists() and not ours(folder) and (not folder.is_dir() or any(folder.iterdir())):
         raise ValueError(f"{folder} is there and is no {what}; name the folder of a new one")
-    require_writable(behind(folder).parent)
-    _require_short(folder, f"{_begun(Path())}{'-' * _RANDOM}")
+    _require_room(folder, f"{_begun(Path())}{'-' * _RANDOM}")
 
 
 def require_parent(file: Path | None) -> None:
@@ -34,15 +33,14 @@ def require_parent(file: Path | None) -> None:
         raise ValueError(f"{file}: there is no folder {place.parent}")
     if file.is_dir():
         raise ValueError(f"{file} is a folder; name a file")
-    require_writable(place.parent)
-    _require_short(file, f"..{os.getpid()}")
+    _require_room(file, f"..{os.getpid()}")
 
 
-def _require_short(path: Path, added: str) -> None:
-    """Raise `ValueError` for a name that has no room for what is added to it until all is whole."""
+def _require_room(path: Path, added: str) -> None:
+    """Raise `ValueError` where nothing can be written, and for a name that has no room for what is
+    added to it until all is whole."""
     place = behind(path)
-    there = next(parent for parent in place.absolute().parents if parent.is_dir())
-    longest = os.pathconf(there, "PC_NAME_MAX") - len(added)
+    longest = os.pathconf(require_writable(place.parent), "PC_NAME_MAX") - len(added)
     if len(os.fsencode(place.name)) > longest:
         raise ValueError(f"{path} cannot be written: a name has {longest} bytes at most here")
 

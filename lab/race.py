@@ -10,12 +10,15 @@ from dataclasses import asdict
 from pathlib import Path
 
 from export.results import machine, write_json
+from lab.experiment import Metric
+from lab.outcome import updates_to_reach
 from models.norms import NormKind
 from training.config import Recipe
 from training.curves import plot_race
 from training.log import LOG
 
 NORMS: tuple[NormKind, ...] = ("layer", "none")
+_LOSS = Metric(name="validation_loss", label="nats/point")
 GOAL = 0.6  # of the baseline's updates
 
 
@@ -26,7 +29,7 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path, command: str) ->
         norm: read_curve(run / LOG) for norm, run in runs.items()
     }
     best, needed = min((loss, update) for update, loss in curves["none"])
-    reached = updates_to_reach(curves["layer"], best)
+    reached = updates_to_reach(curves["layer"], best, _LOSS)
     ratio = None if reached is None else reached / needed
     print(f"none: best {best:.4f} nats/point after {needed} updates")
     print(f"layer: there after {reached} updates, best {min(c[1] for c in curves['layer']):.4f}")
@@ -58,8 +61,3 @@ def read_curve(log: Path) -> list[tuple[int, float]]:
     if not finite:
         raise ValueError(f"{log} has no validation loss that is a number")
     return finite
-
-
-def updates_to_reach(curve: list[tuple[int, float]], loss: float) -> int | None:
-    """The first update whose validation is as good as `loss`, if any is."""
-    return next((update for update, found in curve if found <= loss), None)

@@ -162,7 +162,7 @@ class Models:
         return model.describe() | {
             "speedup": alone,
             "speedup_crowded": crowded,
-            "default": model is self.default(type(model)),
+            "default": model is choose(alike, self._settings.precision),
         }
 
     async def compare(self) -> None:

@@ -143,16 +143,6 @@ def write_pens(folder: Path) -> Path:
     return path
 
 
-def write_letters_int8(folder: Path, letters: Path) -> Path:
-    """The artifact `letters-int8` in `folder`."""
-    return _in_eight_bits(folder, letters)
-
-
-def write_scrawl_int8(folder: Path, scrawl: Path) -> Path:
-    """The artifact `scrawl-int8` in `folder`."""
-    return _in_eight_bits(folder, scrawl)
-
-
 def _in_eight_bits(folder: Path, artifact: Path) -> Path:
     """The artifact in eight bits, folded if it can be, as those that are shipped; it says that it
     was trained on from the artifact."""
@@ -164,6 +154,9 @@ def _in_eight_bits(folder: Path, artifact: Path) -> Path:
     history = {name: told for name, told in manifest.provenance.items() if name != "rounded"}
     manifest.model_copy(update={"provenance": history | {"from": source}}).write(path)
     return path
+
+
+write_letters_int8 = write_scrawl_int8 = _in_eight_bits  # by the names that they are asked for by
 
 
 def invented_ink(writer: str, seed: int) -> Ink:

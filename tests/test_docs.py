@@ -208,16 +208,16 @@ def test_every_module_that_is_to_be_run_exists() -> None:
 @pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
 def test_every_file_named_exists(path: Path) -> None:
     place = rf"(?:^|[ (])((?:{'|'.join(_FOLDERS)})/[\w./*-]*)"
-    named = re.findall(place, _code(path.read_text()), re.M)
+    named = re.findall(place, _code(path.read_text("utf-8")), re.M)
     gone = [name for name in named if not list(_ROOT.glob(name.rstrip("/.")))]
     assert gone == []
 
 
 @pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
 def test_every_link_leads_somewhere_and_is_shown_as_it_is_named(path: Path) -> None:
-    assert _dead_links(path.read_text(), path) == []
+    assert _dead_links(path.read_text("utf-8"), path) == []
     # Markdown shows __main__ as a bold "main".
-    assert re.findall(r"\[[^]`]*__[^]]*\]\(", path.read_text()) == []
+    assert re.findall(r"\[[^]`]*__[^]]*\]\(", path.read_text("utf-8")) == []
 
 
 def _dead_links(text: str, path: Path) -> list[str]:
@@ -239,7 +239,7 @@ def _anchors(text: str) -> set[str]:
 
 @pytest.mark.parametrize("path", _PAGES, ids=lambda path: path.name)
 def test_every_table_has_as_many_cells_in_each_row(path: Path) -> None:
-    assert _ragged(path.read_text()) == []
+    assert _ragged(path.read_text("utf-8")) == []
 
 
 def _ragged(text: str) -> list[str]:

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TextIO
 
 import torch
 from safetensors import SafetensorError
@@ -28,6 +27,7 @@ from training.machine import (
     terminated_as_interrupted,
     use_fast_float32,
 )
+from training.output import leave_full_output, read_enough
 from training.recipe import read_recipe
 from training.run import carry_out, data_folder, typed_data
 
@@ -51,9 +51,9 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
             return code
     except BrokenPipeError as error:
         interruption = interruption_behind(error)
-        return _interrupted(interruption, options) if interruption else _read_enough()
+        return _interrupted(interruption, options) if interruption else read_enough()
     except (ValueError, OSError, SafetensorError) as error:  # of files that do not fit too
-        _leave_full_output()
+        leave_full_output()
         print(f"error: {error}", file=sys.stderr)
         return 1
     except KeyboardInterrupt as error:
@@ -67,35 +67,12 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
         raise
 
 
-def _read_enough() -> int:
-    """Whoever reads the output has enough: what is left of it is for nobody."""
-    for stream in sys.stdout, sys.stderr:
-        if stream is not None:
-            _lead_nowhere(stream)
-    return 1
-
-
-def _leave_full_output() -> None:
-    """Write what has been printed or, where that fails, lead it nowhere: at the end of the process
-    it would fail once more, and the exit code be 120."""
-    for stream in sys.stdout, sys.stderr:
-        try:
-            if stream is not None:
-                stream.flush()
-        except OSError:
-            _lead_nowhere(stream)
-
-
-def _lead_nowhere(stream: TextIO) -> None:
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
 def _interrupted(error: KeyboardInterrupt, options: argparse.Namespace) -> int:
     goes_on = getattr(options, "goes_on", False)
     how = "; the same command goes on where it stopped" if goes_on else ""
     with suppress(OSError):  # the same Ctrl-C ends whoever reads it, such as `tee`
         print(f"\ninterrupted{how}", file=sys.stderr)
-    _leave_full_output()
+    leave_full_output()
     return 128 + (error.number if isinstance(error, Terminated) else signal.SIGINT)
 
 

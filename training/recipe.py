@@ -10,6 +10,9 @@ from training.config import BatchConfig, DataConfig, Recipe, TrainConfig
 from training.kinds import KINDS
 
 FOLDER = Path(__file__).with_name("recipes")
+_TYPES = {
+    bool: "true or false", int: "a whole number", float: "a number", str: "text", tuple: "a list"
+}  # fmt: skip
 T = TypeVar("T")
 
 
@@ -92,7 +95,8 @@ def build(kind: type[T], content: dict[str, Any], table: str) -> T:
             except OverflowError as error:
                 raise ValueError(f"{table}.{name} is {error}") from error
         elif type(value) is not type(default):
-            raise ValueError(f"{table}.{name} is {value!r}; it must be a {type(default).__name__}")
+            told = _TYPES[type(default)]
+            raise ValueError(f"{table}.{name} is {value!r}; it must be {told}")
     return kind(**content)
 
 

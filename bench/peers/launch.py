@@ -3,6 +3,7 @@
 `python -m bench.peers.launch NAME` starts one, says its port and waits for enter.
 """
 
+import argparse
 import os
 import resource
 import signal
@@ -11,15 +12,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO
+from typing import IO, NoReturn
 from urllib.request import ProxyHandler, build_opener
 
 import psutil
 
 from bench.target import ARTIFACTS, MODEL, SERVERS, Server, Target
+from training.output import read_enough
 
 _START_LIMIT_S = 120.0
 _STOP_LIMIT_S = 10.0
@@ -65,9 +67,10 @@ def launch(
             end(process)
 
 
-def end_in_order() -> None:
-    """Have Ctrl-C, SIGTERM, and the SIGHUP of a terminal that is closed, end what was launched as
-    well, without a traceback: for a service the last is no reason to end."""
+def end_in_order(main: Callable[[], int | None]) -> NoReturn:
+    """Run a command and leave with its exit code. Ctrl-C, SIGTERM, and the SIGHUP of a terminal
+    that is closed, end what was launched as well, without a traceback: for a service the last is no
+    reason to end. So does a reader of the output that has enough, with 1."""
 
     def ended(came: int, _: object) -> None:
         signal.signal(came, signal.SIG_IGN)  # the next would leave a server that takes its time
@@ -78,6 +81,13 @@ def end_in_order() -> None:
     for number in signal.SIGINT, signal.SIGTERM, signal.SIGHUP:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):
             signal.signal(number, ended)
+    try:
+        code = main()
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        code = read_enough()
+    sys.exit(code)
 
 
 def without_settings() -> dict[str, str]:
@@ -140,9 +150,15 @@ def end(process: psutil.Popen, limit_s: float = _STOP_LIMIT_S) -> None:
     process.wait()
 
 
-if __name__ == "__main__":
-    end_in_order()
-    with launch(sys.argv[1]) as target:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Start one until someone has enough of it."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers.launch", description=__doc__)
+    parser.add_argument("name", choices=SERVERS)
+    with launch(parser.parse_args(arguments).name) as target:
         input(
             f"{target.name} on port {target.port}, ready after {target.ready_s:.2f} s; enter ends "
         )
+
+
+if __name__ == "__main__":
+    end_in_order(main)

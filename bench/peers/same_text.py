@@ -2,9 +2,9 @@
 `python -m bench.peers.same_text [NAME ...]`.
 """
 
+import argparse
 import asyncio
-import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from itertools import takewhile
 
 from bench.client import ask, connect
@@ -56,14 +56,18 @@ async def _texts(target: Target, *, streamed: bool) -> dict[int, str]:
     return {seed: answer.text for seed, answer in zip(CASES, answers, strict=True)}
 
 
-def main(names: Iterable[str]) -> None:
-    """Check the peers of these names."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Check the peers of these names, or all."""
+    parser = argparse.ArgumentParser(prog="python -m bench.peers.same_text", description=__doc__)
+    parser.add_argument("names", nargs="*", metavar="NAME", help=" ".join(PEERS))
+    names = parser.parse_args(arguments).names
+    if unknown := [name for name in names if name not in PEERS]:
+        parser.error(f"no such peer: {', '.join(unknown)}")
     with launch(SERVICE) as service:
-        for name in names:
+        for name in names or PEERS:
             with launch(name) as peer:
                 print(f"{name}: the same text {same_text(service, peer)} times")
 
 
 if __name__ == "__main__":
-    end_in_order()
-    main(sys.argv[1:] or PEERS)
+    end_in_order(main)

@@ -134,8 +134,9 @@ def _failure(status: int, kinds: list[type[ServiceError]]) -> dict[str, Any]:
         "schema": {"$ref": COMPONENTS.format(model=ErrorBody.__name__)},
         "examples": {_name(kind): {"$ref": _EXAMPLES + _name(kind)} for kind in kinds},
     }
+    too_large = status == BodyTooLarge.status  # which Python had other words for until 3.13
     failure = {
-        "description": HTTPStatus(status).phrase + said,
+        "description": ("Content Too Large" if too_large else HTTPStatus(status).phrase) + said,
         "content": {"application/json": content},
     }
     if any(kind.retry_after_s for kind in kinds):

@@ -138,7 +138,9 @@ def _name(host: str) -> str:
 def is_loopback(address: str) -> bool:
     """Whether only this machine reaches an address."""
     if _is_address(address):
-        return ip_address(address).is_loopback
+        found = ip_address(address)
+        # An address of IPv4 in one of IPv6 is what it is by itself; so says Python since 3.13.
+        return (getattr(found, "ipv4_mapped", None) or found).is_loopback
     return address.lower() == "localhost"
 
 

@@ -384,14 +384,10 @@ def test_sections_are_measured_in_the_order_of_the_list(
     assert measured == [(section, "--all" in arguments) for section in sections]
 
 
-def test_peers_are_wanted_where_all_is_measured_alone(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_run_wants_no_peers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(command, "find_spec", lambda package: None)
     monkeypatch.setattr(command, "SECTIONS", {"memory": starting})
     command.main(["--sections", "memory", "--out", str(tmp_path)])
-    with pytest.raises(SystemExit, match=r"bentoml, .* not installed"):
-        command.main(["--all", "--out", str(tmp_path)])
 
 
 def test_an_unknown_section_is_refused(capsys: pytest.CaptureFixture[str]) -> None:

@@ -10,6 +10,8 @@ import pytest
 
 from bench.__main__ import keep
 
+_ABSENT = "bentoml, litserve, nncf, openvino not installed"
+
 
 @pytest.mark.parametrize("full", [False, True])
 def test_a_full_disk_costs_no_results_that_are_there(
@@ -50,14 +52,28 @@ def test_a_place_that_cannot_be_written_to_is_told_before_the_work(
 @pytest.mark.parametrize(
     ("name", "asked", "told"),
     [
-        ("reliability", ["chaos", "kill", "thrill"], "no such scenario: thrill"),
-        ("scale", ["haproxy", "streamed", "drowned"], "no such check: drowned"),
+        ("tests.reliability.__main__", ["chaos", "kill", "thrill"], "no such scenario: thrill"),
+        ("tests.scale.__main__", ["haproxy", "streamed", "drowned"], "no such check: drowned"),
+        ("tests.scale.__main__", ["ray"], "there is no Ray; `make ray-check` installs it"),
+        ("tests.scale.__main__", ["measure"], "there is no Ray; `make ray-check` installs it"),
+        ("bench.peers.same_text", ["plain", "plane"], "no such peer: plane"),
+        ("bench.__main__", ["--sections", "open"], f"{_ABSENT}: pip install '.[peers]'"),
+        ("bench.__main__", ["--all"], f"{_ABSENT}: pip install '.[peers]'"),
     ],
 )
 def test_what_there_is_none_of_is_told_before_the_work(
-    name: str, asked: list[str], told: str, capsys: pytest.CaptureFixture[str]
+    name: str,
+    asked: list[str],
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    command = importlib.import_module(name)
+    monkeypatch.setattr("tests.scale.fleets.RAY", Path("nowhere"))
+    monkeypatch.setattr("tests.scale.haproxy.shutil.which", lambda name: f"/bin/{name}")
+    monkeypatch.setattr("bench.__main__.find_spec", lambda name: None)
+    monkeypatch.setattr("bench.__main__._measure", None)
     with pytest.raises(SystemExit) as left:
-        importlib.import_module(f"tests.{name}.__main__").main(asked)
+        command.main(asked)
     assert left.value.code == 2
     assert capsys.readouterr().err.endswith(f"error: {told}\n")

@@ -43,10 +43,11 @@ def test_what_was_launched_ends_with_whoever_measures_it(
         f"    signal.raise_signal({int(number)})\n"
         "    usual(process)\n"
         "launch.end = end\n"
-        "launch.end_in_order()\n"
-        f"with launch.launch('files', server={_FILES!r}) as target:\n"
-        "    print(target.pid, flush=True)\n"
-        "    time.sleep(60)\n"
+        "def measure():\n"
+        f"    with launch.launch('files', server={_FILES!r}) as target:\n"
+        "        print(target.pid, flush=True)\n"
+        "        time.sleep(60)\n"
+        "launch.end_in_order(measure)\n"
     )
     command, told = [sys.executable, "-c", program], tmp_path / "told"
     with (
@@ -63,11 +64,26 @@ def test_what_was_launched_ends_with_whoever_measures_it(
     assert told.read_text().endswith("\n\ninterrupted\n")
 
 
-def test_every_command_that_launches_ends_in_order() -> None:
-    texts = {path: path.read_text("utf-8") for path in Path("bench").rglob("*.py")}
-    launching = [p for p, text in texts.items() if "__main__" in text and "with launch(" in text]
-    assert launching
-    assert [path for path in launching if "\n    end_in_order()\n" not in texts[path]] == []
+def test_a_reader_who_has_enough_ends_a_measurement_without_a_word() -> None:
+    """As of `python -m bench … | head -1`."""
+    program = "from bench.peers.launch import end_in_order; end_in_order(lambda: print('a row'))"
+    read, written = os.pipe()
+    os.close(read)
+    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, env=buffered, stdout=written, stderr=subprocess.PIPE)
+    os.close(written)
+    assert (ended.returncode, ended.stderr) == (1, b"")
+
+
+def test_every_command_that_measures_ends_in_order() -> None:
+    """Peers are servers, and end as these do."""
+    folders = Path("bench"), Path("tests/reliability"), Path("tests/scale")
+    texts = {path: path.read_text("utf-8") for f in folders for path in f.rglob("*.py")}
+    begun = {path for path, text in texts.items() if 'if __name__ == "__main__":' in text}
+    assert {p.name for p in begun if "\n    end_in_order(" not in texts[p]} == {
+        "plain_peer.py", "litserve_peer.py", "faulty.py",
+    }  # fmt: skip
 
 
 def test_in_process_chunks_are_those_of_the_server(

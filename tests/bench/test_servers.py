@@ -109,3 +109,15 @@ def test_rates_are_shares_of_what_the_service_can_do_in_that_mode(measured: Meas
     ]  # fmt: skip
     assert _tables(found) == ["load"] * len(loads)
     assert all(isinstance(goal, Goal) for goal in found[len(loads) :])
+
+
+def test_shares_of_nothing_are_not_offered(
+    measured: Measured, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the service answered nobody in the time it had."""
+    monkeypatch.setitem(_ABLE, (SERVICE, False), 0.0)
+    found = list(opened(True, LoadPlan((SERVICE, _WHOLE), seconds=1.0, repeats=1, shares=(0.5,))))
+    assert [load[:3] for load in measured.done[1::2]] == [
+        (SERVICE, 32, False), (SERVICE, 32, True), (_WHOLE, 32, False), (SERVICE, 25.0, True),
+    ]  # fmt: skip
+    assert {goal.met for goal in found if isinstance(goal, Goal)} == {None}

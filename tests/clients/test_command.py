@@ -391,7 +391,7 @@ def test_every_verb_tells_of_a_full_device(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with open("/dev/full", "w") as full:
+    with open("/dev/full", "w", encoding="utf-8") as full:
         monkeypatch.setattr("sys.stdout", full)
         with pytest.raises(SystemExit, match="1"):
             main([*words, "--url", url])

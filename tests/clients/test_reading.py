@@ -56,7 +56,7 @@ def test_a_line_that_is_a_point_keeps_nobody_from_the_others(url: str) -> None:
 def test_the_page_that_was_written_is_read(url: str, tmp_path: Path) -> None:
     page = str(tmp_path / "page.json")
     assert evenkeel(url, "write", "one two three", "--width", "300", "-o", page).exit_code == 0
-    written = json.loads(Path(page).read_text())["lines"]
+    written = json.loads(Path(page).read_text("utf-8"))["lines"]
     assert len(written) > 1
     read = evenkeel(url, "read", page, "--json").stdout.splitlines()
     texts = [json.loads(line)["text"] for line in read]

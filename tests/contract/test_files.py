@@ -108,6 +108,10 @@ def test_names_that_are_no_utf_8_are_told_apart() -> None:
     ]
 
 
+def test_a_name_begins_no_line_of_a_log_and_moves_no_cursor() -> None:
+    assert printable("a b\nERROR \x1b[2J\x85\u2028é") == r"a b\nERROR \x1b[2J\x85\u2028é"
+
+
 def test_two_processes_that_write_one_file_do_not_take_each_others(tmp_path: Path) -> None:
     path = tmp_path / "manifest.json"
     other = "import sys, pathlib; from contract.files import write_whole; "

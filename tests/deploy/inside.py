@@ -10,7 +10,7 @@ from pathlib import Path
 
 def _limit(*files: str) -> str:
     """What the first of these files that is there says: control groups are of version 1 or 2."""
-    return next(Path(file).read_text().strip() for file in files if Path(file).exists())
+    return next(Path(file).read_text("utf-8").strip() for file in files if Path(file).exists())
 
 
 def _writable(folder: str) -> bool:
@@ -23,7 +23,7 @@ def _writable(folder: str) -> bool:
 
 status = dict(
     line.split(":\t", 1)
-    for line in Path("/proc/self/status").read_text().splitlines()
+    for line in Path("/proc/self/status").read_text("utf-8").splitlines()
     if ":\t" in line
 )
 memory = _limit("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")

@@ -60,7 +60,7 @@ def _environment(fleet: dict[str, Manifest]) -> dict[str, str | None]:
 @_EACH_VERSION
 @pytest.mark.parametrize("path", _MANIFESTS, ids=lambda path: path.stem)
 def test_each_manifest_is_what_kubernetes_takes(path: Path, version: str) -> None:
-    _validate(yaml.safe_load(path.read_text()), version)
+    _validate(yaml.safe_load(path.read_text("utf-8")), version)
 
 
 @_EACH_VERSION

@@ -112,9 +112,9 @@ def test_an_artifact_of_another_version_is_told_in_a_line(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"elapsed_s": None}, "progress.elapsed_s is None; it must be a float"),
-        ({"updates": "12"}, "progress.best_update is '12'; it must be a int"),
-        ({"batch": {"rows": 2.5, "steps": 20}}, "batch.rows is 2.5; it must be a int"),
+        ({"elapsed_s": None}, "progress.elapsed_s is None; it must be a number"),
+        ({"updates": "12"}, "progress.best_update is '12'; it must be a whole number"),
+        ({"batch": {"rows": 2.5, "steps": 20}}, "batch.rows is 2.5; it must be a whole number"),
     ],
 )
 def test_an_artifact_that_counts_in_what_is_no_number_is_told_in_a_line(

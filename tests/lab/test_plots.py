@@ -25,6 +25,8 @@ def test_the_page_has_the_pictures_of_the_results() -> None:
     assert listed == plots.found(), "run `make report`"
     more = {plots.DECODER} if told["draws"] else set()
     assert {p.name for p in folder.iterdir()} == {plots.LIST, *(p.file for p in listed)} | more
+    drawn = {path.name for path in (_ROOT / plots.RESULTS / "lab").glob("*.png")}
+    assert drawn <= {plot.file for plot in listed}
     for plot in listed:
         assert (folder / plot.file).read_bytes() == plots.source(_ROOT, plot).read_bytes()
 

@@ -7,7 +7,7 @@ import pytest
 
 from lab.__main__ import main
 from lab.measured import proof
-from lab.race import race, read_curve, updates_to_reach
+from lab.race import race, read_curve
 from training.config import Recipe
 from training.recipe import read_recipe
 
@@ -43,16 +43,10 @@ def test_a_race_is_of_the_data_it_was_told(tmp_path: Path, monkeypatch: pytest.M
     Path("runs").mkdir()
     monkeypatch.setattr("lab.__main__.carry_out", carry_out)
     assert main(["race", "--data", "synthetic", "--out", "out"]) == 0
-    found = json.loads(Path("out", "pen-contrast.json").read_text())
+    found = json.loads(Path("out", "pen-contrast.json").read_text("utf-8"))
     assert trained == ["synthetic"] * 2
     assert found["recipe"]["data"]["source"] == "synthetic"
     assert found["command"] == "python -m lab race --data synthetic --out out"
-
-
-def test_the_first_update_as_good_counts_not_the_best() -> None:
-    curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
-    assert updates_to_reach(curve, 2.0) == updates_to_reach(curve, 1.9) == 20
-    assert updates_to_reach(curve, 0.5) is None
 
 
 def test_the_ratio_is_of_updates_to_the_baselines_best(

@@ -37,7 +37,7 @@ def pytest_collectreport(report: pytest.CollectReport) -> None:
 
 
 def _tell(what: str, name: str) -> None:
-    with Path(os.environ[REPORT]).open("a") as report:
+    with Path(os.environ[REPORT]).open("a", encoding="utf-8") as report:
         report.write(json.dumps({what: name}) + "\n")
 
 

@@ -6,7 +6,6 @@ Exits 1 if a goal is missed.
 """
 
 import argparse
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 
@@ -65,7 +64,7 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
         names = options.scenarios or list(chaos.SCENARIOS)
         yield from chaos.measure(names, options.pause, options.length)
         return
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
         with launch(SERVICE, errors=said) as service:
             if options.verb == "overload":
                 yield from overload.measure(
@@ -86,5 +85,4 @@ def _measure(options: argparse.Namespace) -> Iterator[Found]:
 
 
 if __name__ == "__main__":
-    end_in_order()
-    sys.exit(main())
+    end_in_order(main)

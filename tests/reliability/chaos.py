@@ -214,7 +214,7 @@ def _stage(action: Callable[[Stage], str], pause_s: float) -> Iterator[Stage]:
         stage = Stage(proxy, stack, artifacts, pause_s)
         stage.server = _FAULTY if action in _BY_SIGNAL else None
         if action is fill_disk:
-            stage.log = stack.enter_context(open("/dev/full", "w"))
+            stage.log = stack.enter_context(open("/dev/full", "w", encoding="utf-8"))
         for _ in range(2):
             stage.start()
         yield stage

@@ -5,7 +5,6 @@ Writes `VERB.json` into docs/results/scale, or `--out`. Exits 1 if a goal is mis
 """
 
 import argparse
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
@@ -13,12 +12,18 @@ from bench.peers.launch import end_in_order
 from export.results import command, results_folder
 from tests.reliability.record import Found, record
 from tests.scale import checks, measured
-from tests.scale.fleets import Fleet, balanced, rayed
+from tests.scale.fleets import Fleet, balanced, rayed, require_ray
+from tests.scale.haproxy import program
 
 RESULTS = "docs/results/scale"
 _FLEETS: dict[str, Callable[[], AbstractContextManager[Fleet]]] = {
     "haproxy": balanced,
     "ray": rayed,
+}
+_NEEDS: dict[str, tuple[Callable[[], object], ...]] = {
+    "haproxy": (program,),
+    "ray": (require_ray,),
+    "measure": (program, require_ray),
 }
 _CHECKS: dict[str, Callable[..., Iterator[Found]]] = {
     "streamed": checks.streamed,
@@ -59,9 +64,13 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if unknown := [name for name in vars(options).get("checks", ()) if name not in _CHECKS]:
         parser.error(f"no such check: {', '.join(unknown)}")
+    try:
+        for need in _NEEDS[options.verb]:
+            need()
+    except RuntimeError as error:
+        parser.error(str(error))
     return options
 
 
 if __name__ == "__main__":
-    end_in_order()
-    sys.exit(main())
+    end_in_order(main)

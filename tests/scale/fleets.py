@@ -20,7 +20,7 @@ from tests.scale.haproxy import HAProxy, running
 from tests.scale.waiting import wait_for
 
 _ROOT = Path(__file__).parents[2]
-_RAY = _ROOT / "build" / "ray-venv" / "bin" / "python"
+RAY = _ROOT / "build" / "ray-venv" / "bin" / "python"
 _ACTOR = "ray::ServeReplica"
 _STOP_LIMIT_S = 60.0
 _SETTINGS = {
@@ -165,6 +165,12 @@ def rayed(size: int = 2, settings: Mapping[str, str] = _SETTINGS) -> Iterator[Ra
         end(process, _STOP_LIMIT_S)
 
 
+def require_ray() -> None:
+    """Raises `RuntimeError` where Ray's environment is missing."""
+    if not RAY.exists():
+        raise RuntimeError("there is no Ray; `make ray-check` installs it")
+
+
 def _front(name: str, port: int) -> Target:
     return Target(name, port, server=SERVERS[SERVICE])
 
@@ -177,7 +183,7 @@ def _ray(port: int, size: int, settings: Mapping[str, str], *more: str) -> psuti
         "PYTHONPATH": str(_ROOT),
         "RAY_USAGE_STATS_ENABLED": "0",
     }  # fmt: skip
-    command = [str(_RAY), "deploy/ray_serve.py", "--replicas", str(size), *more]
+    command = [str(RAY), "deploy/ray_serve.py", "--replicas", str(size), *more]
     return psutil.Popen(command, cwd=_ROOT, env=environment, stdout=subprocess.DEVNULL)
 
 

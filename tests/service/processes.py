@@ -60,7 +60,9 @@ def spawned(
 def expects_signals(pid: int) -> bool:
     """Whether a service that loads has begun to take signals its own way (proc_pid_status(5)): of
     those that it takes, SIGTERM is the one that Python itself does not catch, nor nohup ignore."""
-    sets = dict(line.split(":") for line in Path(f"/proc/{pid}/status").read_text().splitlines())
+    sets = dict(
+        line.split(":") for line in Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+    )
     return bool(int(sets["SigCgt"], 16) >> (signal.SIGTERM - 1) & 1)
 
 

@@ -199,7 +199,7 @@ def test_a_key_that_nobody_can_be_shown_is_not_kept(
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
 def test_a_key_that_cannot_be_shown_is_not_kept(keys: Path) -> None:
-    with Path("/dev/full").open("w") as full:
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
         done = subprocess.run(
             [sys.executable, "-m", "service", "keys", "new", "me", "--file", keys],
             cwd=_ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60,

@@ -18,7 +18,7 @@ _BLOCKS, _BLOCK_BYTES = 1024, 64 << 10  # too small to be mapped each by itself
 
 
 def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    pages = int(Path("/proc/self/statm").read_text("utf-8").split()[1])
     return pages * 4096
 
 

@@ -44,7 +44,7 @@ def _dotted(node: ast.expr) -> str:
 def _unpickles(path: Path) -> list[str]:
     """What in a file makes objects of bytes by running them."""
     found = []
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
             found += [a.name for a in node.names if a.name.split(".")[0] in _MODULES]
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in _MODULES:

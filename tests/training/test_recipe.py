@@ -89,10 +89,17 @@ def test_a_value_out_of_its_range_is_told_with_the_name_that_sets_it(
         read_recipe("quickstart", [setting])
 
 
-@pytest.mark.parametrize(("name", "kind"), [("batch.rows", "int"), ("training.epochs", "float")])
-def test_true_is_no_number(name: str, kind: str) -> None:
-    with pytest.raises(ValueError, match=rf"{re.escape(name)} is True; it must be a {kind}"):
-        read_recipe("quickstart", [f"{name}=true"])
+@pytest.mark.parametrize(
+    ("setting", "told"),
+    [
+        ("batch.rows=true", "batch.rows is True; it must be a whole number"),
+        ("training.epochs=true", "training.epochs is True; it must be a number"),
+        ("batch.growing=1", "batch.growing is 1; it must be true or false"),
+    ],
+)
+def test_a_value_of_another_type_is_told_in_words(setting: str, told: str) -> None:
+    with pytest.raises(ValueError, match=f"{re.escape(told)}$"):
+        read_recipe("quickstart", [setting])
 
 
 def test_an_update_is_no_larger_than_anybody_trains() -> None:

@@ -40,7 +40,7 @@ def test_every_norm_gets_the_same_updates_and_the_cost_of_the_sweep_is_told(
 ) -> None:
     monkeypatch.setattr(curves, "plot", plot)
     assert main(["line"]) == 0
-    content = json.loads(Path("docs/results/lab/line.json").read_text())
+    content = json.loads(Path("docs/results/lab/line.json").read_text("utf-8"))
     for case, updates in (("plain", 16), ("longer", 24)):
         found = content["cases"][case]
         assert found["budget"]["rates"] == [3e-2, 1e-1]
@@ -70,7 +70,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     LineTask.fail_at = None
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert LineTask.updates_done - first == (16 - 10) + 4 * 4 + 24
-    interrupted = json.loads(Path("runs/lab/line.json").read_text())
+    interrupted = json.loads(Path("runs/lab/line.json").read_text("utf-8"))
     assert interrupted["command"] == "python -m lab line --norm layer --seeds 1"
     again = LineTask.updates_done
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
@@ -78,7 +78,7 @@ def test_what_is_finished_is_not_repeated_and_what_was_interrupted_goes_on() -> 
     forget(Line(), Path("runs", "lab"))
     assert main(["line", "--norm", "layer", "--seeds", "1"]) == 0
     assert not Path("docs").exists()  # which is of all norms and seeds
-    whole = json.loads(Path("runs/lab/line.json").read_text())
+    whole = json.loads(Path("runs/lab/line.json").read_text("utf-8"))
     for case in ("plain", "longer"):
         mine, theirs = (c["cases"][case]["norms"]["layer"] for c in (interrupted, whole))
         assert (mine["curves"], mine["test"]) == (theirs["curves"], theirs["test"])
@@ -154,7 +154,7 @@ def test_a_worker_reads_the_data_of_a_case_once(monkeypatch: pytest.MonkeyPatch)
 def test_quick_is_short_and_overwrites_no_results() -> None:
     assert main(["line", "--quick"]) == 0
     assert not Path("docs").exists()
-    content = json.loads(Path("runs/lab-quick/line.json").read_text())
+    content = json.loads(Path("runs/lab-quick/line.json").read_text("utf-8"))
     updates = [content["cases"][c]["budget"]["full_updates_each"] for c in ("plain", "longer")]
     assert updates == [8, 12]
 
@@ -324,7 +324,7 @@ def results(whole: dict[str, Any]) -> dict[str, Any]:
 def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> None:
     assert main(["line"]) == 0
     page = Path("docs/paper.md")
-    page.write_text(f"before\n{paper._BEGIN}\nold\n{paper._END}\nafter\n")
+    page.write_text(f"before\n{paper._BEGIN}\nold\n{paper._END}\nafter\n", encoding="utf-8")
     text = paper.page(Path())
     assert text.startswith("before\n")
     assert text.endswith("after\n")
@@ -334,8 +334,8 @@ def test_the_report_has_a_row_for_each_case_and_keeps_the_rest_of_the_page() -> 
     assert "All runs together took 0 minutes of one core, 0 of them for the sweeps." in text
     assert "0 of 4 sweeps have their best rate inside." in text  # the ladder ends there
     paper.write()
-    assert paper.page(Path()) == page.read_text()
-    page.write_text("no markers")
+    assert paper.page(Path()) == page.read_text("utf-8")
+    page.write_text("no markers", encoding="utf-8")
     with pytest.raises(ValueError, match="markers"):
         paper.page(Path())
 

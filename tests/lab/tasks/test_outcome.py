@@ -36,7 +36,7 @@ def test_the_median_of_a_curve_counts_what_diverged_as_worst() -> None:
 
 def test_the_first_update_as_good_counts_whichever_way_is_better() -> None:
     curve = [(10, 3.0), (20, 1.9), (30, 2.5), (40, 1.0)]
-    assert updates_to_reach(curve, 2.0, _LOSS) == 20
+    assert updates_to_reach(curve, 2.0, _LOSS) == updates_to_reach(curve, 1.9, _LOSS) == 20
     assert updates_to_reach(curve, 3.0, _HITS) == 10
     assert updates_to_reach(curve, 0.5, _LOSS) is None
 

@@ -11,7 +11,14 @@ from starlette.testclient import TestClient
 
 from contract.golden import Verdict
 from service.app import create_app
-from service.errors import CodedBody, EngineFault, RequestTimeout, ServiceError, Unauthorized
+from service.errors import (
+    BodyTooLarge,
+    CodedBody,
+    EngineFault,
+    RequestTimeout,
+    ServiceError,
+    Unauthorized,
+)
 from service.http.described import Answer, fails
 from service.http.guard import PROBES
 from service.ink.schemas import Format
@@ -246,3 +253,8 @@ def test_limits_of_numbers_are_in_the_schema(document: dict[str, Any]) -> None:
     count = {"type": "integer", "minimum": 0.0, "exclusiveMaximum": 2.0**53}
     assert count in fields["max_tokens"]["anyOf"]
     assert fields["stop"]["anyOf"][1]["maxItems"] == 16
+
+
+def test_a_body_too_large_is_called_so_by_every_python() -> None:
+    """Before 3.13 the standard library has another phrase."""
+    assert fails(BodyTooLarge)[413]["description"] == "Content Too Large: body_too_large"

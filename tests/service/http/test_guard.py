@@ -208,13 +208,15 @@ def test_the_address_a_connection_came_in_at_is_answered_and_no_other(letters: P
             assert httpx.get(f"{url}/metrics", headers={"host": host}).status_code == status
 
 
-@pytest.mark.parametrize("address", ["127.0.0.1", "::1", "localhost", "LocalHost", "127.0.0.9"])
+@pytest.mark.parametrize(
+    "address", ["127.0.0.1", "::1", "localhost", "LocalHost", "127.0.0.9", "::ffff:127.0.0.1"]
+)
 def test_on_the_loopback_interface_only_its_names_are_answered(address: str) -> None:
     assert hosts_of(address, ()) == {"localhost", "127.0.0.1", "::1"}
 
 
 def test_elsewhere_or_if_asked_to_any_name_is_answered() -> None:
-    assert hosts_of("0.0.0.0", ()) == frozenset()
+    assert hosts_of("0.0.0.0", ()) == hosts_of("::ffff:10.0.0.1", ()) == frozenset()
     assert hosts_of("127.0.0.1", ("*",)) == frozenset()
     assert hosts_of("0.0.0.0", ("Keel.example",)) == {"keel.example"}
 

@@ -125,7 +125,7 @@ def test_the_goals(browser: Any, request: pytest.FixtureRequest, capsys: Any) ->
 
 
 def _processor() -> str:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
+    lines = Path("/proc/cpuinfo").read_text("utf-8").splitlines()
     return next(line.partition(": ")[2] for line in lines if line.startswith("model name"))
 
 
