@@ -44,7 +44,7 @@ from training.loop import LOG
 from training.recipe import FOLDER, read_recipe
 from training.run import carry_out
 
-SMALL = Extent(sampled_steps=80, structure_steps=12, bit_steps=6, timed=False)
+SMALL = Extent(sampled_steps=80, structure_steps=12, bit_steps=3, timed=False)
 _PRODUCT = "MatMulInteger"
 _SHIPPED = Path(__file__).parents[2] / "artifacts"
 _EXACT = {"language": "shakespeare", "handwriting": "handwriting"}

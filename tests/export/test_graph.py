@@ -20,6 +20,7 @@ from export.graph import (
     _quiet,
     check_graph,
     export_graph,
+    graph_of,
     tensor_offsets,
     trace,
 )
@@ -43,8 +44,19 @@ def weights(model: LanguageModel, tmp_path_factory: pytest.TempPathFactory) -> P
 
 
 @pytest.fixture(scope="module")
-def graph(model: LanguageModel, weights: Path) -> ir.Model:
-    return export_graph(LanguageStep(model, filtered=False), weights, scan=True)
+def step(model: LanguageModel) -> LanguageStep:
+    return LanguageStep(model, filtered=False)
+
+
+@pytest.fixture(scope="module")
+def traced(step: LanguageStep) -> ir.Model:
+    """What graphs of the step are made of, traced once; nobody may change it."""
+    return trace(step)
+
+
+@pytest.fixture(scope="module")
+def graph(traced: ir.Model, step: LanguageStep, weights: Path) -> ir.Model:
+    return graph_of(traced, step, weights, scan=True)
 
 
 def nodes(graph: ir.Model, operator: str) -> list[ir.Node]:
@@ -116,9 +128,9 @@ def test_an_operator_outside_the_allow_list_is_refused(model: LanguageModel, wei
 
 
 @pytest.fixture
-def exported(model: LanguageModel, graph: ir.Model) -> tuple[ir.Model, LanguageStep]:
+def exported(graph: ir.Model, step: LanguageStep) -> tuple[ir.Model, LanguageStep]:
     """The graph over time, to be changed, and its step."""
-    return graph.clone(), LanguageStep(model, filtered=False)
+    return graph.clone(), step
 
 
 @pytest.mark.parametrize(
@@ -170,15 +182,13 @@ def test_more_numbers_than_a_constant_has_are_a_weight_wherever_they_stand(
 
 
 def test_a_parameter_that_is_not_in_the_file_is_refused(
-    model: LanguageModel, tmp_path: Path
+    model: LanguageModel, traced: ir.Model, step: LanguageStep, tmp_path: Path
 ) -> None:
     state = model.state_dict()
     del state["readout.bias"]
     save_file(state, tmp_path / "model.safetensors")
     with pytest.raises(ConversionError, match=r"readout\.bias .* is inline, not in the file"):
-        export_graph(
-            LanguageStep(model, filtered=False), tmp_path / "model.safetensors", scan=False
-        )
+        graph_of(traced, step, tmp_path / "model.safetensors", scan=False)
 
 
 def test_a_weight_that_no_step_reads_is_refused(model: LanguageModel) -> None:
@@ -188,18 +198,20 @@ def test_a_weight_that_no_step_reads_is_refused(model: LanguageModel) -> None:
         trace(LanguageStep(other, filtered=False))
 
 
-def test_an_inline_weight_is_refused(model: LanguageModel, weights: Path) -> None:
-    step = LanguageStep(model, filtered=False)
-    graph = export_graph(step, weights, scan=False)
+def test_an_inline_weight_is_refused(
+    model: LanguageModel, exported: tuple[ir.Model, LanguageStep]
+) -> None:
+    graph, step = exported
     value = graph.graph.initializers["readout.weight"]
     value.const_value = ir.tensor(model.readout.weight.detach().numpy(), name=value.name)
     with pytest.raises(ConversionError, match=r"readout\.weight .* is inline"):
         check_graph(graph, step)
 
 
-def test_two_parameters_on_the_same_bytes_are_refused(model: LanguageModel, weights: Path) -> None:
-    step = LanguageStep(model, filtered=False)
-    graph = export_graph(step, weights, scan=False)
+def test_two_parameters_on_the_same_bytes_are_refused(
+    exported: tuple[ir.Model, LanguageStep],
+) -> None:
+    graph, step = exported
     initializers = graph.graph.initializers
     first = "stack.cells.0.norm_x.weight"
     initializers[first].const_value = initializers["stack.cells.0.norm_h.weight"].const_value
