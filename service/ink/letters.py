@@ -17,14 +17,15 @@ CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
 DOT_BELOW, COMMA_BELOW, STEM = "\u0323", "\u0326", "\u030d"
 MARKS = frozenset((
     GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON, BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE, CARON,
-    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW, STEM, "¿", "¡",
+    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW, STEM, "¿", "¡", "€", "£", "¥",
 ))  # fmt: skip
 # What Unicode does not take apart, though people write it as a letter and a bar through it, as one
-# whose stem goes on over its bowl, or as a dot high up and what hangs from it.
+# whose stem goes on over its bowl, as a crossed capital, or as a dot and what hangs from it.
 _APART = {
     **{letter: (base, BAR) for letter, base in zip("øØđĐðÐłŁ", "oOdDdDlL", strict=True)},
     **{letter: (base, STEM) for letter, base in zip("þÞ", "pP", strict=True)},
     **{turned: ("'", turned) for turned in "¿¡"},
+    **{money: (base, money) for money, base in zip("€£¥", "CLY", strict=True)},
 }
 _FOLDED = {
     "'": "‘’‚‛‹›ʻʼ′´",
@@ -39,6 +40,7 @@ _FOLDED = {
     "ff": "ﬀ", "fi": "ﬁ", "fl": "ﬂ", "ffi": "ﬃ", "ffl": "ﬄ", "st": "ﬅﬆ",
     "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
     "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
+    "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", "x": "×",
 }  # fmt: skip
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.
@@ -78,8 +80,8 @@ def written(text: str, manifest: InkManifest, param: str = "text") -> str:
                             if base not in known)  # fmt: skip
     if unknown:
         raise InvalidRequest(
-            f"{param} has {', '.join(map(repr, unknown))}; this model writes printable ASCII and "
-            "Latin letters with accents",
+            f"{param} has {', '.join(map(repr, unknown))}; this model writes printable ASCII, "
+            "Latin letters with accents, ¿ ¡ and € £ ¥",
             param.partition(".")[0],
         )
     return folded

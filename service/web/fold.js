@@ -16,6 +16,7 @@ const FOLDED = {
   ff: "ﬀ", fi: "ﬁ", fl: "ﬂ", ffi: "ﬃ", ffl: "ﬄ", st: "ﬅﬆ",
   "..": "‥", ij: "ĳ", IJ: "Ĳ", lj: "ǉ", Lj: "ǈ", LJ: "Ǉ", nj: "ǌ", Nj: "ǋ", NJ: "Ǌ",
   dz: "ǳ", Dz: "ǲ", DZ: "Ǳ", dž: "ǆ", Dž: "ǅ", DŽ: "Ǆ",
+  "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", x: "×",
 };
 const FOLDS = new Map(
   Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),
@@ -23,11 +24,12 @@ const FOLDS = new Map(
 // The wide forms of ASCII that East Asian keyboards type.
 const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
 // What Unicode does not take apart, though people write it as a letter and a bar through it, as one
-// whose stem goes on over its bowl, or as a dot high up and what hangs from it.
+// whose stem goes on over its bowl, as a crossed capital, or as a dot and what hangs from it.
 const [BAR, STEM] = ["\u0338", "\u030d"];
 const APART = {
   ø: ["o", BAR], Ø: ["O", BAR], đ: ["d", BAR], Đ: ["D", BAR], ð: ["d", BAR], Ð: ["D", BAR],
   ł: ["l", BAR], Ł: ["L", BAR], þ: ["p", STEM], Þ: ["P", STEM], "¿": ["'", "¿"], "¡": ["'", "¡"],
+  "€": ["C", "€"], "£": ["L", "£"], "¥": ["Y", "¥"],
 };
 
 function folded(character) {

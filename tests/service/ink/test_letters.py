@@ -14,7 +14,7 @@ from contract.ink import InkManifest
 from service.errors import InvalidRequest
 from service.ink.letters import BAR, MARKS, STEM, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW, _HANGING
+from service.ink.marks import _ABOVE, _BELOW, _CROSSING, _HANGING
 from service.ink.page import Page
 from tests.service.writing import InkService, online
 
@@ -38,6 +38,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("\u2028\u2029\u0085\r\n\r\v\f", "\n" * 7),
         ("ﬀ ﬁ ﬂ ﬃ ﬄ ﬅ ﬆ ẞ ß Æ æ Œ œ", "ff fi fl ffi ffl st st SS ss AE ae OE oe"),
         ("‥ ĳĲ ǉǈǇ ǌǋǊ ǳǲǱ ǆǅǄ", ".. ijIJ ljLjLJ njNjNJ dzDzDZ džDžDŽ"),
+        ("© ® ™, a→b ← c ⇒ 2×3", "(c) (r) (tm), a->b <- c => 2x3"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
         ("Æ\u0301 Ǽ", "Ǽ Ǽ"),  # of one letter in two forms
@@ -67,8 +68,9 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     assert [apart(letter)[0] for letter in "Țșệ"] == ["T", "s", "e"]
     assert apart("ǿ") == ("o", "\u0338\u0301")
     assert [apart(turned) for turned in "¿¡"] == [("'", "¿"), ("'", "¡")]
+    assert [apart(money) for money in "€£¥"] == [("C", "€"), ("L", "£"), ("Y", "¥")]
     # Not a letter, a mark nobody draws here, another alphabet.
-    for letter in ("≠", "ơ", "й", "€", "a", "¿\u0301", "'"):
+    for letter in ("≠", "ơ", "й", "₹", "a", "¿\u0301", "'"):
         assert apart(letter) == (letter, "")
 
 
@@ -79,15 +81,15 @@ def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None
 
 
 def test_every_mark_can_be_drawn() -> None:
-    assert {*_ABOVE, *_BELOW, *_HANGING, BAR, STEM} == MARKS
+    assert {*_ABOVE, *_BELOW, *_HANGING, *_CROSSING, BAR, STEM} == MARKS
 
 
 def test_all_that_cannot_be_written_is_named_at_once() -> None:
     with pytest.raises(InvalidRequest) as refusal:
-        written("5 € für λ\x07, λ und “so” ¶no?", InkManifest.model_construct())
+        written("5 ₹ für λ\x07, λ und “so” ¶no?", InkManifest.model_construct())
     assert refusal.value.message == (
-        "text has '€', 'λ', '\\x07', '¶'; this model writes printable ASCII and Latin letters "
-        "with accents"
+        "text has '₹', 'λ', '\\x07', '¶'; this model writes printable ASCII, Latin letters "
+        "with accents, ¿ ¡ and € £ ¥"
     )
 
 

@@ -113,6 +113,26 @@ def test_a_bar_goes_through_its_letter_where_people_put_it(
         assert drawn.ravel().tolist() == pytest.approx([n for end in bar for n in end], abs=1)
 
 
+def test_signs_of_money_are_capitals_crossed_at_their_first_ink() -> None:
+    hook = [(0, 91), (0.4, 89), (1.8, 87.4), (3.6, 87.4), (4.6, 89.4)]
+    for money, ends, heights in (
+        ("€", 8, [94.2, 96.2]),
+        ("£", 4.5, [95.5]),
+        ("¥", 4.5, [96, 97.8]),
+    ):
+        expected = [[(-3.5, y), (ends, y)] for y in heights] + [hook] * (money == "£")
+        drawn = strokes(_line(f"nu{money}no")[0].drawn() - (40, 0, 0))
+        assert [len(stroke) for stroke in drawn] == [len(stroke) for stroke in expected]
+        assert np.concatenate(drawn) == pytest.approx(np.concatenate(expected))
+
+
+def test_a_capital_that_nothing_crosses_is_crossed_in_its_middle() -> None:
+    """Of a line that was cut off."""
+    points = np.array([[0, 90, 0], [4, 90, 0], [10, 90, 1]], float)
+    crossed = compose("£", points, np.zeros(3, int), 0.0, 10.0)[:2]
+    assert crossed[:, :2].ravel().tolist() == pytest.approx([1.5, 90, 9.5, 90], abs=0.5)
+
+
 @pytest.mark.parametrize("lean", [-0.5, 0.0, 0.5])
 @pytest.mark.parametrize("letter", "đł")
 def test_a_bar_goes_through_the_stem_of_a_letter_that_is_joined(letter: str, lean: float) -> None:
