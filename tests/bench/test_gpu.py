@@ -170,7 +170,7 @@ def test_requests_are_timed_without_a_gpu_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(http, "load", partial(http.load, warm_up_s=0.2))
-    asked = ["--providers", "cpu", "--rounds", "1", "--seconds", "0.5", "--out", str(tmp_path)]
+    asked = ["--providers", "cpu", "--rounds", "1", "--seconds", "2", "--out", str(tmp_path)]
     gpu_http.main(asked)
     report = json.loads((tmp_path / "gpu-http.json").read_text())
     assert report["command"].endswith(" ".join(asked))

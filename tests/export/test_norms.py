@@ -36,7 +36,7 @@ LONGEST = 7
 
 
 def recipe(corpus: Path, norm: str) -> Recipe:
-    tiny = tiny_recipe(corpus, epochs=1.5)
+    tiny = tiny_recipe(corpus, epochs={"batch": 1.5, "weight": 3.0}[norm])
     return replace(tiny, model=replace(tiny.model, norm=norm, longest_step=LONGEST))
 
 
