@@ -4,6 +4,7 @@ decays, which units dropout leaves out, and when a run ends.
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import repeat
 from pathlib import Path
@@ -120,6 +121,20 @@ def test_gradients_longer_than_the_limit_are_cut_to_it_and_others_left(
     gradients = [p.grad for p in trainer.weights.parameters.values() if p.grad is not None]
     length = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     assert length == pytest.approx(min(expected, steepness * math.sqrt(12)), rel=1e-3, abs=5e-4)
+
+
+def test_what_is_cut_is_the_mean_of_the_gradients_of_all_processes(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, Slope(100.0), clip_norm=0.5)
+
+    def average(tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            tensor *= 1e-3  # others pull the other way
+
+    trainer.group.average = average  # type: ignore[method-assign]
+    trainer._update()
+    gradient = trainer.weights.parameters["bias"].grad
+    assert gradient is not None
+    assert gradient.tolist() == pytest.approx([0.1] * 3, rel=1e-3)
 
 
 def test_matrices_decay_and_gains_and_biases_do_not(tmp_path: Path) -> None:
