@@ -58,6 +58,18 @@ def test_joined_pieces_stand_on_one_baseline_a_gap_apart() -> None:
     assert RIGHT.offsets[0].tolist() == [0.5, 1, 0]  # untouched
 
 
+def test_three_of_five_marks_touch_what_they_stand_beside() -> None:
+    mark = replace(RIGHT, text="!", isolated=True)
+    rows, generator = Rows([LEFT, mark], marked=0.5), np.random.default_rng(0)
+    joined = [rows._beside(LEFT, mark, False, generator) for _ in range(1000)]
+    gaps = np.array([row.advance for row in joined]) - LEFT.advance - mark.advance
+    touching = np.array([row.text == "ab!" for row in joined])
+    assert touching.mean() == pytest.approx(0.6, abs=0.05)
+    for which, (least, most) in ((touching, (0.3, 1.8)), (~touching, (2.5, 5.5))):
+        assert least <= gaps[which].min() < least + 0.1
+        assert most - 0.1 < gaps[which].max() <= most
+
+
 def test_the_last_move_is_to_where_a_next_word_would_begin() -> None:
     moves = with_end(LEFT, gap=4.0)
     assert moves[:-1].tolist() == LEFT.offsets.tolist()
@@ -92,6 +104,9 @@ def test_training_rows_are_varied_each_in_its_own_way_and_those_of_validation_ar
     assert torch.equal(*as_written)
     first, second = rows(varied, np.random.default_rng(1))
     assert not torch.equal(first, second)
+    change = torch.linalg.lstsq(as_written[0][:, :2], first[:, :2]).solution
+    slant, width, height = change[1, 0], change[0, 0].log(), change[1, 1].log()
+    assert min(abs(slant - width), abs(width - height), abs(height - slant)) > 1e-3
     assert 0.01 < (first - as_written[0])[:, :2].abs().mean() / as_written[0].abs().mean() < 0.5
     assert torch.equal(rows(varied, None)[0], as_written[0])
 
