@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from contract.alphabets import LONGEST_TEXT, encode
+from contract.alphabets import LONGEST_TEXT, WINDOW_SYMBOLS, encode
 from models.handwriting import HandwritingConfig
 from tests.training.pens import pen_task
 from training.ink.compose import Rows, _rarity, join
@@ -56,6 +56,20 @@ def test_joined_pieces_stand_on_one_baseline_a_gap_apart() -> None:
     assert both.advance == LEFT.advance + 2.5 + RIGHT.advance
     assert both.offsets[:, 2].tolist() == [0, 1, 1, 0, 1]
     assert RIGHT.offsets[0].tolist() == [0.5, 1, 0]  # untouched
+
+
+def test_a_text_of_four_characters_more_is_as_good_as_one_that_was_wanted() -> None:
+    inks = [replace(RIGHT, text="abcdef"[:length]) for length in (1, 5, 6)]
+    rows, generator = Rows(inks), np.random.default_rng(0)
+    assert {len(rows.draw(1, generator).text) for _ in range(100)} == {1, 5}
+
+
+def test_a_row_leaves_room_for_the_end_of_its_text() -> None:
+    rows, generator = (
+        Rows([replace(RIGHT, text="c" * n) for n in (31, 32)]),
+        np.random.default_rng(0),
+    )
+    assert {len(rows.draw(100, generator).text) for _ in range(20)} == {32, WINDOW_SYMBOLS - 1}
 
 
 def test_three_of_five_marks_touch_what_they_stand_beside() -> None:
