@@ -64,6 +64,11 @@ def test_a_text_of_four_characters_more_is_as_good_as_one_that_was_wanted() -> N
     assert {len(rows.draw(1, generator).text) for _ in range(100)} == {1, 5}
 
 
+def test_words_stand_apart_where_no_marks_are_set_whatever_they_end_with() -> None:
+    rows, generator = Rows([replace(RIGHT, text="c,")]), np.random.default_rng(0)
+    assert rows.draw(30, generator).text == "c, c, c, c, c, c, c, c, c, c,"
+
+
 def test_a_row_leaves_room_for_the_end_of_its_text() -> None:
     rows, generator = (
         Rows([replace(RIGHT, text="c" * n) for n in (31, 32)]),
