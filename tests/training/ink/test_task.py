@@ -284,7 +284,7 @@ def test_a_file_that_is_no_saved_corpus_is_refused(
         ("offsets", lambda a: a[:, :2], "offsets is of"),
         ("offsets", lambda a: a.astype(float), "offsets is of float64"),
         ("offsets", lambda a: a * np.inf, "a number is not finite"),
-        ("advances", lambda a: a * np.nan, "a number is not finite"),
+        ("advances", lambda a: a + np.inf, "a number is not finite"),
         ("texts", lambda a: a[:-1], "has not one value for each text"),
         ("texts", lambda a: a.astype(bytes), "texts is of"),
         ("writers", lambda a: a[:-1], "writers has not one value"),
