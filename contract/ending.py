@@ -9,7 +9,8 @@ Shapes: n steps or points; offsets are dx, dy in units of the model, and 1 where
 import numpy as np
 from numpy.typing import NDArray
 
-# Half of the narrowest space between two words. A dot or a bar of the last letter lies nearer.
+# Less than the narrowest space between two words that a pen has learned. A dot or a bar of the last
+# letter lies nearer.
 PAST_INK_UNITS = 2.0
 
 

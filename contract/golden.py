@@ -8,7 +8,7 @@ Shapes: T steps, R rows.
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -190,13 +190,10 @@ def worst(verdicts: Sequence[Verdict]) -> Verdict:
     """Several replays as one: the first that failed speaks, the largest error counts."""
     speaks = next((v for v in verdicts if not v.ok), verdicts[0])
     errors = [v.max_error for v in verdicts]
-    return Verdict(
-        ok=speaks.ok,
+    return replace(
+        speaks,
         max_error=math.nan if any(map(math.isnan, errors)) else max(errors),
-        bound=speaks.bound,
-        training_error=speaks.training_error,
         steps=sum(v.steps for v in verdicts),
-        detail=speaks.detail,
     )
 
 

@@ -49,8 +49,9 @@ def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
 def test_the_output_that_training_computes_stays_the_first(tmp_path: Path) -> None:
     whole = replace(_golden(), bounds={"mixture": 0.5, "drawn": 0.75})
     whole.save(tmp_path / "golden.safetensors")
-    loaded = Golden.load(tmp_path / "golden.safetensors")
-    assert list(loaded.truth) == ["mixture", "drawn"]
+    for _ in range(20):  # safetensors has them in another order each time
+        loaded = Golden.load(tmp_path / "golden.safetensors")
+        assert list(loaded.truth) == ["mixture", "drawn"]
     outputs = _outputs(loaded, [0])
     outputs["mixture"] += 0.25
     verdict = loaded.judge(outputs, [0])

@@ -31,6 +31,13 @@ def test_a_portion_far_away_is_none_that_was(far: int) -> None:
     assert (UniformStream(7).take(far, 64) != UniformStream(7).take(0, 64)).all()
 
 
+def test_a_seed_draws_today_what_it_drew_before() -> None:
+    """Of Philox other words, or other digits of them, would be as good, and every seed another."""
+    drawn = UniformStream(7, 1).take(0, 3), UniformStream(-3).take(10**9, 2)
+    whole = [[int(uniform * 2**24) for uniform in uniforms] for uniforms in drawn]
+    assert whole == [[14805337, 6191435, 8674989], [8304393, 1809375]]
+
+
 def test_uniforms_fill_the_range_below_one() -> None:
     uniforms = UniformStream(1).take(0, 200_000)
     assert uniforms.dtype == np.float32

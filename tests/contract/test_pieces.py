@@ -144,6 +144,11 @@ def test_a_bar_over_the_border_of_two_pieces_stands_after_the_second() -> None:
     assert cut([word, bar], reordered=True)[:, _HEIGHT].tolist() == [0, 0, 0, 5, *[0] * 7]
 
 
+def test_a_bar_that_ends_a_little_further_from_the_end_of_a_word_is_delayed() -> None:
+    word, bar = np.array([[0.0, 0.0], [41.0, 0.0]]), np.array([[30.0, 6.0], [38.9, 6.0]])
+    assert cut([word, bar], reordered=True)[:, _HEIGHT].tolist() == [*[0] * 9, 6, 6, 6, 0, 0]
+
+
 def test_two_bars_stand_in_the_order_of_the_line_whichever_was_drawn_first() -> None:
     word = np.array([[0.0, 0.0], [60.0, 0.0]])
     first, second = (np.array([[x, 5.0], [x + 3.0, 5.0]]) for x in (6.0, 30.0))
@@ -162,6 +167,7 @@ def test_a_stroke_before_all_ink_comes_first() -> None:
     "later",
     [
         [[42.0, 0.0], [50.0, 0.0]],  # the next word
+        [[30.0, 6.0], [39.0, 6.0]],  # a bar that ends just near enough to its end
         [[39.5, 6.0]],  # a dot, back by less than what makes it a delayed one
         [[10.0, 6.0], [40.0, 6.0]],  # a bar over the end of the word
     ],

@@ -103,6 +103,13 @@ def test_steps_from_both_ends_are_the_whole(cell: CellKind, norm: NormKind) -> N
         assert (last[row] - ends).abs().max() < 1e-12
 
 
+def test_states_are_named_after_the_direction_they_are_of() -> None:
+    model, x = _made("rnn", "none")
+    _, _, after = model.step(x[0], x[0] * 0, model.initial_state(len(_LENGTHS)))
+    moved = [name for name, state in zip(model.state_names, after, strict=True) if state.any()]
+    assert moved == ["ahead_h0"]
+
+
 def test_both_directions_keep_statistics_of_as_many_steps_as_they_are_told() -> None:
     model = Bidirectional(_INPUTS, _UNITS, "rnn", "batch", longest_step=7)
     kept = [buffer.shape for buffer in model.buffers()]

@@ -159,6 +159,22 @@ def test_every_dropout_path_acts_in_training_and_none_in_evaluation() -> None:
         assert torch.equal(plain, stack.eval()(inputs(), stack.initial_state(B))[0]), path
 
 
+def test_every_step_and_row_has_units_of_its_own_dropped_at_the_rate_of_the_path(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn = list[tuple[tuple[int, ...], float]]()
+
+    def mask(like: Tensor, rate: float) -> Tensor:
+        drawn.append((tuple(like.shape), rate))
+        return dropout_mask(like, rate)
+
+    monkeypatch.setattr("models.stack.dropout_mask", mask)
+    stack, x = Stack(E, H, 2, "lstm", "layer", Dropout(0.1, 0.2, 0.3)), torch.rand(5, B, E)
+    stack.train()(x, stack.initial_state(B))
+    layers = [((5, B, E), 0.1), ((5, B, H), 0.2), ((5, B, H), 0.1), ((5, B, H), 0.2)]
+    assert drawn == [*layers, ((5, B, 2 * H), 0.3)]
+
+
 def test_a_dropout_mask_keeps_the_mean_and_the_rate() -> None:
     torch.manual_seed(0)
     mask = dropout_mask(torch.empty(1000, 1001), 0.25)

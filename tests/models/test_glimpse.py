@@ -36,9 +36,12 @@ def test_filters_are_those_of_the_paper() -> None:
 def test_narrow_filters_pick_single_pixels() -> None:
     picture = torch.arange(49.0, dtype=torch.float64).view(1, 1, _SIDE, _SIDE)
     place = _placed(3.0, 4.0, 2.0, 1e-4)
-    seen = extract(picture, _grid().filters_at(place), place.intensity)
+    filters = _grid().filters_at(place)
+    seen = extract(picture, filters, place.intensity)
     # Across: pixels 1, 3, 5; down: 2, 4, 6, counted from 1.
     torch.testing.assert_close(seen[0, 0], picture[0, 0, 1:6:2, 0:5:2], rtol=0, atol=1e-12)
+    left = insert(seen[:, 0], filters, place.intensity)
+    torch.testing.assert_close(left[0, 1:6:2, 0:5:2], seen[0, 0], rtol=0, atol=1e-12)
 
 
 def test_what_is_seen_is_as_intense_and_what_is_left_as_faint() -> None:
@@ -62,6 +65,9 @@ def test_a_state_of_zeros_cuts_the_picture_into_cells() -> None:
         grid.place_of.bias.zero_()  # as the paper has it, outermost filters on outermost pixels
     widest = grid.place(torch.zeros(1, _UNITS, dtype=torch.float64)).stride
     assert widest.item() == pytest.approx((_SIDE - 1) / (_FILTERS - 1))
+    assert place.intensity.item() == 1
+    faint = GaussianGrid(_UNITS, _SIDE, _FILTERS, 0.25).place(torch.zeros(1, _UNITS)).intensity
+    assert faint.item() == pytest.approx(0.25)
     deviation = (1 / (2 * place.sharpness.item())) ** 0.5
     assert deviation == pytest.approx(_SIDE / _FILTERS / 2)
 

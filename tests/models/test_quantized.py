@@ -130,10 +130,12 @@ def test_the_gradient_passes_the_rounding_as_if_there_were_none() -> None:
     torch.testing.assert_close(x.grad, again.grad, rtol=0, atol=1e-12)
 
 
-def test_a_pen_takes_a_point_that_is_far_away_for_one_that_is_less_far() -> None:
+@pytest.mark.parametrize("side", [1, -1])
+def test_a_pen_takes_a_point_that_is_far_away_for_one_that_is_less_far(side: int) -> None:
     torch.manual_seed(7)
     model, text = HandwritingModel(PEN), Text(torch.tensor([[5, 0]]), torch.tensor([1]))
-    far, less, near = (torch.tensor([[[x, 0.0, 0.0]]]) for x in (9e3, LARGEST_INPUT, 200.0))
+    distances = (9e3, LARGEST_INPUT, 200.0)
+    far, less, near = (torch.tensor([[[side * x, 0.0, 0.0]]]) for x in distances)
     outputs = [model(point, text, model.initial_state(1))[0] for point in (far, less, near)]
     assert torch.equal(outputs[0], outputs[1])
     assert not torch.equal(outputs[1], outputs[2])
@@ -156,6 +158,7 @@ def test_a_copy_for_the_graph_is_a_float32_model_and_leaves_its_original_alone(
     model: LanguageModel,
 ) -> None:
     settled = fold(model)
+    assert not integer_matrices(model)  # it may learn on
     plain = as_floats(settled)
     assert plain.config == replace(TEXT, precision="float32")
     assert not any(parametrize.is_parametrized(m) for m in plain.modules())

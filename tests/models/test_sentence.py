@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from models.norms import NORMS, BatchNorm, NormKind
-from models.sentence import PADDING, SentenceEncoder, padded
+from models.sentence import PADDING, UNKNOWN, SentenceEncoder, padded
 
-_SENTENCES = [[3, 5, 4, 2, 6], [7], [2, 8, 3]]
+_SENTENCES = [[3, UNKNOWN, 4, 2, 6], [7], [2, 8, UNKNOWN]]
 _NORMS = [norm for norm in NORMS if norm != "batch"]
 
 

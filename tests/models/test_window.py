@@ -32,9 +32,10 @@ def look(
 def test_a_step_is_the_equations_one_by_one(window: SoftWindow) -> None:
     text = torch.randint(1, _SYMBOLS, (2, 6))
     nothing = torch.zeros(2, 6, dtype=torch.bool)
-    h = torch.randn(2, _UNITS, dtype=torch.float64)
+    h = torch.randn(2, _UNITS, dtype=torch.float64) * torch.tensor([[1.0], [8.0]])
     before = torch.tensor([[0.3, 1.1, 2.7], [0.0, 0.0, 5.0]], dtype=torch.float64)
     seen, kappa, weights = window(h, before, window.embed(text), nothing)
+    assert (kappa - before).max() > 1  # a centre may pass over a character
     for row in range(2):
         outputs = [math.exp(float(e)) for e in window.parameters_of(h[row])]
         alpha, beta, pace = outputs[:_K], outputs[_K : 2 * _K], outputs[2 * _K :]

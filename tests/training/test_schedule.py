@@ -4,6 +4,7 @@ decays, which units dropout leaves out, and when a run ends.
 
 import json
 import math
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from itertools import repeat
 from pathlib import Path
@@ -89,6 +90,14 @@ def test_the_rate_warms_up_and_ends_at_nothing_along_a_cosine(tmp_path: Path) ->
     assert rates[-1] < 0.01 * max(rates)
 
 
+def test_a_run_ends_with_its_epochs_and_is_validated_there(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, epochs=0.99, validate_every_epochs=0.29)  # 39.6 and 11.6 updates
+    trainer.run()
+    rows = [json.loads(line) for line in (tmp_path / LOG).read_text().splitlines()]
+    assert [row["update"] for row in rows] == [12, 24, 36, 40]
+    assert rows[-1]["learning_rate"] == 0  # that of an update which would come next
+
+
 def test_a_time_limit_brings_the_rate_to_nothing_when_it_is_reached(tmp_path: Path) -> None:
     trainer = _trainer(tmp_path, learning_rate=0.1, warmup_updates=0, time_limit_s=100.0)
     for elapsed_s, part in ((0.0, 1.0), (50.0, 0.5), (100.0, 0.0), (120.0, 0.0)):
@@ -120,6 +129,20 @@ def test_gradients_longer_than_the_limit_are_cut_to_it_and_others_left(
     gradients = [p.grad for p in trainer.weights.parameters.values() if p.grad is not None]
     length = math.sqrt(sum(float((g**2).sum()) for g in gradients))
     assert length == pytest.approx(min(expected, steepness * math.sqrt(12)), rel=1e-3, abs=5e-4)
+
+
+def test_what_is_cut_is_the_mean_of_the_gradients_of_all_processes(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path, Slope(100.0), clip_norm=0.5)
+
+    def average(tensors: Iterable[Tensor]) -> None:
+        for tensor in tensors:
+            tensor *= 1e-3  # others pull the other way
+
+    trainer.group.average = average  # type: ignore[method-assign]
+    trainer._update()
+    gradient = trainer.weights.parameters["bias"].grad
+    assert gradient is not None
+    assert gradient.tolist() == pytest.approx([0.1] * 3, rel=1e-3)
 
 
 def test_matrices_decay_and_gains_and_biases_do_not(tmp_path: Path) -> None:
@@ -314,11 +337,11 @@ class Counted(Slope):
         return (), update % 4 == 0
 
     def initial_state(self) -> tuple[Tensor, ...]:
-        return (torch.zeros(1),)
+        return tuple(torch.full((1,), float(number)) for number in range(12))
 
     def loss(self, batch: Batch, state: Any) -> tuple[Tensor, tuple[Tensor, ...]]:
-        self.seen.append(int(state[0]))
-        return super().loss(batch, state)[0], (state[0] + 1,)
+        self.seen.append(int(state[2]) - 2)
+        return super().loss(batch, state)[0], tuple(tensor + 1 for tensor in state)
 
 
 def test_a_state_is_carried_on_until_it_begins_anew(
@@ -350,6 +373,7 @@ def test_a_bar_goes_on_when_the_clock_is_set_back(
     calendar = [7200.0]
     monkeypatch.setattr("tqdm.std.time", lambda: calendar[0])
     with _trainer(tmp_path)._bar() as bar:
+        assert (bar.initial, bar.total) == (0, _UPDATES)
         bar.mininterval = 0.0
         calendar[0] -= 3600
         bar.update()

@@ -68,6 +68,17 @@ def test_no_rows_are_drawn_a_second_time(pens: PenCorpus, make: Make) -> None:
 
 
 @_BOTH
+def test_no_two_batches_are_varied_alike(pens: PenCorpus, make: Make) -> None:
+    drawn = list[float]()
+    for seed in (0, 1):
+        made = make(pens, seed=seed)
+        made.collated = lambda _, generator: drawn.append(generator.random())  # type: ignore[assignment]
+        for pool in (0, 1):
+            made._draw_pool(pool)
+    assert len(set(drawn)) == 2 * 2 * 8
+
+
+@_BOTH
 def test_batches_of_short_and_of_long_rows_come_in_any_order(pens: PenCorpus, make: Make) -> None:
     made = make(pens)
     steps = [len(made.batch(update)[0][0]) for update in range(8)]
@@ -135,8 +146,11 @@ def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
     for batch in made._validation:
         nats, _ = made.losses(batch, made.model.initial_state(batch[-1].shape[-1]))
         total, count = total + nats.double().sum().item(), count + batch[-1].sum().item()
+    dropped = list[bool]()
+    made.model.register_forward_pre_hook(lambda model, _: dropped.append(model.training))  # type: ignore[attr-defined]
     assert made.validate() == pytest.approx(total / count)
     assert made.units_per_sequence * 256 == pytest.approx(count)
+    assert (any(dropped), len(dropped)) == (False, len(made._validation))
     assert made.model.training
 
 
@@ -164,6 +178,8 @@ def test_rows_are_of_one_character_up_to_the_longest_of_their_epoch(
             made._draw_pool(pool)
         drawn = np.concatenate(wanted)
         assert (drawn.min(), drawn.max()) == (1, longest)
+    made.rows_of(made.validation_inks)
+    assert wanted[-1].tolist() == [20] * 256  # those that are judged
 
 
 @_BOTH

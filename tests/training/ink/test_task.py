@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from contract.alphabets import LONGEST_TEXT, encode
+from contract.alphabets import LONGEST_TEXT, WINDOW_SYMBOLS, encode
 from models.handwriting import HandwritingConfig
 from tests.training.pens import pen_task
 from training.ink.compose import Rows, _rarity, join
@@ -58,6 +58,37 @@ def test_joined_pieces_stand_on_one_baseline_a_gap_apart() -> None:
     assert RIGHT.offsets[0].tolist() == [0.5, 1, 0]  # untouched
 
 
+def test_a_text_of_four_characters_more_is_as_good_as_one_that_was_wanted() -> None:
+    inks = [replace(RIGHT, text="abcdef"[:length]) for length in (1, 5, 6)]
+    rows, generator = Rows(inks), np.random.default_rng(0)
+    assert {len(rows.draw(1, generator).text) for _ in range(100)} == {1, 5}
+
+
+def test_words_stand_apart_where_no_marks_are_set_whatever_they_end_with() -> None:
+    rows, generator = Rows([replace(RIGHT, text="c,")]), np.random.default_rng(0)
+    assert rows.draw(30, generator).text == "c, c, c, c, c, c, c, c, c, c,"
+
+
+def test_a_row_leaves_room_for_the_end_of_its_text() -> None:
+    rows, generator = (
+        Rows([replace(RIGHT, text="c" * n) for n in (31, 32)]),
+        np.random.default_rng(0),
+    )
+    assert {len(rows.draw(100, generator).text) for _ in range(20)} == {32, WINDOW_SYMBOLS - 1}
+
+
+def test_three_of_five_marks_touch_what_they_stand_beside() -> None:
+    mark = replace(RIGHT, text="!", isolated=True)
+    rows, generator = Rows([LEFT, mark], marked=0.5), np.random.default_rng(0)
+    joined = [rows._beside(LEFT, mark, False, generator) for _ in range(1000)]
+    gaps = np.array([row.advance for row in joined]) - LEFT.advance - mark.advance
+    touching = np.array([row.text == "ab!" for row in joined])
+    assert touching.mean() == pytest.approx(0.6, abs=0.05)
+    for which, (least, most) in ((touching, (0.3, 1.8)), (~touching, (2.5, 5.5))):
+        assert least <= gaps[which].min() < least + 0.1
+        assert most - 0.1 < gaps[which].max() <= most
+
+
 def test_the_last_move_is_to_where_a_next_word_would_begin() -> None:
     moves = with_end(LEFT, gap=4.0)
     assert moves[:-1].tolist() == LEFT.offsets.tolist()
@@ -92,6 +123,9 @@ def test_training_rows_are_varied_each_in_its_own_way_and_those_of_validation_ar
     assert torch.equal(*as_written)
     first, second = rows(varied, np.random.default_rng(1))
     assert not torch.equal(first, second)
+    change = torch.linalg.lstsq(as_written[0][:, :2], first[:, :2]).solution
+    slant, width, height = change[1, 0], change[0, 0].log(), change[1, 1].log()
+    assert min(abs(slant - width), abs(width - height), abs(height - slant)) > 1e-3
     assert 0.01 < (first - as_written[0])[:, :2].abs().mean() / as_written[0].abs().mean() < 0.5
     assert torch.equal(rows(varied, None)[0], as_written[0])
 
@@ -250,7 +284,7 @@ def test_a_file_that_is_no_saved_corpus_is_refused(
         ("offsets", lambda a: a[:, :2], "offsets is of"),
         ("offsets", lambda a: a.astype(float), "offsets is of float64"),
         ("offsets", lambda a: a * np.inf, "a number is not finite"),
-        ("advances", lambda a: a * np.nan, "a number is not finite"),
+        ("advances", lambda a: a + np.inf, "a number is not finite"),
         ("texts", lambda a: a[:-1], "has not one value for each text"),
         ("texts", lambda a: a.astype(bytes), "texts is of"),
         ("writers", lambda a: a[:-1], "writers has not one value"),

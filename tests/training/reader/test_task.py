@@ -77,6 +77,16 @@ class _Told:
         return self.numbers.pop(0) if shape is None else np.zeros(shape)
 
 
+def test_a_hand_is_varied_about_the_size_of_its_row(
+    pens: PenCorpus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("training.reader.rows._TREMOR", 0.0)
+    row = pens.inks[0]
+    large = replace(row, offsets=row.offsets * np.array([2, 2, 1], np.float32))
+    one, two = (pieces_of(ink, np.random.default_rng(1)) for ink in (row, large))
+    assert two == pytest.approx(one, abs=1e-3)
+
+
 def test_how_high_a_row_lies_is_in_units_whatever_its_size_and_its_lean(pens: PenCorpus) -> None:
     low, high = (pieces_of(pens.inks[0], _Told(0.7, 0.1, 0.3, y)) for y in (0.0, 1.25))  # type: ignore[arg-type]
     raised = low.copy()

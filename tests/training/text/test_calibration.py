@@ -15,8 +15,8 @@ from models.quantized import integers
 from tests.service.altered import edit_manifest
 from tests.training.tiny import TEXT, Interrupted, tensors, tiny_recipe
 from training import checkpoint
-from training.config import Recipe
-from training.loop import CHECKPOINT
+from training.config import Recipe, TrainConfig
+from training.loop import CHECKPOINT, Trainer
 from training.recipe import read_recipe
 from training.run import carry_out
 from training.text.task import LanguageTask
@@ -105,6 +105,15 @@ def test_a_run_that_is_interrupted_before_it_is_calibrated_later(
     carry_out(_recipe(corpus), tmp_path / "cut", "cpu", Path())
     first, second = tensors(runs[1]), tensors(tmp_path / "cut")
     assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
+
+
+def test_running_statistics_are_kept_beside_what_is_calibrated(tmp_path: Path) -> None:
+    task = _task(LanguageConfig(units=4, embedding=2, norm="batch", longest_step=2))
+    task.validation_tokens = task.validation_tokens[:40]
+    trainer = Trainer(task, TrainConfig(calibrated=True), tmp_path, {})
+    kept = trainer.weights.best
+    trainer._calibrate()
+    assert trainer.weights.best.keys() == kept.keys() >= trainer.weights.buffers.keys() > set()
 
 
 def test_matrices_of_eight_bits_keep_their_integers() -> None:

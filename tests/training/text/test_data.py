@@ -53,10 +53,21 @@ def test_an_epoch_reads_every_stream_in_order_whoever_reads_it(world: int) -> No
 
 
 @pytest.mark.parametrize("size", [44, *range(84, 96)])
-def test_every_segment_is_whole(size: int) -> None:
+def test_every_segment_is_whole_and_the_same_whenever_it_is_read(size: int) -> None:
     model = LanguageModel(LanguageConfig(units=4, embedding=2))
     text = torch.arange(size, dtype=torch.uint8)
     task = LanguageTask(model, text, text, 4, 10, seed=3)
-    for update in range(5 * task.updates_per_epoch):
+    updates = range(5 * task.updates_per_epoch)
+    batches = [task.batch(update)[0] for update in updates]
+    for update in reversed(updates):
         inputs, targets = task.batch(update)[0]
         assert inputs.shape == targets.shape == (10, 4)
+        assert torch.equal(inputs, batches[update][0])
+
+
+def test_batch_norm_wants_two_rows_in_each_process_and_as_many_steps_as_it_keeps() -> None:
+    model = LanguageModel(LanguageConfig(units=4, embedding=2, norm="batch", longest_step=10))
+    text = torch.zeros(100, dtype=torch.uint8)
+    assert LanguageTask(model, text, text, 4, 10, seed=0, world=2).updates_per_epoch == 2
+    with pytest.raises(ValueError, match=r"batch\.rows is 2; batch norm needs 2 for each of 2 "):
+        LanguageTask(model, text, text, 2, 10, seed=0, world=2)
