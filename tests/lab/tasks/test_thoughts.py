@@ -152,16 +152,20 @@ def test_nats_are_of_evenly_spaced_sentences_and_the_tests_of_the_test(
         nats = [task.model.loss(*task.around(part)).item() for part in parts]
     assert task.nats(places) == pytest.approx((3 * nats[0] + nats[1]) / 4, rel=1e-5)
     asked: list[Any] = []
+    monkeypatch.setattr(thoughts, "_PROBED", 9)  # fewer than there are
+    material = replace(task.material)  # which has computed nothing yet
+    monkeypatch.setattr(task, "material", material)
     monkeypatch.setattr(thoughts, "probe", lambda *given: asked.append(given) or {})
     assert task.test() == {"nats": task.nats(task.stories.test)}
     task.validate()
     # The test has all of each set in ten folds, a checkpoint some of it in two.
     assert [(given[0], *given[2:]) for given in asked] == [
-        (task.material.probes,), (task.material.sample, 2),
+        (material.probes,), (material.sample, 2),
     ]  # fmt: skip
     asked.clear()
-    assert replace(task.material).baselines.keys() == {"bag of words", "random encoder"}
-    assert [(given[0], *given[2:]) for given in asked] == [(task.material.probes,)] * 2
+    assert material.sample != material.probes
+    assert material.baselines.keys() == {"bag of words", "random encoder"}
+    assert [(given[0], *given[2:]) for given in asked] == [(material.probes,)] * 2
 
 
 def test_what_a_set_tests_is_not_learned_and_a_head_line_is_no_pair(tmp_path: Path) -> None:

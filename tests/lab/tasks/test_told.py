@@ -99,12 +99,21 @@ def test_a_picture_is_of_the_first_norm_and_seed_and_each_run_has_its_own_weight
     )
     (experiment.TASKS / "line" / "recipe.toml").write_text(few[0])
     drawn: list[LabTask] = []
+    asked: list[tuple[str, int]] = []
+    trained = Laboratory.trained
+
+    def noted(laboratory: Laboratory, norm: str, seed: int) -> LabTask:
+        asked.append((norm, seed))
+        return trained(laboratory, norm, seed)
+
+    monkeypatch.setattr(Laboratory, "trained", noted)
     monkeypatch.setattr(Line, "picture", lambda _, task, folder: drawn.append(task))
     assert main(["line", "--quick"]) == 0
     folder = Path("runs", "lab-quick", "line", "plain")
     weights = {path.parent.name: checkpoint.load(path)[0]["weight"].item()
                for path in folder.glob("*/weights.safetensors")}  # fmt: skip
     assert weights.keys() == {f"{norm}-seed-{seed}" for norm in Line.norms for seed in (0, 1)}
+    assert asked == [("layer", 0)]
     (task,) = drawn
     assert task.model.get_parameter("weight").item() == weights["layer-seed-0"]
     (plan,) = read_plans(Line(), quick=True)
