@@ -48,10 +48,10 @@ def analyse(out: Path) -> bool:
 def print_table(entries: list[invariance.Entry]) -> None:
     """Table 1: the largest change where invariant, the smallest where not."""
     print("Table 1. Relative change of the output, over random networks in float64")
-    print(f"{'':28}" + "".join(f"{kind + ' norm':>24}" for kind in invariance.KINDS))
+    print(f"{'':28}" + "".join(f"{kind + ' norm':>28}" for kind in invariance.KINDS))
     for start in range(0, len(entries), len(invariance.KINDS)):
         row = entries[start : start + len(invariance.KINDS)]
-        print(f"{row[0].change:28}" + "".join(f"{_verdict(e):>24}" for e in row))
+        print(f"{row[0].change:28}" + "".join(f"{_verdict(e):>28}" for e in row))
 
 
 def _verdict(entry: invariance.Entry) -> str:

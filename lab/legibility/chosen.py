@@ -112,10 +112,12 @@ def judge(
 ) -> tuple[dict[str, Any], list[Goal]]:
     """What is read of each way, the times, and the goals of both ways to choose."""
     content: dict[str, Any] = {}
+    beside: dict[str, dict[str, tuple[float, float]]] = {}
     for name, ways in drawn.items():
         found = {way: [misread(text, d, reader) for text, d in zip(texts[name], ds, strict=True)]
                  for way, ds in ways.items()}  # fmt: skip
-        content[name] = {way: _described(way, ways, found) for way in ways}
+        beside[name] = {way: _beside_one(way, ways, found) for way in list(WAYS)[1:]}
+        content[name] = {way: _described(way, ways, found, beside[name]) for way in ways}
     middle = {
         way: Streamed(*(median(times) for times in zip(*(s[way] for s in streamed), strict=True)))
         for way in WAYS
@@ -126,30 +128,41 @@ def judge(
     }
     goals = []
     for way in list(WAYS)[1:]:
-        invented = content["invented"][way]
+        ratio, time_ratio = beside["invented"][way]  # what is told of them is rounded
         first = middle[way].first_line_s / middle[ONE].first_line_s
         goals += [
-            Goal(f"{way}: errors / those of one draw", invented["ratio"], MOST_ERRORS),
-            Goal(f"{way}: time / that of one draw", invented["time_ratio"], MOST_TIME),
+            Goal(f"{way}: errors / those of one draw", ratio, MOST_ERRORS),
+            Goal(f"{way}: time / that of one draw", time_ratio, MOST_TIME),
             Goal(f"{way}: first line / of one draw", first, MOST_FIRST_LINE),
         ]
     return content | {"goals": [goal.described() for goal in goals]}, goals
 
 
-def _described(
+def _beside_one(
     way: str, drawn: dict[str, list[Drawn]], found: dict[str, list[Errors]]
+) -> tuple[float, float]:
+    """How many times the errors and the time of one draw a way has that chooses."""
+    times = [b.seconds / a.seconds for a, b in zip(drawn[ONE], drawn[way], strict=True)]
+    return overall(found[way]).rate / overall(found[ONE]).rate, median(times)
+
+
+def _described(
+    way: str,
+    drawn: dict[str, list[Drawn]],
+    found: dict[str, list[Errors]],
+    beside: dict[str, tuple[float, float]],
 ) -> dict[str, Any]:
     """What is told of one way; of those that choose, beside one draw."""
-    mine, one = drawn[way], drawn[ONE]
+    mine = drawn[way]
     told = figures(found[way]) | {"median_s": round(median(d.seconds for d in mine), 4)}
     if way == ONE:
         return told
-    times = [b.seconds / a.seconds for a, b in zip(one, mine, strict=True)]
+    ratio, time_ratio = beside[way]
     return told | {
-        "ratio": round(overall(found[way]).rate / overall(found[ONE]).rate, 4),
+        "ratio": round(ratio, 4),
         "interval": interval(found[way], found[ONE]),
         "unreadable": sum(d.finish_reason == "unreadable" for d in mine),
-        "time_ratio": round(median(times), 3),
+        "time_ratio": round(time_ratio, 3),
     }
 
 

@@ -111,7 +111,7 @@ def run(options: argparse.Namespace) -> int:
     for name, lines in found.items():
         rates = " ".join(f"{line.errors.rate:.2f}" for line in lines)
         print(f"{name}: {rates}; last quarter / first {decay(lines):.2f}")
-    print(ends, strays)
+    print(ends, {name: _told(found) for name, found in strays.items()})
     print("\n".join(goal.line() for goal in goals))
     content = _content(options.told, reader, pen, found, strays, ends, goals)
     write_json(options.out, content)
@@ -199,6 +199,11 @@ def strokes_left(drawn: Offsets, end: int) -> bool:
     return bool((after[:1] <= right + PAST_INK_UNITS).any() or (after <= right).any())
 
 
+def _told(strays: Strays) -> dict[str, Any]:
+    """Rounded, as no goal is judged by it."""
+    return {name: round(value, 4) for name, value in asdict(strays).items()}
+
+
 def _content(
     command: str,
     reader: str,
@@ -225,7 +230,7 @@ def _content(
             for name, lines in found.items()
         },
         "last_quarter_over_first": {name: round(decay(lines), 3) for name, lines in found.items()},
-        "strays": {name: asdict(found) for name, found in strays.items()},
+        "strays": {name: _told(found) for name, found in strays.items()},
         "endings": asdict(ends),
         "goals": {
             goal.name: {"value": round(goal.value, 4), "bound": goal.bound, "met": goal.met}

@@ -46,7 +46,7 @@ def _strays(hands: Sequence[Sequence[tuple[str, Offsets]]]) -> Strays:
     away = [_away(np.array([_looks(*line) for line in lines])) for lines in hands]
     every = np.concatenate(away)
     slant, size = np.sqrt((every**2).mean(axis=0))
-    return Strays(len(hands), len(every), round(float(slant), 2), round(float(size), 4))
+    return Strays(len(hands), len(every), float(slant), float(size))
 
 
 def _looks(text: str, offsets: Offsets) -> tuple[float, float]:

@@ -91,12 +91,12 @@ def measure(
     return found
 
 
-def worst_hand(found: Found) -> Goal:
+def worst_hand(by_bias: Found) -> Goal:
     """The stored hand that Tesseract misreads most, over the median of them, at the usual bias."""
     read = [
-        kinds["plain"][TESSERACT] for name, kinds in found[_USUAL_BIAS].items() if name != MADE_UP
+        kinds["plain"][TESSERACT] for name, kinds in by_bias[_USUAL_BIAS].items() if name != MADE_UP
     ]
-    rates = [figures["cer"] for figures in read]
+    rates = [found["edits"] / found["characters"] for found in read]  # not as they are told
     usual = median(rates) or 1 / read[0]["characters"]  # of few lines, all may be read right
     return Goal("the worst hand / the median one", max(rates) / usual, MOST_OF_MEDIAN)
 

@@ -1,5 +1,9 @@
 """How accents are read: what is counted of readings, and that the sentences can be written."""
 
+import json
+from argparse import Namespace
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -63,6 +67,47 @@ def test_a_line_is_judged_in_its_language_with_its_marks_and_without(
     assert found["accents_unmarked"] == {
         "letters": 3, "base_read": 3, "right": 0, "other_marks": 0,
     }  # fmt: skip
+
+
+def test_rates_are_printed_by_what_they_are_of(capsys: pytest.CaptureFixture[str]) -> None:
+    rates = {"marked": 0.1, "letters": 0.2, "letters_unmarked": 0.3}
+    found: dict[str, Any] = {
+        name: {"lines": 1, "edits": round(1000 * cer), "characters": 1000, "cer": cer}
+        for name, cer in rates.items()
+    }
+    found["accents"] = {"letters": 9, "base_read": 8, "right": 7, "other_marks": 1}
+    found["accents_unmarked"] = {"letters": 9, "base_read": 6, "right": 1, "other_marks": 2}
+    module.print_found({"fra": found, "deu": found})
+    _, french, *_, every = capsys.readouterr().out.splitlines()
+    assert " ".join(french.split()) == "fra 0.100 0.200 0.300 7 of 8 of 9 1 of 6 of 9"
+    assert every.split()[:4] == ["all", "0.100", "0.200", "0.300"]
+
+
+def test_the_sheet_has_the_first_sentence_of_every_language_in_each_hand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    drawn: list[Any] = []
+    monkeypatch.setattr(module, "tesseract_version", lambda _: "5")
+    monkeypatch.setattr(module, "Pen", lambda _: SimpleNamespace(manifest=None))
+    monkeypatch.setattr(module, "stored_in", lambda *_: {"ada": "a", "ben": "b"})
+    monkeypatch.setattr(
+        module, "write", lambda _, hands, texts: [(t, h) for t in texts for h in hands]
+    )
+    monkeypatch.setattr(module, "judge", lambda language, lines: {"accents": {"right": len(lines)}})
+    monkeypatch.setattr(module, "print_found", lambda _: None)
+    monkeypatch.setattr(module, "named", lambda path: {"name": path.name})
+    monkeypatch.setattr(module, "plot_accents", lambda *given: drawn.append(given))
+    out, sheet = tmp_path / "out.json", tmp_path / "sheet.png"
+    options = Namespace(artifact=Path("pen"), out=out, sheet=sheet, told="as typed")
+    assert module.run(options) == 0
+    ((shown, image),) = drawn
+    assert shown == {language: [(texts[0], "a"), (texts[0], "b")] for language, texts in
+                     SENTENCES.items()}  # fmt: skip
+    assert image == sheet
+    told = json.loads(out.read_text("utf-8"))
+    lines = {language: 2 * len(texts) for language, texts in SENTENCES.items()}
+    assert {name: one["accents"]["right"] for name, one in told["languages"].items()} == lines
+    assert told["all"]["accents"]["right"] == sum(lines.values())
 
 
 def test_every_text_is_written_in_every_hand_by_its_letters_and_gets_its_marks() -> None:

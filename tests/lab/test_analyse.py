@@ -57,6 +57,30 @@ def test_five_networks_speak_for_each_entry(
     assert torn.invariant is None
 
 
+def test_a_change_is_of_what_it_is_called_and_told_over_the_output_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    network = invariance.random_network(0)
+    for name, part in (("weight vector re-scaling", "weight"), ("single case re-scaling", "data")):
+        before, after = (getattr(n, part) for n in (network, CHANGES[name][0](network)))
+        assert torch.equal(after[0], 3 * before[0])
+        assert torch.equal(after[1:], before[1:])
+    for name, part in (("weight matrix re-centring", "weight"), ("data set re-centring", "data")):
+        before, after = (getattr(n, part) for n in (network, CHANGES[name][0](network)))
+        moved = after - before  # every row by the same vector, about as large as they are
+        torch.testing.assert_close(moved, moved[:1].expand_as(moved))
+        assert 0.5 < moved[0].std() / before.std() < 2
+    for kind in KINDS:
+        unmoved = replace(network, bias=torch.zeros_like(network.bias))
+        summed = [invariance.summed_inputs(kind, n.weight, n.gain, n.bias, n.data)
+                  for n in (network, unmoved)]  # fmt: skip
+        torch.testing.assert_close(summed[0] - summed[1], network.bias.expand_as(summed[0]))
+        assert torch.equal(invariance.output(kind, network), torch.tanh(summed[0]))
+    outputs = iter((torch.tensor([1.0, -4.0]), torch.tensor([2.0, -8.0])))
+    monkeypatch.setattr(invariance, "output", lambda *_: next(outputs))
+    assert invariance.relative_change("layer", network, lambda n: n) == 1
+
+
 def test_the_bound_is_tight_enough_to_see_epsilon_and_the_weights_large_enough_to_hide_it() -> None:
     change, _ = CHANGES["data set re-scaling"]
     for seed in range(5):
@@ -99,7 +123,10 @@ def test_the_worked_table_is_normalised_per_row_and_per_column() -> None:
 def test_zero_rows_leave_a_rows_layer_norm_alone_and_become_the_bias() -> None:
     worked = padding.worked_table()
     assert worked.row_moved_by_padding == 0
-    assert worked.column_moved_by_padding > 1
+    z = np.array(padding.Z, float)
+    columns = [(rows - rows.mean(0)) / rows.std(0) for rows in (z, np.pad(z, ((0, 2), (0, 0))))]
+    moved = np.abs(columns[1][:5] - columns[0]).max()
+    assert worked.column_moved_by_padding == pytest.approx(moved, abs=1e-4)
     assert torch.equal(worked.padded_row_per_row, worked.bias)
     assert (worked.padded_row_per_column - worked.bias).abs().min() > 0.5
 
@@ -120,6 +147,17 @@ def test_a_padded_sentence_attends_and_normalises_as_it_does_alone(seed: int) ->
     assert sentences.batch_moved > 0.1
     assert sentences.layer_padding_off_bias == 0
     assert sentences.finite
+
+
+def test_what_padding_moves_is_held_against_the_same_norm_of_the_sentence_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of norms that make one vector of everything, which are not the bias by 1, nothing moves."""
+    monkeypatch.setattr(padding, "per_row", lambda z, bias: torch.zeros_like(z) + bias + 1)
+    monkeypatch.setattr(padding, "per_column", lambda z, bias: torch.zeros_like(z) + bias - 2)
+    found = padding.padded_sentences()
+    assert (found.layer_moved, found.batch_moved) == (0, 0)
+    assert found.layer_padding_off_bias == pytest.approx(1)
 
 
 def test_the_attention_of_the_padded_sentences_is_that_of_the_models() -> None:
@@ -180,6 +218,10 @@ def test_without_a_norm_doubling_a_weight_vector_lowers_no_curvature() -> None:
     assert doubling.output_change > LEAST_IF_NOT
     assert doubling.squared_length == pytest.approx(1, abs=1e-9)
     assert doubling.gradient > 1
+    network = invariance.random_network(0)  # whose first output alone is moved, by its product
+    moved = (network.data @ network.weight[0]).abs().max()
+    before = fisher.natural_parameters("none", network).abs().max()
+    assert doubling.output_change == pytest.approx((moved / before).item())
 
 
 def test_a_turn_is_the_angle_between_a_vector_and_what_descent_makes_of_it(
@@ -197,6 +239,12 @@ def test_a_turn_is_the_angle_between_a_vector_and_what_descent_makes_of_it(
     new = old - 0.3 * invariance.WEIGHT_SCALE**2 * gradient
     cosine = torch.nn.functional.cosine_similarity(old, new, 0)
     assert 0.1 < turn == pytest.approx(cosine.arccos().item(), abs=1e-6)
+    # Of the mean negative log-likelihood: what is expected less what was drawn, times the inputs.
+    f = fisher.natural_parameters("none", network)
+    generator = torch.Generator().manual_seed(1)
+    targets = torch.randn(f.shape, generator=generator, dtype=torch.float64)
+    wrong = (f @ fisher.covariance(f.shape[1]) - targets)[:, :1]
+    torch.testing.assert_close(gradient, (wrong * network.data).mean(0))
 
 
 def test_one_vector_alone_is_not_free_to_grow_under_layer_norm() -> None:
@@ -277,10 +325,22 @@ def test_the_picture_of_the_table_tells_the_most_where_nothing_changes_and_the_l
     saved: list[Figure],
 ) -> None:
     same = invariance.Entry("one", "batch", 1e-16, 2e-15, True)
-    other = invariance.Entry("one", "layer", 0.3, 0.9, False)
+    other = invariance.Entry("two", "layer", 0.3, 0.9, False)
     plots.plot_table([same, other], Path("none.png"))
-    told = [text.get_text() for text in saved[0].axes[0].texts]
-    assert told == ["invariant\n2e-15", "changes\n3e-01"]
+    (axes,) = saved[0].axes
+    told = {text.get_text(): text.get_position() for text in axes.texts}
+    places = [{label.get_text(): place for label, place in zip(
+        axis.get_ticklabels(), axis.get_ticklocs(), strict=True)}
+              for axis in (axes.xaxis, axes.yaxis)]  # fmt: skip
+    assert told == {
+        "invariant\n2e-15": (places[0]["batch norm"], places[1]["one"]),
+        "changes\n3e-01": (places[0]["layer norm"], places[1]["two"]),
+    }
+    bottom, top = axes.get_ylim()
+    assert bottom > top  # the first row is the upper one
+    green, red = (patch.get_facecolor() for patch in axes.patches)
+    assert green[1] > green[0]
+    assert red[0] > red[1]
 
 
 @pytest.mark.long
@@ -306,3 +366,8 @@ def test_the_command_fails_when_the_table_is_not_the_papers(
     monkeypatch.setattr("lab.analyse.plots.plot_curvature", lambda _: None)
     assert main(["analysis", "--out", str(tmp_path)]) == 1
     assert "NOT AS PAPER" in capsys.readouterr().out
+    content = json.loads((tmp_path / "analysis.json").read_text())
+    kept = {"doubled_weight_vector": "turn", "inputs_ten_times_larger": "curvature"}
+    for name, figure in kept.items():
+        assert [one["norm"] for one in content[name]] == list(fisher.GLM_KINDS)
+        assert all(figure in one for one in content[name])

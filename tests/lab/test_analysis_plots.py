@@ -35,6 +35,10 @@ def test_a_small_gain_is_dashed_and_each_lstm_has_a_line(saved: list[Figure]) ->
         styles = {str(line.get_label()): line.get_linestyle() for line in axes.lines}
         assert styles == {"layer, gain 1": "-", "batch, gain 0.1": "--", "weight": "-", "none": ":"}
         assert [line.get_color() for line in axes.lines] == [plots.STYLES[n].color for n, _ in runs]
+    for axes, curve in zip(saved[0].axes, (steps, 1 / steps), strict=True):
+        shown = axes.lines[0].get_xdata()
+        assert list(shown) == [1, 21]  # steps are counted from 1
+        assert list(axes.lines[0].get_ydata()) == curve[[0, 20]].tolist()
     told = [text.get_text() for text in saved[0].legends[0].get_texts()]
     assert told == [growth.label for growth in found]
     assert smallest_letters_px(saved[0]) >= LEAST_PX

@@ -3,12 +3,14 @@
 import json
 from collections.abc import Iterator
 from math import ceil
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 
+from contract.alphabets import LONGEST_LINE
 from lab.legibility import chosen
 from lab.legibility.chosen import (
     DRAWS,
@@ -22,6 +24,7 @@ from lab.legibility.chosen import (
     misread,
     stream,
 )
+from lab.legibility.goal import Goal
 from lab.legibility.reading import PAGE, Errors, Reader
 
 _TEXTS = {"invented": ["even keel", "a keel"], "plain": ["sails"]}
@@ -69,6 +72,17 @@ def test_a_line_without_ink_is_read_as_nothing() -> None:
     assert misread("keel", blank, _says("")) == Errors(4, 4)
 
 
+def test_a_goal_that_is_missed_by_little_is_missed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though what is told of it is rounded to what was wanted."""
+    found = iter([Errors(100_000, 200_000), Errors(70_004, 200_000), Errors(70_000, 200_000)])
+    monkeypatch.setattr(chosen, "misread", lambda *_: next(found))
+    drawn = {"invented": _ways(1, 2.0004)}
+    content, goals = judge({"invented": ["keel"]}, drawn, _streamed(1.0))
+    told = [content["invented"][way] for way in list(WAYS)[1:]]
+    assert [(one["ratio"], one["time_ratio"]) for one in told] == [(0.7, 2.0)] * 2
+    assert [goal.met for goal in goals] == [False, False, True, True, False, True]
+
+
 def test_each_goal_can_be_missed() -> None:
     drawn = {"invented": _ways(2, 2.5), "plain": _ways(1, 1.0)}
     reader = _says(*("eXen keel", "a kXel") * 3, *("sXils",) * 3)
@@ -81,7 +95,9 @@ def test_a_time_is_the_median_over_texts_of_what_choosing_takes_longer() -> None
     drawn["invented"]["by word"] = [_drawn(seconds) for seconds in (1.2, 9.0, 1.6)]
     texts = {"invented": ["keel"] * 3, "plain": ["keel"]}
     content, _ = judge(texts, drawn, _streamed(1.0), lambda _: "kexl")
-    assert content["invented"]["by word"]["time_ratio"] == 1.6
+    told = content["invented"]["by word"]
+    assert (told["time_ratio"], told["median_s"]) == (1.6, 1.6)
+    assert content["invented"][ONE]["median_s"] == 1.0
 
 
 def test_all_ways_are_asked_in_turns_with_one_seed_and_once_before_they_are_timed() -> None:
@@ -121,11 +137,47 @@ def test_a_page_is_timed_to_its_first_ink_and_to_the_end_of_its_first_line(
         {"finish_reason": "stop"}, {"points": [[1, 9, 1]]},
     ]  # fmt: skip
     events = "".join(f"data: {json.dumps(event)}\n\n" for event in told) + "data: [DONE]\n\n"
-    answers = httpx.MockTransport(lambda _: httpx.Response(200, text=events))
+    asked: list[dict[str, Any]] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(json.loads(request.content))
+        return httpx.Response(200, text=events)
+
+    answers = httpx.MockTransport(answer)
     moments = iter(range(10, 20))
     monkeypatch.setattr(chosen, "time", SimpleNamespace(perf_counter=lambda: float(next(moments))))
     with httpx.Client(base_url="http://any", transport=answers) as client:
         assert stream(client, ONE, seed=0) == Streamed(1.0, 2.0)
+        stream(client, "by word", seed=3)
+    one, by_word = asked
+    assert (len(one["text"]), one["seed"], one["stream"]) == (2000, 0, True)
+    assert by_word == one | {"seed": 3} | WAYS["by word"]
+
+
+@pytest.mark.parametrize(("values", "code"), [((0.5, 0.5), 0), ((0.5, 1.5), 1)])
+def test_what_a_service_was_asked_is_told_with_its_pens_and_readers_and_whether_it_did(
+    values: tuple[float, ...], code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    goals = [Goal("any", value, 1.0) for value in values]
+    data = [{"id": kind, "kind": kind, "system_fingerprint": f"fp_{kind}"}
+            for kind in ("language", "handwriting", "reader")]  # fmt: skip
+    served = httpx.MockTransport(lambda _: httpx.Response(200, json={"data": data}))
+    client = httpx.Client(base_url="http://any", transport=served)
+    asked: list[Any] = []
+    monkeypatch.setattr(chosen.httpx, "Client", lambda **_: client)
+    monkeypatch.setattr(chosen, "tesseract_version", lambda: "5")
+    monkeypatch.setattr(chosen, "draw_all", lambda _, texts: asked.append(texts) or {})
+    monkeypatch.setattr(chosen, "stream", lambda _, way, seed: (way, seed))
+    monkeypatch.setattr(chosen, "judge", lambda *given: asked.append(given[2]) or ({"a": 1}, goals))
+    out = tmp_path / "out.json"
+    assert chosen.run(SimpleNamespace(url="http://any", told="as typed", out=out)) == code  # type: ignore[arg-type]
+    told = json.loads(out.read_text())
+    assert told["models"] == {"handwriting": "fp_handwriting", "reader": "fp_reader"}
+    assert (told["command"], told["tesseract"], told["a"]) == ("as typed", "5", 1)
+    invented, plain, streamed = asked
+    assert len(set(invented)) == len(plain) == 120
+    assert max(map(len, invented)) <= LONGEST_LINE
+    assert streamed == [{way: (way, seed) for way in WAYS} for seed in range(12)]
 
 
 def test_a_line_is_read_as_far_as_its_ink_goes() -> None:

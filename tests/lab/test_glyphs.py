@@ -105,8 +105,11 @@ def _shares(folded: float, characters: str = CHARACTERS) -> dict[str, dict[str, 
 
 
 def test_a_class_is_the_mean_of_its_characters_and_how_many_reach() -> None:
-    shares = _shares(0.85) | {"a": _shares(0.95)["a"], "b": _shares(0.1)["b"]}
+    shares = _shares(0.85) | {"a": _shares(0.95)["a"], "b": _shares(0.1)["b"] | {"of": 4}}
     found = classes(shares)
+    mean = (24 * 0.85 + 0.95 + 0.1) / 26  # however few its samples, each character counts once
+    assert found["lower case"]["folded"] == round(mean, 4)
+    assert found["lower case"]["right"] == round(mean / 2, 4)
     assert found["digits"] == {
         "characters": 10, "right": 0.425, "folded": 0.85, "reach_0.9": 0, "reach_0.8": 10,
     }  # fmt: skip

@@ -7,17 +7,20 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
 from contract.ink import STYLES
 from lab import __main__ as lab_commands
 from lab.__main__ import main
+from lab.legibility.reading import Errors, figures
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import accents, accents_sheet, hands, hands_sheet
 from lab.reading.shown import Readers, as_shown
 from tests.service.altered import edit_manifest
 from tests.training.legible import SHOWN_PX
+from training.figures import pyplot
 
 _STROKE = np.array([[1, 0, 0], [1, 2, 1]], np.float32)
 
@@ -53,7 +56,7 @@ def test_every_hand_has_the_same_lines_and_noise_and_its_own_errors() -> None:
 
 def _found(rates: dict[str, float]) -> hands.Found:
     judged = {
-        name: {"plain": {"tesseract": {"cer": rate, "characters": 50}}}
+        name: {"plain": {"tesseract": figures([Errors(round(3000 * rate), 3000)])}}
         for name, rate in rates.items()
     }
     return {"1.0": cast(dict[str, dict[str, dict[str, Any]]], judged)}
@@ -64,10 +67,12 @@ def test_a_hand_twice_as_bad_as_the_median_is_told_and_one_made_up_is_none() -> 
     assert hands.worst_hand(_found(rates)).value == pytest.approx(1.0)
     assert hands.worst_hand(_found(rates)).met
     assert not hands.worst_hand(_found(rates | {"ben": 0.41})).met
+    # Of 100 errors in 3,000 characters 200 are twice as many, as the rates that are told are not.
+    assert hands.worst_hand(_found({"ada": 1 / 30, "ben": 1 / 30, "cleo": 2 / 30})).value == 2
 
 
 def test_where_most_hands_are_read_right_the_worst_is_over_a_single_error() -> None:
-    rates = {"ada": 0.0, "ben": 0.0, "cleo": 0.06}
+    rates = {"ada": 0.0, "ben": 0.0, "cleo": 0.001}
     assert hands.worst_hand(_found(rates)).value == pytest.approx(3.0)
     assert hands.worst_hand(_found(rates | {"cleo": 0.0})).value == 0
 
@@ -113,6 +118,30 @@ def test_the_sheet_has_every_stored_hand(tmp_path: Path) -> None:
     assert len(pen.asked[0][0]) == 3
     with Image.open(image) as sheet:
         assert sheet.size == (SHOWN_PX, 140)
+
+
+def test_each_hand_of_the_sheet_is_called_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(hands_sheet, "save", lambda figure, _: drawn.append(figure))
+    strokes = {"cleo": 2, "ada": 1, "ben": 4}
+    hands_sheet.plot_hands(cast(Pen, TellingPen()), cast(dict[str, Hand], strokes), Path("none"))
+    told = {axes.get_title("left"): len(axes.lines) for axes in drawn[0].axes}
+    assert told == strokes | {"": 0}
+    pyplot.close(drawn[0])
+
+
+def test_marks_of_the_sheet_of_accents_are_in_another_colour(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(accents_sheet, "save", lambda figure, _: drawn.append(figure))
+    points = np.array([[0, 0, 0], [9, 9, 1]], float)
+    line = accents.Line("é", np.tile(points, (3, 1)), points)
+    accents_sheet.plot_accents({"fra": [line] * 2}, Path("none"))
+    for axes in drawn[0].axes:
+        colors = [str(stroke.get_color()) for stroke in axes.lines]
+        assert colors == [accents_sheet._INK] * 3 + [accents_sheet._MARKS]
+    pyplot.close(drawn[0])
 
 
 def test_every_language_of_the_sheet_of_accents_has_a_name() -> None:

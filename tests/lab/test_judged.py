@@ -134,21 +134,28 @@ def _stand_in(module: ModuleType, pen: _Pen, readers: Any, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize(("misread", "code"), [("", 0), ("A", 1), ("%", 1)])
+@pytest.mark.parametrize("installed", [False, True])
 def test_a_character_that_is_misread_misses_a_goal_of_glyphs(
-    misread: str, code: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    misread: str, code: int, installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the reader; Tesseract, which is not there, is left out."""
+    """By the reader, whatever Tesseract reads; where that is not there, it is left out."""
 
-    def missing() -> str:
-        raise NoReader("tesseract is not installed")
+    def version() -> str:
+        if not installed:
+            raise NoReader("tesseract is not installed")
+        return "5"
 
     pen = _Pen()
     mine = pen.reader(lambda text, _: text.replace(misread, "") if misread else text)
-    _stand_in(glyphs, pen, {"reader": mine, "tesseract": None}, monkeypatch)
-    monkeypatch.setattr(glyphs, "tesseract_version", missing)
+    _stand_in(
+        glyphs, pen, {"reader": mine, "tesseract": lambda inks: [""] * len(inks)}, monkeypatch
+    )
+    person = Ink("a b", _STROKE.copy(), 3.0, "w", "source")
+    pen.texts[id(person.offsets)], pen.hands[id(person.offsets)] = person.text, "a person's"
+    monkeypatch.setattr(glyphs, "tesseract_version", version)
     monkeypatch.setattr(glyphs, "load_artifact", lambda _: None)
     monkeypatch.setattr(glyphs, "stored_hands", lambda *_: {"ada": "ada", "ben": "ben"})
-    monkeypatch.setattr(glyphs, "real_ink", lambda _: [])
+    monkeypatch.setattr(glyphs, "real_ink", lambda _: [(person, [0, 2])])
     monkeypatch.setattr(glyphs, "plot_glyphs", lambda *_: None)
     out = tmp_path / "glyphs.json"
     options = _options(glyphs, "--contexts", "2", "--out", str(out))
@@ -157,11 +164,18 @@ def test_a_character_that_is_misread_misses_a_goal_of_glyphs(
     letters, marks = found["goals"]
     assert (letters["value"], letters["bound"]) == (62 - (misread == "A"), 62)
     assert (marks["value"], marks["bound"]) == (32 - (misread == "%"), 32)
-    assert list(found["pen"]) == ["reader"]
+    names = ["reader", "tesseract"] if installed else ["reader"]
+    assert list(found["pen"]) == list(found["people"]) == names
     assert found["pen"]["reader"]["lines"] == 2 * 94
+    people = found["people"]["reader"]
+    assert (people["lines"], sorted(people["characters"])) == (1, ["a", "b"])
     assert (found["hands"], found["contexts"]) == (3, 2)
-    assert set(found["tools"]) == {"jiwer"}
-    assert set(pen.hands.values()) == {"ada", "ben"}  # the third has its turn with more texts
+    assert set(found["tools"]) == {"jiwer", "tesseract"} if installed else {"jiwer"}
+    assert {*pen.hands.values()} == {
+        "ada",
+        "ben",
+        "a person's",
+    }  # the third has its turn with more texts
 
 
 @pytest.mark.parametrize(("share", "code"), [(0.2, 0), (0.5, 1)])
@@ -273,12 +287,14 @@ def test_goals_of_pages_are_of_lines_that_begin_from_their_hand(
     monkeypatch.setattr(pages, "_with_texts", lambda _: [])
     monkeypatch.setattr(pages, "of_pages", lambda _: Strays(40, 40, *told["pages"]))
     monkeypatch.setattr(pages, "of_people", lambda _: Strays(9, 90, *told["people"]))
-    monkeypatch.setattr(pages, "plot_pages", lambda *_: None)
+    drawn: list[int] = []
+    monkeypatch.setattr(pages, "plot_pages", lambda two, _: drawn.extend(map(len, two)))
     out = tmp_path / "pages.json"
     assert pages.run(_options(pages, "--out", str(out))) == bool(missed)
     found = json.loads(out.read_text("utf-8"))
     assert [name for name, goal in found["goals"].items() if not goal["met"]] == missed
     assert asked == [(40, 8, True), (40, 20, False)]
+    assert drawn == [8, 20]  # those that go on from one another on the left
     assert found["last_quarter_over_first"] == {"chained": 9.0, "anchored": late / 10}
     assert len(found["goals"]) == (2 if told["people"] is None else 4)
 
@@ -291,6 +307,7 @@ def test_an_interval_holds_what_95_of_100_draws_of_lines_give() -> None:
     uneven = [Errors(0, 100), Errors(10, 100)] * 200
     low, high = interval(uneven, [Errors(10, 100)] * 400)
     # 400 throws of a coin: a standard deviation of 0.025, of which there are 1.96.
+    assert interval(uneven, list(uneven)) == [1.0, 1.0]  # the same lines are drawn of both
     assert low == pytest.approx(0.451, abs=0.006)
     assert high == pytest.approx(0.549, abs=0.006)
 

@@ -1,28 +1,36 @@
 """The twins: which weights are measured, in which mode, over how much of the text."""
 
+import json
 from dataclasses import asdict
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
 from torch.nn import functional as F
 
+from lab import norms
 from lab.__main__ import main
 from lab.norms import (
     GROWTH_STEPS,
     LONGER,
     NORMS,
     SMALL_BATCH,
+    Perturbation,
+    Twin,
+    contrast_twins,
     load_twin,
     loss,
     measure,
     perturb_fresh,
     perturb_trained,
 )
+from models.cells import CELLS
 from models.language import LanguageConfig, LanguageModel
 from training import checkpoint
 from training.loop import CHECKPOINT
+from training.recipe import read_recipe
 
 _STEPS, _ROWS = 6, 4
 _TEXT = torch.arange(300, dtype=torch.int64).remainder(251).to(torch.uint8)
@@ -83,6 +91,8 @@ def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
 def test_without_a_norm_a_fresh_cell_forgets_a_perturbation() -> None:
     found = perturb_fresh("lstm", "none", units=16)
     assert 0 <= found.after_200 <= found.after_50 < 1e-13
+    torch.manual_seed(5)
+    assert perturb_fresh("lstm", "none", units=16) == found  # whatever was drawn before
 
 
 def test_a_change_is_told_after_50_steps_and_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,6 +116,44 @@ def test_a_trained_twin_is_perturbed_as_it_is_served(monkeypatch: pytest.MonkeyP
     found = perturb_trained("batch", model, _TEXT)
     assert (found.after_50, found.after_200) == (distances[49], distances[199])
     assert found.after_50 > found.after_200
+    assert model.training  # what is perturbed is a copy
+    assert {p.dtype for p in model.parameters()} == {torch.float32}
+
+
+def test_twins_are_measured_on_the_validation_text_and_told_by_mode(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    texts = torch.zeros(900), torch.zeros(100)
+    asked: list[Any] = []
+
+    def measured(norm: Any, model: str, text: torch.Tensor, rows: int, steps: int) -> Twin:
+        asked.append((norm, model, len(text), rows, steps))
+        return Twin(norm, 1.5, 2.0, 3.0, 4.0, 5.0)
+
+    def trained(norm: Any, model: str, text: torch.Tensor) -> Perturbation:
+        assert len(text) == 100
+        return Perturbation("trained lstm", norm, 1e-3, 1e-7)
+
+    corpus = SimpleNamespace(split=lambda _: texts)
+    monkeypatch.setattr(norms, "read_corpus", lambda _: corpus)
+    monkeypatch.setattr(norms, "load_twin", lambda run: run.name)
+    monkeypatch.setattr(norms, "measure", measured)
+    monkeypatch.setattr(norms, "perturb_trained", trained)
+    monkeypatch.setattr(
+        norms, "perturb_fresh", lambda kind, norm: Perturbation(f"fresh {kind}", norm, 1e-5, 1e-9)
+    )
+    recipe = read_recipe("contrast")
+    contrast_twins({"layer": Path("a"), "none": Path("b")}, recipe, tmp_path, "as typed")
+    size = recipe.batch.rows, recipe.batch.steps
+    assert asked == [("layer", "a", 100, *size), ("none", "b", 100, *size)]
+    content = json.loads((tmp_path / "contrast.json").read_text())
+    assert (content["command"], content["validation_bytes"]) == ("as typed", 100)
+    networks = [(p["network"], p["norm"]) for p in content["perturbations"]]
+    fresh = [(f"fresh {kind}", norm) for kind in CELLS for norm in ("layer", "none")]
+    assert networks == [*fresh, ("trained lstm", "layer"), ("trained lstm", "none")]
+    _, first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.split() == ["layer", "1.5000", "2.0000", "+5.0e-01", "3.0000", "4.0000", "5.0000"]
+    assert last.endswith("1e-14 becomes 1e-03 in 50 steps, 1e-07 in 200")
 
 
 def test_each_twin_is_trained_with_its_own_norm(

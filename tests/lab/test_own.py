@@ -4,6 +4,7 @@ import argparse
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -46,6 +47,7 @@ class _Drawn:
         self, texts: Sequence[str], bias: float, seed: int, hands: Sequence[Hand]
     ) -> list[Written]:
         assert len(hands) == len(texts)
+        assert bias == 0.5  # less neat than a pen is usually asked for
         self.asked.append((list(texts), seed))
         return self.rounds.pop(0)
 
@@ -82,6 +84,53 @@ def test_what_is_written_alike_is_read_right() -> None:
 )
 def test_what_is_not_whole_is_not_kept(written: Written) -> None:
     assert not _legible(_Drawn([written]), [["an"]], ["an"], 1)
+
+
+def test_a_line_may_be_as_long_as_ink_may() -> None:
+    assert _legible(_Drawn([_written(LONGEST_INK)]), [["an"]], ["an"], 1)
+
+
+def test_hands_are_of_some_lines_of_a_writer_by_chance(
+    people: list[Ink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Telling:
+        def fresh(self) -> None: ...
+
+        def hand_after(self, hand: None, text: str, ink: np.ndarray) -> str:
+            return text
+
+    lines = [replace(people[0], text=f"line {n}") for n in range(9)]
+    monkeypatch.setattr(own, "fitting_lines", lambda *_: lines)
+    found = [own.hands_of(cast(Pen, Telling()), lines, np.random.default_rng(seed))
+             for seed in (1, 1, 2)]  # fmt: skip
+    assert found[0] == found[1] != found[2]
+    assert [len(set(map(str, some))) for some in found] == [3] * 3
+
+
+def test_texts_are_asked_for_in_every_hand_and_by_the_seed_of_those_who_are_learned_from(
+    people: list[Ink], shipped: Pen, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(own, "hands_of", lambda *_: ["a", "b", "c"])
+    monkeypatch.setattr(own, "_text", lambda *_: "a row")
+    asked = own.texts_asked(shipped, people[:9], 60, np.random.default_rng(0))
+    hands = [hand for _, hand in asked if isinstance(hand, str)]
+    assert set(hands) == {"a", "b", "c"}
+    assert len(hands) < 60
+    corpus = PenCorpus("few", [replace(ink, writer=f"w{n}") for n, ink in enumerate(people)])
+    learned, _ = corpus.split(0.04)
+    monkeypatch.setattr(own.held_out, "corpus", lambda *_, **__: corpus)
+    monkeypatch.setattr(own, "Pen", lambda _: shipped)
+    monkeypatch.setattr(own, "readers_of", lambda _: {"reader": None})
+    monkeypatch.setattr(own, "legible", lambda *_: [])
+    given: list[object] = []
+    monkeypatch.setattr(own, "texts_asked", lambda _, *rest: given.extend(rest) or [])
+    parser = argparse.ArgumentParser()
+    own.add_options(parser)
+    assert own.run(parser.parse_args([str(tmp_path / "own.npz"), "--seed", "7"])) == 0
+    inks, count, generator, _ = given
+    assert {ink.writer for ink in cast(list[Ink], inks)} == {ink.writer for ink in learned}
+    assert count == 16000
+    assert cast(np.random.Generator, generator).random() == np.random.default_rng(7).random()
 
 
 def test_lines_are_kept_as_they_stand_on_paper() -> None:

@@ -13,7 +13,7 @@ import pytest
 
 from export.artifact import read_artifact
 from lab.__main__ import main
-from lab.legibility import pages
+from lab.legibility import page_sheet, pages
 from lab.legibility.page_sheet import plot_pages
 from lab.legibility.reading import Errors
 from lab.legibility.write_ink import Hand, Pen, Written
@@ -109,13 +109,34 @@ def test_a_line_that_never_left_its_text_is_not_cut_off_at_a_pen_up() -> None:
     assert (found.cut_at_pen_up, found.unended) == (0, found.lines)
 
 
+def test_what_a_line_leaves_is_told_from_its_right_edge_not_from_where_its_pen_rests() -> None:
+    back = np.array([[1, 0, 0], [4, 0, 0], [-2, 0, 1], [1.9 + pages.PAST_INK_UNITS, 0, 0]])
+    assert pages.strokes_left(back.astype(np.float32), 3) is True
+
+
+def test_lines_of_a_page_are_measured_with_their_own_texts() -> None:
+    ink = Written(_STROKE, True, _STROKE, _STROKE[:, 0] < 0, np.zeros(3, int))
+    found = list(pages._with_texts([[ink] * 3, [ink]]))
+    assert [[text for text, _ in page] for page in found] == [
+        [pages.text_of(0, line) for line in range(3)], [pages.text_of(1, 0)],
+    ]  # fmt: skip
+
+
 def test_decay_is_the_last_quarter_over_the_first() -> None:
     edits = [1, 3, 50, 50, 50, 50, 2, 6]
     assert pages.decay([pages.Lines(Errors(n, 10), 0.0, 0.0) for n in edits]) == pytest.approx(2.0)
 
 
-def test_a_page_is_drawn_beside_another(tmp_path: Path) -> None:
+def test_a_page_is_drawn_beside_another(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+    to_svg = page_sheet.to_svg
+    monkeypatch.setattr(page_sheet, "to_svg", lambda *given: seen.append(given) or to_svg(*given))
     plot_pages([[_STROKE] * 2, [_STROKE]], tmp_path / "pages.png")
+    ((strokes, _, lines),) = seen
+    assert lines == 2  # of the longer page
+    first, second, beside = [stroke.mean(0) for stroke in strokes]
+    assert second[0] == first[0] < second[1] - first[1]
+    np.testing.assert_allclose(beside - first, (470, 0))
     png = (tmp_path / "pages.png").read_bytes()
     assert png.startswith(b"\x89PNG")
     assert int.from_bytes(png[16:20]) == 2 * 470

@@ -14,6 +14,7 @@ import torch
 from contract.manifest import WEIGHTS, sha256
 from contract.pieces import RESTS, cut, line_of
 from contract.reader import best_path
+from lab.legibility import held_out
 from lab.legibility.reading import Errors
 from lab.reading import report
 from lab.reading.readers import Reader, parameters_of, read, reader_of
@@ -107,7 +108,10 @@ def test_a_run_is_read_with_its_best_weights(twin: Path, inks: list[Ink]) -> Non
         reader_of(twin / "nowhere")
 
 
-def test_everything_is_judged_on_the_same_lines(squint: Path, twin: Path, inks: list[Ink]) -> None:
+def test_everything_is_judged_on_the_same_lines(
+    squint: Path, twin: Path, inks: list[Ink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "intervals", lambda found: {n: len(e) for n, e in found.items()})
     said = iter([ink.text[1:] for ink in inks])
     content = report.measure(squint, twin, inks, inks[:2], lambda _: next(said))
     characters = {found["characters"] for found in content["lines"].values()}
@@ -116,6 +120,9 @@ def test_everything_is_judged_on_the_same_lines(squint: Path, twin: Path, inks: 
     assert content["words"].keys() == {"reader", "twin"}
     assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract", "reader / twin"]
     assert not content["goals"][0]["met"]  # it squints
+    assert content["intervals"] == dict.fromkeys(("tesseract", "reader", "twin"), len(inks))
+    assert content["parameters"] == {"reader": parameters_of(squint), "twin": parameters_of(twin)}
+    assert len(set(content["parameters"].values())) == 2
     json.dumps(content)
 
 
@@ -174,6 +181,14 @@ def test_an_interval_holds_the_ratio_itself() -> None:
     # Of the mean of 60 draws out of 0 to 3, each a third of what the other misreads.
     deviation = (1.25 / 60) ** 0.5 / 3
     assert high - low == pytest.approx(2 * 1.96 * deviation, rel=0.06)
+
+
+def test_words_that_are_judged_are_the_first_by_their_hashes(
+    inks: list[Ink], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = [replace(inks[0], text=text) for text in ("one", "two", "three", "four")]
+    monkeypatch.setattr(report, "_WORDS", 2)
+    assert report.words_of(few) == sorted(few, key=held_out.identity)[:2]
 
 
 def test_words_are_of_letters_without_a_space(inks: list[Ink]) -> None:

@@ -39,6 +39,9 @@ def test_only_texts_that_nobody_learned_from_and_a_reader_knows_are_read() -> No
         replace(_PAGE, text="a\tb"), replace(_PAGE, strokes=()),
     ]  # fmt: skip
     assert several.held_out_texts([*refused, _PAGE, _ONE]) == [_PAGE, _ONE]
+    # A pen that touched nothing once is no reason to leave a text out.
+    touched = replace(_ONE, strokes=(*_ONE.strokes, _ONE.strokes[0][:0]))
+    assert several.held_out_texts([touched]) == [touched]
 
 
 def test_a_text_is_read_line_by_line_and_as_one(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,13 +1,17 @@
 """Ink of the laboratory: a text, its seed and its place decide it, nobody beside it."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from lab.legibility import write_ink
 from lab.legibility.write_ink import Pen, write
 from service.artifact import load_artifact
+from service.ink.line import InkEdge
 from service.ink.model import stored_hands
+from service.state import Moment
 
 _SHIPPED = Path(__file__).parents[2] / "artifacts" / "handwriting"
 
@@ -34,6 +38,41 @@ def test_every_point_has_the_place_in_its_own_text_where_the_window_was() -> Non
         assert (written[0], written[-1]) == (0, 8)
         assert np.diff(written).min() >= 0
         assert set(written) == set(range(9))
+
+
+def test_each_text_is_written_in_its_own_hand_whatever_it_is_beside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Texts of about one length are written together."""
+    monkeypatch.setattr(write_ink, "ROWS", 2)
+    monkeypatch.setattr(Pen, "_rows", lambda _, lines, *__: lines)
+    pen, texts = object.__new__(Pen), ["as long as it is", "a", "some", "be"]
+    hands: Any = ["ada", "ben", "cleo", "dora"]
+    assert pen.write(texts, 1.0, 1, hands) == list(zip(texts, hands, strict=True))
+
+
+def test_no_draw_of_the_noise_is_0_or_1() -> None:
+    class Ends:
+        """Draws the least and the most of what there is."""
+
+        def integers(self, low: int, high: int, count: int) -> np.ndarray:
+            return np.resize([low, high - 1], count)
+
+        def standard_normal(self, shape: tuple[int, int], kind: type) -> np.ndarray:
+            return np.zeros(shape, kind)
+
+    noise: Any = [Ends()]
+    uniform = write_ink._steps(noise)["uniform"]
+    assert 0 < uniform.min() < uniform.max() < 1
+
+
+def test_a_text_that_ends_at_its_limit_was_cut_off() -> None:
+    line: Any = ("ab", Moment({}, 0, 0, 0, InkEdge()))
+    drawn = np.tile(np.array([[1, 0, 0]], np.float32), (9, 1))
+    past, places = drawn[:, 0] < 0, np.zeros(9, int)
+    for end, ended, points in ((4, True, 4), (5, False, 5), (None, False, 5)):
+        found = write_ink._cut(line, drawn, past, places, end, limit=5)
+        assert (found.ended, len(found.offsets)) == (ended, points)
 
 
 @pytest.mark.parametrize("text", ["", "x" * 64])

@@ -3,11 +3,13 @@
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
 
 from lab.legibility import pages
+from lab.legibility.write_ink import Pen
 from lab.reading import writers
 from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
@@ -31,6 +33,20 @@ def corpus(made_once: Callable[[str], Path], tmp_path_factory: pytest.TempPathFa
     path = tmp_path_factory.mktemp("pens") / "pens.npz"
     PenCorpus("few", mine).save(path)
     return path
+
+
+def test_a_hand_is_that_after_the_line_it_is_told_with(corpus: Path) -> None:
+    class Telling:
+        def fresh(self) -> str:
+            return "fresh"
+
+        def hand_after(self, hand: str, text: str, ink: np.ndarray) -> tuple[str, str, int]:
+            return hand, text, len(ink)
+
+    people = read_pens(corpus, Tally())
+    points = {ink.text: len(ink.offsets) for ink in people.inks}
+    for one in writers.candidates(cast(Pen, Telling()), people):
+        assert one.hand == ("fresh", one.text, points[one.text])
 
 
 def test_the_writers_are_told_by_how_their_hands_are_read(

@@ -55,6 +55,8 @@ def test_the_last_of_training_are_to_validate_and_the_files_of_the_test_to_test(
     assert [part.classes.tolist() for part in digits.parts] == expected
     shades = [(part.inputs * 255).round().flatten().tolist() for part in digits.parts]
     assert shades == expected
+    counts = {"train": 8, "validation": 2, "test": 3}
+    assert digits.facts() == {"name": "mnist", "sha256": digits.sha256} | counts
     digests = set()
     # Whatever file is another, the data are.
     for name in FILES:
@@ -133,6 +135,9 @@ def test_what_is_judged_is_afterwards_in_the_mode_it_was_in(training: bool) -> N
         assert not torch.is_grad_enabled()
     assert all(module.training is training for module in model.modules())
     assert torch.is_grad_enabled()
+    with pytest.raises(ZeroDivisionError), evaluating(model):
+        _ = 1 / 0
+    assert model.training is training  # however it ends
 
 
 def test_a_batch_larger_than_what_there_is_to_learn_is_refused() -> None:
@@ -150,7 +155,7 @@ def test_every_example_of_an_epoch_is_seen_once_in_an_order_of_the_seed() -> Non
 
     assert sorted(order(0, 0)) == list(range(12))
     assert order(0, 1) == order(0, 1) != order(0, 0)
-    assert order(0, 0) != order(1, 0)
+    assert order(0, 0) != order(1, 0) != order(0, 1)
 
 
 def test_the_softmax_layer_is_not_normalised_and_every_hidden_one_is() -> None:

@@ -13,8 +13,9 @@ from safetensors.torch import load_file
 from torch import Tensor
 from torch.distributions import Bernoulli, Independent, Normal, kl_divergence
 
+from export.graph import layer_normalizations
 from lab.experiment import Part, load
-from lab.export import compare, structure, trained
+from lab.export import compare, count_layer_norms, structure, trained
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.draw import draw, pictures
@@ -250,6 +251,22 @@ class _Fading(DecoderStep):
 def test_a_canvas_that_fades_turns_the_report_red(tmp_path: Path) -> None:
     planted = _part(lambda network: _Fading(network.decoder))
     assert not _structure_holds(planted, _network(), tmp_path)
+
+
+def test_a_graph_over_time_has_its_rows_behind_its_steps_and_its_norms_within(
+    exported: PartGraph,
+) -> None:
+    inputs = exported.part.inputs
+    assert exported.batch(inputs) == 5
+    whole, alone = exported.run(inputs), exported.alone(inputs)
+    some = exported.taken(whole, [3, 1])
+    assert {name: array.shape for name, array in alone.items()} == {
+        name: array.shape for name, array in whole.items()
+    }
+    for name, array in exported.rows(inputs, [3, 1]).items():
+        np.testing.assert_array_equal(array, some[name])
+        np.testing.assert_array_equal(array, exported.taken(alone, [3, 1])[name])
+    assert count_layer_norms(exported.path) == layer_normalizations(exported.step) > 0
 
 
 def test_the_script_draws_what_the_network_draws(

@@ -1,5 +1,6 @@
 """What holds of every task of the laboratory, whoever adds one: `--quick` and its export."""
 
+import json
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from contract.manifest import MANIFEST, sha256
 from lab import experiment
 from lab.compare import Laboratory
 from lab.export import count_layer_norms, export
@@ -91,6 +93,13 @@ def test_what_layer_norm_learned_is_exported_as_it_was_trained(
     graphs = list((tmp_path / name).glob("*.onnx"))
     assert sum(count_layer_norms(path) for path in graphs) > 0
     assert len(list((tmp_path / name).glob("model.safetensors"))) == 1
+    manifest = json.loads((tmp_path / name / MANIFEST).read_text("utf-8"))
+    assert [told["name"] for told in manifest["report"]] == [finding.name for finding in report]
+    files = {path.name: sha256(path) for path in (tmp_path / name).iterdir()}
+    assert manifest["files"] == {file: h for file, h in files.items() if file != MANIFEST}
+    for graph in manifest["graphs"].values():
+        assert bool(graph["ports"]["step"]) is graph["scan"]
+        assert graph["scan"] or graph["ports"]["row"]
 
 
 _WITH_BATCH_NORM = [name for name in _TASKS if "batch" in experiment.load(name).norms]

@@ -57,6 +57,9 @@ def test_how_soon_is_told_of_the_medians_and_of_each_seed() -> None:
         "ratio_of_seeds": [1.0, 1.0],
     }
     assert sooner({"layer": curves["layer"]}, "layer", _LOSS) is None
+    # The best of the baseline is not its last.
+    worse = {"layer": [[(1, 9.0), (3, 2.0)]], "none": [[(6, 2.0), (8, 5.0)]]}
+    assert sooner(worse, "layer", _LOSS) == {"updates": 3, "ratio": 0.5, "ratio_of_seeds": [0.5]}
 
 
 def test_a_baseline_that_diverged_sets_no_goal_to_be_missed() -> None:
@@ -73,6 +76,9 @@ def test_the_best_rate_is_the_one_that_got_furthest_and_did_not_diverge() -> Non
     hits = {1e-3: _run([0.1], name="hits"), 1e-2: _run([0.3], name="hits")}
     assert best_rate(hits, _HITS) == 1e-2
     assert best_rate({1e-1: sweep[1e-1]}, _LOSS) == 1e-1
+    # By the best of each, not its last; of two as good the lower.
+    assert best_rate({1e-3: _run([2.0]), 1e-2: _run([1.0, 9.0])}, _LOSS) == 1e-2
+    assert best_rate({1e-3: _run([1.0]), 1e-2: _run([1.0])}, _LOSS) == 1e-3
 
 
 def test_a_sweep_goes_on_past_the_end_that_was_best_and_no_further() -> None:
@@ -101,6 +107,9 @@ def test_who_won_is_told_by_the_median_and_a_tie_is_told() -> None:
     assert winner([layer, none, lost], _LOSS) == "layer"
     assert winner([layer, _contender("weight", [2.0])], _LOSS) == "layer = weight"
     assert winner([lost], _LOSS) is None
+    hits = [Contender(norm, {}, 1e-2, [_run([], test, "hits")]) for norm, test in
+            (("layer", 9.0), ("none", 2.0))]  # fmt: skip
+    assert winner(hits, _HITS) == "layer"
 
 
 def test_the_range_of_a_test_is_of_the_least_and_the_most_that_is_a_number() -> None:
@@ -130,6 +139,7 @@ def _panel(saved: list[Figure], *, higher: bool, norms: dict[str, Any]) -> Any:
 
 
 def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(saved: list[Figure]) -> None:
+    assert np.isnan(curves.numbers([[1.0, None]])).tolist() == [[False, True]]
     seeds = [[1.0, 2.0], [3.0, 4.0], [8.0, 9.0]]
     found = {"updates": [10, 20], "curves": {"hits": seeds}}
     axes = _panel(saved, higher=True, norms={"layer": found, "one": found, "two": found})
@@ -148,13 +158,16 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: li
     """Of one metric two beside one another, of many a row for each case."""
     names = ("hits", "rank", "nats")
     found = {"updates": [10, 20, 30], "curves": {name: [[1.0, 2.0, 3.0]] for name in names}}
-    cases = {case: {"norms": {"layer": found, "none": found}} for case in ("en", "de", "fr")}
+    of_case = {case: found | {"curves": {name: [[1.0, 2.0, number]] for name in names}}
+               for number, case in enumerate(("en", "de", "fr"), 3)}  # fmt: skip
+    cases = {case: {"norms": {"layer": one, "none": one}} for case, one in of_case.items()}
     metrics = [
         {"name": name, "label": f"{name}, %", "higher_is_better": True, "plotted": True}
         for name in names
     ]
     content = {"title": "a line", "cases": cases}
-    curves.plot(content | {"metrics": metrics[:1]}, Path("one.png"))
+    hidden = metrics[1] | {"plotted": False}
+    curves.plot(content | {"metrics": [metrics[0], hidden]}, Path("one.png"))
     curves.plot(content | {"metrics": metrics}, Path("many.png"))
     one, many = saved
     assert [axes.get_title("left") for axes in one.axes if axes.axison] == ["en", "de", "fr"]
@@ -162,6 +175,8 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: li
     told = [f"{name}, %\nen" for name in names] + ["de"] * 3 + ["fr"] * 3
     assert [axes.get_title("left") for axes in many.axes] == told
     for figure in saved:
+        ends = [axes.lines[0].get_ydata()[-1] for axes in figure.axes if axes.axison]  # type: ignore[index]
+        assert ends == sorted([3, 4, 5] * (len(ends) // 3))
         assert all(len(axes.lines) == 2 for axes in figure.axes if axes.axison)
         assert [text.get_text() for text in figure.legends[0].get_texts()] == ["layer", "none"]
         assert smallest_letters_px(figure) >= LEAST_PX
@@ -173,7 +188,9 @@ def test_a_panel_has_the_best_in_sight_and_better_is_up_or_down_as_it_is(
 ) -> None:
     values = np.linspace(0, 100, 51)
     found = {"updates": list(range(51)), "curves": {"hits": [values.tolist()]}}
-    bottom, top = _panel(saved, higher=higher, norms={"layer": found}).get_ylim()
+    axes = _panel(saved, higher=higher, norms={"layer": found, "none": found})
+    bottom, top = axes.get_ylim()
+    assert [line.get_markevery() for line in axes.lines] == [(0, 11), (1, 11)]
     assert bottom < top
     # A tenth of the values, the worst, is out of sight.
     assert (bottom < 10 < 100 < top) if higher else (bottom < 0 < 90 < top)
@@ -189,14 +206,15 @@ def test_each_metric_has_its_own_curves_and_each_rate_what_its_short_run_found()
             {"update": 5 * i, "loss": a, "hits": b}
             for i, (a, b) in enumerate(zip(losses, hits, strict=True))
         ]
-        return Run({"name": "x"}, 9, 1.0, rows, {"loss": losses[-1]})
+        return Run({"name": "x"}, 9, len(hits) + hits[0], rows, {"loss": losses[-1]})
 
     short = {1e-3: run([7.0, 8.0], [0.0, 0.0]), 1e-2: run([math.nan, math.nan], [0.0, 0.0])}
-    full = [run([3.0, 2.0], [10.0, 20.0]), run([4.0, 1.0], [11.0, math.nan])]
+    full = [run([3.14159265, 2.0], [10.0, 20.0]), run([4.0, 1.0], [11.0, math.nan])]
     told = _case(Line(), _PLAN, [Contender("none", short, 1e-3, full)])["norms"]["none"]  # type: ignore[arg-type]
     assert told["rates"] == {"0.001": 7.0, "0.01": None}
     assert told["updates"] == [0, 5]
+    assert told["seconds"] == [12.0, 13.0]
     assert told["curves"] == {
-        "loss": [[3.0, 2.0], [4.0, 1.0]],
+        "loss": [[3.1416, 2.0], [4.0, 1.0]],
         "hits": [[10.0, 20.0], [11.0, None]],
     }

@@ -91,6 +91,11 @@ def test_a_pool_puts_like_lengths_side_by_side_and_loses_nothing() -> None:
         return (rows.amax(1) - rows.amin(1)).double().mean().item()
 
     assert spread(16) < 2.5 < spread(4) < 10 < spread(1)
+    # What does not fill a batch is others each time.
+    left = [set(range(64)) - set(similar(lengths, 5, 4, torch.Generator().manual_seed(seed))
+                                 .flatten().tolist()) for seed in range(3)]  # fmt: skip
+    assert [len(some) for some in left] == [4] * 3
+    assert len(set.union(*left)) > 4
 
 
 def test_batches_and_what_is_in_them_are_of_the_seed_in_no_order_of_length() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from contract.alphabets import END, WINDOW_SYMBOLS
 from lab import experiment
 from lab.compare import Laboratory
 from lab.experiment import LabTask
@@ -30,6 +31,8 @@ def test_no_writer_is_in_both_halves() -> None:
     assert sorted(i.writer for i in (*first, *second)) == sorted("bacabcddca")
     assert {i.writer for i in first} == {"a", "b"}
     assert {i.writer for i in second} == {"c", "d"}
+    # Who has the middle line is of the second half, however many theirs are.
+    assert [len(part) for part in halves([_ink(writer) for writer in "abbbc"])] == [1, 4]
 
 
 @pytest.fixture(scope="module")
@@ -80,6 +83,24 @@ def test_nats_are_the_mean_over_the_points_of_all_rows(pens: Pens) -> None:
     assert task.figures == {"nats": pytest.approx(total / points)}
     held_out = task.measure(task.rows_of(few.test))  # type: ignore[attr-defined]
     assert task.test() == {"nats": held_out} != task.figures
+
+
+@torch.no_grad()
+def test_what_is_exported_tells_a_point_from_those_before_it(pens: Pens) -> None:
+    """Its texts end as those of the service do."""
+    task = _task(pens, 0)
+    (part,) = experiment.load("pen").parts(task)
+    text, length = part.inputs["text"], part.inputs["length"]
+    assert text.shape[1] == WINDOW_SYMBOLS
+    behind = torch.arange(WINDOW_SYMBOLS) >= length.unsqueeze(1)
+    assert (text[behind] == END).all()
+    points = part.inputs["forced"][:4]
+    later = torch.cat([points[:2], points[2:] + 1])
+    model = task.model.eval()
+    before, after = (part.trained(model, part.inputs | {"forced": p})["mixture"]
+                     for p in (points, later))  # fmt: skip
+    assert torch.equal(before[:3], after[:3])
+    assert not torch.equal(before[3], after[3])
 
 
 def test_rows_are_drawn_by_the_seed_of_the_run(pens: Pens) -> None:

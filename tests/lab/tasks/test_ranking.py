@@ -130,6 +130,8 @@ def test_the_genders_hair_and_directions_of_an_emoji_have_one_base() -> None:
     teachers = ("1F468-200D-1F3EB", "1F469-200D-1F3EB", "1F9D1-200D-1F3EB")
     assert len({base_of(_row(points, "")) for points in teachers}) == 1
     assert base_of(_row("1F468-200D-1F680", "")) != base_of(_row(teachers[0], ""))
+    families = ("1F46A", "1F468-200D-1F469-200D-1F466")
+    assert {base_of(_row(f, "", subcategory="family")) for f in families} == {"family"}
 
 
 def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
@@ -138,6 +140,10 @@ def test_no_picture_is_in_two_parts_and_flags_are_judged_apart() -> None:
              for part in (data.train, data.validation, data.test, data.flags)]  # fmt: skip
     assert sum(map(len, parts)) == len(set.union(*parts))
     assert all(parts)
+    flags = {picture for picture, name in enumerate(data.names) if "bar" in name.split()}
+    assert parts[3] <= flags
+    assert flags & parts[0]  # some are learned
+    assert not flags & (parts[1] | parts[2])
 
 
 def test_a_folder_is_read_in_its_language_as_it_stands(tmp_path: Path) -> None:

@@ -222,6 +222,23 @@ def test_a_network_that_diverged_has_a_picture_in_which_nothing_is_dark(tmp_path
     assert (tmp_path / "reader-attention.png").stat().st_size > 5000
 
 
+def test_what_is_exported_is_given_stories_from_the_shortest_to_the_longest() -> None:
+    """Each is read from its first place on, padding behind it."""
+    one = experiment.load("reader")
+    recipe = read_plans(one, quick=True)[0].full("layer", 1e-2, 0)
+    task: Any = one.task(recipe, one.data(recipe, None))
+    given = one.parts(task)[-1].inputs
+    lengths = given["real"].sum(1)
+    every = (task.held_out.inputs[:, : recipe.model.words] > 0).sum(1)
+    assert (lengths.min(), lengths.max()) == (every.min(), every.max())
+    model, inputs = _made()
+    inputs[:, 6:8] = 0  # no story has as many words as one may have
+    *_, answer = parts_of(model, inputs)
+    story, real = answer.inputs["story"], answer.inputs["real"]
+    assert torch.equal(real, inputs[:, :8] > 0)
+    assert torch.equal(story.abs().sum(-1) > 0, real)
+
+
 @pytest.mark.long
 def test_the_three_graphs_together_answer_as_the_model_does(tmp_path: Path) -> None:
     model, inputs = _made()

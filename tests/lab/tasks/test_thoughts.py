@@ -146,8 +146,26 @@ def test_nats_are_of_evenly_spaced_sentences_and_the_tests_of_the_test(
     with torch.no_grad():
         loss = task.model.loss(*task.around(places[::2][:4])).item()
     assert task.nats(places) == pytest.approx(loss, rel=1e-5)
-    monkeypatch.setattr(thoughts, "probe", lambda *_: {})
+    monkeypatch.setattr(thoughts, "_AT_ONCE", 3)  # a part of three sentences and one of one
+    parts = places[::2][:3], places[::2][3:4]
+    with torch.no_grad():
+        nats = [task.model.loss(*task.around(part)).item() for part in parts]
+    assert task.nats(places) == pytest.approx((3 * nats[0] + nats[1]) / 4, rel=1e-5)
+    asked: list[Any] = []
+    monkeypatch.setattr(thoughts, "_PROBED", 9)  # fewer than there are
+    material = replace(task.material)  # which has computed nothing yet
+    monkeypatch.setattr(task, "material", material)
+    monkeypatch.setattr(thoughts, "probe", lambda *given: asked.append(given) or {})
     assert task.test() == {"nats": task.nats(task.stories.test)}
+    task.validate()
+    # The test has all of each set in ten folds, a checkpoint some of it in two.
+    assert [(given[0], *given[2:]) for given in asked] == [
+        (material.probes,), (material.sample, 2),
+    ]  # fmt: skip
+    asked.clear()
+    assert material.sample != material.probes
+    assert material.baselines.keys() == {"bag of words", "random encoder"}
+    assert [(given[0], *given[2:]) for given in asked] == [(material.probes,)] * 2
 
 
 def test_what_a_set_tests_is_not_learned_and_a_head_line_is_no_pair(tmp_path: Path) -> None:
@@ -172,6 +190,8 @@ def test_a_sentence_that_is_there_twice_is_in_one_fold() -> None:
     folds = held_out(one, 10)
     assert sum(fold.astype(int) for fold in folds).tolist() == [1] * 60  # type: ignore[union-attr]
     assert all((fold[:30] == fold[30:]).all() for fold in folds)
+    order = [str(i) for i in sorted(range(30), key=str)]  # which says nothing of a fold
+    assert [int(text) for text in order if folds[0][int(text)]] != [int(t) for t in order[::10]]
     assert [f.tolist() for f in held_out(Classed("some", [["a"]] * 3, [0] * 3, 2), 10)] == [
         [False, False, True]
     ]
@@ -260,6 +280,13 @@ def test_a_sample_keeps_the_test_apart() -> None:
     assert all(c < 30 for c in some.classes[:10])
     assert all(c >= 30 for c in some.classes[10:])
     assert [[str(c)] for c in some.classes] == some.sentences
+    assert some.classes[:10] != list(range(10))  # the first of a set may be of one class
+    pairs = Related([(["a"], [str(i)]) for i in range(12)], list(range(12)), 4)
+    few = pairs.sample(6)  # there are but four to learn from
+    assert few.test == 4
+    assert few.scores[:4] == [0, 1, 2, 3]
+    assert [[str(score)] for score in few.scores] == [b for _, b in few.pairs]
+    assert len(few.scores) == 4 + 6
 
 
 class _Late(ThoughtStep):
