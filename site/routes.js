@@ -7,10 +7,15 @@ import { completion, completions } from "./text.js";
 
 const list = (data) => ({ object: "list", data });
 
-async function ready(models, name) {
+function known(models, name) {
   const model = models.get(name);
-  const known = [...models.keys()].join(", ");
-  if (!model) throw new Refusal(`model is ${name}; this page has: ${known}`, "model", 404);
+  const others = [...models.keys()].join(", ");
+  if (!model) throw new Refusal(`model is ${name}; this page has: ${others}`, "model", 404);
+  return model;
+}
+
+async function ready(models, name) {
+  const model = known(models, name);
   await model.load();
   return model;
 }
@@ -39,8 +44,9 @@ const ROUTES = [
   ["GET", /^\/v1\/models$/, (models) => list([...models.values()].map((model) => model.describe()))],
   // Answered when there is news: nobody has to ask again and again.
   ["GET", /^\/v1\/models\/([^/]+)$/, async (models, { name }) => {
-    await models.get(name).attested;
-    return models.get(name).describe();
+    const model = known(models, name);
+    await model.attested;
+    return model.describe();
   }],
   ["POST", /^\/v1\/models\/([^/]+)\/attest$/, (models, { name, signal }) => attest(models, name, signal)],
   ["GET", /^\/v1\/styles$/, (models) => list([...models.values()].flatMap(stored))],

@@ -137,13 +137,13 @@ def test_a_model_that_is_found_getting_ready_is_asked_for_until_it_is(
 def test_of_a_model_that_failed_proof_says_why(handwriting: str, browser: Any) -> None:
     def failed(model: dict[str, Any]) -> None:
         unready(model)
-        model["failed"] = "its files have changed"
+        model["failed"] = "its files <i>have</i> changed"
 
     visit = Visit(browser.new_page(), handwriting)
     visit.page.route("**/v1/models", listing(failed))
     visit.go("proof")
     first = visit["#proof-models article"].first
-    assert "Not served: its files have changed." in first.inner_text()
+    assert "Not served: its files <i>have</i> changed." in first.inner_text()
     assert first.locator(".verdict.bad").count() == 1
     visit.page.close()
 

@@ -101,3 +101,29 @@ def test_a_task_that_waits_for_a_key_says_so(site: str, opened: Open) -> None:
         visit.wait_done("text")
         assert "Waiting" not in visit.text("#text-progress")
         visit.expect_error("401")
+
+
+def test_who_is_asked_for_a_key_may_stop_instead(site: str, opened: Open) -> None:
+    with opened(site, "text") as visit:
+        visit.page.route("**/v1/completions", lambda route: route.fulfill(status=401, json={}))
+        visit.press("#text-start")
+        visit.wait("#key-field")
+        visit.press("#text-stop")
+        visit.wait("#text-start[aria-disabled=false]")
+        visit.expect_error("401")
+
+
+def test_a_key_that_cannot_be_kept_lasts_as_long_as_the_page(site: str, opened: Open) -> None:
+    """And in no field."""
+    with opened(site, "text") as visit:
+        visit.page.evaluate(
+            """async () => {
+              Storage.prototype.setItem = () => { throw new DOMException("No."); };
+              (await import("/static/key.js")).askKey();
+            }"""
+        )
+        visit["#key-field"].fill("ek-any")
+        visit["#key-field"].press("Enter")
+        sent = visit.page.evaluate("async () => (await import('/static/key.js')).headers()")
+        assert sent == {"Authorization": "Bearer ek-any"}
+        assert visit["#key-field"].input_value() == ""

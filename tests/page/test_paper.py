@@ -80,6 +80,23 @@ def test_a_word_that_could_not_be_read_is_forgiven_once_one_is(paper: Visit) -> 
     paper.expect_error("503")
 
 
+def test_what_was_read_of_the_ink_before_is_not_put_over_what_is_read_of_it_now(
+    paper: Visit,
+) -> None:
+    held: list[Any] = []
+    paper.page.route("**/v1/read", lambda route: held.append(route))
+    for count, stroke in enumerate((_STROKE, _OTHER), 1):
+        paper.scribble([stroke])
+        while len(held) < count:
+            paper.page.wait_for_timeout(20)
+    held[1].fulfill(json={"text": "now"})
+    paper.until("() => document.querySelector('#draw-text').value === 'now'")
+    with paper.page.expect_response("**/v1/read"):
+        held[0].fulfill(json={"text": "before"})
+    paper.page.wait_for_timeout(100)
+    assert paper["#draw-text"].input_value() == "now"
+
+
 def test_the_hand_that_is_kept_is_what_was_sent_and_not_what_is_drawn_since(paper: Visit) -> None:
     _go_on(paper)
     paper.scribble([_OTHER])
@@ -91,9 +108,11 @@ def test_the_hand_that_is_kept_is_what_was_sent_and_not_what_is_drawn_since(pape
 def test_another_model_that_is_chosen_is_the_one_that_goes_on(paper: Visit) -> None:
     _go_on(paper)  # of which there is a hand of the first model now
     paper["#draw-model"].select_option("handwriting-int8")
+    paper["#draw-bias"].fill("2.5")
     with paper.page.expect_request("**/v1/handwriting") as asked:
         paper.press("#draw-start")
-    assert asked.value.post_data_json["model"] == "handwriting-int8"
+    body = asked.value.post_data_json
+    assert (body["model"], body["bias"]) == ("handwriting-int8", 2.5)
     paper.wait_done("draw")
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from tests.page.answers import HEAD, USAGE, ink, stream
 from tests.page.conftest import Open
+from tests.page.taken import download
 from tests.page.visit import Visit
 
 _LOOK = """() => {
@@ -127,6 +128,11 @@ def test_a_line_ends_with_a_lifted_pen(writing: Visit) -> None:
     writing.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
     writing.write("a\nb")
     assert len(writing.ink("#write-sheet")) == 2
+    assert writing["#write-sheet"].get_attribute("aria-label") == "Handwriting: a b"
+    assert "<title>a\nb</title>" in download(writing, "svg").decode()
+    writing.write("c")
+    writing["#write-sheets button"].last.click()
+    assert writing["#write-sheet"].get_attribute("aria-label") == "Handwriting: a b"
 
 
 def test_the_letter_that_is_written_is_in_sight_above(writing: Visit) -> None:

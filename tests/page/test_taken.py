@@ -343,6 +343,21 @@ def test_a_program_that_is_refused_leaves_no_drawing(
     assert (told.returncode, list(tmp_path.iterdir())) == (1, [])
 
 
+def test_a_link_says_each_field_by_the_name_it_has_had(site: str, opened: Open) -> None:
+    """Links of before are to be followed as well."""
+    request = {
+        "text": "ho", "style": "ada", "seed": 3, "bias": 1, "model": "m", "line_height": 64,
+        "stroke_width": 2, "thinning": 0.5, "color": "#123456", "width": 700, "best_of": 4,
+    }  # fmt: skip
+    with opened(site, "lab") as visit:
+        told = "async (request) => (await import('/static/copies.js')).asLink(request)"
+        link = visit.page.evaluate(told, request)
+    assert link.partition("#")[2] == (
+        "write?text=ho&hand=ada&seed=3&bias=1&model=m&line=64&nib=2&thinning=0.5"
+        "&color=%23123456&width=700&draws=4"
+    )
+
+
 def test_a_hand_that_is_made_up_goes_along_in_a_link(handwriting: str, opened: Open) -> None:
     with opened(handwriting, "lab", permissions=_CLIPBOARD) as visit:
         answer = stream(HEAD, ink(3), USAGE)

@@ -157,9 +157,11 @@ def test_a_passage_is_of_the_model_that_wrote_it(site: str, opened: Open) -> Non
         visit["#text-model"].select_option(_MODEL)
         visit["#text-prompt"].fill("KING")
         visit["#text-length"].fill("20")
+        visit["#text-temperature"].fill("1.5")
         visit.press("#text-start")
         visit.wait("#text-passage[aria-busy=true]", "attached")
         visit["#text-model"].select_option(_OTHER)
+        assert held[0].request.post_data_json["temperature"] == 1.5
         held[0].continue_()
         visit.wait_done("text")
         assert visit["#text-goon"].get_attribute("aria-disabled") == "true"
@@ -189,9 +191,9 @@ def test_a_prompt_is_in_one_piece_a_line_and_gone_on_with_in_its_last(
 ) -> None:
     """In a line of many pieces each letter that came kept the page for a while."""
     with opened(site, "text") as visit:
-        _complete(visit, f"ROMEO:\n\n{'oh ' * 30}", 3)
+        _complete(visit, f"<i>ROMEO:</i>\n\n{'oh ' * 30}", 3)
         pieces = visit["#text-passage .prompt"].all_text_contents()
-        assert pieces == ["ROMEO:\n", "\n", "oh " * 30]
+        assert pieces == ["<i>ROMEO:</i>\n", "\n", "oh " * 30]
         assert visit["#text-passage .line >> nth=2"].locator("[data-chance]").count() > 0
         _complete(visit, "ROMEO:\n", 3)  # whose last line is over
         assert visit["#text-passage .line >> nth=0"].locator("[data-chance]").count() == 0

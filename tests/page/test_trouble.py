@@ -113,14 +113,14 @@ def test_the_field_that_is_typed_in_stays_in_sight_while_lines_are_written(
 
 
 def test_ink_that_came_before_an_error_is_drawn_at_once(handwriting: str, opened: Open) -> None:
-    error = {"error": {"message": "This is a test."}}
+    error = {"error": {"message": "This is a <i>test</i>."}}
     answer = stream(HEAD, ink(6000), error)  # by a slow pen, minutes
     with opened(handwriting, "lab") as visit:
         visit.page.route("**/v1/handwriting", lambda route: route.fulfill(**answer))
         visit["#write-tab"].click()
         visit.begin_writing("ho", speed="0.5", seed=3)
         visit.wait("#write-error")
-        assert visit.text("#write-error") == "This is a test."
+        assert visit.text("#write-error") == "This is a <i>test</i>."
         (stroke,) = visit.ink("#write-sheet")
         assert stroke.count("C") == 5999
 

@@ -20,6 +20,7 @@ import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
+import { heard, revisited, shell, stopped, unstarted, worked } from "./browser.mjs";
 import { Squeeze } from "./site/squeeze.js";
 import { takeRows, takeSteps } from "./site/tensors.js";
 import { TextOffsets, TextStream } from "./site/utf8.js";
@@ -184,42 +185,6 @@ async function together(names) {
   return Promise.all(made);
 }
 
-/** What the page hears of a worker that says it cannot compute, or fails without a word. */
-async function unstarted({ says }) {
-  const told = [];
-  globalThis.Worker = class extends EventTarget {
-    constructor() {
-      super();
-      globalThis.worker = this;
-    }
-  };
-  const device = await import("./site/device.js");
-  device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
-  const nothing = Response.json({ error: { message: "nothing" } });
-  const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
-  const answer = Promise.race([device.reach("/v1/models"), waited]);
-  worker.dispatchEvent(says ? Object.assign(new Event("message"), { data: says }) : new Event("error"));
-  const response = await answer;
-  return { status: response.status, message: (await response.json()).error.message, told };
-}
-
-/** What comes of a request whose task was stopped before it was made, and what a worker is asked then. */
-async function stopped() {
-  const asked = [];
-  globalThis.Worker = class extends EventTarget {
-    constructor() {
-      super();
-      globalThis.worker = this;
-    }
-    postMessage = (message) => asked.push(message);
-  };
-  const device = await import("./site/device.js");
-  const answer = device.reach("/v1/models", { signal: AbortSignal.abort() }).catch(({ name }) => name);
-  worker.dispatchEvent(Object.assign(new Event("message"), { data: { ready: true } }));
-  const waited = new Promise((resolve) => setTimeout(resolve, 100, "nothing"));
-  return { came: await Promise.race([answer, waited]), asked };
-}
-
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone, and a
  *  hand that it makes up. */
 async function refused({ manifest, page, opening }) {
@@ -236,6 +201,59 @@ function lost({ manifest, text }) {
   const [ended, drawn] = [new Uint8Array(most), new Float32Array(3 * most)].map((data) => ({ data }));
   line.take({ state: {}, outputs: { ended, drawn, character: ended } });
   return [most, line.wanted, line.reason];
+}
+
+/** How often a model is opened that cannot be had twice, how many runs a job has that is stopped in its first, and
+ *  from which place of its randomness another seed goes on; and what is said of a figure at its bound. */
+async function tried() {
+  let [opened, runs] = [0, 0];
+  const parity = [{ value: 1, bound: 1 }, { value: 2, bound: 1 }];
+  const entry = { bytes: 0, manifest: { name: "it", parity } };
+  const model = new Model(entry, () => Promise.reject(new Error(`lost ${(opened += 1)}`)));
+  for (const _ of [1, 2]) await model.load().catch(() => {});
+  model.runner = { run: async () => (runs += 1) };
+  const job = { get wanted() { return 3 - runs; }, expected: 3, inputs: () => null, take: () => {} };
+  const stopper = new AbortController();
+  const run = async () => {
+    for await (const _ of model.run(job, stopper.signal)) stopper.abort();
+  };
+  const end = await run().catch(({ name }) => name);
+  const token = model.keep({ seed: 3, drawn: 40 });
+  const moments = [undefined, 4].map((seed) => model.moment(token, seed));
+  return { opened, runs, end, moments, holds: model.describe().parity.map(({ holds }) => holds) };
+}
+
+/** How often a model replays its golden vectors that is asked to, and what is said of a sample of which it writes
+ *  nothing, where it `loads` for this or was there before. */
+async function checked({ loads }) {
+  let replayed = 0;
+  const attest = async () => (model.verdict = { ok: true, replayed: (replayed += 1) });
+  const choices = [{ text: "ink" }];
+  const model = {
+    attest, load: async () => loads && attest(), verdict: null, run: async function* () {},
+    runner: { initial: () => ({}) }, manifest: { kind: "language" },
+    entry: { drawn: { request: { prompt: "", seed: 1 }, answer: { choices }, runtime: "any" } },
+  };
+  if (!loads) await attest();
+  const request = { method: "POST", path: "/v1/models/it/attest" };
+  return (await answer(new Map([["it", model]]), request, never)).body;
+}
+
+/** The letters that a stream tells of, of a text that a pen writes with a point a letter. */
+async function lettered({ manifest, text }) {
+  const one = (number, size = 1) => ({ data: new Float32Array(size).fill(number) });
+  const run = async function* (job) {
+    for (let at = 0; job.wanted; at += 1, yield) {
+      const past = at >= text.length;
+      const outputs = { ended: one(Number(past)), drawn: one(past ? 99 : 0, 3), character: one(at) };
+      job.take({ state: {}, outputs });
+    }
+  };
+  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, run };
+  const body = { text, style: "made-up", seed: 1, format: "json", stream: true };
+  const told = [];
+  for await (const { character } of await handwriting(model, body, never)) told.push(character);
+  return told.filter((character) => character !== undefined);
 }
 
 async function opened(folder, web) {
@@ -282,7 +300,7 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
-  stopped,
+  stopped, heard, worked, revisited, shell, tried, checked, lettered,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -33,9 +33,12 @@ def modules(tmp_path_factory: pytest.TempPathFactory, node: str) -> Path:
     folder = tmp_path_factory.mktemp("scripts")
     for name in _SCRIPTS:
         shutil.copytree(_ROOT / name, folder / name, ignore=shutil.ignore_patterns("lab"))
-    shutil.copy(Path(__file__).with_name("answers.mjs"), folder)
+    for asking in Path(__file__).parent.glob("*.mjs"):
+        shutil.copy(asking, folder)
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "site" / "package.json").unlink()
+    (folder / "site" / "ort").mkdir()  # which `make site` puts there
+    (folder / "site" / "ort" / "ort.js").write_text("export const env = { wasm: {} };\n")
     return folder
 
 

@@ -7,12 +7,16 @@ from tests.site.conftest import Ask
 
 @pytest.mark.parametrize(
     ("path", "param"),
-    [("/v1/completions", "model"), ("/v1/handwriting", "model"), ("/v1/no", None)],
-)
+    [
+        ("POST /v1/completions", "model"), ("POST /v1/handwriting", "model"),
+        ("GET /v1/models/another", "model"), ("POST /v1/no", None),
+    ],
+)  # fmt: skip
 def test_a_refusal_names_its_field_as_the_services_does(
     ask: Ask, path: str, param: str | None
 ) -> None:
-    asked = {"method": "POST", "path": path, "body": {"model": "another"}}
+    method, path = path.split()
+    asked = {"method": method, "path": path, "body": {"model": "another"}}
     (answer,) = ask("routed", [asked])
     error = answer["body"]["error"]
     assert answer["status"] == 404

@@ -46,3 +46,18 @@ def test_how_much_has_come_of_how_much_is_told(ask: Ask) -> None:
     first, *rest = found["told"]
     assert first == {"total": found["bytes"]}
     assert sum(part["loaded"] for part in rest) == found["bytes"]
+
+
+def test_a_file_is_fetched_once_for_as_long_as_it_is_the_one_that_was_built(ask: Ask) -> None:
+    """What the browser has not kept well is told of once, and fetched then."""
+    first, second = {"a": "one", "b": "two"}, {"a": "another", "b": "two"}
+    visits = [
+        {"files": first}, {"files": first}, {"files": second},
+        {"files": second, "spoilt": ["b"]}, {"files": second},
+    ]  # fmt: skip
+    (told,) = ask("revisited", [{"visits": visits}])
+    assert [visit["fetched"] for visit in told] == [["a", "b"], [], ["a"], [], ["b"]]
+    assert [visit["came"] for visit in told] == [
+        ["one", "two"], ["one", "two"], ["another", "two"], ["another", None], ["another", "two"],
+    ]  # fmt: skip
+    assert [visit["kept"] for visit in told] == [2, 2, 2, 1, 2]

@@ -1,0 +1,164 @@
+// What `answers.mjs` asks of the modules that stand between a page and its worker, its files and its network,
+// in place of a browser.
+import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
+import { runInNewContext } from "node:vm";
+import { gzipSync } from "node:zlib";
+import { Store } from "./site/store.js";
+
+/** The page's way to a worker that only notes what it is `asked`, and how that worker says something. */
+async function deviceOf(asked) {
+  globalThis.Worker = class extends EventTarget {
+    constructor() {
+      super();
+      globalThis.worker = this;
+    }
+    postMessage = (message) => asked.push(message);
+  };
+  const device = await import("./site/device.js");
+  return { device, say: (data) => worker.dispatchEvent(Object.assign(new Event("message"), { data })) };
+}
+
+/** What the page hears of a worker that says it cannot compute, or fails without a word. */
+export async function unstarted({ says }) {
+  const told = [];
+  const { device, say } = await deviceOf([]);
+  device.listen({ fetched: () => {}, trouble: (message) => told.push(message) });
+  const nothing = Response.json({ error: { message: "nothing" } });
+  const waited = new Promise((resolve) => setTimeout(resolve, 1000, nothing));
+  const answer = Promise.race([device.reach("/v1/models"), waited]);
+  if (says) say(says);
+  else worker.dispatchEvent(new Event("error"));
+  const response = await answer;
+  return { status: response.status, message: (await response.json()).error.message, told };
+}
+
+/** What comes of a request whose task was stopped before it was made, and what a worker is asked then. */
+export async function stopped() {
+  const asked = [];
+  const { device, say } = await deviceOf(asked);
+  const answer = device.reach("/v1/models", { signal: AbortSignal.abort() }).catch(({ name }) => name);
+  say({ ready: true });
+  const waited = new Promise((resolve) => setTimeout(resolve, 100, "nothing"));
+  return { came: await Promise.race([answer, waited]), asked };
+}
+
+/** What the page makes of what a worker says: a refusal, a stream to its end, one that is stopped on its way
+ *  and a session that is closed; and what the worker is told to stop. */
+export async function heard() {
+  const asked = [];
+  globalThis.WebSocket ??= { CONNECTING: 0, OPEN: 1, CLOSED: 3 }; // node 20 has none
+  const { device, say } = await deviceOf(asked);
+  say({ ready: true });
+  const stopper = new AbortController();
+  const [refused, whole, cut] = [{}, {}, { signal: stopper.signal }].map((how) => device.reach("/v1/any", how));
+  say({ id: 1, status: 404 });
+  say({ id: 1, content: { error: "none" } });
+  for (const id of [2, 3]) say({ id, status: 200, streams: true });
+  for (const id of [2, 3]) say({ id, content: { of: id } });
+  say({ id: 2, end: true });
+  device.openOnline().close();
+  stopper.abort();
+  const { status } = await refused;
+  const ends = await Promise.all([whole, cut].map(async (one) => (await one).text().catch(({ name }) => name)));
+  return { status, ends, stops: asked.flatMap(({ stops }) => stops ?? []) };
+}
+
+/** What a worker fetches, forgets and says that is asked for the models of a kind, and for a session that is
+ *  stopped before it is opened and one that is not; nothing but the list of models is to be had. */
+export async function worked({ index, kept, wants }) {
+  const [told, fetched, there] = [[], [], new Set(kept.map((path) => `${new URL(".", import.meta.url)}${path}`))];
+  let hear = null;
+  const keys = async () => [...there].map((url) => ({ url }));
+  const shelf = { keys, match: async () => {}, delete: async (url) => there.delete(url) };
+  const list = ({ href }) => href?.endsWith("/models/index.json");
+  Object.assign(globalThis, {
+    caches: { open: async () => shelf },
+    postMessage: (message) => told.push(structuredClone(message)),
+    addEventListener: (_, listener) => (hear = (data) => listener({ data })),
+    fetch: async (address) => {
+      if (list(address)) return Response.json(index);
+      fetched.push(address.split("/").at(-1));
+      return new Response("", { status: 404 });
+    },
+  });
+  await import("./site/worker.js");
+  hear({ wants });
+  for (const id of [8, 9]) hear({ opens: { id } });
+  hear({ stops: 9 });
+  for (const id of [8, 9]) hear({ says: { id, message: { model: "nobody" } } });
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  const left = [...there].map((url) => url.split("/").at(-1));
+  return { fetched, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
+}
+
+/** What visits, one after the other, have of a site whose files a browser keeps: `files` are their texts by
+ *  path, `spoilt` those that the browser has not kept well since the visit before. */
+export async function revisited({ visits }) {
+  const [there, told] = [new Map(), []];
+  const shelf = {
+    match: async (address) => there.get(address)?.clone(),
+    put: async (address, response) => there.set(address, response),
+    delete: async (address) => there.delete(address),
+    keys: async () => [...there.keys()].map((url) => ({ url })),
+  };
+  globalThis.caches = { open: async () => shelf };
+  for (const { files, spoilt = [] } of visits) {
+    const fetched = [];
+    globalThis.fetch = async (address) => {
+      fetched.push(new URL(address).pathname.slice(1));
+      return new Response(gzipSync(files[fetched.at(-1)]));
+    };
+    const wanted = Object.entries(files).map(([path, text]) => {
+      return { path, bytes: 0, sha256: createHash("sha256").update(text).digest("hex") };
+    });
+    const isSpoilt = (url) => spoilt.includes(new URL(url).pathname.slice(1));
+    for (const url of [...there.keys()].filter(isSpoilt)) there.set(url, new Response("?"));
+    const store = new Store(new URL("http://127.0.0.1/"), () => {});
+    await store.tidy(wanted);
+    const got = await Promise.all(wanted.map((file) => store.get(file).catch(() => null)));
+    told.push({ fetched, came: got.map((bytes) => bytes && Buffer.from(bytes).toString()), kept: there.size });
+  }
+  return told;
+}
+
+/** What the service worker of a build with these `files` fetches past the browser's cache when it is installed,
+ *  which `caches` there are when it has taken over, and who answers each of what is `asked`. */
+export async function shell({ scope, files, caches: names, asked }) {
+  const [listeners, shelves, fresh] = [{}, new Map(names.map((name) => [name, new Set()])), []];
+  const bare = (address) => address.replace(/\?.*/, "");
+  const open = async (name) => {
+    const there = shelves.get(name) ?? shelves.set(name, new Set()).get(name);
+    return {
+      addAll: async (requests) => {
+        for (const { url, cache } of requests) {
+          there.add(url);
+          fresh.push(cache === "reload");
+        }
+      },
+      match: async (request, { ignoreSearch } = {}) => {
+        const address = request.url ?? request;
+        return there.has(ignoreSearch ? bare(address) : address) ? "kept" : undefined;
+      },
+    };
+  };
+  class Request {
+    constructor(path, options) {
+      Object.assign(this, options, { url: new URL(path, scope).href });
+    }
+  }
+  const source = readFileSync("site/sw.js", "utf8").replace("FILES = []", `FILES = ${JSON.stringify(files)}`);
+  runInNewContext(source, {
+    Request, registration: { scope }, skipWaiting: () => {}, clients: { claim: async () => {} },
+    caches: { open, keys: async () => [...shelves.keys()], delete: async (name) => shelves.delete(name) },
+    fetch: async () => "fetched", addEventListener: (name, listener) => (listeners[name] = listener),
+  });
+  for (const name of ["install", "activate"]) await new Promise((waitUntil) => listeners[name]({ waitUntil }));
+  const answers = asked.map(([method, url]) => {
+    return new Promise((respondWith) => {
+      listeners.fetch({ request: { method, url }, respondWith });
+      respondWith(null); // who has not been answered by now is left to the browser
+    });
+  });
+  return { fresh: fresh.every(Boolean), caches: [...shelves.keys()], answers: await Promise.all(answers) };
+}
