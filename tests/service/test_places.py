@@ -1,0 +1,36 @@
+"""What a folder looks like, and by which names folders are told and found."""
+
+from pathlib import Path
+
+import pytest
+
+from service.errors import UnknownModel
+from service.places import Places, look_at
+
+
+def test_folders_are_told_by_their_names_whenever_they_came() -> None:
+    places = Places()
+    for name in ("there/b", "there/c", "there/a", "here/d"):
+        places.of(Path(name))
+    assert [str(place.folder) for place in places] == ["here/d", "there/a", "there/b", "there/c"]
+    assert [*places.named] == ["a", "b", "c", "d"]
+
+
+def test_who_asks_for_no_artifact_is_told_which_there_are() -> None:
+    """Those too that nobody has read yet."""
+    places = Places()
+    places.of(Path("b"))
+    with pytest.raises(UnknownModel, match="the artifacts are: a, b") as unknown:
+        places.find("c", [Path("b"), Path("a")])
+    assert unknown.value.param == "name"
+    assert [*places.named] == ["b"]  # one that was only asked for has no place
+
+
+def test_a_file_that_a_link_leads_to_is_looked_at(tmp_path: Path) -> None:
+    folder, kept = tmp_path / "letters", tmp_path / "kept"
+    folder.mkdir()
+    kept.write_text("one")
+    (folder / "model.onnx").symlink_to(kept)
+    before = look_at(folder)
+    kept.write_text("three")
+    assert look_at(folder) != before
