@@ -88,6 +88,32 @@ def test_errors_are_those_that_no_caller_is_to_blame_for_and_refusals_are_no_err
     assert _codes("EvenkeelRefuses") == {service.errors.Overloaded.code}
 
 
+@pytest.mark.parametrize("alert", ["EvenkeelErrors", "EvenkeelRefuses"])
+def test_a_share_of_requests_is_that_of_the_guide(alert: str) -> None:
+    (row,) = re.findall(rf"^\| `{alert}`, .*$", _section("operations.md", "Alerts"), re.M)
+    (most,) = re.findall(r"more than (\d+)% of requests", row)
+    assert _threshold(alert) == int(most) / 100
+    for series in re.findall(r"evenkeel_http_requests_total\{(.*?)\}", _RULES[alert]["expr"]):
+        assert 'path=~"/v1/.+|other"' in series  # probes are no requests
+
+
+def test_prometheus_asks_the_service_of_compose_by_the_name_that_alerts_look_for() -> None:
+    asks = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())
+    (job,) = asks["scrape_configs"]
+    (found,) = job["dns_sd_configs"]
+    compose = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())
+    (port,) = compose["services"]["evenkeel"]["ports"]
+    assert found["names"] == ["evenkeel"]  # each replica by its own address
+    assert (found["type"], str(found["port"])) == ("A", port.rpartition(":")[2])
+    jobs = re.findall(r'job="(.*?)"', "".join(rule["expr"] for rule in _RULES.values()))
+    assert set(jobs) == {job["job_name"]}
+    timeout_s, interval_s = (
+        int(asks["global"][name].removesuffix("s"))
+        for name in ("scrape_timeout", "scrape_interval")
+    )
+    assert timeout_s <= interval_s  # else Prometheus does not start
+
+
 def test_prometheus_finds_the_alerts_where_compose_puts_them() -> None:
     (name,) = yaml.safe_load((_OBSERVE / "prometheus.yml").read_text())["rule_files"]
     compose = yaml.safe_load((_ROOT / "docker-compose.yml").read_text())

@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 import yaml
@@ -25,6 +26,7 @@ _OF_A_PICTURE = {
     "PLUGINS_PREINSTALL_DISABLED": "true",
     "SECURITY_DISABLE_INITIAL_ADMIN_CREATION": "true",
 }
+_GRAFANA = _ROOT / "deploy" / "observe" / "grafana"
 _FILES = [_BASE, _ROOT / "docker-compose.gpu.yml", _SCALE]
 
 
@@ -144,6 +146,45 @@ def test_an_image_is_built_of_what_there_is(name: str, service: dict[str, Any]) 
     role = build.get("args", {}).get("ORT_EXTRA", "cpu")
     assert (_ROOT / "requirements" / f"{role}.lock").is_file()
     assert name != "evenkeel" or "image" not in service or service["image"] == f"evenkeel:{role}"
+
+
+def test_what_is_to_stay_lies_in_a_volume_and_what_is_read_is_not_written() -> None:
+    services = _services(_BASE)
+    mounted = {
+        name: [volume.split(":")[-3:] for volume in service.get("volumes", ())]
+        for name, service in services.items()
+    }
+    assert ["prometheus", "/prometheus"] in mounted["prometheus"]
+    assert "--storage.tsdb.path=/prometheus" in services["prometheus"]["command"]
+    assert ["grafana", "/var/lib/grafana"] in mounted["grafana"]
+    assert [mount[-1] for mount in mounted["evenkeel"]] == ["ro"]  # the keys
+    for name, mounts in mounted.items():
+        for mount in mounts:
+            assert mount[-1] == "ro" or "deploy" not in mount[0], name
+
+
+def test_grafana_finds_its_picture_where_compose_puts_it() -> None:
+    grafana = _services(_BASE)["grafana"]
+    provider = yaml.safe_load((_GRAFANA / "provisioning/dashboards/evenkeel.yml").read_text())
+    (folder,) = [each["options"]["path"] for each in provider["providers"]]
+    assert f"./deploy/observe/grafana/dashboards:{folder}:ro" in grafana["volumes"]
+    assert (
+        "./deploy/observe/grafana/provisioning:/etc/grafana/provisioning:ro" in grafana["volumes"]
+    )
+    sources = yaml.safe_load((_GRAFANA / "provisioning/datasources/prometheus.yml").read_text())
+    (source,) = sources["datasources"]
+    assert urlsplit(source["url"]).hostname in grafana["depends_on"]
+    scraped = yaml.safe_load((_GRAFANA.parent / "prometheus.yml").read_text())["global"]
+    assert source["jsonData"]["timeInterval"] == scraped["scrape_interval"]
+    home = Path(grafana["environment"]["GF_DASHBOARDS_DEFAULT_HOME_DASHBOARD_PATH"])
+    assert (str(home.parent), (_GRAFANA / "dashboards" / home.name).is_file()) == (folder, True)
+
+
+def test_a_container_for_a_gpu_asks_for_one_and_does_not_start_without() -> None:
+    service = _services(_ROOT / "docker-compose.gpu.yml")["evenkeel"]
+    assert service["environment"]["EVENKEEL_PROVIDER"] == "cuda"
+    (device,) = service["deploy"]["resources"]["reservations"]["devices"]
+    assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
 
 
 def test_what_a_container_waits_for_and_its_volumes_are_there() -> None:

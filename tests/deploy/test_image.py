@@ -61,6 +61,7 @@ def _asks(host: str, port: int) -> int:
     program, *rest = json.loads(listed)
     assert program == "python"
     environment = os.environ | {"EVENKEEL_HOST": host, "EVENKEEL_PORT": str(port)}
+    environment |= {"http_proxy": "http://127.0.0.1:9", "no_proxy": ""}  # nobody listens there
     run = [sys.executable, *rest]
     return subprocess.run(run, env=environment, capture_output=True).returncode
 
@@ -105,3 +106,15 @@ def test_the_image_listens_where_compose_publishes_it_and_reports_to_nobody() ->
     assert f':{port}}}:{port}"' in (_ROOT / "docker-compose.yml").read_text("utf-8")
     assert _ENVIRONMENT["EVENKEEL_HOST"] == "0.0.0.0"  # of a container
     assert _ENVIRONMENT["ORT_DISABLE_TELEMETRY"] == "1"
+
+
+def test_what_is_said_in_a_container_is_heard_at_once() -> None:
+    """Python keeps it back where standard output is no terminal; what is killed loses it."""
+    for stage in _STAGES[1:]:
+        assert re.findall(r"PYTHONUNBUFFERED=(\S+)", stage) == ["1"]
+
+
+def test_the_check_of_the_image_ends_before_docker_ends_it() -> None:
+    """Who is ended by Docker leaves its connection to the service as it stands."""
+    ((limit_s, own_s),) = re.findall(r"--timeout=(\d+)s.*, timeout=(\d+)\)", _INSTRUCTIONS)
+    assert int(own_s) < int(limit_s)

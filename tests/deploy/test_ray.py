@@ -1,6 +1,8 @@
 """What Ray Serve is told of the service; Ray itself is not wanted here."""
 
+import asyncio
 import sys
+import threading
 from collections.abc import Callable
 from importlib import import_module
 from types import ModuleType, SimpleNamespace
@@ -19,7 +21,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     told: dict[str, Any] = {}
 
     def deployment(replica: object, **options: Any) -> SimpleNamespace:
-        told.update(options)
+        told.update(options, replica=replica)
         return SimpleNamespace(bind=lambda: None)
 
     def ingress(build: Callable[[], object]) -> Callable[[type], type]:
@@ -53,7 +55,9 @@ def test_a_replica_has_time_to_say_what_is_wrong_with_it(deploy: Deploy) -> None
 def test_replicas_share_a_key_and_have_a_thread_for_each_of_their_cpus(
     deploy: Deploy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = deploy(cpus=3)["settings"]
+    told = deploy(cpus=3)
+    settings = told["settings"]
+    assert told["ray_actor_options"] == {"num_cpus": 3}
     assert len(settings.state_key.get_secret_value()) == 64
     assert settings.threads == 3
     monkeypatch.setenv("EVENKEEL_STATE_KEY", "0123456789abcdef" * 4)
@@ -69,6 +73,38 @@ def test_replicas_come_and_go_between_the_least_and_the_most(deploy: Deploy) -> 
         assert (scaling["min_replicas"], scaling["max_replicas"]) == bounds
         assert scaling["initial_replicas"] == bounds[0]
         assert scaling["target_ongoing_requests"] == Settings().slots
+
+
+def test_the_service_itself_refuses_what_is_too_much(deploy: Deploy) -> None:
+    """Ray's own queue would say nothing, and not when to come again."""
+    assert deploy()["max_ongoing_requests"] == Settings().max_connections
+
+
+class _Models(list[Any]):
+    """One model that has been attested, whatever came of it."""
+
+    def __init__(self, *, ready: bool, stuck_s: float) -> None:
+        super().__init__([SimpleNamespace(engine=SimpleNamespace(attested=threading.Event()))])
+        self[0].engine.attested.set()
+        self.ready, self._stuck_s = ready, stuck_s
+
+    def stuck(self, limit_s: float) -> list[str]:
+        return ["letters"] if self._stuck_s > limit_s else []
+
+
+def test_a_replica_that_is_not_ready_or_stuck_is_replaced(deploy: Deploy) -> None:
+    def ask(*, ready: bool, stuck_s: float) -> None:
+        replica = deploy()["replica"]()
+        replica.app = SimpleNamespace(
+            state=SimpleNamespace(models=_Models(ready=ready, stuck_s=stuck_s))
+        )
+        asyncio.run(replica.check_health())
+
+    ask(ready=True, stuck_s=30)
+    with pytest.raises(RuntimeError, match="not ready"):
+        ask(ready=False, stuck_s=0)
+    with pytest.raises(RuntimeError, match="a run is stuck: letters"):
+        ask(ready=True, stuck_s=30.1)
 
 
 def test_strangers_are_served_only_where_that_is_meant(

@@ -11,12 +11,14 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from inspect import signature
 from pathlib import Path
 from select import select
 from typing import Any
 
 import httpx
 import pytest
+import uvicorn
 
 from service.errors import NotReady
 from service.settings import Settings
@@ -294,6 +296,16 @@ def test_time_runs_out_in_the_service_first() -> None:
     assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
     # Once for a head and once for the body, which HAProxy waits for in the service's place.
     assert int(told["http-request"]) >= 2 * defaults["request_timeout_s"].default
+
+
+def test_as_many_replicas_are_found_as_the_guide_says() -> None:
+    (most,) = re.findall(r"server-template replica 1-(\d+) ", CONFIG.read_text())
+    assert f"finds up to {most} replicas" in (_ROOT / "docs" / "scaling.md").read_text("utf-8")
+
+
+def test_a_connection_is_not_used_again_as_the_service_closes_it() -> None:
+    (idle_s,) = re.findall(r"pool-purge-delay (\d+)s", CONFIG.read_text())
+    assert int(idle_s) < signature(uvicorn.Config).parameters["timeout_keep_alive"].default
 
 
 @pytest.fixture(scope="module")

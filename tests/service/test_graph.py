@@ -298,9 +298,9 @@ def test_a_number_has_64_bits_and_a_sign() -> None:
     assert read(b"\x01") == -1
     with pytest.raises(WireError, match="more than 64 bits"):
         read(b"\x02")
-    least = memoryview(b"\x08" + b"\x80" * 9 + b"\x02")  # 2 ** 64
-    with pytest.raises(WireError, match="more than 64 bits"):
-        read_message(least, {1: Field("it", "number")})
+    for least in (b"\x80" * 9 + b"\x02", b"\x80" * 10 + b"\x00"):  # 2 ** 64, and 0 in 11 bytes
+        with pytest.raises(WireError, match="more than 64 bits"):
+            read_message(memoryview(b"\x08" + least), {1: Field("it", "number")})
 
 
 def test_what_has_fewer_bytes_than_none_is_cut_short() -> None:
@@ -312,10 +312,17 @@ def test_what_has_fewer_bytes_than_none_is_cut_short() -> None:
 
 @pytest.mark.parametrize(
     ("content", "why"),
-    [(b"\x0a\x01a\x0a\x01b", "it stands more than once"), (b"\x0a\x01\xff", "is not UTF-8")],
+    [
+        (b"\x0a\x01a\x0a\x01b", "it stands more than once"),
+        (b"\x0a\x00\x0a\x01b", "it stands more than once"),
+        (b"\x0a\x01\xff", "is not UTF-8"),
+        (b"\x0a\x03ab", "cut short at byte 2: 3 bytes should follow"),
+        (b"\x0dabcd", "it is not a text"),
+        (b"\x0b\x0a\x01a\x0c", "wire type 3 at byte 1"),  # a group
+    ],
 )
 def test_a_text_stands_once_and_is_one(content: bytes, why: str) -> None:
-    """Other readers take the last of several, or put messages together."""
+    """Other readers take the last of several, or put messages together, or pass over them."""
     with pytest.raises(WireError, match=why):
         read_message(memoryview(content), {1: Field("it", "text")})
 

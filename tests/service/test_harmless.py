@@ -1,8 +1,20 @@
 """What no graph may be, rule by rule; whole artifacts are looked at in `test_graph.py`."""
 
 import pytest
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
-from service.graph import Graph, Node, Tensor, Value
+from service.graph import (
+    _ATTRIBUTE,
+    _GRAPH,
+    _MODEL,
+    _NODE,
+    _TENSOR,
+    _TYPE,
+    Graph,
+    Node,
+    Tensor,
+    Value,
+)
 from service.harmless import (
     OPERATORS,
     GraphError,
@@ -110,3 +122,26 @@ def test_a_scan_is_over_the_steps_and_over_nothing_else() -> None:
         with pytest.raises(GraphError, match="not over the inputs of each step"):
             _check_scans([scan], {"x"}, 1)
     _check_scans([Node("Scan", ("w", "x"), ("y",), {"num_scan_inputs": 1}, _NO_GRAPH)], {"x"}, 1)
+
+
+# Where ONNX keeps data or operators that the rules above would not see.
+_UNSEEN = [
+    (_MODEL, ModelProto, "training_info functions"),
+    (_GRAPH, GraphProto, "sparse_initializer"),
+    (_NODE, NodeProto, "overload"),
+    (
+        _ATTRIBUTE,
+        AttributeProto,
+        "s t sparse_tensor tp floats strings tensors graphs ref_attr_name",
+    ),
+    (_ATTRIBUTE, AttributeProto, "sparse_tensors type_protos"),
+    (_TENSOR, TensorProto, "segment float_data int32_data string_data int64_data double_data"),
+    (_TENSOR, TensorProto, "uint64_data"),
+    (_TYPE, TypeProto, "sequence_type map_type optional_type sparse_tensor_type"),
+]
+
+
+def test_nothing_is_passed_over_that_may_hold_data_or_operators() -> None:
+    for schema, message, names in _UNSEEN:
+        numbers = {message.DESCRIPTOR.fields_by_name[name].number for name in names.split()}
+        assert not numbers & schema.keys()

@@ -19,6 +19,7 @@ from service.settings import Settings, misspelt
         ("abcdefghijklmno\n", False),
         ("abcdefghabcdefgh", True),
         ("abcdefgabcdefgab", False),
+        ("abcdABCDabcdABCD", True),
     ],
 )
 def test_a_secret_has_16_characters_of_which_8_differ(key: str, taken: bool) -> None:
@@ -41,7 +42,7 @@ _SECRET, _ANOTHER = "abcdefghijklmnop", "another one, with a comma"
         (f"{_SECRET}\n", [_SECRET]),
         ("lines as base64 has\nthem of many bytes", ["lines as base64 has\nthem of many bytes"]),
         (f'["{_SECRET} ", "{_ANOTHER}"]', [_SECRET, _ANOTHER]),
-        (f' ["{_ANOTHER}"]', [_ANOTHER]),
+        (f' [ "{_ANOTHER}"]', [_ANOTHER]),
         ("[]", []),
     ],
 )
@@ -58,6 +59,7 @@ def test_a_fallback_is_one_secret_or_a_list(
         (f"{_SECRET},{_SECRET}x", "written as a JSON list"),
         (_ANOTHER, "written as a JSON list"),
         (f"[{_SECRET}]", "written as a JSON list"),
+        (f" [{_SECRET}]", "written as a JSON list"),
         (f'["{_SECRET}", {_SECRET}]', "goes on as none"),
         (f'["{_SECRET}", "short letters"]', "fewer than 16"),
         ("abcdefgabcdefgab", "fewer than 8 different"),
@@ -73,7 +75,7 @@ def test_a_fallback_that_may_be_meant_otherwise_or_guessed_is_refused(
 
 
 @pytest.mark.parametrize(
-    "said", ["one, two ,,three,", '["one", "two", "three"]', ' ["one","two","three"]']
+    "said", ["one, two ,,three,", '["one", "two", "three"]', ' [ "one","two","three"]']
 )
 @pytest.mark.parametrize("name", ["require", "allowed_hosts"])
 def test_names_are_parted_by_commas_or_a_list(
@@ -85,7 +87,8 @@ def test_names_are_parted_by_commas_or_a_list(
 
 def test_origins_are_named_as_browsers_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
     origins = ("https://friend.example", "http://localhost:3000", "capacitor://localhost",
-               "https://friend.example:80", "http://localhost:443")  # fmt: skip
+               "https://friend.example:80", "http://localhost:443", "http://localhost:8080",
+               "chrome-extension://abc")  # fmt: skip
     monkeypatch.setenv("EVENKEEL_ALLOWED_ORIGINS", ", ".join(origins))
     assert Settings().allowed_origins == origins
     for odd in ("*", "null", "friend.example", "https://friend.example/", "https://*.example",
@@ -175,10 +178,45 @@ def test_a_setting_that_is_nearly_one_is_told() -> None:
     ]
 
 
-@pytest.mark.parametrize("name", ["queue_size", "slots", "chunk_steps", "max_tokens"])
-def test_a_service_has_room_for_one_at_least(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "1")
-    assert getattr(Settings(), name) == 1
-    monkeypatch.setenv(f"EVENKEEL_{name.upper()}", "0")
-    with pytest.raises(ValidationError, match="greater than or equal to 1"):
-        Settings()
+# What a number may be at least and at most; None where it may be as large as one likes.
+_ENDS: dict[str, tuple[float, float | None]] = {
+    "port": (0, 65535),
+    "threads": (0, 512),
+    "slots": (1, 1024),
+    "queue_size": (1, None),
+    "chunk_steps": (1, 4096),
+    "first_chunk_steps": (1, 4096),
+    "checkpoint_steps": (1, None),
+    "max_tokens": (1, None),
+    "max_request_steps": (1, None),
+    "max_body_bytes": (1024, None),
+    "max_header_bytes": (1024, None),
+    "max_connections": (2, None),  # of which one address may have half
+    "watch_s": (0, None),
+    "piece_s": (0, None),
+    "drain_timeout_s": (0, None),
+    "shutdown_delay_s": (0, None),
+}
+
+
+@pytest.mark.parametrize("name", _ENDS)
+def test_a_number_may_be_as_little_and_as_much_as_its_ends(name: str) -> None:
+    least, most = _ENDS[name]
+    for taken in (least, most or 10**9):
+        assert getattr(Settings(**{name: taken}), name) == taken  # type: ignore[arg-type]
+    for odd in (least - 1, *([] if most is None else [most + 1])):
+        with pytest.raises(ValidationError, match="or equal to"):
+            Settings(**{name: odd})  # type: ignore[arg-type]
+
+
+def test_a_service_that_runs_keeps_the_settings_it_began_with() -> None:
+    usual = Settings()
+    with pytest.raises(ValidationError, match="frozen"):
+        usual.open = True
+
+
+def test_traces_want_the_packages_that_send_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    sends = "opentelemetry-exporter-otlp-proto-http"
+    monkeypatch.setattr("service.settings.distributions", lambda name: [] if name == sends else [1])
+    with pytest.raises(ValidationError, match=f"{sends} is not installed"):
+        Settings(traces=True)

@@ -11,6 +11,7 @@ from contract.golden import Arrays
 from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine import runtime
+from service.engine.bundle import Bundle
 from service.engine.runners import Runner, make_runner
 from service.engine.runtime import Runtime, _simd, choose_runtime
 from service.text.sampling import Sampling
@@ -157,6 +158,15 @@ def test_what_is_loaded_is_read_back_and_is_a_copy(
             runner.read(5)[p.name][...] = 9
         assert (runner.read(5)[p.name] == 3).all()
         assert (runner.read(4)[p.name] == p.initial).all()
+
+
+def test_every_port_of_a_bundle_lies_where_kernels_look_for_it(artifacts: Path) -> None:
+    """CUDA aligns what it allocates to 256 bytes: a kernel may read as many at once."""
+    ports = load_artifact(artifacts / "letters").manifest.ports.state
+    bundle = Bundle([(port, 2) for port in ports], 3, "cpu")
+    places = [bundle.place(port.name, time)[-1] for port in ports for time in (0, 1)]
+    assert len({*places}) == 2 * len(ports) > 2
+    assert {(place - places[0]) % 256 for place in places} == {0}
 
 
 def test_a_fingerprint_depends_on_nothing_that_keeps_the_bits(artifacts: Path) -> None:

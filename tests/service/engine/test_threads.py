@@ -52,6 +52,20 @@ def test_threads_are_added_while_they_make_it_faster(
     assert len(watch.runners) == len(seconds)
 
 
+def test_what_is_measured_is_a_row_alone_on_the_cores_that_are_usable(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def measure(artifact: Artifact, runner: Runner, *, rows: int, runs: int) -> float:
+        measured.append((rows, runs > 1))
+        return 1 / len(measured)  # more are always faster
+
+    measured: list[tuple[int, bool]] = []
+    monkeypatch.setattr("service.engine.threads.median_step_s", measure)
+    monkeypatch.setattr("service.engine.threads.usable_cores", lambda: 3)
+    _, runtime = fastest_runners(load_artifact(artifacts / "letters"), _RUNTIME)
+    assert (runtime.threads, measured) == (3, [(1, True)] * 3)  # of 1, 2 and 3
+
+
 @pytest.mark.parametrize("slow", [1, 2])
 def test_a_runner_that_takes_too_long_is_given_up(artifacts: Path, slow: int) -> None:
     def measure(artifact: Artifact, runner: Runner) -> float:

@@ -173,7 +173,7 @@ def test_work_that_shows_nothing_of_itself_is_charged(tmp_path: Path, inks: Path
         "/v1/handwriting": {"text": "a", "style": {"strokes": line, "text": "ab"}, "first_line": 9},
         "/v1/read": {"strokes": line},
         "/v1/models/letters/attest": {},
-        "/tokenize": {"prompt": "a" * 20},
+        "/tokenize": {"prompt": "🦊" * 5},  # 20 bytes
         "/detokenize": {"tokens": [97] * 20},
     }
     # Whose text is charged as it ends; and chat, which is refused.

@@ -7,6 +7,7 @@ from typing import Any, get_args
 
 import pytest
 from jsonschema import Draft202012Validator
+from pydantic import TypeAdapter
 from starlette.testclient import TestClient
 
 from contract.golden import Verdict
@@ -21,6 +22,7 @@ from service.errors import (
 )
 from service.http.described import Answer, fails
 from service.http.guard import PROBES
+from service.ink.described import LineEnded, PageBegun, PageEnded, Points
 from service.ink.schemas import Format
 from tests.service.serving import settings
 from tests.service.writing import InkService
@@ -101,6 +103,17 @@ def test_every_kind_of_content_is_told(
     held_back = answer.headers.get("x-accel-buffering") != "no"  # by nginx, until there is more
     assert held_back == ("stream" not in option)
     _check(document, "post", path, answer)
+
+
+def test_every_event_of_a_page_is_told(ink: InkService) -> None:
+    body = {"text": "a", "seed": 1, "stream": True, "format": "svg", "return_state": True}
+    lines = ink.client.post("/v1/handwriting", json=body).text.splitlines()
+    *events, done = (line.removeprefix("data: ") for line in lines if line.startswith("data: "))
+    told: TypeAdapter[Any] = TypeAdapter(PageBegun | Points | LineEnded | PageEnded)
+    last = [told.validate_json(event) for event in events][-1]
+    assert done == "[DONE]"
+    assert "<svg" in last.drawing
+    assert last.state
 
 
 def test_each_format_of_ink_is_among_them() -> None:

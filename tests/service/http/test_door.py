@@ -237,6 +237,12 @@ def test_what_goes_on_from_a_state_is_for_the_route() -> None:
     assert least(_WANTED | {"state": "a token"}) is None
 
 
+def test_what_has_no_number_of_steps_is_for_the_route() -> None:
+    for written in (True, -1, 1.5, None):
+        assert least(_WANTED | {"max_tokens": written}) is None
+    assert least({"prompt": "", "max_tokens": 0}) is None  # a job takes one at least
+
+
 _INK = {"model": "scrawl", "text": "an even keel"}
 
 

@@ -154,6 +154,25 @@ def test_logprobs_come_with_the_text_of_their_bytes(chunk: int) -> None:
         assert bytes(entry.token for entry in piece.logprobs).decode() == piece.text
 
 
+def test_logprobs_before_a_stop_string_come_with_the_text_before_it() -> None:
+    call = Call(max_tokens=9, stops=(b"END",), logprobs=0)
+    written = np.frombuffer(b"the END", np.uint8).astype(np.int64)
+    assert call.job.accept({"next": written, "logits": np.eye(256, dtype=np.float32)[written]})
+    call.job.publish()  # while its last state is still to be found
+    piece = call.pieces.get_nowait()
+    assert (piece.text, bytes(entry.token for entry in piece.logprobs)) == ("the ", b"the ")
+
+
+def test_what_was_shown_is_not_shown_again_with_an_error() -> None:
+    call = Call(max_tokens=9, wants_state=True)
+    call.job.anchor(call.job.state)
+    call.job.accept({"next": np.frombuffer(b"shown", np.uint8).astype(np.int64)})
+    call.job.publish()
+    call.job.fail(NotReady("gone"), {"position": np.array(5)})
+    result = call.result()
+    assert (result.text, result.moment.drawn, result.moment.state["position"]) == ("shown", 5, 5)
+
+
 def test_logprobs_of_a_prompt_come_only_with_echo() -> None:
     spec = {"prompt": b"abc", "max_tokens": 2, "logprobs": 0}
     assert complete(b"xy", **spec).tokens == b"xy"

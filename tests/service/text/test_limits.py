@@ -12,6 +12,7 @@ from contract.text import NEUTRAL
 from service.errors import InvalidRequest
 from service.state import Moment
 from service.text.completion import TextEdge
+from service.text.online import TextSaid
 from service.text.routes import Call, _make_call, _token_text
 from service.text.schemas import CompletionRequest
 
@@ -50,6 +51,7 @@ def _call(**body: Any) -> Call:
         ({"logprobs": 256, "max_tokens": 1}, {"logprobs": 257, "max_tokens": 1}),
         ({"temperature": 2.0}, {"temperature": 2.001}),
         ({"top_p": 1e-9}, {"top_p": 0.0}),
+        ({"min_p": 1.0}, {"min_p": 1.001}),
     ],
 )  # fmt: skip
 def test_a_request_may_have_so_much_and_no_more(
@@ -58,6 +60,13 @@ def test_a_request_may_have_so_much_and_no_more(
     CompletionRequest(**last)
     with pytest.raises(ValidationError):
         CompletionRequest(**first)
+
+
+def test_a_message_has_4096_steps_at_most() -> None:
+    TextSaid(bytes=[0] * 4096, write=4096)
+    for more in ({"bytes": [0] * 4097}, {"write": 4097}, {"bytes": []}, {"write": 0}):
+        with pytest.raises(ValidationError):
+            TextSaid.model_validate(more)
 
 
 @pytest.mark.parametrize(
@@ -74,6 +83,13 @@ def test_a_service_lets_in_so_much_and_no_more(last: dict[str, Any], first: dict
     _call(**last)
     with pytest.raises(InvalidRequest):
         _call(**first)
+
+
+def test_choices_are_of_the_prompts_in_their_order_and_have_every_stop_string() -> None:
+    stops = [f"{n}." for n in range(16)]
+    specs: Any = [job.spec for job in _call(prompt=["b", "a"], n=2, stop=stops).exchange.jobs]  # type: ignore[attr-defined]
+    assert [spec.prompt for spec in specs] == [b"b", b"b", b"a", b"a"]
+    assert {spec.stops for spec in specs} == {tuple(stop.encode() for stop in stops)}
 
 
 def test_a_prompt_counts_once_however_many_choices_it_has() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from service.text.offsets import TextOffsets
 from tests.service.serving import Service, running, settings
 
 _LONG = "Zoë paid €5 for a café crème 🦉🦊 "  # more bytes than a first chunk
@@ -117,6 +118,15 @@ def _both(service: Service, **body: Any) -> dict[str, Any]:
 def test_the_oracle_knows_characters() -> None:
     assert _offsets("aé€🦊b".encode()) == [0, 1, 1, 2, 2, 2, 3, 3, 3, 3, 4]
     assert _offsets(b"\xe2\x82A\xff\x80\xc3\xa9\xf0\x9f") == [0, 0, 1, 2, 3, 4, 4, 5, 5]
+
+
+def test_a_syllable_that_begins_as_half_a_pair_does_is_one_character() -> None:
+    """All of Hangul from U+D000 on: ED 80 to ED 9F."""
+    data, offsets = "a\ud000한힣b".encode(), TextOffsets(b"", between=False)
+    assert data[1] == data[4] == data[7] == 0xED
+    assert (
+        [offsets.of(byte) for byte in data] == _offsets(data) == [0, 1, 1, 1, 2, 2, 2, 3, 3, 3, 4]
+    )
 
 
 @pytest.mark.parametrize("model", ["letters", "noise"])

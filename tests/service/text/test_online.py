@@ -1,11 +1,14 @@
 """A language model followed byte by byte, against its completions."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from contract.noise import UniformStream
+from service.text.online import OnlineText
 from tests.service.serving import Service
 from tests.service.writing import InkService, online
 
@@ -53,6 +56,14 @@ def test_what_is_written_after_reading_is_the_completion_of_it(pen: InkService) 
     with online(pen, model="letters", seed=9) as session:
         wrote = bytes(session.ask(write=40)["bytes"])
     assert wrote.decode(errors="replace").startswith(expected.rstrip("\ufffd")[:30])
+
+
+def test_a_session_draws_as_the_choice_that_it_goes_on_from(ink: InkService) -> None:
+    model = ink.app.state.models["letters"]
+    for choice in (0, 2):
+        moment = replace(model.beginning(5), choice=choice, drawn=3)
+        drawn = OnlineText(model, moment)._noise(4)["uniform"]
+        assert drawn.tolist() == UniformStream(5, choice).take(3, 4).tolist()
 
 
 def test_what_is_written_need_not_be_what_comes(pen: InkService) -> None:
