@@ -126,6 +126,7 @@ def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
     texts, _ = _texts(client_of_many.complete(model="m", prompt="Once"))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 3
+    assert 0 <= seeds[0] < 2**53  # which every reader of JSON keeps whole
     assert texts[0] == text_of(seeds[0])
 
 
@@ -279,7 +280,6 @@ def test_patience_begins_again_with_all_that_is_new(service: Scripted) -> None:
 
 
 def test_another_model_does_not_go_on_with_the_text_of_the_first(service: Scripted) -> None:
-
     service.script = [streamed([{"system_fingerprint": "old", **_END, "id": "x"}])]
     with pytest.raises(Refused, match="old to fp"):
         list(Client([service.url]).complete(seed=7))
@@ -389,9 +389,10 @@ def test_a_long_prompt_is_given_the_time_it_takes_to_be_read(
 
 def test_a_connection_is_let_go_before_the_service_closes_it() -> None:
     closes_after_s = inspect.signature(uvicorn.Config).parameters["timeout_keep_alive"].default
-    with Client(["http://127.0.0.1:1"]) as client:
-        pool = client._http._transport._pool  # type: ignore[attr-defined]
-        assert pool._keepalive_expiry < closes_after_s
+    for url in "http://127.0.0.1:1", "http://elsewhere.example":
+        with Client([url]) as client:
+            pool = client._http._transport._pool  # type: ignore[attr-defined]
+            assert pool._keepalive_expiry < closes_after_s
 
 
 def test_what_is_no_address_is_asked_once() -> None:
