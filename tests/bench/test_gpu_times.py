@@ -32,10 +32,11 @@ def _passes(now_s: list[float], unit_s: float, untimed: int) -> Callable[[], obj
 def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    sizes = list[tuple[str, int, int]]()
+    sizes, weights = list[tuple[str, int, int]](), list[torch.Tensor]()
 
     def written(folder: Path, name: str, model: Any, facts: object) -> None:
         sizes.append((name, model.config.layers, model.config.units))
+        weights.append(model.readout.weight)
 
     def measured(
         artifact: Artifact, slots: int, chunk: int, steps: int, device: str
@@ -53,6 +54,8 @@ def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("met")]
     assert len(told) == 8
     assert all(": 2.5 times, at least 2 (its time over ours)" in line for line in told)
+    step.random_artifact(tmp_path / "again", 16)
+    assert torch.equal(weights[0], weights[2])
 
 
 def test_the_time_of_a_step_is_that_of_its_chunk_over_its_steps(

@@ -268,4 +268,35 @@ def test_every_plan_names_sides_that_exist() -> None:
     for plan in (QUICK, FULL):
         assert isinstance(plan, Plan)
         assert set(plan.sides) <= set(BUILDERS)
+    assert {"eager", "compile", "openvino", "floor"} <= set(QUICK.sides)  # of which there are goals
     assert {"lstm-512", "lstm-1024"} <= set(FULL.varied)  # of whose variants there are goals
+    assert "shakespeare" in FULL.varied  # the one that people see
+
+
+def test_variants_are_the_folded_artifact_and_that_in_eight_bits_which_is_folded_too(
+    tiny: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = dict[Path, dict[str, bool]]()
+    monkeypatch.setattr(step, "convert", lambda _, place, **how: written.update({place: how}))
+    monkeypatch.setattr(step, "load_artifact", written.get)
+    how = {"folded": {"fold": True}, "quantized": {"fold": True, "quantize": True}}
+    assert step._variants(tiny, tmp_path) == how
+
+
+def test_a_side_is_left_out_with_all_that_it_needs_and_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    missing = absent([*BUILDERS, *eight_bits.BUILDERS])
+    assert list(missing) == ["openvino", "openvino-int8"]
+    assert "not installed: openvino (role" in missing["openvino"]
+    assert "not installed: openvino, nncf (role" in missing["openvino-int8"]
+
+
+def test_openvino_has_as_many_threads_as_the_row_tells(tiny: Artifact) -> None:
+    if reasons := absent(["openvino"]):
+        pytest.skip(reasons["openvino"])
+    for threads in (1, 2):
+        requests = sides._openvino_requests(task_of(tiny, steps=2), threads, lambda model: model)
+        program = requests[0].get_compiled_model()
+        assert program.get_property("INFERENCE_NUM_THREADS") == threads
