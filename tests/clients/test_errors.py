@@ -7,7 +7,7 @@ import pytest
 from tenacity import Retrying
 
 from clients.client import Client
-from clients.errors import Refused, check
+from clients.errors import Refused, check, is_temporary
 from clients.replicas import begin_again
 from tests.clients.scripted import refusal, scripted, text_of
 
@@ -107,3 +107,8 @@ def test_once_something_came_what_fails_is_a_first_failure() -> None:
     attempt.retry_state.attempt_number = 7
     begin_again(attempt)
     assert attempt.retry_state.attempt_number == 1
+
+
+def test_what_is_no_address_is_asked_once() -> None:
+    assert is_temporary(httpx.ConnectError("refused"))
+    assert not is_temporary(httpx.UnsupportedProtocol("no http://"))
