@@ -29,13 +29,15 @@ def test_each_of_a_batch_has_its_text_to_the_end(artifacts: Path) -> None:
 
 def test_a_loop_of_pytorch_writes_it_too_whole_and_streamed(made_once: Callable[..., Path]) -> None:
     artifact = made_once("letters")
+    writer = BatchWriter(artifact)
     requests = [Request(b"four", length, seed) for seed in range(9) for length in range(2, 14)]
-    texts = dict(zip(requests, BatchWriter(artifact).whole(requests), strict=True))
+    texts = dict(zip(requests, writer.whole(requests), strict=True))
     # One that is whole, and one that ends within a character.
     cuts = {text.endswith("\ufffd"): request for request, text in texts.items()}
     assert len(cuts) == 2
     with TestClient(plain_peer.create_app(artifact)) as peer:
         for request in cuts.values():
+            assert writer.whole([request]) == [texts[request]]
             body = asdict(request) | {"prompt": request.prompt.decode()}
             whole = peer.post("/v1/completions", json=body).json()["text"]
             answer = peer.post("/v1/completions", json=body | {"stream": True}).text
