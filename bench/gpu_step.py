@@ -14,7 +14,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from itertools import product, starmap
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -171,9 +171,9 @@ def main(arguments: list[str] | None = None) -> None:
     torch.backends.cuda.matmul.allow_tf32 = False
     rows: list[GpuStepRow] = []
     with tempfile.TemporaryDirectory() as folder:
-        sizes = [(Path(folder, f"{layers}x{units}"), units, layers) for layers, units in SIZES]
+        sizes = [random_artifact(Path(folder, f"{n}x{units}"), units, n) for n, units in SIZES]
         shipped = [ARTIFACTS / name for name in SHIPPED if (ARTIFACTS / name).exists()]
-        for artifact in (*starmap(random_artifact, sizes), *map(load_artifact, shipped)):
+        for artifact in (*sizes, *map(load_artifact, shipped)):
             for slots, chunk in product(SLOTS, CHUNKS):
                 measured = measure(artifact, slots, chunk, options.steps, options.device)
                 found = {row.side: row for row in measured}

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from bench import gpu, gpu_http, gpu_step, gpu_training, http
 from bench.step import random_artifact
 from contract.golden import Arrays
 from contract.manifest import Finding
+from export.artifact import read_artifact
 from service.artifact import load_artifact
 from service.engine.runners import SlotRunner
 from service.engine.runtime import Runtime
@@ -36,7 +38,9 @@ def test_every_kind_is_compared_over_a_runner(inks: Path, name: str, compared: s
 
 
 def test_of_equal_numbers_the_first_counts() -> None:
-    assert gpu.ties("cpu").holds
+    found = gpu.ties("cpu")
+    assert found.holds
+    assert "of 6,003 rows" in found.detail  # of each width one is of zeros alone
 
 
 def test_ties_that_go_to_the_last_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,14 +68,37 @@ def test_products_that_are_refused_or_wrong_are_counted_and_named(
             sums = rows.astype(np.int32) @ matrix
             if (len(rows), *matrix.shape) == (3, 128, 4):
                 sums[2, 3] += 1
-            return [sums]
+            return [sums[:16]] if matrix.shape == (128, 28) else [sums]
 
     monkeypatch.setattr(gpu, "_session", lambda *_: Odd())
     monkeypatch.setattr(gpu, "_HEIGHTS", (128, 132))
     monkeypatch.setattr(gpu, "_WIDTHS", (4, 28))
     found = gpu.products("cpu")
-    assert (found.value, found.holds) == (2, False)
-    assert found.detail.endswith(", 3 x 128 x 4, 17 x 132 x 28")
+    many = [count for count in gpu._INPUTS if count > 16]  # of which the last rows are missing
+    assert (found.value, found.holds) == (2 + len(many), False)
+    assert found.detail.endswith(", 3 x 128 x 4, 17 x 128 x 28, 18 x 128 x 28")
+
+
+def test_a_cuda_graph_is_of_the_graphs_for_cuda() -> None:
+    """A model in eight bits has some of their own, of signed bytes."""
+    folder = Path(__file__).parents[2] / "artifacts" / "shakespeare-int8"
+    artifact: Any = SimpleNamespace(folder=folder, manifest=read_artifact(folder))
+    assert gpu.kernels(artifact).holds
+
+
+@pytest.mark.parametrize(
+    ("attested", "bound", "good"), [(True, 1.0, True), (False, 1.0, False), (True, 0.0, False)]
+)
+def test_a_model_is_good_that_is_attested_and_keeps_every_bound(
+    attested: bool, bound: float, good: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    verdict = SimpleNamespace(ok=attested, max_error=0.0, describe=dict)
+    finding = Finding(name="bits", value=1.0, bound=bound, detail="as told")
+    monkeypatch.setattr(gpu, "make_runner", lambda *_: None)
+    monkeypatch.setattr(gpu, "attest", lambda *_: verdict)
+    monkeypatch.setattr(gpu, "check", lambda *_: [finding])
+    one: Any = SimpleNamespace(name="one")
+    assert gpu.judge(one, _RUNTIME)[0] is good
 
 
 def test_a_model_that_a_library_cannot_compute_is_told(
@@ -101,9 +128,21 @@ class Wrong(SlotRunner):
         return outputs | {"logits": outputs["logits"] * np.float32(1.001)}
 
 
+class Mistaken(SlotRunner):
+    """It draws another byte than what it computes says."""
+
+    def read(self, slot: int) -> Arrays:
+        state = super().read(slot)
+        return state | {"token": state["token"] ^ 1}
+
+
 @pytest.mark.parametrize(
     ("runner", "found"),
-    [(Nosy, {"neighbours"}), (Wrong, {"log-probability", "score, sampled text"})],
+    [
+        (Nosy, {"neighbours"}),
+        (Wrong, {"log-probability", "score, sampled text"}),
+        (Mistaken, {"sampling"}),
+    ],
 )
 def test_a_runner_that_does_something_else_is_found(
     inks: Path, runner: type[SlotRunner], found: set[str]

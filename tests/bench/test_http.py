@@ -78,6 +78,10 @@ async def _refuse(writer: asyncio.StreamWriter) -> None:
     writer.write(_REFUSED)
 
 
+async def _turn_away(writer: asyncio.StreamWriter) -> None:
+    writer.write(_REFUSED.replace(b"503 Service Unavailable", b"429 Too Many Requests"))
+
+
 async def _hang_up(writer: asyncio.StreamWriter) -> None:
     writer.close()
 
@@ -163,13 +167,22 @@ def test_the_first_byte_of_a_stream_is_its_first_event() -> None:
     ("answer", "streamed", "error"),
     [
         (_refuse, False, "503"),
+        (_turn_away, False, "429"),
         (_refuse, True, "503"),
         (_hang_up, False, "ServerDisconnectedError"),
         (_stream(b'{"text": "a"}'), True, "ValueError"),
         (_stream(b'{"error": {}}', b"[DONE]"), True, "ValueError"),
         (_stream(b"[DONE]"), True, "ValueError"),
     ],
-    ids=["refused", "stream refused", "hung up", "broken off", "error event", "empty stream"],
+    ids=[
+        "refused",
+        "turned away",
+        "stream refused",
+        "hung up",
+        "broken off",
+        "error event",
+        "empty stream",
+    ],
 )
 def test_every_failure_is_an_error_of_its_kind(answer: Answers, streamed: bool, error: str) -> None:
     """Refused, hung up, broken off, or an error in the stream: none passes for an answer."""
@@ -276,6 +289,9 @@ def test_a_service_is_asked_for_the_model_it_is_named_after() -> None:
     named = {name: json.loads(body).get("model") for name, body in asked.items()}
     others = dict.fromkeys(PEERS)
     assert named == others | {SERVICE: "shakespeare", IN_EIGHT_BITS: "shakespeare-int8"}
+    for stream in (False, True):
+        told = json.loads(Target(SERVICE, 0, server=SERVERS[SERVICE]).body(9, 7, stream=stream))
+        assert told.get("stream", False) is stream
 
 
 def test_a_gap_is_over_the_bytes_that_came_after_it() -> None:

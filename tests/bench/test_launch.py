@@ -11,19 +11,26 @@ import pytest
 
 from bench import in_process
 from bench.peers.launch import launch
-from bench.target import BYTES, PROMPT, Server
+from bench.target import BYTES, MODEL, PROMPT, Server
 from contract.golden import Arrays
 from service.settings import Settings
 
 _FILES = Server(("http.server", "{port}", "--bind", "127.0.0.1"), health="/LICENSE")
 
 
-def test_a_server_has_the_settings_of_a_measurement_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_server_has_the_settings_of_a_measurement_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("EVENKEEL_KEYS", "keys.toml")
     monkeypatch.setenv("EVENKEEL_SLOTS", "2")
-    with launch("files", server=_FILES, settings={"EVENKEEL_SLOTS": "3"}) as target:
+    asked = {"EVENKEEL_SLOTS": "3", "EVENKEEL_LOG_LEVEL": "info"}
+    with launch("files", server=_FILES, artifacts=tmp_path, settings=asked) as target:
         had = psutil.Process(target.pid).environ()
-    assert (had.get("EVENKEEL_KEYS"), had["EVENKEEL_SLOTS"]) == (None, "3")
+    assert had.get("EVENKEEL_KEYS") is None
+    assert asked.items() <= had.items()
+    # A peer has the very model that the service has.
+    folders = had["EVENKEEL_ARTIFACTS"], had["PEER_ARTIFACT"]
+    assert folders == (str(tmp_path), str(tmp_path / MODEL))
     # Nor does it report to its maker.
     assert (had["BENTOML_DO_NOT_TRACK"], had["ORT_DISABLE_TELEMETRY"]) == ("true", "1")
 

@@ -116,6 +116,9 @@ def test_each_panel_of_the_load_is_of_its_own_column_and_loop(figures: list[Figu
     ]
     drawn = [list(axes.lines[0].get_ydata()) for axes in curves]
     assert drawn == [[100.0], [200.0], [10.0], [20.0]]
+    assert {axes.get_yscale() for axes in curves} == {"log"}
+    good = [any(list(line.get_ydata()) == [50, 50] for line in axes.lines) for axes in curves]
+    assert good == [False, False, True, True]  # it is a first byte that has to come in 50 ms
     assert (_widths(throughput), _widths(goodput)) == ([2000.0], [6.0])
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 

@@ -102,7 +102,7 @@ def test_the_floor_is_that_of_the_reader_which_is_fastest_by_median(
     """A slow spell of some trials, and those before it is warm, do not count."""
     now_s, calls = [0.0], floor._WARM_UP + floor._TRIALS
     spell, warm = floor._TRIALS // 2 - 1, floor._WARM_UP
-    quick = [1000.0] * warm + [2.0] * (floor._TRIALS - spell) + [1000.0] * spell
+    quick = [1000.0] * (warm + spell) + [2.0] * (floor._TRIALS - spell)
     costs = {"sum": quick, "amax": [3.0] * calls}
     readers = {name: _reader(now_s, some) for name, some in costs.items()}
     if last == "sum":  # in whatever order

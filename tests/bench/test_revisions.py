@@ -5,12 +5,16 @@ import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import onnxruntime as ort
 import pytest
 import torch
 
-from bench import floor
+from bench import floor, revisions
 from bench.revisions import extract, main, sides
+from bench.step import StepRow, compare
+from export.parity.served import session_options
 
 _GIT = ["git", "-c", "user.name=a", "-c", "user.email=a@b.invalid", "-c", "commit.gpgsign=false"]
 
@@ -51,9 +55,17 @@ def test_the_command_has_a_line_for_each_and_the_floor(
 ) -> None:
     monkeypatch.setattr("bench.revisions.thread_counts", lambda: [1])
     monkeypatch.setattr("bench.step.SETTLE_S", 0.0)
+    steps = list[int]()
+
+    def noted(model: str, threads: int, sides: Any, count: int, rounds: int) -> list[StepRow]:
+        steps.append(count)
+        return compare(model, threads, sides, count, rounds)
+
+    monkeypatch.setattr(revisions, "compare", noted)
     main(["model", "HEAD~1", "HEAD", "--rounds", "1"])
     lines = capsys.readouterr().out.splitlines()
     assert [line.split()[3] for line in lines] == ["HEAD~1", "served", "floor"]
+    assert steps == [6 * 32]  # of which each time is one
 
 
 def test_the_floor_is_read_with_as_many_threads_as_the_graphs_have(
@@ -61,10 +73,18 @@ def test_the_floor_is_read_with_as_many_threads_as_the_graphs_have(
 ) -> None:
     places, read = {"HEAD": history / "model"}, []
     monkeypatch.setattr(floor, "_READERS", {"counted": lambda buffer: read.append(buffer.nbytes)})
+    asked = list[dict[str, int]]()
+
+    def options(**given: int) -> ort.SessionOptions:
+        asked.append(given)
+        return session_options(threads=1)
+
+    monkeypatch.setattr(revisions, "session_options", options)
     before = torch.get_num_threads()
     try:
         for threads in (2, 1):
             found = sides(places, threads)
+            assert asked.pop() == {"threads": threads}
             read.clear()
             found["floor"].run()
             assert torch.get_num_threads() == threads

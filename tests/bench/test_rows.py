@@ -1,8 +1,10 @@
 """What a row of a load measurement says of its outcomes."""
 
+from dataclasses import replace
+
 import pytest
 
-from bench.rows import Load, LoadRow, Outcome, Window, percentiles, spread, summarise
+from bench.rows import Load, LoadRow, Outcome, Spread, Window, percentiles, spread, summarise
 
 _LOAD = Load("fake", "closed", 2, None, True, "fixed")
 _WINDOW = Window(10.0, 20.0)
@@ -88,6 +90,13 @@ def test_where_nothing_was_measured_nothing_is_said() -> None:
     row = _row()
     assert row.latency_ms is row.first_byte_ms is row.gap_ms_per_byte is None
     assert "0 requests" in row.line()
+
+
+def test_a_line_tells_what_was_asked_and_how_long_it_took() -> None:
+    whole, first = Spread(1.0, 2.0, 3.0, None, 9), Spread(4.0, 5.0, 6.0, None, 9)
+    asked, *times, _, _ = replace(_row(), latency_ms=whole, first_byte_ms=first).line().split("; ")
+    assert asked.split() == ["fake", "2", "clients", "streamed", "fixed", "0", "requests"]
+    assert times == ["latency 1.0/2.0/3.0 ms", "first byte 4.0/5.0/6.0 ms"]
 
 
 def test_the_driver_counts_for_what_it_took() -> None:

@@ -20,8 +20,9 @@ def test_the_same_text_passes() -> None:
 )
 def test_a_peer_on_the_same_graph_may_not_differ_anywhere(other: str) -> None:
     """A byte less, a byte more, nothing at all, another byte."""
-    with pytest.raises(AssertionError, match="litserve, seed 1"):
-        compare("litserve", 1, _TEXT, other)
+    for name in ("litserve", "litserve-stream", "bentoml"):
+        with pytest.raises(AssertionError, match=f"{name}, seed 1"):
+            compare(name, 1, _TEXT, other)
 
 
 def test_pytorch_may_part_late_but_not_early() -> None:
@@ -43,3 +44,15 @@ def test_a_peer_is_asked_three_times_in_each_of_its_modes(monkeypatch: pytest.Mo
     service, peer = (Target(name, 1, server=SERVERS[name]) for name in ("service", "plain"))
     assert same_text.same_text(service, peer) == 6 * len(CASES)
     assert asked == [("service", False), *3 * [("plain", False), ("plain", True)]]
+
+
+def test_what_a_peer_writes_is_held_against_what_the_service_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def texts(target: Target, *, streamed: bool) -> dict[int, str]:
+        return dict.fromkeys(CASES, _TEXT) | ({6: "another"} if target.name == "bentoml" else {})
+
+    monkeypatch.setattr(same_text, "_texts", texts)
+    service, peer = (Target(name, 1, server=SERVERS[name]) for name in ("service", "bentoml"))
+    with pytest.raises(AssertionError, match="bentoml, seed 6: 'another' after 0 characters"):
+        same_text.same_text(service, peer)

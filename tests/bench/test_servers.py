@@ -13,6 +13,7 @@ from bench.in_process import InProcessRow
 from bench.rows import Load, LoadRow, Window, summarise
 from bench.servers import LoadPlan, closed, opened
 from bench.target import SERVERS, SERVICE, Target
+from service.engine.threads import usable_cores
 
 _PLAIN, _WHOLE = "plain", "litserve"
 # Requests a second that a server can do, streamed or not.
@@ -32,6 +33,7 @@ class Measured:
 
     @contextmanager
     def launch(self, name: str, *, settings: Any) -> Iterator[Target]:
+        assert settings == {"EVENKEEL_THREADS": str(usable_cores())}
         self.done.append(("start", name))
         yield Target(name, 0, server=SERVERS[name])
 

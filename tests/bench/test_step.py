@@ -3,6 +3,7 @@
 import math
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -103,10 +104,10 @@ def test_a_side_that_writes_fewer_bytes_fails_the_comparison(tiny: Artifact) -> 
 def test_a_byte_that_rounding_moved_late_is_told(tiny: Artifact) -> None:
     same = np.zeros(STEPS, np.int64)
     late = same.copy()
-    late[150:] = 1
+    late[100:] = 1
     sides = {"served": Side(writes(same)), "other": Side(writes(late), "a note")}
     found = verified(task_of(tiny), sides)
-    assert found["other"].note == "a note; parts from served at step 150"
+    assert found["other"].note == "a note; parts from served at step 100"
 
 
 def test_a_variant_may_write_other_bytes_but_as_many(tiny: Artifact) -> None:
@@ -211,8 +212,17 @@ def test_a_line_takes_the_median_of_lines_each_from_the_beginning(
 def test_a_measurement_has_a_row_per_side_and_variant(
     tiny: Artifact, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    of = list[Artifact]()
+
+    def noted(task: sides.Task, threads: int) -> Side:
+        of.append(task.artifact)
+        return sides.served(task, threads)
+
     monkeypatch.setattr(step, "SETTLE_S", 0.0)
-    rows = compare_sides(tiny, 1, 2, ["floor", "served"], {"folded": tiny})
+    monkeypatch.setattr(step, "served", noted)
+    variant = replace(tiny)
+    rows = compare_sides(tiny, 1, 2, ["floor", "served"], {"folded": variant})
+    assert [id(artifact) for artifact in of] == [id(variant)]  # the files of no other
     assert [r.side for r in rows] == ["served", "floor", "folded"]
     assert all(r.us_median > 0 and r.model == "lstm-16" for r in rows)
 
@@ -258,4 +268,35 @@ def test_every_plan_names_sides_that_exist() -> None:
     for plan in (QUICK, FULL):
         assert isinstance(plan, Plan)
         assert set(plan.sides) <= set(BUILDERS)
+    assert {"eager", "compile", "openvino", "floor"} <= set(QUICK.sides)  # of which there are goals
     assert {"lstm-512", "lstm-1024"} <= set(FULL.varied)  # of whose variants there are goals
+    assert "shakespeare" in FULL.varied  # the one that people see
+
+
+def test_variants_are_the_folded_artifact_and_that_in_eight_bits_which_is_folded_too(
+    tiny: Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written = dict[Path, dict[str, bool]]()
+    monkeypatch.setattr(step, "convert", lambda _, place, **how: written.update({place: how}))
+    monkeypatch.setattr(step, "load_artifact", written.get)
+    how = {"folded": {"fold": True}, "quantized": {"fold": True, "quantize": True}}
+    assert step._variants(tiny, tmp_path) == how
+
+
+def test_a_side_is_left_out_with_all_that_it_needs_and_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    missing = absent([*BUILDERS, *eight_bits.BUILDERS])
+    assert list(missing) == ["openvino", "openvino-int8"]
+    assert "not installed: openvino (role" in missing["openvino"]
+    assert "not installed: openvino, nncf (role" in missing["openvino-int8"]
+
+
+def test_openvino_has_as_many_threads_as_the_row_tells(tiny: Artifact) -> None:
+    if reasons := absent(["openvino"]):
+        pytest.skip(reasons["openvino"])
+    for threads in (1, 2):
+        requests = sides._openvino_requests(task_of(tiny, steps=2), threads, lambda model: model)
+        program = requests[0].get_compiled_model()
+        assert program.get_property("INFERENCE_NUM_THREADS") == threads

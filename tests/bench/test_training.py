@@ -27,6 +27,7 @@ def test_the_naive_loop_computes_what_the_stack_computes() -> None:
     """From the same weights, outputs and gradients agree."""
     torch.manual_seed(0)
     sides = {name: model.double() for name, model in models(16).items()}
+    assert isinstance(sides["naive"].stack, training.NaiveStack)  # and not ours once more
     sides["naive"].load_state_dict(sides["ours"].state_dict())
     tokens = torch.randint(256, (5, 3))
     results = []
@@ -74,6 +75,26 @@ def test_rates_are_characters_a_second_and_ratios_how_many_times_as_fast_we_are(
 
     monkeypatch.setattr(training, "_updates", updates)
     monkeypatch.setattr(training.time, "perf_counter", lambda: now_s[0])
-    row = time_updates(8, 1, rounds=1, batch=4, steps=10)
+    threads = list[int]()
+    monkeypatch.setattr(torch, "set_num_threads", threads.append)
+    row = time_updates(8, 3, rounds=1, batch=4, steps=10)
+    assert threads == [row.threads] == [3]
     assert (row.ours_per_s, row.lstm_per_s, row.naive_per_s) == (80.0, 160.0, 20.0)
     assert (row.to_lstm_median, row.to_naive_median) == (0.5, 4.0)
+
+
+@pytest.mark.parametrize(("full", "rounds"), [(True, [40, 16, 6]), (False, [13, 5, 2])])
+def test_a_quick_run_has_a_third_of_the_updates(
+    full: bool, rounds: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[int, int, int]]()
+
+    def timed(units: int, threads: int, rounds: int) -> Row:
+        asked.append((units, threads, rounds))
+        return Row(units, threads, *[1.0] * 7)
+
+    monkeypatch.setattr(training, "time_updates", timed)
+    monkeypatch.setattr(training, "thread_counts", lambda: [1, 2])
+    list(training.measure(full))
+    sizes = list(zip((256, 512, 1024), rounds, strict=True))
+    assert asked == [(units, threads, count) for threads in (1, 2) for units, count in sizes]

@@ -2,13 +2,41 @@
 
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from bench import websocket
 from bench.goal import Goal
 from bench.peers.launch import launch
 from bench.target import Target
+from contract.golden import Arrays
+
+
+def test_in_process_every_step_reads_the_byte_that_it_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    steps = list[tuple[int, bool]]()
+
+    class Runner:
+        def __init__(self, *_: object) -> None: ...
+
+        def load(self, slot: int, state: Arrays) -> None: ...
+
+        def run(self, slots: list[int], columns: Arrays, row: Arrays, *, filtered: bool) -> None:
+            steps.append((int(columns["forced"][0, 0]), bool(columns["force"][0, 0])))
+
+    task = SimpleNamespace(
+        columns={"forced": np.zeros((1, 1), np.int64), "force": np.zeros((1, 1), bool)}, row={}
+    )
+    monkeypatch.setattr(websocket, "load_artifact", lambda _: SimpleNamespace(initial_state=dict))
+    monkeypatch.setattr(websocket, "ScanRunner", Runner)
+    monkeypatch.setattr(websocket, "task_of", lambda *_, steps: task)
+    step = websocket._step(1)
+    for byte in b"To":
+        step(byte)
+    assert steps == [(byte, True) for byte in b"To"]
 
 
 @pytest.mark.long

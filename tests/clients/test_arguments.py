@@ -136,8 +136,9 @@ def test_a_password_is_not_shown_when_a_proxy_answers_by_itself(
 def test_a_user_in_an_address_leaves_no_place_for_a_key(service: Scripted) -> None:
     url = service.url.replace("//", "//me:secret@")
     service.script = [answered({"data": []})]
-    told = evenkeel(url, "models", "--api-key", "ek-1")
-    assert (told.exit_code, "no place for an API key" in told.stderr) == (2, True)
+    for urls in (url, f"{service.url},{url}"):
+        told = evenkeel(urls, "models", "--api-key", "ek-1")
+        assert (told.exit_code, "no place for an API key" in told.stderr) == (2, True)
     assert not service.headers
     assert evenkeel(url, "models").exit_code == 0
 
@@ -160,6 +161,7 @@ def test_an_address_asks_what_it_says(service: Scripted) -> None:
         assert (told.exit_code, why in told.stderr) == (2, True), told.stderr
     assert not service.headers
     assert evenkeel(f"{service.url}/", "models").exit_code == 0
+    assert evenkeel("http://127.0.0.1:65535", "models").exit_code == 1  # where nobody listens
 
 
 @pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSLKEYLOGFILE"])

@@ -67,10 +67,10 @@ def _as_new(service: Scripted) -> None:
 def _texts(events: Iterator[dict[str, Any]]) -> tuple[list[str], int]:
     """The text of each choice, and how many have ended."""
     texts, ends = ["", ""], 0
-    for event in events:
-        for choice in event["choices"]:
-            texts[choice["index"]] += choice["text"]
-            ends += choice.get("finish_reason") is not None
+    for choice in (choice for event in events for choice in event["choices"]):
+        assert choice["text"] or choice.get("finish_reason")  # what was there is no news
+        texts[choice["index"]] += choice["text"]
+        ends += choice.get("finish_reason") is not None
     return texts, ends
 
 
@@ -126,6 +126,7 @@ def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
     texts, _ = _texts(client_of_many.complete(model="m", prompt="Once"))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 3
+    assert 0 <= seeds[0] < 2**53  # which every reader of JSON keeps whole
     assert texts[0] == text_of(seeds[0])
 
 
@@ -258,6 +259,9 @@ def test_patience_ends(service: Scripted) -> None:
     service.script = [10] * 100
     with pytest.raises(httpx.TransportError):
         list(Client([service.url], patience_s=0).complete())
+    service.script = [streamed([{"choices": [{"index": 0, "text": "0"}]}])] * 100  # no news
+    with pytest.raises(httpx.TransportError):
+        list(Client([service.url], patience_s=0.1).complete(seed=7, n=2))
 
 
 def test_a_pause_that_would_outlast_the_patience_is_not_begun(service: Scripted) -> None:
@@ -279,15 +283,14 @@ def test_patience_begins_again_with_all_that_is_new(service: Scripted) -> None:
 
 
 def test_another_model_does_not_go_on_with_the_text_of_the_first(service: Scripted) -> None:
-
     service.script = [streamed([{"system_fingerprint": "old", **_END, "id": "x"}])]
     with pytest.raises(Refused, match="old to fp"):
         list(Client([service.url]).complete(seed=7))
 
 
 def test_another_runtime_goes_on_where_close_will_do(service: Scripted) -> None:
-    begun = {"index": 0, "text": text_of(7)[:4], "resume": resume_text(4)}
-    event = {"system_fingerprint": "fp-elsewhere-avx2", "choices": [begun]}
+    begun = [{"index": 0, "text": text_of(7)[:4], "resume": resume_text(4)}]
+    event = {"system_fingerprint": "fp-elsewhere-avx2", "choices": begun}
     service.fingerprint = "fp-here-avx2"
     service.script = [streamed([event])]
     texts = _texts(Client([service.url]).complete(seed=7, state_policy="close"))
@@ -389,11 +392,7 @@ def test_a_long_prompt_is_given_the_time_it_takes_to_be_read(
 
 def test_a_connection_is_let_go_before_the_service_closes_it() -> None:
     closes_after_s = inspect.signature(uvicorn.Config).parameters["timeout_keep_alive"].default
-    with Client(["http://127.0.0.1:1"]) as client:
-        pool = client._http._transport._pool  # type: ignore[attr-defined]
-        assert pool._keepalive_expiry < closes_after_s
-
-
-def test_what_is_no_address_is_asked_once() -> None:
-    assert is_temporary(httpx.ConnectError("refused"))
-    assert not is_temporary(httpx.UnsupportedProtocol("no http://"))
+    for url in "http://127.0.0.1:1", "http://elsewhere.example":
+        with Client([url]) as client:
+            pool = client._http._transport._pool  # type: ignore[attr-defined]
+            assert pool._keepalive_expiry < closes_after_s

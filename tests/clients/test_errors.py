@@ -7,7 +7,7 @@ import pytest
 from tenacity import Retrying
 
 from clients.client import Client
-from clients.errors import Refused, check
+from clients.errors import Refused, check, is_temporary
 from clients.replicas import begin_again
 from tests.clients.scripted import refusal, scripted, text_of
 
@@ -50,12 +50,17 @@ def test_seconds_to_wait_are_taken_and_no_date_as_a_proxy_tells(after: str, paus
 
 @pytest.mark.parametrize(
     ("kind", "temporary"),
-    [("server_error", True), ("rate_limit_error", True), ("invalid_request_error", False)],
+    [
+        ({"type": "server_error"}, True),
+        ({"type": "rate_limit_error"}, True),
+        ({}, True),  # as of a proxy
+        ({"type": "invalid_request_error"}, False),
+    ],
 )
 def test_of_errors_in_a_stream_only_those_of_the_request_are_final(
-    kind: str, temporary: bool
+    kind: dict[str, str], temporary: bool
 ) -> None:
-    assert Refused.by({"error": {"message": "no", "type": kind}}).temporary is temporary
+    assert Refused.by({"error": {"message": "no"} | kind}).temporary is temporary
 
 
 @pytest.mark.parametrize("urls", ["http://one", [], ()])
@@ -102,3 +107,8 @@ def test_once_something_came_what_fails_is_a_first_failure() -> None:
     attempt.retry_state.attempt_number = 7
     begin_again(attempt)
     assert attempt.retry_state.attempt_number == 1
+
+
+def test_what_is_no_address_is_asked_once() -> None:
+    assert is_temporary(httpx.ConnectError("refused"))
+    assert not is_temporary(httpx.UnsupportedProtocol("no http://"))

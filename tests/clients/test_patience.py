@@ -106,18 +106,20 @@ def test_a_pause_that_was_asked_for_is_not_cut_short(clock: _Clock) -> None:
 def test_the_time_that_a_prompt_takes_to_be_read_comes_on_top(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    waits_s = list[float]()
+    waits_s, connects_s = list[float](), list[float | None]()
 
     def stream(*_: object, timeout: httpx.Timeout, **__: object) -> None:
         waits_s.append(timeout.read or 0)
+        connects_s.append(timeout.connect)
         raise httpx.UnsupportedProtocol("nobody is asked")
 
     with Client(["http://127.0.0.1:1"]) as client:
         monkeypatch.setattr(client._http, "stream", stream)
-        for prompt in ("", "a" * 5000):
+        for prompt in ("", "a" * 5000, ["a" * 2500] * 2):
             with pytest.raises(httpx.UnsupportedProtocol):
                 next(client.complete(prompt=prompt))
-    assert waits_s == pytest.approx([30, 40], abs=0.1)
+    assert waits_s == pytest.approx([30, 40, 40], abs=0.1)
+    assert connects_s == [30] * 3  # a replica that is gone is no slower for a long prompt
 
 
 def test_a_whole_answer_is_waited_for_as_long_as_a_stream() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from clients.files import inks
 from tests.clients.commands import evenkeel
 
 _INK = [[[0, 0], [9, 30], [20, 2]], [[30, 0], [31, 30]]]
@@ -51,6 +52,12 @@ def test_a_line_that_is_a_point_keeps_nobody_from_the_others(url: str) -> None:
     assert read.stdout.splitlines() == ["", _read(url, strokes=_INK)], read.output
     ruled = evenkeel(url, "read", "--line-height", "20", "--json", given=page).stdout.splitlines()
     assert json.loads(ruled[0])["usage"]["pieces"] == 2
+
+
+@pytest.mark.parametrize("end", [[3, 9], [9, 0]], ids=["a bar", "a dash"])
+def test_a_line_that_runs_one_way_alone_is_no_point(end: list[int]) -> None:
+    lines = [{"strokes": [[[3, 0], end]]}]
+    assert inks(json.dumps({"lines": lines}), ruled=False) == lines
 
 
 def test_the_page_that_was_written_is_read(url: str, tmp_path: Path) -> None:

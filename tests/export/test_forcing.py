@@ -60,3 +60,14 @@ def test_one_that_is_deaf_or_listens_where_it_should_not_is_found(
     finding = bits.forcing(Misled(graph, mislead), work)
     assert finding.value > 0
     assert not finding.holds
+
+
+def test_one_that_is_deaf_once_it_has_begun_is_found(graph: ServedGraph, work: bits.Work) -> None:
+    class Deafened(Misled):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            begun = self.initial_state(len(work.filtered))
+            same = all(np.array_equal(state[name], begun[name]) for name in begun)
+            return self._graph.run(state, steps if same else steps | self._mislead(steps), row)
+
+    deaf = Deafened(graph, lambda steps: {"forced": steps["forced"] * ~steps["force"]})
+    assert not bits.forcing(deaf, work).holds

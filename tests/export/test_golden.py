@@ -20,6 +20,8 @@ from export.reader import golden as reader_golden
 from export.text import golden as text_golden
 from export.text.golden import _SEED
 from export.text.golden import golden as make_golden
+from export.text.numbers import TIE
+from models.generation import Step
 from models.handwriting import HandwritingConfig, HandwritingModel
 from models.language import LanguageConfig, LanguageModel
 from models.norms import NormKind
@@ -72,6 +74,7 @@ def test_every_option_decides_some_byte(golden: Golden) -> None:
 
 
 def test_no_draw_lies_near_a_border(golden: Golden) -> None:
+    assert MARGIN >= 100 * TIE  # where what a replay draws is certain, whatever it rounds
     for row in golden.plain_rows:
         inputs = golden.row_inputs(row)
         for t, byte in enumerate(golden.exact["next"][:, row]):
@@ -157,6 +160,8 @@ def test_a_bound_is_of_the_rounding_of_all_rows_that_training_had(
     model = LanguageModel(LanguageConfig(units=4, embedding=4))
     made = make_golden(model, {"batch": {"rows": 24, "steps": 12}})
     assert made.truth["logits"].shape == (12, 8, VOCABULARY)
+    assert not made.truth["logits"].any()  # which is that of float64
+    assert not made.steps["force"].any()  # a replay draws it again
     assert made.bounds["logits"] == pytest.approx(4e-3)
     assert made.training_error == pytest.approx(1e-4)
 
@@ -210,6 +215,13 @@ def test_bounds_of_a_reader_and_of_a_pen_are_of_all_rows_too_and_each_of_its_own
     monkeypatch.setattr(ink_golden, "training_mixtures", computed)
     monkeypatch.setattr(ink_golden, "drawn_from", lambda raw, _: 2 * raw[..., :3])
     monkeypatch.setattr(ink_golden, "_POINTS", 5)
+    read, precisions = ink_golden.read, list[torch.dtype]()
+
+    def noted(step: Step, sample: Sample) -> dict[str, Tensor]:
+        precisions.append(next(step.parameters()).dtype)
+        return read(step, sample)
+
+    monkeypatch.setattr(ink_golden, "read", noted)
     pen = HandwritingModel(HandwritingConfig(units=4, mixtures=2, embedding=2))
     bounds: dict[str, Any] = {"reader": {"logits": 4e-3}}
     bounds["handwriting"] = {"mixture": 4e-3, "drawn": 8e-3}
@@ -218,3 +230,5 @@ def test_bounds_of_a_reader_and_of_a_pen_are_of_all_rows_too_and_each_of_its_own
         assert made.bounds == pytest.approx(bounds[name])
         assert made.training_error == pytest.approx(1e-4)
         assert {array.shape[:2] for array in made.truth.values()} == {(5, 4)}
+        assert not any(array.any() for array in made.truth.values())  # which are those of float64
+    assert precisions == [torch.float64]

@@ -1,6 +1,7 @@
 """The exported graph keeps its three promises, and `check_graph` sees when one is broken."""
 
 import copy
+import gc
 import json
 import logging
 from contextlib import suppress
@@ -18,6 +19,7 @@ from export.artifact import load_model, read_artifact
 from export.graph import (
     ConversionError,
     _quiet,
+    _uncollected,
     check_graph,
     export_graph,
     graph_of,
@@ -269,3 +271,16 @@ def test_an_export_is_quiet_and_what_comes_after_it_is_not() -> None:
         assert not log.isEnabledFor(logging.WARNING)
         raise ConversionError("no")
     assert log.isEnabledFor(logging.WARNING)
+
+
+@pytest.mark.parametrize("looked_for", [True, False])
+def test_garbage_is_looked_for_after_an_export_as_it_was_before(looked_for: bool) -> None:
+    before = gc.isenabled()
+    try:
+        (gc.enable if looked_for else gc.disable)()
+        with suppress(ZeroDivisionError), _uncollected():
+            assert not gc.isenabled()
+            1 / 0  # noqa: B018
+        assert gc.isenabled() is looked_for
+    finally:
+        (gc.enable if before else gc.disable)()

@@ -150,6 +150,18 @@ def test_the_state_in_which_a_row_ends_is_compared_too() -> None:
     assert comparison.differing
 
 
+def test_steps_are_run_in_chunks_of_the_lengths_that_are_told_over_and_over() -> None:
+    chunks = list[int]()
+
+    class Noted(FakeGraph):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            chunks.append(len(steps["force"]))
+            return super().run(state, steps, row)
+
+    bits.run(Noted(), _work(), [1, 2])  # type: ignore[arg-type]
+    assert chunks == [1, 2, 1, 2]
+
+
 def test_some_of_the_rows_keep_what_they_ask_for() -> None:
     part = _work().of([4, 2, 5])
     assert part.filtered.tolist() == [False, True, True]
@@ -165,8 +177,8 @@ def test_the_cost_of_keeping_the_bits_is_the_worse_of_two_batches(
     now = [0.0]
     runs = Counter[int]()
 
-    def kept(rows: int) -> None:  # slow to begin with, and quick once
-        odd = {0: 1000, 3: -1}.get(runs[rows], 0)
+    def kept(rows: int) -> None:  # very slow to begin with, then quick once and slow seven times
+        odd = {0: 1000, 1: -1}.get(runs[rows], runs[rows] in range(2, 9))
         now[0] += 2 * (alone if rows == 1 else many) + odd
         runs[rows] += 1
 

@@ -103,7 +103,8 @@ def test_a_stored_hand_stands_as_high_as_its_ink_ends(made_once: Callable[[str],
 def test_the_lines_of_a_writer_are_in_order_of_their_texts() -> None:
     ink = invented_ink("upright", 0)
     inks = [replace(ink, text=f"{first}{ink.text[1:]}") for first in "bca"]
-    lines = fitting_lines(PenCorpus("invented", [*inks, invented_ink("hasty", 1)]), "upright")
+    others = [replace(ink, writer=writer) for writer in ("hasty", "upright 2", "right")]
+    lines = fitting_lines(PenCorpus("invented", [*inks, *others]), "upright")
     assert [line.text[0] for line in lines] == ["a", "b", "c"]
 
 
@@ -200,9 +201,27 @@ def test_hands_that_were_cut_in_writing_are_written_anew(
             _store_one(scrawl, line)
 
 
-def _store_one(scrawl: Path, line: int = 1) -> None:
+def test_how_wide_a_hand_is_goes_on_from_the_last_character_of_its_line(
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contexts = list[str]()
+
+    def measured(graph: object, state: Arrays, context: str) -> float:
+        contexts.append(context)
+        return 1.5
+
+    monkeypatch.setattr("export.ink.styles.advance_of", measured)
+    scrawl = Path(shutil.copytree(made_once("scrawl"), tmp_path / "scrawl"))
+    _store_one(scrawl, 0, "as long as it may not be ")
+    manifest = read_artifact(scrawl)
+    assert isinstance(manifest, InkManifest)
+    (style,) = manifest.styles
+    assert (contexts, style.context, style.advance) == ([" "], " ", 1.5)
+
+
+def _store_one(scrawl: Path, line: int = 1, text: str = "as long as it may not be") -> None:
     """A hand after one of two lines."""
-    texts = ("as long as it may not by", "as long as it may not be")
+    texts = ("as long as it may not by", text)
     inks = [replace(invented_ink("upright", 1), text=text) for text in texts]
     choice = StyleChoice(id="mine", description="invented", writer="upright", line=line)
     add_styles(scrawl, PenCorpus("invented", inks), [choice])
