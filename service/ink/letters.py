@@ -41,6 +41,7 @@ _FOLDED = {
     "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
     "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
     "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", "x": "×",
+    "£": "￡", "¥": "￥",
 }  # fmt: skip
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.
