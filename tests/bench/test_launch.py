@@ -67,6 +67,7 @@ def test_what_was_launched_ends_with_whoever_measures_it(
 @pytest.mark.parametrize(
     ("ends", "code", "told"),
     [("", 1, b""), ("signal.raise_signal(signal.SIGINT)", 128 + signal.SIGINT, b"\ninterrupted\n")],
+    ids=["whole", "interrupted"],
 )
 def test_a_reader_who_has_enough_ends_a_measurement_without_a_word(
     ends: str, code: int, told: bytes
