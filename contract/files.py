@@ -11,8 +11,13 @@ from glob import escape
 from pathlib import Path
 from stat import S_IMODE
 from typing import Any
+from unicodedata import category
 
 from safetensors import SafetensorError
+
+# Which every version of Unicode has alike, unlike all that can be printed: a name is the same name
+# under each Python.
+_CONTROLS = ("Cc", "Zl", "Zp")
 
 
 def printable(name: str) -> str:
@@ -20,7 +25,7 @@ def printable(name: str) -> str:
     UTF-8, which Python keeps as surrogates, become escapes such as `\\xff`, and so does what would
     begin a line or move a cursor."""
     told = name.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in told)
+    return "".join(repr(c)[1:-1] if category(c) in _CONTROLS else c for c in told)
 
 
 def require_writable(folder: Path) -> Path:

@@ -21,7 +21,7 @@ from urllib.request import ProxyHandler, build_opener
 import psutil
 
 from bench.target import ARTIFACTS, MODEL, SERVERS, Server, Target
-from training.output import read_enough
+from training.output import leave_full_output, read_enough
 
 _START_LIMIT_S = 120.0
 _STOP_LIMIT_S = 10.0
@@ -87,6 +87,8 @@ def end_in_order(main: Callable[[], int | None]) -> NoReturn:
             sys.stdout.flush()
     except BrokenPipeError:
         code = read_enough()
+    finally:
+        leave_full_output()  # of what is interrupted too
     sys.exit(code)
 
 

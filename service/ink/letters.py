@@ -41,6 +41,7 @@ _FOLDED = {
     "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
     "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
     "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", "x": "×",
+    "£": "￡", "¥": "￥",
 }  # fmt: skip
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 # The wide forms of ASCII that East Asian keyboards type.
@@ -48,9 +49,9 @@ _FOLDS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 
 
 def fold(text: str) -> str:
-    """The text with curly quotes, dashes, spaces of all widths, ellipses, ligatures, sharp s and
-    wide forms as plain characters, and every letter with its marks as one character, if Unicode
-    has that."""
+    """The text with curly quotes, dashes, spaces of all widths, ellipses, ligatures, sharp s, wide
+    forms and signs such as © as plain characters, and every letter with its marks as one
+    character, if Unicode has that."""
     plain = unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
     return unicodedata.normalize("NFC", plain)  # a wide letter may have a mark after it
 

@@ -17,6 +17,7 @@ const FOLDED = {
   "..": "‥", ij: "ĳ", IJ: "Ĳ", lj: "ǉ", Lj: "ǈ", LJ: "Ǉ", nj: "ǌ", Nj: "ǋ", NJ: "Ǌ",
   dz: "ǳ", Dz: "ǲ", DZ: "Ǳ", dž: "ǆ", Dž: "ǅ", DŽ: "Ǆ",
   "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", x: "×",
+  "£": "￡", "¥": "￥",
 };
 const FOLDS = new Map(
   Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),

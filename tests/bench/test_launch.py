@@ -71,16 +71,31 @@ def test_what_was_launched_ends_with_whoever_measures_it(
     assert told.read_text().endswith("\n\ninterrupted\n")
 
 
-def test_a_reader_who_has_enough_ends_a_measurement_without_a_word() -> None:
-    """As of `python -m bench … | head -1`."""
-    program = "from bench.peers.launch import end_in_order; end_in_order(lambda: print('a row'))"
+@pytest.mark.parametrize(
+    ("ends", "code", "told"),
+    [("", 1, b""), ("signal.raise_signal(signal.SIGINT)", 128 + signal.SIGINT, b"\ninterrupted\n")],
+    ids=["whole", "interrupted"],
+)
+def test_a_reader_who_has_enough_ends_a_measurement_without_a_word(
+    ends: str, code: int, told: bytes
+) -> None:
+    """As of `python -m bench … | head -1`, and of `| tee`, which the same Ctrl-C ends."""
+    program = (
+        "import signal\n"
+        "from bench.peers.launch import end_in_order\n"
+        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "def measure():\n"
+        "    print('a row')\n"
+        f"    {ends}\n"
+        "end_in_order(measure)\n"
+    )
     read, written = os.pipe()
     os.close(read)
     buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, env=buffered, stdout=written, stderr=subprocess.PIPE)
     os.close(written)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert (ended.returncode, ended.stderr) == (code, told)
 
 
 def test_every_command_that_measures_ends_in_order() -> None:

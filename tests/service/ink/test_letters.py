@@ -31,7 +31,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("so\u00adft\u200b \ufeffwidth", "soft width"),
         ("a\r\nb\u2028c", "a\nb\nc"),
         ("Straße, œuvre, Ærø, ﬁne ﬂow", "Strasse, oeuvre, AErø, fine flow"),
-        ("ＡＢ！～", "AB!~"),
+        ("ＡＢ！～ ￡￥", "AB!~ £¥"),
         ("‘’‚‛‹›ʻʼ′´“”„‟«»″", "'" * 10 + '"' * 7),
         ("‐‑‒–—―−", "-" * 7),
         ("a\u00ad\u200b\u200c\u200d\u2060\ufeffb", "ab"),
