@@ -2,8 +2,10 @@
 
 import json
 import string
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -13,11 +15,12 @@ from PIL import Image
 from contract.alphabets import ALPHABET, LONGEST_LINE
 from lab.glyphs import report
 from lab.glyphs.contexts import ALIKE, CHARACTERS, contexts, fold
-from lab.glyphs.judge import CLASSES, classes, read_at, tally, worst
+from lab.glyphs.judge import CLASSES, Tally, classes, read_at, tally, worst
 from lab.glyphs.people import MOST_EACH, marks_among_words, real_lines
 from lab.glyphs.sheet import SAMPLES, Sample, Shown, plot_glyphs
+from lab.legibility import held_out
 from lab.legibility.write_ink import Hand, Pen, Written
-from lab.reading.shown import Readers
+from lab.reading.shown import READER, Readers
 from tests.training.legible import SHOWN_PX
 from training.ink.prepare import Ink
 
@@ -98,6 +101,8 @@ def test_only_judged_places_count_and_alike_ones_count_when_folded() -> None:
         "right": 0.3333, "folded": 0.6667, "of": 3, "misread": {"0": 1, "8": 1},
     }  # fmt: skip
     assert found["o"].described("o")["right"] == 1.0
+    most = Tally(Counter({"x": 1, "c": 5, "k": 4, "o": 3, "e": 2})).described("c")["misread"]
+    assert most == {"k": 4, "o": 3, "e": 2}
 
 
 def _shares(folded: float, characters: str = CHARACTERS) -> dict[str, dict[str, Any]]:
@@ -114,7 +119,8 @@ def test_a_class_is_the_mean_of_its_characters_and_how_many_reach() -> None:
         "characters": 10, "right": 0.425, "folded": 0.85, "reach_0.9": 0, "reach_0.8": 10,
     }  # fmt: skip
     assert (found["lower case"]["reach_0.9"], found["lower case"]["reach_0.8"]) == (1, 25)
-    assert classes(_shares(1.0, "a")).keys() == {"lower case"}
+    (alone,) = classes(_shares(1.0, "a")).items()
+    assert (alone[0], alone[1]["characters"]) == ("lower case", 1)
     for share, reach in ((0.9, (10, 10)), (0.8, (0, 10)), (0.79, (0, 0))):  # a bound is reached
         digits = classes(_shares(share))["digits"]
         assert (digits["reach_0.9"], digits["reach_0.8"]) == reach
@@ -176,6 +182,27 @@ def test_each_reader_is_judged_by_character() -> None:
     assert (shares["ill"]["right"], shares["ill"]["misread"]) == (0.5, {"9": 1})
     assert found["ill"]["classes"]["marks"]["right"] == 0.5
     json.dumps(found)
+    told = report.judge(["ba"], [[0, 1]], [_STROKE], {"well": lambda inks: ["ba"]})
+    assert list(told["well"]["characters"]) == ["a", "b"]
+
+
+def test_of_a_class_it_is_told_how_many_reach_nine_and_eight_in_ten(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    digits = {"characters": 10, "right": 0.5, "folded": 0.6, "reach_0.9": 3, "reach_0.8": 7}
+    found = {READER: {"classes": {"digits": digits}, "characters": {}}}
+    report.print_found({"pen": found})
+    (row,) = (row for row in capsys.readouterr().out.splitlines() if "digits" in row)
+    assert row.split()[-6:] == ["0.500", "0.600", "3", "7", "of", "10"]
+
+
+def test_people_have_their_lines_and_their_isolated_marks(monkeypatch: pytest.MonkeyPatch) -> None:
+    inks = [_real("ab", 1), _real("cd", 2), _real("%", 3, True)]
+    corpus = SimpleNamespace(split=lambda _: ([], inks))
+    monkeypatch.setattr(held_out, "corpus_if_any", lambda _, marks=False: corpus if marks else None)
+    *lines, (marked, _) = report.real_ink(None)
+    assert {ink.text for ink, _ in lines} == {"ab", "cd"}
+    assert "%" in marked.text
 
 
 def _real(text: str, number: int, isolated: bool = False) -> Ink:
@@ -184,32 +211,41 @@ def _real(text: str, number: int, isolated: bool = False) -> Ink:
 
 def test_real_lines_are_as_few_as_give_every_character_its_samples() -> None:
     usual, rare = [_real("ee", number) for number in range(MOST_EACH)], _real("e ?", MOST_EACH)
-    too_long, alone = _real("?" * 50, MOST_EACH + 1), _real("?", MOST_EACH + 2, True)
-    found = real_lines([*usual, rare, too_long, alone])
+    too_long, alone = _real("?" * 41, MOST_EACH + 1), _real("?", MOST_EACH + 2, True)
+    full = _real("k" * 40, MOST_EACH + 3)
+    inks = [*usual, rare, too_long, alone, full]
+    found = real_lines(inks)
+    assert [ink.writer for ink, _ in found] == [ink.writer for ink, _ in real_lines(inks[::-1])]
     texts = [ink.text for ink, _ in found]
     assert texts.count("e ?") == 1
-    assert set(texts) == {"ee", "e ?"}
+    assert set(texts) == {"ee", "e ?", full.text}
     assert MOST_EACH <= "".join(texts).count("e") <= MOST_EACH + 2
     assert {text: places for text, (_, places) in zip(texts, found, strict=True)} == {
         "ee": [0, 1],
         "e ?": [0, 2],
+        full.text: [*range(40)],
     }
 
 
 def test_isolated_marks_stand_between_words_and_are_judged_alone() -> None:
-    words = [_real("ab", 1), _real("cde", 2), _real("far too long", 3), _real("12", 4)]
+    words = [_real("ab", 1), _real("cdefgh", 2), _real("far too long", 3), _real("12", 4)]
     marks = [_real(mark, 5 + number, True) for number, mark in enumerate("%$" * 20)]
     found = marks_among_words([*words, *marks])
     assert len(found) == len(marks)
+    used: set[str] = set()
     for mark, (row, (place,)) in zip(marks, found, strict=True):
         assert row.text[place] == mark.text
         left, right = row.text.split(mark.text)
-        assert {left.strip(), right.strip()} <= {"ab", "cde"}
+        used |= {left.strip(), right.strip()}
         points = len(row.offsets)
         assert points == sum(
             len(ink.offsets) for ink in (mark, _of(words, left), _of(words, right))
         )
-    assert len({" " in row.text for row, _ in found}) == 2
+    assert used == {"ab", "cdefgh"}
+    beside, between = ([row.advance for row, _ in found if (" " in row.text) is apart]
+                       for apart in (False, True))  # fmt: skip
+    assert min(len(beside), len(between)) > len(found) / 4
+    assert max(beside) < min(between)
 
 
 def _of(words: Sequence[Ink], text: str) -> Ink:
@@ -217,9 +253,12 @@ def _of(words: Sequence[Ink], text: str) -> Ink:
 
 
 def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) -> None:
-    _, lines = _written_contexts(SAMPLES)
+    _, lines = _written_contexts(SAMPLES + 1)
     shown = report.shown(lines, _shares(0.5))
     assert [len(one.samples) for one in shown] == [SAMPLES] * len(CHARACTERS)
+    points = [len(sample.points) for sample in shown[0].samples]
+    assert points == [len(line.ink.offsets) for line in lines[:SAMPLES]]
+    assert {one.right for one in shown} == {0.5}
     plot_glyphs(shown, tmp_path / "sheet.png")
     assert (tmp_path / "sheet.png").stat().st_size <= 150_000
     with Image.open(tmp_path / "sheet.png") as sheet:

@@ -170,6 +170,9 @@ def test_a_character_that_is_misread_misses_a_goal_of_glyphs(
     people = found["people"]["reader"]
     assert (people["lines"], sorted(people["characters"])) == (1, ["a", "b"])
     assert (found["hands"], found["contexts"]) == (3, 2)
+    assert {kind: model["name"] for kind, model in found["models"].items()} == {
+        "pen": "handwriting", "reader": "reader",
+    }  # fmt: skip
     assert set(found["tools"]) == {"jiwer", "tesseract"} if installed else {"jiwer"}
     assert {*pen.hands.values()} == {
         "ada",

@@ -1,11 +1,13 @@
 """Ink of the laboratory: a text, its seed and its place decide it, nobody beside it."""
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
 
+from contract.golden import Arrays
 from lab.legibility import write_ink
 from lab.legibility.write_ink import Pen, write
 from service.artifact import load_artifact
@@ -73,6 +75,69 @@ def test_a_text_that_ends_at_its_limit_was_cut_off() -> None:
     for end, ended, points in ((4, True, 4), (5, False, 5), (None, False, 5)):
         found = write_ink._cut(line, drawn, past, places, end, limit=5)
         assert (found.ended, len(found.offsets)) == (ended, points)
+
+
+class _Graph:
+    """Draws a step to the right, and is past its text in these steps."""
+
+    def __init__(self, *past: int) -> None:
+        self._past, self._steps = past, 0
+
+    def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+        count, rows = steps["uniform"].shape
+        at = np.arange(self._steps, self._steps + count)
+        self._steps += count
+        ended = np.stack([np.isin(at, self._past)] * rows, axis=1)
+        drawn = np.full((count, rows, 3), 3, np.float32)
+        return state, {"ended": ended, "drawn": drawn, "character": np.zeros((count, rows), int)}
+
+
+def _pen(graph: _Graph, monkeypatch: pytest.MonkeyPatch) -> tuple[Pen, list[float]]:
+    """A pen on this graph, and at which bias it is asked for rows."""
+    pen, biases = object.__new__(Pen), list[float]()
+
+    def row(text: str, edge: InkEdge, manifest: object, bias: float) -> Arrays:
+        biases.append(bias)
+        return {}
+
+    monkeypatch.setattr(write_ink, "row_of", row)
+    pen.manifest, pen._graph = cast(Any, None), cast(Any, graph)
+    return pen, biases
+
+
+def test_a_text_has_as_many_points_as_its_own_length_allows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pen, biases = _pen(_Graph(), monkeypatch)
+    hand = Moment({}, 0, 0, 0, InkEdge())
+    short, long = pen.write(["a", "abc"], 0.5, 1, [hand, hand])
+    assert [(w.ended, len(w.offsets)) for w in (short, long)] == [(False, 140), (False, 220)]
+    assert biases == [0.5, 0.5]
+
+
+def test_what_is_drawn_goes_on_beyond_the_end_of_a_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    for further in (0, 90):
+        pen, _ = _pen(_Graph(*range(40, 400)), monkeypatch)
+        (ink,) = pen.write(["abc"], 0.5, 1, [Moment({}, 0, 0, 0, InkEdge())], further)
+        assert (ink.ended, len(ink.offsets)) == (True, 40)
+        assert np.flatnonzero(ink.past).tolist() == [*range(40, len(ink.drawn))]
+        assert 0 <= len(ink.drawn) - (len(ink.offsets) + further) < write_ink.CHUNK_STEPS
+
+
+def test_a_line_goes_on_at_the_height_and_with_the_character_where_its_hand_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pen = Pen(_SHIPPED)
+    (ink,) = pen.write(["at"], 1.0, 1)
+    first = pen.hand_after(pen.fresh(), "at", ink.offsets)
+    emptied = replace(first, state=pen.fresh().state)
+    second, anew = (pen.hand_after(hand, "at", ink.offsets) for hand in (first, emptied))
+    assert any((second.state[name] != anew.state[name]).any() for name in second.state)
+    (on,) = pen.write(["at"], 1.0, 1, [first])
+    assert on.offsets[0, 1] == pytest.approx(on.drawn[0, 1] + first.edge.height)
+    assert first.edge.height != 0
+    monkeypatch.setattr(write_ink, "hand_after", lambda hand, text, *_, **__: text)
+    assert pen.hand_after(first, "it", ink.offsets) == "t it"
 
 
 @pytest.mark.parametrize("text", ["", "x" * 64])

@@ -2,7 +2,7 @@
 
 import re
 from pathlib import Path
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 
@@ -87,6 +87,46 @@ def test_a_value_out_of_its_range_is_told_with_the_name_that_sets_it(
 ) -> None:
     with pytest.raises(ValueError, match=f"^{re.escape(told)}"):
         read_recipe("quickstart", [setting])
+
+
+_INF, _MILLION = float("inf"), 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("table", "name", "allowed", "refused"),
+    [
+        (DataConfig, "source", ["a"], [""]),
+        (DataConfig, "validation_fraction", [0.01, 0.99], [0, 1]),
+        (DataConfig, "marked", [0, 0.99], [-0.01, 1]),
+        (DataConfig, "figured", [0, 0.99], [-0.01, 1]),
+        (DataConfig, "varied", [0, 0.49], [-0.01, 0.5]),
+        (DataConfig, "reordered", [0, 1], [-0.01, 1.01]),
+        (DataConfig, "own", [0, 1], [-0.01, 1.01]),
+        (BatchConfig, "rows", [1], [0, -1]),
+        (BatchConfig, "steps", [1], [0, -1]),
+        (TrainConfig, "epochs", [0.01, _MILLION], [0, _MILLION + 1, _INF]),
+        (TrainConfig, "validate_every_epochs", [0.01, _MILLION], [0, _MILLION + 1, _INF]),
+        (TrainConfig, "learning_rate", [1e-9, _MILLION], [0, _MILLION + 1, _INF]),
+        (TrainConfig, "clip_norm", [0.01, 1e300], [0, _INF]),
+        (TrainConfig, "time_limit_s", [None, 0.01], [0, _INF]),
+        (TrainConfig, "average_decay", [0, 0.9999], [-0.01, 1]),
+        (TrainConfig, "blend", [0, 0.99], [-0.01, 1]),
+        (TrainConfig, "seed", [0, 2**63 - 1], [-1, 2**63]),
+        *(
+            (TrainConfig, name, [0, 10_000], [-1, _INF, float("nan")])
+            for name in ("warmup_updates", "weight_decay", "patience_epochs", "save_every_s")
+        ),
+    ],
+)
+def test_a_value_may_be_at_its_bounds_and_not_beyond(
+    table: type, name: str, allowed: list[Any], refused: list[Any]
+) -> None:
+    given = {"source": "a"} if table is DataConfig else {}
+    for value in allowed:
+        assert getattr(table(**given | {name: value}), name) == value
+    for value in refused:
+        with pytest.raises(ValueError, match=rf"\b{name} (is )?{re.escape(str(value))}"):
+            table(**given | {name: value})
 
 
 @pytest.mark.parametrize(

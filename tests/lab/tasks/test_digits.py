@@ -31,6 +31,8 @@ def test_pictures_and_labels_are_read_as_they_were_written() -> None:
     assert parse_labels(struct.pack(">2i", 2049, 3) + bytes([7, 0, 9])).tolist() == [7, 0, 9]
     with pytest.raises(ValueError, match="begins with 2049"):
         parse_pictures(struct.pack(">4i", 2049, 1, 1, 1) + b"\0")
+    with pytest.raises(ValueError, match="begins with 2051"):
+        parse_labels(struct.pack(">2i", 2051, 1) + b"\0")
 
 
 def test_validation_and_test_pictures_are_none_of_training(tmp_path: Path) -> None:

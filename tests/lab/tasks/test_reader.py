@@ -20,7 +20,7 @@ from lab.classify import Examples
 from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.reader import picture
+from lab.tasks.reader import data, picture
 from lab.tasks.reader.data import ARCHIVE, Stories, parse, read_stories
 from lab.tasks.reader.experiment import Reading
 from lab.tasks.reader.model import AttentiveReader, ReaderConfig
@@ -122,6 +122,28 @@ def test_test_questions_that_stand_in_training_are_counted_and_kept() -> None:
     assert found.repeated == expected
     assert 0 < sum(expected.values()) < len(asked) == 2 * 60 * 2
     assert found.facts()["repeated"] == {f"qa{task}": count for task, count in expected.items()}
+
+
+def _story(*lines: str, answer: str = "a") -> str:
+    """A question after every line."""
+    told = [f"{line}.\n{2 * n + 2} Who?\t{answer}\t1\n" for n, line in enumerate(lines)]
+    return "".join(f"{2 * n + 1} {one}" for n, one in enumerate(told))
+
+
+def test_a_story_is_learned_or_judged_whole() -> None:
+    """Though the share that is held out ends in the midst of it."""
+    learned, judged = _story("x", "y", "z"), _story("u", "v", "w")
+    found = data._stories("", "", {1: learned + judged}, {1: learned}, 0.2, 9)
+    assert (len(found.train.classes), len(found.validation.classes)) == (3, 3)
+
+
+def test_what_is_repeated_is_all_that_is_read_and_its_answer() -> None:
+    train, other = _story("x y z"), _story("one")
+    for test, count in (
+        (_story("w y z"), 1), (_story("x z z"), 0), (_story("x y z", answer="b"), 0),
+    ):  # fmt: skip
+        found = data._stories("", "", {1: train + other}, {1: test}, 0.5, 2)
+        assert found.repeated == {1: count}
 
 
 def _made(norm: str = "layer") -> tuple[AttentiveReader, Tensor]:

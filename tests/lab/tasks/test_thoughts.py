@@ -54,11 +54,14 @@ def test_a_vocabulary_has_the_most_frequent_words() -> None:
 
 def test_sentences_end_where_they_do() -> None:
     text = 'CHAPTER I\n\n"Well, Mr. Bolkónski?" said\nhe. He left.\n\n“Go!” She went... Then\n'
+    text += "\nMrs. Ada met Dr. Bo in St. Ives. “Stay!” he said.\n"
     assert sentences_of(text) == [
         ["well", ",", "mr", ".", "bolkónski", "?", "said", "he", "."],
         ["he", "left", "."],
         ["go", "!"],
         ["she", "went", ".", ".", "."],
+        ["mrs", ".", "ada", "met", "dr", ".", "bo", "in", "st", ".", "ives", "."],
+        ["stay", "!", "he", "said", "."],
     ]
 
 

@@ -58,16 +58,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> UnipenFolder:
         _box("!", _bar(40)),
         _box("!", _bar(44)),
         _box("!", _bar(400)),
+        _box("!", _bar(16)),
         _box("\\\\", _bar(40)),
         _box("_", [(4 * i, 100) for i in range(11)]),
-        _box("(", _bar(50)),
+        _box("(", _bar(50)[::-1], _bar(30, 5)[::-1]),
         _box("'", _bar(12)),
         _box(")", _bar(50), _bar(30, 20)),
         _box("|", _bar(50)),
         _box("|", _bar(20), _bar(20, 1)),
         _box(".", _bar(1)),
+        _box("", _bar(40)),
     ]
-    for source, writer in (("syn", "ann"), ("ibm", "bob")):
+    for source, writer in (("syn", "ann"), ("ibm", "bob-syn")):
         _write(folder, "1a", source, writer, figures)
         _write(folder, "1d", source, writer, marks)
         _write(folder, "1b", source, writer, [_box("E", _bar(36), _bar(36, 8)), _box("W", _bar(4))])
@@ -93,11 +95,11 @@ def test_marks_are_taken_from_sources_whose_ink_is_whole_and_new(
     assert {ink.writer for ink in inks} == {"syn/ann"}
     assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_", "|"]
     assert tally.skipped == {
-        "a character too large or too small for what it is": 1,
+        "a character too large or too small for what it is": 2,
         "a bracket and what is not of it": 1,
         "a bar that is broken": 1,
-        "a character that lines have enough of": 2,  # the dots of both writers
-        "a mark of a writer without figures": 11,
+        "a character that lines have enough of": 4,  # a dot and nothing, of both writers
+        "a mark of a writer without figures": 12,
     }
 
 
@@ -118,6 +120,7 @@ def test_a_mark_stands_where_its_kind_stands(found: tuple[list[Ink], Tally]) -> 
     assert len(set(middles.values())) == len(middles)  # no two equally high
     for ink in found[0]:
         assert _places(ink)[:, 0].min() == pytest.approx(0, abs=1e-5)
+        assert _places(ink)[:, 0].max() == pytest.approx(ink.advance, abs=1e-5)
         assert ink.offsets[-1, 2] == 1
 
 
@@ -160,7 +163,15 @@ def test_isolated_characters_are_read_where_any_of_them_are_wanted(
 ) -> None:
     _write(tmp_path, "1a", "syn", "ann", [_box(str(n), _bar(40)) for n in range(3)])
     _write(tmp_path, "1d", "syn", "ann", [_box("%", _bar(30))])
-    assert "".join(ink.text for ink in read_inks(tmp_path, Tally(), marks, figures)) == texts
+    inks = read_inks(tmp_path, tally := Tally(), marks, figures)
+    assert "".join(ink.text for ink in inks) == texts
+    assert tally.kept == len(texts)
+
+
+def test_capitals_say_how_large_a_writer_is_where_there_are_no_figures(tmp_path: Path) -> None:
+    _write(tmp_path, "1b", "syn", "ann", [_box("E", _bar(40))])
+    _write(tmp_path, "1d", "syn", "ann", [_box("!", _bar(40))])
+    assert [ink.text for ink in read_isolated(UnipenFolder(tmp_path), Tally())] == ["!"]
 
 
 @pytest.mark.parametrize(

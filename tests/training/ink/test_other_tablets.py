@@ -11,7 +11,7 @@ from training.ink.line import Line, Tally
 from training.ink.sources import read_lines
 
 _TABLET = ".COORD Y X\n.WRITER_ID jo \xe9 {}\nand more of jo\n.X_POINTS_PER_MM 1\n"
-_POINTS = ".PEN_DOWN\n1 2\n3 4\n"
+_POINTS = ".PEN_DOWN 7\n1 2\n3 4\n"
 _XML = "<a><Stroke><Point x='1' y='2'/><Point x='3' y='4'/></Stroke></a>"
 
 
@@ -58,6 +58,25 @@ def test_what_is_escaped_in_a_label_is_what_was_written(tmp_path: Path) -> None:
     assert line.text == 'a"b\\cd\\e'
 
 
+def test_a_line_is_of_the_writer_and_the_tablet_of_its_own_ink(tmp_path: Path) -> None:
+    """One file may have several; who is not named is who the file is named after."""
+    segments = '.SEGMENT WORD 0 OK "a"\n.SEGMENT WORD 1 OK "b"\n'
+    files = {
+        "data/7/inv/box/two.dat": f".INCLUDE inch.dat\n.INCLUDE mm.dat\n{segments}",
+        "include/inch.dat": f".X_POINTS_PER_INCH 2\n.Y_POINTS_PER_INCH 4\n{_POINTS}",
+        "include/mm.dat": f".WRITER_ID di\n.X_POINTS_PER_MM 3\n.Y_POINTS_PER_MM 3\n{_POINTS}",
+    }
+    lines = _unipen(tmp_path, files, False)
+    assert [(line.writer, line.source) for line in lines] == [("inv/two", "inv"), ("inv/di", "inv")]
+    assert [line.strokes[0].tolist() for line in lines] == [[[2, 2], [6, 4]], [[1, 2], [3, 4]]]
+
+
+def test_includes_nest_to_eight_below_the_first(tmp_path: Path) -> None:
+    files = {"data/7/inv/a.dat": '.INCLUDE 0.dat\n.SEGMENT WORD 0 OK "a"\n'}
+    files |= {f"include/{n}.dat": f".INCLUDE {n + 1}.dat\n" for n in range(8)}
+    assert len(_unipen(tmp_path, files | {"include/8.dat": _POINTS}, False)) == 1
+
+
 def _iam(folder: Path, text: bytes, lines: dict[str, str], original: bytes = b"") -> None:
     for name, xml in lines.items():
         file = folder / "lineStrokes" / "z01" / f"z01-000a-{name}.xml"
@@ -73,13 +92,13 @@ def test_each_line_has_its_own_text_or_none(tmp_path: Path) -> None:
     _iam(
         tmp_path,
         b"OCR:\nread\nCSR:\nna\xefve\n\na word ### out\nthird\n",
-        dict.fromkeys(("00", "01", "02", "03", "04", "x"), _XML),
+        dict.fromkeys(("00", "01", "02", "03", "04", "x", "\xb2"), _XML),
     )
     lines = read_lines(tmp_path, tally := Tally())
     assert [line.text for line in lines] == ["na\ufffdve", "third"]
     assert tally.examples == {
         "a word crossed out": ["z01-000a-02.xml"],
-        "no text for the line": [f"z01-000a-{n}.xml" for n in ("00", "04", "x")],
+        "no text for the line": [f"z01-000a-{n}.xml" for n in ("00", "04", "x", "\xb2")],
     }
 
 
@@ -90,6 +109,15 @@ def test_a_line_in_an_encoding_that_cannot_be_read_is_counted(
     _iam(tmp_path, b"CSR:\na\n", {"01": f"<?xml version='1.0' encoding='{encoding}'?>{_XML}"})
     assert read_lines(tmp_path, tally := Tally()) == []
     assert tally.examples == {"malformed XML": ["z01-000a-01.xml"]}
+
+
+@pytest.mark.parametrize("point", ["x='a' y='2'", "y='2'"])
+def test_a_point_that_is_nowhere_leaves_its_line_out(tmp_path: Path, point: str) -> None:
+    xml = _XML.replace("x='3' y='4'", point)
+    _iam(tmp_path, b"CSR:\na\nb\n", {"01": xml, "02": _XML})
+    lines = read_lines(tmp_path, tally := Tally())
+    assert [line.text for line in lines] == ["b"]
+    assert tally.examples == {"malformed points": ["z01-000a-01.xml"]}
 
 
 @pytest.mark.parametrize(

@@ -80,6 +80,17 @@ def test_a_character_alone_may_be_of_any_size(scale: list[float]) -> None:
     assert _prepared([_word(0, 1) * scale], "m")[1] is None
 
 
+@pytest.mark.parametrize(("scale", "reason"), [([3.0, 3.0], _SIZE), ([3.0, 1.0], _ADVANCE)])
+def test_two_characters_may_not(scale: list[float], reason: str) -> None:
+    assert _prepared([_word(0, 2) * scale], "mm")[1] == reason
+
+
+def test_a_writer_is_as_large_as_most_of_their_lines() -> None:
+    usual, large = _line(_words()), _line([stroke * 2 for stroke in _words()])
+    _, found, _ = prepare([large, usual, usual], Tally())
+    assert found.offsets.tobytes() == prepare([usual], Tally())[0].offsets.tobytes()
+
+
 @pytest.mark.parametrize(("below", "reason"), [(25.0, None), (28.0, _NARROW)])
 def test_ink_that_is_high_for_its_width_is_of_several_lines(
     below: float, reason: str | None
@@ -99,6 +110,12 @@ def test_a_pen_goes_back_for_a_bar_and_not_for_a_word(back: float, reason: str |
         assert ink.advance > ink.offsets[:, 0].sum() + 10
         x = ink.offsets[:, 0].astype(np.float64).cumsum()
         assert ink.advance == pytest.approx(x.max(), abs=1e-3)
+
+
+@pytest.mark.parametrize(("letters", "reason"), [(3, None), (4, _FAR_BACK)])
+def test_three_letters_may_be_written_in_any_order(letters: int, reason: str | None) -> None:
+    strokes = [_moved(_word(0, 1), 7.0 * (letters - 1)), _word(0, letters - 1)]
+    assert _prepared(strokes, "m" * letters)[1] == reason
 
 
 def test_a_gap_wider_than_half_a_line_is_no_way_back() -> None:

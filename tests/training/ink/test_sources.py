@@ -6,11 +6,12 @@ import shutil
 import tarfile
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import pytest
 
-from contract.alphabets import ALPHABET
+from contract.alphabets import ALPHABET, LONGEST_TEXT
 from export.__main__ import main
 from training.files import MissingData
 from training.ink.corpus import read_pens
@@ -73,20 +74,25 @@ def test_what_cannot_be_read_is_counted_and_named_and_the_rest_loads(
     assert set(lines) == {"whole", "part", "joined", 'say "no" twice'}
     assert tally.examples == {
         "marked BAD by its collector": ["data/7/inv/words.dat#4"],
-        "malformed segment (range outside the file)": ["data/7/inv/words.dat#5"],
+        "malformed segment (range outside the file)": [
+            "data/7/inv/words.dat#5",
+            "data/7/inv/words.dat#7",
+        ],
         "malformed segment (no range or label)": ["data/7/inv/words.dat#6"],
         "unreadable file (include file missing)": ["data/8/inv/nowhere.dat"],
         "unreadable file (coordinates do not fill their columns)": ["data/8/inv/ragged.dat"],
         "unreadable file (IndexError)": ["data/8/inv/rateless.dat"],
         "unreadable file (coordinates are not numbers)": ["data/8/inv/words.dat"],
     }
-    assert sum(tally.skipped.values()) == 7
+    assert sum(tally.skipped.values()) == 8
 
 
+@pytest.mark.parametrize("packed", ["", "gz", "bz2", "xz"])
 def test_archives_read_as_the_folders_they_hold(
-    unipen: tuple[dict[str, Line], Tally], tmp_path: Path
+    unipen: tuple[dict[str, Line], Tally], tmp_path: Path, packed: Literal["", "gz", "bz2", "xz"]
 ) -> None:
-    with tarfile.open(tmp_path / "unipen_invented.tar.xz", "w:xz") as tar:
+    name = f"unipen_invented.tar.{packed}".rstrip(".")
+    with tarfile.open(tmp_path / name, f"w:{packed}") as tar:
         for part in ("data", "include"):
             tar.add(_UNIPEN / part, part)
     lines = _by_text(read_lines(tmp_path, tally := Tally()))
@@ -178,6 +184,8 @@ def test_lines_of_iam_are_found_in_their_own_folder_and_in_none_called_alike(
 
 
 def test_a_folder_of_no_known_format_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "no-unipen.tar").touch()
     with pytest.raises(ValueError, match="holds no pen data"):
         read_lines(tmp_path, Tally())
     with pytest.raises(ValueError, match="is no folder"):
@@ -208,7 +216,8 @@ def test_the_synthetic_pen_writes_all_printable_ascii() -> None:
     generator = np.random.default_rng(0)
     texts = [random_text(generator) for _ in range(400)]
     assert set("".join(texts)) == set(ALPHABET)
-    assert all(1 <= len(text.split(" ")) <= 8 for text in texts)
+    assert {len(text.split(" ")) for text in texts} == set(range(1, 9))
+    assert max(map(len, texts)) == LONGEST_TEXT
 
 
 @pytest.mark.parametrize("font", ["futural", "rowmans", "scripts", "cursive"])
@@ -326,7 +335,8 @@ def test_pens_have_the_name_of_their_folder_however_it_is_written(
     path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(_UNIPEN)
-    assert read_pens(Path(path), Tally()).name == "unipen"
+    assert read_pens(Path(path), tally := Tally()).name == "unipen"
+    assert tally.skipped["marked BAD by its collector"] == 1
     assert main(["pens", path, "--out", str(tmp_path / "kept.npz")]) == 0
     assert read_pens(tmp_path / "kept.npz", Tally()).name == "unipen"
 

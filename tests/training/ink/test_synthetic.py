@@ -39,6 +39,13 @@ def test_characters_are_on_the_line_over_it_or_below_it(font: str) -> None:
         assert _ink(letter, font=font)[:, 1].min() < -3, letter
 
 
+@pytest.mark.parametrize("font", _FONTS)
+def test_a_script_has_the_figures_and_the_q_of_print(font: str) -> None:
+    """Its own are adorned, or look like another character."""
+    for character in "2Q%":
+        assert _ink(character, font=font) == pytest.approx(_ink(character)), character
+
+
 def test_a_quotation_mark_is_an_apostrophe_twice() -> None:
     (apostrophe,) = _strokes("'")
     marks = _strokes('"')
@@ -92,3 +99,24 @@ def test_a_corner_is_as_round_as_it_is_said_to_be_and_ends_stay() -> None:
 def test_no_two_lines_are_of_one_writer_whatever_their_seeds() -> None:
     lines = [line for seed in (0, 1) for line in synthetic_lines(3, seed)]
     assert len({line.writer for line in lines}) == len({line.text for line in lines}) == 6
+
+
+_FIRST_OF_SEED_0 = [  # a text, its strokes, its points, and their mean, spread and end
+    ("` cend posour", 16, 329, [165.96, 8.6, 79.1, 6.57, 298.75, 12.83]),
+    ("=[ $63 cebros ton=ze seegefo&loceeck:", 48, 835, [230.19, 6.84, 126.18, 5.43, 429.3, 4.78]),
+    ("87:30 Wees: Soong? $+", 29, 507, [117.49, 6.82, 65.13, 5.98, 229.96, 7.58]),
+    ("wan- < Mhan- wend- tede :+ Xeesove", 50, 810, [344.24, 6.12, 198.51, 6.87, 662.13, -2.56]),
+    ("chiedoon *Ooshait*", 29, 459, [176.13, 6.04, 101.94, 7.01, 324.63, -0.75]),
+]
+
+
+def test_a_recipe_is_trained_on_the_ink_that_it_was_trained_on_before() -> None:
+    """Every number of a writer, and every draw, is part of what the seed stands for."""
+    for line, (text, strokes, points, places) in zip(
+        synthetic_lines(len(_FIRST_OF_SEED_0), 0), _FIRST_OF_SEED_0, strict=True
+    ):
+        ink = np.concatenate(line.strokes)
+        assert (line.text, len(line.strokes), len(ink)) == (text, strokes, points)
+        found = [*ink.mean(0, dtype=np.float64), *ink.std(0, dtype=np.float64), *ink[-1]]
+        assert found == pytest.approx(places, abs=0.02)
+        assert (line.writer.split("/")[0], line.points_per_second) == ("synthetic", 100)
