@@ -133,6 +133,7 @@ def test_a_folder_that_is_called_as_the_model_of_another_is_told_apart(
         assert "another folder has a model 'letters'" in service.standing("letters/")["failed"]
         assert service.ready() == (200, "ok; failed: letters/")
         assert (service.metric("model_ready"), service.metric("model_failed")) == (1, 0)
+        assert service.metric("attestation_ok") == 1  # by the name of the model
         told = service.client.get("/metrics").text
         assert told.count('evenkeel_model_ready{model="letters"}') == 1
         assert service.metric("model_ready", "letters/") == 0
