@@ -169,7 +169,7 @@ class Generation(Job, Generic[P]):
     @property
     def read(self) -> int:
         """What it has read of what was asked: all of it, once it has run."""
-        return self.asked if self.first_run_s is not None or self.finished_at_once else 0
+        return self.asked if self.first_run_s is not None else 0
 
     @property
     def finished_at_once(self) -> bool:

@@ -3,7 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -298,6 +300,21 @@ def test_a_model_whose_engine_ends_as_it_is_attested_is_not_ready_again(
     monkeypatch.setattr("service.models.attest_in_queue", agrees)
     assert asyncio.run(model.attest_now(lambda steps: None)).ok
     assert not model.engine.ready
+
+
+def test_a_model_is_as_good_as_the_worst_that_runs_it(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One that uses fewer threads while others are at work proves itself as well."""
+    model = Loader(settings(artifacts), Metrics(), KINDS).make(load_artifact(artifacts / "letters"))
+    good, bad = (Verdict(ok, 1e-6, 1e-5, 0.0, 50, f"{ok}") for ok in (True, False))
+    monkeypatch.setattr("service.models.attest", lambda artifact, part: part)
+    for parts in ((good, bad), (bad, good)):
+        runner: Any = SimpleNamespace(parts=parts)
+        assert not model.attest(runner)
+        assert model.verdict == replace(bad, steps=100)
+        told = "letters: attestation FAILED, max error 1e-06 (bound 1e-05): False"
+        assert caplog.messages[-1] == told
 
 
 def test_an_unknown_model_cannot_be_attested(scan: Service) -> None:

@@ -31,10 +31,17 @@ def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path
     assert serving.text()[0]
 
 
-def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing) -> None:
+def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing, tmp_path: Path) -> None:
     before, engine = serving.text(), serving.models["letters"].engine
     engine.stop()
     assert eventually(lambda: serving.standing()["state"] == "failed")
+    assert "engine has ended" in serving.standing()["failed"]
+    graph = tmp_path / "letters" / "step.onnx"
+    whole = graph.read_bytes()
+    graph.unlink()
+    assert serving.tell("load").status_code == 409
+    assert "step.onnx is missing" in serving.standing()["failed"]  # which no other engine mends
+    graph.write_bytes(whole)
     assert serving.tell("load").json()["ready"] is True
     assert serving.models["letters"].engine is not engine
     assert serving.text() == before

@@ -2,11 +2,13 @@
 
 import asyncio
 import threading
+import weakref
 from typing import Any
 
 import pytest
 
 from service.leaving import Leaving
+from tests.service.serving import eventually
 
 
 @pytest.mark.parametrize(
@@ -38,14 +40,20 @@ def test_who_holds_a_model_is_told_before_it_ends_and_nobody_waits_for_that_on_t
 
     async def leave() -> None:
         engine: Any = Engine()
+        engines.append(weakref.ref(engine))
         leaving.add(engine, held)  # type: ignore[arg-type]
         del engine
         await asyncio.gather(*leaving._tasks)
+        assert not leaving._tasks
 
     def gone() -> None:
         said.append(("gone", len(leaving.engines)))
 
+    def give_back() -> None:
+        said.append(("back", beside(), eventually(lambda: engines[0]() is None)))
+
+    engines = list[weakref.ref[Any]]()
     leaving = Leaving(drain_s, lambda engine: said.append("told"), gone)
-    monkeypatch.setattr("service.leaving.give_back", lambda: said.append(("back", beside())))
+    monkeypatch.setattr("service.leaving.give_back", give_back)
     asyncio.run(asyncio.wait_for(leave(), 20))
-    assert said == [*first, ("stopped", True, 1), ("gone", 0), ("back", True)]
+    assert said == [*first, ("stopped", True, 1), ("gone", 0), ("back", True, True)]

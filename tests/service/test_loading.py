@@ -45,10 +45,11 @@ def test_one_that_will_stand_in_for_another_has_its_runtime(
 
 
 def test_models_of_a_service_make_room_for_each_other(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("service.loading.usable_cores", lambda: 2)
     loader = Loader(settings(artifacts, slots=2, threads=2), Metrics(), KINDS)
+    assert "EVENKEEL_THREADS" not in caplog.text  # of which there are no more than cores
     models = [loader.make(load_artifact(artifacts / name)) for name in ("letters", "noise")]
     one, other = (model.engine._share for model in models)
     assert not other.oversubscribed
@@ -64,6 +65,7 @@ def test_a_model_that_works_alone_has_its_threads_however_many_are_asked_for(
     assert "EVENKEEL_THREADS is 3, but there are 2 cores" in caplog.text
     model = loader.make(load_artifact(artifacts / "letters"))
     assert model.runtime.threads == 2
+    assert model.health()["threads"] == model.describe()["threads"] == 2
     assert not model.engine._share.oversubscribed
 
 
@@ -116,6 +118,20 @@ def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Pat
         another.decode(token)
 
 
+def test_a_service_knows_every_fallback_of_its_key(artifacts: Path) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    keys = tuple(f"the secret of year {year}" for year in (2026, 2025, 2024))
+    alone, *before = (settings(artifacts, slots=2, state_key=key) for key in keys)
+    rotated = alone.model_copy(
+        update={"state_key_fallbacks": tuple(chosen.state_key for chosen in before)}
+    )
+    codec = Loader(rotated, Metrics(), KINDS).make(artifact).codec
+    for chosen in (alone, *before):
+        other = Loader(chosen, Metrics(), KINDS).make(artifact).codec
+        token = other.encode(Moment(artifact.initial_state(), 7, 0, 0, TextEdge()))
+        assert codec.decode(token).seed == 7
+
+
 def test_an_engine_whose_model_cannot_serve_has_ended(
     loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -138,6 +154,33 @@ def test_a_time_that_is_limited_may_be_without_end(artifacts: Path) -> None:
         assert service.client.portal is not None
         load = partial(service.app.state.models.load, again=True)
         assert service.client.portal.call(load, "letters").engine.ready
+
+
+def test_a_model_whose_golden_vectors_cannot_be_replayed_says_so(
+    loader: Loader, artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = loader.make(load_artifact(artifacts / "letters"))
+    monkeypatch.setattr("service.models.attest", None)  # not callable: a replay raises
+    with pytest.raises(ArtifactError, match="letters: its golden vectors could not be replayed"):
+        loader.prove(model)
+
+
+def test_a_proof_that_takes_too_long_is_given_up(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever reloads a model would wait for it, and so would every other change."""
+    monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.01)
+    loader = Loader(settings(artifacts, slots=2, stall_timeout_s=0.05), Metrics(), KINDS)
+    model, hold = loader.make(load_artifact(artifacts / "letters")), threading.Event()
+    monkeypatch.setattr(model.engine, "_attest", lambda runner: hold.wait(10))
+    try:
+        with pytest.raises(
+            ArtifactError, match=r"letters: its attestation took longer than 0.05 s"
+        ):
+            loader.prove(model)
+    finally:
+        hold.set()
+        model.engine._thread.join()
 
 
 def test_an_attestation_that_is_stuck_holds_up_no_stop(

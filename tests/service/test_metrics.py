@@ -2,11 +2,13 @@
 
 import json
 import math
+import platform
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import onnxruntime
 import pytest
 import yaml
 from prometheus_client.parser import text_string_to_metric_families
@@ -86,7 +88,11 @@ def test_verdicts_versions_and_the_process_are_told(scan: Service, told: str) ->
     assert float(values['evenkeel_attestation_max_error{model="letters"}']) == verdict.max_error
     assert float(values['evenkeel_attestation_bound{model="letters"}']) == verdict.bound
     assert float(values["process_resident_memory_bytes"]) > 2**20
-    assert 'onnxruntime="' in told
+    (build,) = (labels for labels in values if labels.startswith("evenkeel_build_info{"))
+    versions = (onnxruntime.__version__, platform.python_version(), scan.app.version)
+    assert re.findall(r'(\w+)="([^"]*)"', build) == [
+        *zip(("onnxruntime", "python", "version"), versions, strict=True)
+    ]
     assert 'provider="cpu"' in told
     assert 'threads="1"' in told
     assert f'digest="{scan.app.state.models["letters"].artifact.digest}"' in told  # all of it

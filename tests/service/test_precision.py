@@ -15,6 +15,7 @@ import pytest
 
 from contract.golden import Arrays
 from service import precision
+from service.artifact import load_artifact
 from service.catalogue import Models
 from service.engine.given import run_steps
 from service.engine.runners import Runner
@@ -122,6 +123,13 @@ def test_of_two_that_are_as_fast_the_exact_one_answers() -> None:
     for speedup, name in ((0.999, "a"), (1.0, "a"), (1.001, "a-int8")):
         models = _measured(_stub("a"), _stub("a-int8", "a"), speedup, 2.0)
         assert choose(models, "auto").name == name
+
+
+def test_of_several_of_eight_bits_the_first_answers() -> None:
+    exact = _stub("a")
+    models = [exact, *(_measured(exact, _stub(n, "a"), 2.0, 2.0)[1] for n in ("a-4", "a-int8"))]
+    for wanted in ("int8", "auto"):
+        assert choose(models, wanted).name == "a-4"
 
 
 def test_what_is_faster_alone_but_not_among_others_is_not_taken_for_it() -> None:
@@ -263,6 +271,11 @@ def test_what_is_compared_is_the_median_of_runs_that_are_let_in_beside_requests(
         "a-int8, rows 1: 2.00 times as fast as a (µs a step: 50 and 100)",
         "a-int8, rows 8: 1.00 times as fast as a (µs a step: 100 and 100)",
     ]
+
+
+def test_a_run_is_of_32_steps_of_the_graph_that_most_requests_have(artifacts: Path) -> None:
+    job = precision._some_steps(load_artifact(artifacts / "letters"))
+    assert (job.steps_wanted(), job.filtered) == (32, False)
 
 
 def test_measuring_takes_no_longer_than_it_may(

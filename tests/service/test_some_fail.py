@@ -3,7 +3,9 @@
 import asyncio
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -88,6 +90,24 @@ def test_a_service_is_ready_when_each_has_proved_itself_or_failed(artifacts: Pat
     assert models.ready
 
 
+def test_of_a_model_and_one_that_it_replaced_the_longer_chunk_counts(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models, at_it = _models(artifacts), (("a", 9.0), ("b", 5.0), ("a", 0.0))
+    engines = [SimpleNamespace(name=name, stalled_s=stalled_s) for name, stalled_s in at_it]
+    monkeypatch.setattr(models, "_engines", lambda: engines)
+    assert models.stalled_s == {"a": 9.0, "b": 5.0}
+    assert models.stuck(5.0) == ["a"]  # for longer than that
+
+
+def test_what_takes_the_place_of_a_model_has_its_runtime(artifacts: Path) -> None:
+    """Threads that were counted beside others at work would be too few."""
+    models = _models(artifacts)
+    model = models["letters"]
+    model.runtime = replace(model.runtime, threads=2)
+    assert models._read(models.places.find("letters"), again=True).runtime == model.runtime
+
+
 def test_what_is_unloaded_has_not_failed(folder: Path) -> None:
     models = _models(folder)
     asyncio.run(models.unload("noise"))
@@ -133,6 +153,7 @@ def test_a_folder_that_is_called_as_the_model_of_another_is_told_apart(
         assert "another folder has a model 'letters'" in service.standing("letters/")["failed"]
         assert service.ready() == (200, "ok; failed: letters/")
         assert (service.metric("model_ready"), service.metric("model_failed")) == (1, 0)
+        assert service.metric("attestation_ok") == 1  # by the name of the model
         told = service.client.get("/metrics").text
         assert told.count('evenkeel_model_ready{model="letters"}') == 1
         assert service.metric("model_ready", "letters/") == 0

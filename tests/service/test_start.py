@@ -95,6 +95,13 @@ def test_a_wrong_setting_is_named_and_ends_with_2(name: str, value: str, command
     assert f"error: {name} is " in err or f"error: {name}: " in err
 
 
+def test_every_wrong_setting_is_named_at_once(command: Command) -> None:
+    status, _, err = command(EVENKEEL_PORT="high", EVENKEEL_SLOTS="many")
+    assert status == 2
+    named = [line.split()[1] for line in err.splitlines()]
+    assert sorted(named) == ["EVENKEEL_PORT", "EVENKEEL_SLOTS"]
+
+
 def test_a_setting_that_is_misspelt_is_told_in_the_log(
     command: Command, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

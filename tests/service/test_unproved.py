@@ -100,6 +100,8 @@ def test_being_allowed_is_no_leave_to_fail_the_golden_vectors(copy: Path) -> Non
         service.app.state.models["letters"].artifact.golden.truth["logits"][7, 1] += 1.0
         assert service.client.post("/v1/models/letters/attest").json()["ok"] is False
         assert service.client.get("/readyz").status_code == 503
+        card = service.client.get("/v1/models/letters").json()
+        assert card["failed"].startswith("it failed its attestation: logits: outside")
 
 
 def test_one_unproved_model_does_not_stop_another(artifacts: Path, copy: Path) -> None:

@@ -24,7 +24,7 @@ from service.http.described import Answer, fails
 from service.http.guard import PROBES
 from service.ink.described import LineEnded, PageBegun, PageEnded, Points
 from service.ink.schemas import Format
-from tests.service.serving import settings
+from tests.service.serving import ELSEWHERE, settings
 from tests.service.writing import InkService
 
 _STROKES = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
@@ -114,6 +114,26 @@ def test_every_event_of_a_page_is_told(ink: InkService) -> None:
     assert done == "[DONE]"
     assert "<svg" in last.drawing
     assert last.state
+
+
+@pytest.mark.parametrize(
+    ("path", "name", "asked"),
+    [
+        ("/v1/completions", "letters", {}),
+        ("/v1/handwriting", "scrawl", {"format": "json"}),
+        ("/v1/read", "squint", {"line_height": 64}),
+    ],
+)
+def test_what_goes_on_from_another_runtime_is_told(
+    ink: InkService, document: dict[str, Any], path: str, name: str, asked: dict[str, Any]
+) -> None:
+    answer = _ask(ink.client, "post", path, **asked, return_state=True).json()
+    state = answer.get("state") or answer["choices"][0]["state"]
+    asked |= {"state": ink.moved(name, state), "state_policy": "close"}
+    asked.pop("line_height", None)  # which is that of the state
+    answer = _ask(ink.client, "post", path, **asked)
+    assert answer.json().get("state_runtime") == ELSEWHERE
+    _check(document, "post", path, answer)
 
 
 def test_each_format_of_ink_is_among_them() -> None:
