@@ -31,10 +31,11 @@ def test_sources_are_told_in_order_and_a_line_without_a_character_too(
 
 def _drawn(lines: list[Line], monkeypatch: pytest.MonkeyPatch) -> Figure:
     figures: list[Figure] = []
+    others = pyplot.get_fignums()
     monkeypatch.setattr(sheet, "save_figure", lambda figure, _: figures.append(figure))
     with pyplot.rc_context({"axes.titlelocation": "center"}):  # whatever figures were drawn before
         sheet.plot_sheet(lines, Path(), title="of $ and \udcff")
-    assert pyplot.get_fignums() == []
+    assert pyplot.get_fignums() == others
     return figures[0]
 
 
