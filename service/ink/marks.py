@@ -52,8 +52,9 @@ _HANGING: dict[str, Strokes] = {
         (-0.06, 0.0), (0.08, 0.12), (0.12, 0.28),
     ]],
 }  # fmt: skip
-# Where strokes cross a capital, from its top in shares of how high it is.
-_CROSSING = {"€": (0.42, 0.62), "£": (0.55,), "¥": (0.6, 0.78)}
+# Where strokes cross a capital, from its top in shares of its height, and how far they reach from its
+# first ink there, in heights of a small letter.
+_CROSSED = {"€": ((0.42, 0.62), 0.8), "£": ((0.55,), 0.45), "¥": ((0.6, 0.78), 0.45)}
 # The same strokes as above from the top of an L, which bends it over into a £.
 _HOOK: Strokes = [[(0.0, -0.1), (0.04, 0.1), (0.18, 0.26), (0.36, 0.26), (0.46, 0.06)]]
 _GAP = 0.5  # from the top of a letter to the middle of its mark
@@ -212,8 +213,8 @@ def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
             drawn.append(_bar(line, base, ink))
         elif mark == letters.STEM:
             drawn.append(_stem(line, base, ink))
-        elif mark in _CROSSING:
-            drawn += _crossing(line, ink, mark)
+        elif mark in _CROSSED:
+            drawn += _across(line, ink, mark)
         elif mark in _HANGING:
             drawn += _hanging(line, place, _HANGING[mark])
         elif mark in _BELOW:
@@ -289,15 +290,15 @@ def _stem(line: _Line, base: str, ink: Points) -> Points:
     return np.array([[x + line.lean * (low - y), y] for y in (begin, end)])
 
 
-def _crossing(line: _Line, ink: Points, mark: str) -> list[Points]:
+def _across(line: _Line, ink: Points, mark: str) -> list[Points]:
     """The strokes that make € of C, £ of L and ¥ of Y."""
     top, foot = ink[:, 1].min(), ink[:, 1].max()
-    drawn = []
-    for share in _CROSSING[mark]:
+    drawn, (shares, reach) = [], _CROSSED[mark]
+    for share in shares:
         y = top + share * (foot - top)
         crossed = _crossings(ink, y)
         x = float(crossed.min()) if len(crossed) else _at_height(line, ink, y)
-        ends = (x - 0.35 * line.height, x + (0.8 if mark == "€" else 0.45) * line.height)
+        ends = (x - 0.35 * line.height, x + reach * line.height)
         drawn.append(np.array([[end, y] for end in ends]))
     return drawn + (_shape(line, ink[ink[:, 1].argmin()], _HOOK) if mark == "£" else [])
 

@@ -12,9 +12,8 @@ from lab import command as task_commands
 from lab import experiment
 from lab.__main__ import main
 from lab.compare import Laboratory
-from lab.experiment import LabTask
 from lab.plan import SWEEP_SEED, read_plans
-from tests.lab.tasks.toy import Line, LineTask, stand_in
+from tests.lab.tasks.toy import Line, LineTask, asked_for, stand_in
 
 
 @pytest.fixture(autouse=True)
@@ -102,14 +101,7 @@ def test_an_export_says_how_that_run_was_trained() -> None:
 def test_the_seed_that_is_exported_is_the_one_that_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    exported: list[tuple[str, int]] = []
-    trained = Laboratory.trained
-
-    def noted(laboratory: Laboratory, norm: str, seed: int) -> LabTask:
-        exported.append((norm, seed))
-        return trained(laboratory, norm, seed)
-
-    monkeypatch.setattr(Laboratory, "trained", noted)
+    exported = asked_for(monkeypatch)
     assert main(["line"]) == 0
     assert main(["export", "line", "--norm", "none", "--seed", "1"]) == 0
     assert exported == [("none", 1)]

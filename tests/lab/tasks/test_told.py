@@ -13,7 +13,7 @@ from lab.compare import Laboratory
 from lab.experiment import LabTask, Metric
 from lab.outcome import outcome
 from lab.plan import read_plans
-from tests.lab.tasks.toy import RECIPE, Line, stand_in
+from tests.lab.tasks.toy import RECIPE, Line, asked_for, stand_in
 from training import checkpoint
 
 
@@ -99,14 +99,7 @@ def test_a_picture_is_of_the_first_norm_and_seed_and_each_run_has_its_own_weight
     )
     (experiment.TASKS / "line" / "recipe.toml").write_text(few[0])
     drawn: list[LabTask] = []
-    asked: list[tuple[str, int]] = []
-    trained = Laboratory.trained
-
-    def noted(laboratory: Laboratory, norm: str, seed: int) -> LabTask:
-        asked.append((norm, seed))
-        return trained(laboratory, norm, seed)
-
-    monkeypatch.setattr(Laboratory, "trained", noted)
+    asked = asked_for(monkeypatch)
     monkeypatch.setattr(Line, "picture", lambda _, task, folder: drawn.append(task))
     assert main(["line", "--quick"]) == 0
     folder = Path("runs", "lab-quick", "line", "plain")

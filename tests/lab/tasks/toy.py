@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from lab import command, curves, experiment, jobs
-from lab.experiment import Experiment, Metric, Part
+from lab.compare import Laboratory
+from lab.experiment import Experiment, LabTask, Metric, Part
 from models.cells import State
 from training.config import Recipe
 
@@ -123,3 +124,16 @@ def stand_in(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EVENKEEL_DATA", str(folder / "data"))
     monkeypatch.chdir(folder)
     LineTask.fail_at, LineTask.updates_done = None, 0
+
+
+def asked_for(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Norm and seed of every model that a laboratory is asked for from now on."""
+    asked: list[tuple[str, int]] = []
+    trained = Laboratory.trained
+
+    def noted(laboratory: Laboratory, norm: str, seed: int) -> LabTask:
+        asked.append((norm, seed))
+        return trained(laboratory, norm, seed)
+
+    monkeypatch.setattr(Laboratory, "trained", noted)
+    return asked

@@ -14,7 +14,7 @@ from contract.ink import InkManifest
 from service.errors import InvalidRequest
 from service.ink.letters import BAR, MARKS, STEM, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW, _CROSSING, _HANGING
+from service.ink.marks import _ABOVE, _BELOW, _CROSSED, _HANGING
 from service.ink.page import Page
 from tests.service.writing import InkService, online
 
@@ -81,7 +81,7 @@ def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None
 
 
 def test_every_mark_can_be_drawn() -> None:
-    assert {*_ABOVE, *_BELOW, *_HANGING, *_CROSSING, BAR, STEM} == MARKS
+    assert {*_ABOVE, *_BELOW, *_HANGING, *_CROSSED, BAR, STEM} == MARKS
 
 
 def test_all_that_cannot_be_written_is_named_at_once() -> None:
