@@ -52,8 +52,8 @@ _HANGING: dict[str, Strokes] = {
         (-0.06, 0.0), (0.08, 0.12), (0.12, 0.28),
     ]],
 }  # fmt: skip
-# Where strokes cross a capital, from its top in shares of its height, and how far they reach from its
-# first ink there, in heights of a small letter.
+# Where strokes cross a capital, from its top in shares of its height, and how far they reach from
+# its first ink there, in heights of a small letter.
 _CROSSED = {"€": ((0.42, 0.62), 0.8), "£": ((0.55,), 0.45), "¥": ((0.6, 0.78), 0.45)}
 # The same strokes as above from the top of an L, which bends it over into a £.
 _HOOK: Strokes = [[(0.0, -0.1), (0.04, 0.1), (0.18, 0.26), (0.36, 0.26), (0.46, 0.06)]]

@@ -109,7 +109,9 @@ def test_names_that_are_no_utf_8_are_told_apart() -> None:
 
 
 def test_a_name_begins_no_line_of_a_log_and_moves_no_cursor() -> None:
-    assert printable("a b\nERROR \x1b[2J\x85\u2028é") == r"a b\nERROR \x1b[2J\x85\u2028é"
+    assert (
+        printable("a b\nERROR \x1b[2J\x85\u2028\u2029é") == r"a b\nERROR \x1b[2J\x85\u2028\u2029é"
+    )
     # Spaces of all widths, what joins an emoji, and one that Unicode has since 15 alone.
     other = "a\u00a0b\u3000c 👩\u200d🏫 \U0001fae8"
     assert printable(other) == other

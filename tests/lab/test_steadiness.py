@@ -4,6 +4,7 @@ and for people."""
 import numpy as np
 import pytest
 
+from lab.legibility.pages import _told
 from lab.legibility.steadiness import of_pages, of_people
 from training.ink.prepare import Ink
 
@@ -25,8 +26,8 @@ def test_the_last_line_of_a_page_is_held_against_the_first_five() -> None:
     found = of_pages([_page((40, 9), (13, 4)), _page((40, 9), (10, 5))])
     assert (found.hands, found.lines) == (2, 2)
     assert found.slant_degrees == pytest.approx(3 / np.sqrt(2), abs=0.8)
-    # It is held against people's as it is: what is told of it has two digits.
-    assert found.slant_degrees != round(found.slant_degrees, 2)
+    # It is held against people's as it is, and told rounded.
+    assert found.slant_degrees != round(found.slant_degrees, 4) == _told(found)["slant_degrees"]
     assert found.size == pytest.approx(0.25 / np.sqrt(2), rel=0.01)
 
 
