@@ -1,4 +1,6 @@
 // How a text is broken into lines of handwriting, as service/ink/breaking.py has it.
+import { apart } from "./letters.js";
+
 const LONGEST_LINE = 44; // characters: lines the pen learned from are hardly longer
 export const AVERAGE = 10; // widths are in so many parts of the average character of English text
 const CHARACTERS = {
@@ -19,7 +21,7 @@ const DIVIDES = ["-", "/", "@", "_", "?", "&", "="];
 const LAST_LINE = 3; // a last line shorter than a third of the others looks lost
 
 /** How wide a character is written, in `AVERAGE`ths of the average one. */
-export const widthOf = (character) => WIDTHS.get(character) ?? AVERAGE;
+export const widthOf = (character) => WIDTHS.get(apart(character)[0]) ?? AVERAGE;
 
 const width = (text) => [...text].reduce((sum, character) => sum + widthOf(character), 0);
 

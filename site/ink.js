@@ -4,6 +4,7 @@ import { Layout } from "./layout.js";
 import { requireLine, requirePage, written } from "./letters.js";
 import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
+import { LineMarks } from "./marks.js";
 import { Refusal, anySeed } from "./model.js";
 import { round } from "./numbers.js";
 import { Squeeze } from "./squeeze.js";
@@ -15,8 +16,8 @@ const [ADVANCE, ADVANCE_OF_INK] = [2.34, 0.34];
 // How wide it is in a hand that is made up, as a share of what its writers had: neat, and untidy.
 const [NEAT, UNTIDY] = [0.82, 0.16];
 
-/** To hundredths of a px. */
-const rounded = (x) => round(100 * x) / 100;
+/** A point to hundredths of a px. */
+const rounded = ([x, y, up]) => [round(100 * x) / 100, round(100 * y) / 100, up];
 
 /** The stored hands of a model, as `/v1/styles` lists them. */
 export const stored = ({ name, manifest }) =>
@@ -96,6 +97,25 @@ async function laidOut(model, body) {
   return { layout, lines, ...begun };
 }
 
+/** The points of a line in portions, those of its marks last. */
+async function* inkOf(model, job, layout, line, signal) {
+  const [pen, squeeze] = [new LinePen(layout, line), new Squeeze(layout, job.text)];
+  const marks = new LineMarks(job.text, layout);
+  let points = [];
+  for await (const _ of model.run(job, signal)) {
+    const { offsets, characters } = job.piece();
+    if (!characters.length) continue;
+    points = pen.move(offsets).map(([x, y, up], i) => [squeeze.place(x, characters[i]), y, up]);
+    marks.follow(offsets, points, characters);
+    yield points;
+  }
+  const drawn = marks.drawn().map(([x, y, up]) => [Math.min(x, layout.width), y, up]);
+  if (!drawn.length) return;
+  // Of a line that was cut off the pen is down: it is lifted where it is.
+  const lifted = points.slice(-1).filter(([, , up]) => up < 0.5).map(([x, y]) => [x, y, 1]);
+  yield [...lifted, ...drawn];
+}
+
 /** The events of a page that is written line by line, all of them in one hand. */
 async function* pageEvents(model, body, page, signal) {
   const { layout, lines, style } = page;
@@ -116,15 +136,10 @@ async function* pageEvents(model, body, page, signal) {
   for (const [line, text] of lines.entries()) {
     if (text) {
       const job = new InkLine(text, hand, model, body.bias ?? 1);
-      const [pen, squeeze] = [new LinePen(layout, line), new Squeeze(layout, text)];
-      for await (const _ of model.run(job, signal)) {
-        const { offsets, characters } = job.piece();
-        const points = pen
-          .move(offsets)
-          .map(([x, y, up], i) => [rounded(squeeze.place(x, characters[i])), rounded(y), up]);
-        if (points.length) yield { line, points, character: job.character };
+      for await (const points of inkOf(model, job, layout, line, signal)) {
+        usage.points += points.length;
+        yield { line, points: points.map(rounded), character: job.character };
       }
-      usage.points += job.points;
       yield { line, finish_reason: job.reason };
       if (lines.slice(line + 1).some(Boolean)) hand = await job.after();
     } else yield { line, finish_reason: "stop" };

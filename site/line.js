@@ -1,6 +1,7 @@
 // A line of ink: text in, offsets of a pen out, as service/ink/line.py and contract/ending.py have
 // it. A hand is a moment {state, seed, drawn, context, height}: recurrent state, the character that
 // stays in sight, and how high the pen is over the baseline. Offsets are dx, dy, pen up, n times.
+import { bases } from "./letters.js";
 import { Refusal } from "./model.js";
 import { InkNoise } from "./noise.js";
 import { clamp, median } from "./numbers.js";
@@ -20,7 +21,7 @@ const inSight = (text, { context }) => (context ? `${context} ${text}` : text);
 
 /** The row inputs of the graph for a text that was `written`, from a moment. */
 export function rowOf(text, hand, { longest_text: longest, characters, end }, bias) {
-  const symbols = Array.from(inSight(text, hand), (character) => characters.indexOf(character) + 1);
+  const symbols = Array.from(bases(inSight(text, hand)), (base) => characters.indexOf(base) + 1);
   if (symbols.length > longest) {
     throw new Refusal(`text has ${text.length} characters; a line has fewer`, "text");
   }

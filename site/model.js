@@ -3,6 +3,7 @@
 import { readSafetensors } from "../service/web/safetensors.js";
 import { attest, readGolden } from "./golden.js";
 import { Runner } from "./runner.js";
+import { MARKS } from "./shapes.js";
 
 const LEAST_STEPS = 8; // of the first run of a request, so that something is soon to be seen
 const STEPS = 32; // of the others: some 20 ms, in which the worker hears nothing
@@ -118,7 +119,7 @@ export class Model {
       attestation: this.verdict,
       pending: this.#loading ? null : `Not attested yet: its ${mb} MB have not been fetched.`,
       ink,
-      writes: ink && { characters: this.manifest.alphabet.characters, marks: [] },
+      writes: ink && { characters: this.manifest.alphabet.characters, marks: MARKS },
     };
   }
 }

@@ -8,6 +8,14 @@ export function median(numbers) {
   return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
 }
 
+/** The number that a share of the others lie below, between the nearest two if it is none of them. */
+export function quantile(numbers, share) {
+  const sorted = [...numbers].sort((a, b) => a - b);
+  const place = share * (sorted.length - 1);
+  const [low, high] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return low + (high - low) * (place - Math.floor(place));
+}
+
 /** To whole numbers: halves go to the even one. */
 export function round(x) {
   const down = Math.floor(x);

@@ -26,7 +26,7 @@ const FOLDS = new Map(
 const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
 // What Unicode does not take apart, though people write it as a letter and a bar through it, as one
 // whose stem goes on over its bowl, as a crossed capital, or as a dot and what hangs from it.
-const [BAR, STEM] = ["\u0338", "\u030d"];
+export const [BAR, STEM] = ["\u0338", "\u030d"];
 const APART = {
   ø: ["o", BAR], Ø: ["O", BAR], đ: ["d", BAR], Đ: ["D", BAR], ð: ["d", BAR], Ð: ["D", BAR],
   ł: ["l", BAR], Ł: ["L", BAR], þ: ["p", STEM], Þ: ["P", STEM], "¿": ["'", "¿"], "¡": ["'", "¡"],
@@ -44,17 +44,19 @@ function folded(character) {
 export const fold = (text) =>
   Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("").normalize("NFC");
 
-/** The base of a letter, if all marks on it can be drawn; the letter itself otherwise. */
-function baseOf(letter, marks) {
+/** The base of a letter and its marks, none if not all of them are among the `marks` that can be
+ *  drawn. */
+export function apart(letter, marks) {
   const [whole, ...further] = letter.normalize("NFD");
   const [base, ...own] = APART[whole] ?? [whole];
   const takes = !further.length || /^[a-z]$/i.test(base);
-  return takes && [...own, ...further].every((mark) => marks.includes(mark)) ? base : letter;
+  const all = [...own, ...further];
+  return takes && all.every((mark) => marks.includes(mark)) ? [base, all] : [letter, []];
 }
 
 /** Each character of a text, once, that a model cannot write: its `characters`, and the combining
  *  `marks` that it draws with letters. Line breaks are no characters. */
 export function unwritable(text, { characters, marks }) {
-  const known = (letter) => letter === "\n" || characters.includes(baseOf(letter, marks));
+  const known = (letter) => letter === "\n" || characters.includes(apart(letter, marks)[0]);
   return [...new Set(fold(text))].filter((letter) => !known(letter));
 }

@@ -11,12 +11,14 @@ import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
 import { InkLine, fresh } from "./site/line.js";
+import { LineMarks } from "./site/marks.js";
 import { Model, Refusal } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { median, round } from "./site/numbers.js";
 import { Session } from "./site/session.js";
 import { Store } from "./site/store.js";
 import { answer } from "./site/routes.js";
+import { slantOf } from "./site/slant.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
@@ -99,6 +101,17 @@ const unknown = ({ texts, ...writes }) => texts.map((text) => unwritable(text, w
 const lines = ({ text, room }) => breakText(text, room);
 
 const widths = (characters) => Array.from(characters, widthOf);
+
+/** The marks of a line that comes in two portions. */
+function marks({ text, offsets, points, characters, unit }) {
+  const [line, half] = [new LineMarks(text, { pxPerUnit: unit }), points.length >> 1];
+  for (const part of [[0, half], [half]]) {
+    line.follow(Float32Array.from(offsets.slice(...part).flat()), points.slice(...part), characters.slice(...part));
+  }
+  return line.drawn();
+}
+
+const slant = (offsets) => slantOf(offsets.flat());
 
 /** Where a pen's points go, from left to right. */
 const squeezed = ({ layout, text, xs, characters }) => {
@@ -239,21 +252,24 @@ async function checked({ loads }) {
   return (await answer(new Map([["it", model]]), request, never)).body;
 }
 
-/** The letters that a stream tells of, of a text that a pen writes with a point a letter. */
-async function lettered({ manifest, text }) {
+/** What a stream tells of a text that a pen writes with a point a letter, `dx` units from the one before; it is
+ *  never lifted. */
+async function lettered({ manifest, text, dx = 0 }) {
   const one = (number, size = 1) => ({ data: new Float32Array(size).fill(number) });
   const run = async function* (job) {
     for (let at = 0; job.wanted; at += 1, yield) {
       const past = at >= text.length;
-      const outputs = { ended: one(Number(past)), drawn: one(past ? 99 : 0, 3), character: one(at) };
+      const outputs = { ended: one(Number(past)), drawn: { data: Float32Array.of(past ? 9999 : dx, 0, 0) }, character: one(at) };
       job.take({ state: {}, outputs });
     }
   };
   const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, run };
   const body = { text, style: "made-up", seed: 1, format: "json", stream: true };
   const told = [];
-  for await (const { character } of await handwriting(model, body, never)) told.push(character);
-  return told.filter((character) => character !== undefined);
+  for await (const { points, character } of await handwriting(model, body, never)) {
+    if (points) told.push({ points, character });
+  }
+  return told;
 }
 
 async function opened(folder, web) {
@@ -298,7 +314,7 @@ async function requests(cases, folder, web) {
 }
 
 const QUESTIONS = {
-  noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
+  noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
   stopped, heard, worked, revisited, shell, tried, checked, lettered,
 };

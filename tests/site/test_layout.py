@@ -50,7 +50,8 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
 
 
 def test_every_character_is_as_wide_as_the_services(ask: Ask) -> None:
-    assert ask("widths", [ALPHABET]) == [[width_of(character) for character in ALPHABET]]
+    characters = f"{ALPHABET}\u00ea\u00f8\u0162\u00de\u20ac\u00bf"
+    assert ask("widths", [characters]) == [[width_of(character) for character in characters]]
 
 
 def test_a_line_is_squeezed_as_the_services(ask: Ask) -> None:

@@ -62,6 +62,15 @@ def test_pages_and_hands_are_as_long_as_in_the_service(
         assert " characters" not in message
 
 
+def test_what_no_pen_writes_is_named_as_by_the_service(
+    refused: Callable[..., list[Any]], service: Service
+) -> None:
+    body = {"text": "5\u00b0 \u00e9\u0327\u0331 \u20b9", "format": "json"}
+    error = service.client.post("/v1/handwriting", json=body).json()["error"]
+    named = error["message"].replace("'", '"').replace("this model", "this page")
+    assert refused({"page": body}) == [[named, "text"]]
+
+
 def test_a_page_without_room_is_told_what_it_lacks_as_by_the_service(
     refused: Callable[..., list[Any]], service: Service
 ) -> None:

@@ -29,4 +29,19 @@ def test_who_checks_a_model_has_it_replayed(ask: Ask, loads: bool, replayed: int
 
 def test_each_letter_is_told_of_as_it_is_written(ask: Ask, artifact: Callable[[str], Path]) -> None:
     manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
-    assert ask("lettered", [{"manifest": manifest, "text": "keel"}]) == [[0, 1, 2, 3]]
+    (told,) = ask("lettered", [{"manifest": manifest, "text": "keel"}])
+    assert [event["character"] for event in told] == [0, 1, 2, 3]
+
+
+def test_marks_come_last_when_the_pen_has_been_lifted_and_end_at_the_edge(
+    ask: Ask, artifact: Callable[[str], Path]
+) -> None:
+    manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
+    (told,) = ask("lettered", [{"manifest": manifest, "text": "n\u00f6", "dx": 500}])
+    first, last, marks = told
+    (x, y, up), *dots = marks["points"]
+    assert marks["character"] == last["character"] == 1
+    assert [x, y] == last["points"][-1][:2]
+    assert [up for *_, up in (*first["points"], *last["points"])] == [0, 0]
+    assert [up, *(up for *_, up in dots)] == [1, 0, 1, 0, 1]
+    assert max(x for x, *_ in dots) == 800

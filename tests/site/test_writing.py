@@ -85,7 +85,11 @@ def _lines(service: Service) -> Requests:
     cases[1] |= {"text": "no\n\nto and fro"}
     cases[2] |= {"text": "Steady as she goes", "width": 300}
     cases[3] |= {"text": "\u201cit\u2019s\u201d\u00a0\u2014\u00adso\u2026\r\nno"}
-    own["text"] = "even\u2009keel"
+    cases[4] |= {
+        "text": "\u00c0 bient\u00f4t, se\u00f1or \u0141\u0119cki; \u00bfd\u00eda \u0142atwy?"
+    }
+    cases[5] |= {"text": "\u20ac5 or \u00a37, \u00fe\u00e6r \u00f8re\n\na\u030a i\u0308d\u00ed"}
+    own["text"] = "\u00e9ven\u2009keel"
     cases[len(hands) - 1] |= {"text": "Steady as she goes", "width": 300}
     lines = [{**case, "seed": 17 * n, "format": "json"} for n, case in enumerate(cases)]
     return [*lines, {"text": "to", "seed": -7, "format": "json"}]  # a hand that the seed takes
