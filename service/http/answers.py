@@ -28,16 +28,18 @@ COMMENT = b": still at work\n\n"
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events, numbered: contents in JSON, an error in the place of what was to come,
-    and `[DONE]`; comments while there is nothing to tell, unless the engine is stuck.
+    """Server-sent events, `numbered` or not: contents in JSON, an error in the place of what was to
+    come, and `[DONE]`; comments while there is nothing to tell, unless the engine is stuck.
 
     `leave` is called when the response ends, even if it never began.
     """
 
     def __init__(
-        self, contents: AsyncGenerator[str], leave: Callable[[], None], engine: Engine
-    ) -> None:
-        super().__init__(_events(contents), headers=_UNBUFFERED, media_type="text/event-stream")
+        self, contents: AsyncGenerator[str], leave: Callable[[], None], engine: Engine,
+        *, numbered: bool = True,
+    ) -> None:  # fmt: skip
+        events = _events(contents, numbered=numbered)
+        super().__init__(events, headers=_UNBUFFERED, media_type="text/event-stream")
         self._leave, self._engine = leave, engine
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -75,11 +77,12 @@ class _Told:
                 await self.send(comment)
 
 
-async def _events(contents: AsyncGenerator[str]) -> AsyncGenerator[bytes]:
+async def _events(contents: AsyncGenerator[str], *, numbered: bool = True) -> AsyncGenerator[bytes]:
     numbers = itertools.count()
 
     def event(content: str) -> bytes:
-        return f"id: {next(numbers)}\ndata: {content}\n\n".encode()
+        number = f"id: {next(numbers)}\n" if numbered else ""
+        return f"{number}data: {content}\n\n".encode()
 
     try:
         async for content in contents:

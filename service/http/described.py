@@ -179,8 +179,8 @@ BUSY = (Overloaded, NotReady, EngineFault, DeadlineExceeded)
 
 
 def events(*kinds: type[Answer]) -> dict[str, Any]:
-    """The content of a stream of server-sent events: numbered, each of one of these kinds or an
-    error, and `[DONE]` as the last."""
+    """The content of a stream of server-sent events: each of one of these kinds or an error, and
+    `[DONE]` as the last; numbered, unless that is not wanted."""
     said: TypeAdapter[Any] = TypeAdapter(Union[(*kinds, ErrorEvent)])  # type: ignore[arg-type]
     content = said.json_schema(mode="serialization", ref_template=COMPONENTS)
     data = {
@@ -191,6 +191,7 @@ def events(*kinds: type[Answer]) -> dict[str, Any]:
             {"contentMediaType": "application/json", "contentSchema": content},
         ],
     }
-    number = {"type": "string", "pattern": "^[0-9]+$", "description": "counts from 0"}
+    counted = "counts from 0; left out where event_ids is false"
+    number = {"type": "string", "pattern": "^[0-9]+$", "description": counted}
     properties = {"id": number, "data": data}
-    return {"itemSchema": {"type": "object", "properties": properties, "required": [*properties]}}
+    return {"itemSchema": {"type": "object", "properties": properties, "required": ["data"]}}

@@ -123,6 +123,7 @@ class WorkRequest(RequestBody):
     resume: bool = Field(
         False, description="with stream: events carry what to change in the request to go on there"
     )
+    event_ids: bool = Field(True, description="with stream: number the events")
     deadline_s: float | None = Field(
         None, gt=0, description="seconds it may take, never more than the service allows"
     )

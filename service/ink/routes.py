@@ -79,7 +79,7 @@ async def _answer(
     page = await make_page(body, model, judge)
     page.begin()
     if body.stream:
-        return EventStream(_stream(page, aside), page.leave, model.engine)
+        return EventStream(_stream(page, aside), page.leave, model.engine, numbered=body.event_ids)
     try:
         return await _whole(page, aside)
     finally:

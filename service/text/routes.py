@@ -51,7 +51,9 @@ async def completions(body: CompletionRequest, request: Request) -> Response:
     call = _make_call(body, model, request.app.state.settings)
     call.exchange.submit(model.engine)
     if body.stream:
-        return EventStream(_stream(call), call.exchange.cancel, model.engine)
+        return EventStream(
+            _stream(call), call.exchange.cancel, model.engine, numbered=body.event_ids
+        )
     return await unless_gone(request, _whole(call), call.exchange.cancel)
 
 

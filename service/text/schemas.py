@@ -105,6 +105,7 @@ class CompletionRequest(WorkRequest):
     frequency_penalty: Literal[0] | None = None
     presence_penalty: Literal[0] | None = None
     repetition_penalty: Literal[1] | None = None
+    ignore_eos: bool | None = None  # no byte ends a text
     suffix: Literal[""] | None = None
 
     @field_validator("frequency_penalty", "presence_penalty", "repetition_penalty", mode="before")

@@ -11,7 +11,8 @@ from starlette.types import Message
 
 from service.http import answers
 from service.http.answers import COMMENT, EventStream, _events, _Told
-from tests.service.serving import unheard
+from tests.service.serving import Service, unheard
+from tests.service.writing import InkService
 
 _AT_WORK: Any = SimpleNamespace(stalled_s=0.0)
 _SCOPE = {"type": "http", "asgi": {"spec_version": "2.4"}}
@@ -33,6 +34,30 @@ def test_what_a_stream_takes_from_is_closed_with_it() -> None:
         return closed.copy()  # not when the garbage collector comes by
 
     assert asyncio.run(leave()) == [True]
+
+
+@pytest.mark.parametrize("kind", ["text", "ink"])
+def test_events_that_are_not_numbered_are_data_alone(
+    scan: Service, ink: InkService, kind: str
+) -> None:
+    """Load tests, SGLang's among them, take each line for `data: ` and JSON."""
+
+    def lines(**wanted: bool) -> list[str]:
+        if kind == "text":
+            body = {"model": "letters", "max_tokens": 3, "stream": True, "ignore_eos": True}
+            answer = scan.client.post("/v1/completions", json=body | {"seed": 1} | wanted)
+        else:
+            answer = ink.post(text="a", seed=1, stream=True, **wanted)
+        assert answer.status_code == 200
+        return [line for line in answer.text.split("\n") if line]
+
+    numbered = lines()
+    contents = [line for line in numbered if line.startswith("data: ")]
+    ids = [f"id: {number}" for number in range(len(contents))]
+    assert [line for line in numbered if not line.startswith("data: ")] == ids
+    bare = lines(event_ids=False)
+    assert len(bare) == len(contents)
+    assert all(line.startswith(("data: {", "data: [DONE]")) for line in bare)
 
 
 def test_a_stream_whose_client_left_before_it_began_is_left_too() -> None:
