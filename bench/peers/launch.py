@@ -67,10 +67,15 @@ def launch(
             end(process)
 
 
+class NotReady(RuntimeError):
+    """A server that ended before it was ready, or takes too long."""
+
+
 def end_in_order(main: Callable[[], int | None]) -> NoReturn:
     """Run a command and leave with its exit code. Ctrl-C, SIGTERM, and the SIGHUP of a terminal
     that is closed, end what was launched as well, without a traceback: for a service the last is no
-    reason to end. So does a reader of the output that has enough, with 1."""
+    reason to end. So do, with 1, a reader of the output that has enough and a server that does not
+    start, which has said why."""
 
     def ended(came: int, _: object) -> None:
         signal.signal(came, signal.SIG_IGN)  # the next would leave a server that takes its time
@@ -87,6 +92,9 @@ def end_in_order(main: Callable[[], int | None]) -> NoReturn:
             sys.stdout.flush()
     except BrokenPipeError:
         code = read_enough()
+    except NotReady as error:
+        print(f"error: {error}", file=sys.stderr)
+        code = 1
     finally:
         leave_full_output()  # of what is interrupted too
     sys.exit(code)
@@ -124,9 +132,9 @@ def _wait(name: str, process: psutil.Popen, health: str, began_s: float) -> None
     while not ready(health):
         waited_s = time.perf_counter() - began_s
         if process.poll() is not None:
-            raise RuntimeError(f"{name} ended with {process.returncode} before it was ready")
+            raise NotReady(f"{name} ended with {process.returncode} before it was ready")
         if waited_s > _START_LIMIT_S:
-            raise RuntimeError(f"{name} is not ready after {waited_s:.0f} s")
+            raise NotReady(f"{name} is not ready after {waited_s:.0f} s")
         time.sleep(_POLL_S)
 
 

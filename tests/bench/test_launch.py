@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from bench import in_process
-from bench.peers.launch import launch
+from bench.peers.launch import end_in_order, launch
 from bench.target import BYTES, MODEL, PROMPT, Server
 from contract.golden import Arrays
 from service.settings import Settings
@@ -96,6 +96,23 @@ def test_a_reader_who_has_enough_ends_a_measurement_without_a_word(
     ended = subprocess.run(command, env=buffered, stdout=written, stderr=subprocess.PIPE)
     os.close(written)
     assert (ended.returncode, ended.stderr) == (code, told)
+
+
+def test_a_server_that_does_not_start_is_told_of_in_a_line(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+
+    def measure() -> None:
+        with launch("files", server=Server(("json.tool", "--nothing")), artifacts=tmp_path):
+            pytest.fail("it serves nothing")
+
+    with pytest.raises(SystemExit) as ended:
+        end_in_order(measure)
+    *_, why, line = capfd.readouterr().err.splitlines()
+    assert ended.value.code == 1
+    assert "unrecognized arguments" in why
+    assert line == "error: files ended with 2 before it was ready"
 
 
 def test_every_command_that_measures_ends_in_order() -> None:
