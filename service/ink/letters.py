@@ -3,6 +3,7 @@ characters is folded back, and letters with marks are written as their base lett
 """
 # ruff: noqa: RUF001 - characters that look like others are what this is about
 
+import re
 import unicodedata
 from functools import lru_cache
 
@@ -30,7 +31,8 @@ _APART = {
 _FOLDED = {
     "'": "‘’‚‛‹›ʻʼ′´",
     '"': "“”„‟«»″",
-    "-": "‐‑‒–—―−",
+    "-": "‐‑‒–—―−•‣⁃◦▪",
+    "/": "⁄∕",
     " ": "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f"
     "\u205f\u3000",
     "": "\u00ad\u200b\u200c\u200d\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2060\u2061\u2062\u2063"
@@ -43,17 +45,21 @@ _FOLDED = {
     "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", "x": "×",
     "£": "￡", "¥": "￥",
 }  # fmt: skip
+_FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
+_MIXED = re.compile(f"(?<=[0-9０-９])(?=[{_FRACTIONS}])")  # 2½ is no 21/2
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
+_FOLDS |= {ord(c): unicodedata.normalize("NFKD", c).replace("⁄", "/") for c in _FRACTIONS}
 # The wide forms of ASCII that East Asian keyboards type.
 _FOLDS |= {code: chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
 
 
 def fold(text: str) -> str:
-    """The text with curly quotes, dashes, spaces of all widths, ellipses, ligatures, sharp s, wide
-    forms and signs such as © as plain characters, and every letter with its marks as one
-    character, if Unicode has that."""
-    plain = unicodedata.normalize("NFC", text.replace("\r\n", "\n")).translate(_FOLDS)
-    return unicodedata.normalize("NFC", plain)  # a wide letter may have a mark after it
+    """The text with curly quotes, dashes, bullets, fractions, spaces of all widths, ellipses,
+    ligatures, sharp s, wide forms and signs such as © as plain characters, and every letter with
+    its marks as one character, if Unicode has that."""
+    whole = _MIXED.sub(" ", unicodedata.normalize("NFC", text.replace("\r\n", "\n")))
+    # A wide letter may have a mark after it.
+    return unicodedata.normalize("NFC", whole.translate(_FOLDS))
 
 
 @lru_cache(maxsize=1024)  # asked several times of every character of a page

@@ -4,7 +4,8 @@
 const FOLDED = {
   "'": "\u2018\u2019\u201a\u201b\u2039\u203a\u02bb\u02bc\u2032\u00b4",
   '"': "\u201c\u201d\u201e\u201f\u00ab\u00bb\u2033",
-  "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+  "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212•‣⁃◦▪",
+  "/": "\u2044\u2215",
   " ":
     "\t\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f" +
     "\u205f\u3000",
@@ -33,16 +34,22 @@ const APART = {
   "€": ["C", "€"], "£": ["L", "£"], "¥": ["Y", "¥"],
 };
 
+const FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞";
+const MIXED = new RegExp(`(?<=[0-9０-９])(?=[${FRACTIONS}])`, "g"); // 2½ is no 21/2
+
 function folded(character) {
+  if (FRACTIONS.includes(character)) return character.normalize("NFKD").replace("\u2044", "/");
   const code = character.codePointAt(0);
   if (code >= WIDE_FIRST && code <= WIDE_LAST) return String.fromCodePoint(code - WIDER_BY);
   return FOLDS.get(character) ?? character;
 }
 
-/** The text with quotes, dashes, spaces, ligatures and wide forms as plain characters, and every
- *  letter with its marks as one character. */
-export const fold = (text) =>
-  Array.from(text.replaceAll("\r\n", "\n").normalize("NFC"), folded).join("").normalize("NFC");
+/** The text with quotes, dashes, fractions, spaces, ligatures and wide forms as plain characters, and
+ *  every letter with its marks as one character. */
+export function fold(text) {
+  const whole = text.replaceAll("\r\n", "\n").normalize("NFC").replace(MIXED, " ");
+  return Array.from(whole, folded).join("").normalize("NFC");
+}
 
 /** The base of a letter and its marks, none if not all of them are among the `marks` that can be
  *  drawn. */

@@ -47,6 +47,9 @@ def test_texts_are_folded_as_the_service_does(ask: Ask) -> None:
         "\t",
         "a\u0327\u0302",
         "\u2026",
+        "2\u00bd",
+        "\uff13",
+        "\u215e",
     ]
     cases = ["".join(random.choice(pieces, 6)) for _ in range(_CASES)]
     assert ask("fold", cases) == [fold(case) for case in cases]
