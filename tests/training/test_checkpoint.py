@@ -73,6 +73,11 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
 
 
+def test_tensors_of_a_name_are_not_those_of_a_longer_one() -> None:
+    tensors = {f"parts.{name}": torch.zeros(1) for name in ("1.mean", "10.mean", "1")}
+    assert checkpoint.group(tensors, "parts.1").keys() == {"mean"}
+
+
 @pytest.mark.parametrize("facts", [None, 3, "a run", []])
 def test_facts_of_another_form_are_told_in_words(corpus: Path, tmp_path: Path, facts: Any) -> None:
     checkpoint.save(tmp_path / CHECKPOINT, {"one": torch.tensor([1.0])}, facts)

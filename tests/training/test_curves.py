@@ -68,12 +68,15 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     assert least < 1.0 < 2.5 < most
 
 
-def test_data_may_be_called_anything(tmp_path: Path) -> None:
+def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> None:
     """Also what a plot takes for a formula, and what is no UTF-8."""
     name = "my\udcff$%5$.txt"
     data = tmp_path / name
     data.write_text(SHORT)
     carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "x$^$", "cpu", Path())
     assert (tmp_path / "x$^$" / "loss.png").exists()
+    (axes,) = figures[0].axes
+    assert axes.get_title("left") == "x$^$ on my\\xff$%5$.txt"
+    assert axes.get_ylabel() == "nats per byte"
     told = provenance(read_source(tmp_path / "x$^$")[1])
     assert told["data"]["name"] == name.replace("\udcff", "\\xff")
