@@ -1,6 +1,7 @@
 """What a training tells: its loss at its end, that its time was too short, and which of several
 processes tells it; and which data it was, without which nobody may go on with it."""
 
+import argparse
 import json
 import shutil
 from dataclasses import replace
@@ -12,7 +13,7 @@ import torch
 
 from models.language import LanguageConfig, LanguageModel
 from tests.training.tiny import tiny_recipe
-from training import checkpoint
+from training import checkpoint, command
 from training.config import TrainConfig
 from training.group import Group
 from training.log import LOG
@@ -29,6 +30,35 @@ def _trainer(folder: Path, **settings: Any) -> Trainer:
     model = LanguageModel(LanguageConfig(units=4, embedding=2))
     task = LanguageTask(model, text, text[:100], 4, 10, seed=0)
     return Trainer(task, TrainConfig(**{"epochs": 0.1} | settings), folder, {})
+
+
+@pytest.mark.parametrize(
+    ("options", "out", "source", "start"),
+    [
+        ("", "runs/own", "tales", None),
+        ("--out there --data sheep --from a", "there", "sheep", Path("a")),
+    ],
+)
+def test_a_run_is_carried_out_as_its_options_say(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    options: str,
+    out: str,
+    source: str,
+    start: Path | None,
+) -> None:
+    (tmp_path / "own.toml").write_text("[data]\nsource = 'tales'\n")
+    monkeypatch.setenv("EVENKEEL_DATA", "elsewhere")
+    monkeypatch.delenv("WORLD_SIZE", raising=False)
+    asked: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(command, "carry_out", lambda *given: asked.append(given))
+    parser = argparse.ArgumentParser()
+    command.add_training_options(parser)
+    words = [str(tmp_path / "own.toml"), "--device", "cpu", *options.split()]
+    command.train(parser.parse_args(words))
+    ((recipe, *others),) = asked
+    assert recipe.data.source == source
+    assert others == [Path(out), "cpu", Path("elsewhere"), start]
 
 
 def test_a_run_tells_at_its_end_the_loss_of_what_it_keeps(
