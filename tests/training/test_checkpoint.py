@@ -73,6 +73,13 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
 
 
+def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
+    theirs = {"kind": "reader", "data": {"name": "a", "own": 0.5, "lines": 3, "varied": 0.1}}
+    ours = {"kind": "reader", "data": {"name": "b", "marked": 0.3, "lines": 3, "figured": 0.2}}
+    names = "data.figured, data.marked, data.name, data.own, data.varied"
+    assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
+
+
 def test_tensors_of_a_name_are_not_those_of_a_longer_one() -> None:
     tensors = {f"parts.{name}": torch.zeros(1) for name in ("1.mean", "10.mean", "1")}
     assert checkpoint.group(tensors, "parts.1").keys() == {"mean"}
