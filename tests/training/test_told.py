@@ -105,6 +105,16 @@ def test_of_several_processes_the_first_alone_writes(
     assert capsys.readouterr().err == ""
 
 
+def test_a_log_tells_the_seconds_and_what_else_a_validation_found(tmp_path: Path) -> None:
+    trainer = _trainer(tmp_path)
+    trainer.figures = lambda: {"accuracy": 0.5}
+    trainer.progress.elapsed_s = 100.0  # before it went on
+    trainer.run()
+    (row,) = map(json.loads, (tmp_path / LOG).read_text("utf-8").splitlines())
+    assert row["elapsed_s"] == round(trainer.progress.elapsed_s, 1) >= 100
+    assert row["accuracy"] == 0.5
+
+
 def test_a_validation_that_was_logged_and_not_kept_is_logged_once(tmp_path: Path) -> None:
     """As of a run that is interrupted just then: it validates again."""
     trainer = _trainer(tmp_path)
