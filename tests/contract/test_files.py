@@ -13,7 +13,26 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
-from contract.files import alone_in, forget_unfinished, printable, replacing, write_whole
+from contract.files import (
+    alone_in,
+    forget_unfinished,
+    printable,
+    replacing,
+    require_writable,
+    write_whole,
+)
+
+
+def test_a_folder_is_made_in_the_nearest_one_that_is_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where files can be made: to write in it alone is not enough."""
+    asked: list[tuple[Path, int]] = []
+    monkeypatch.setattr("os.access", lambda *of: asked.append(of) or len(asked) < 3)
+    assert require_writable(tmp_path) == require_writable(tmp_path / "a" / "b") == tmp_path
+    with pytest.raises(ValueError, match=f"b: nothing may be written in {tmp_path}$"):
+        require_writable(tmp_path / "a" / "b")
+    assert asked == [(tmp_path, os.W_OK | os.X_OK)] * 3
 
 
 def test_what_cannot_be_written_leaves_the_old_file(tmp_path: Path) -> None:

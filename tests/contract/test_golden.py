@@ -226,6 +226,14 @@ def test_errors_within_the_bounds_hold() -> None:
     assert verdict.max_error == pytest.approx(0.49)
 
 
+def test_an_error_may_be_as_large_as_its_bound() -> None:
+    golden = _golden()
+    golden = replace(golden, truth={n: np.zeros_like(a) for n, a in golden.truth.items()})
+    outputs = _outputs(golden, [0, 1])
+    outputs["mixture"][2, 1, 3], outputs["drawn"][4, 0, 1] = 0.5, -0.25
+    assert golden.judge(outputs, [0, 1]).ok
+
+
 def test_other_rows_are_another_replay() -> None:
     golden = _golden()
     assert not golden.judge(_outputs(golden, [0]), [1]).ok

@@ -195,9 +195,12 @@ def test_bias_sharpens_weights_and_widths_alike(bias: float) -> None:
     assert points[:, 2].mean().item() == pytest.approx(p["up"].item(), abs=0.002)
 
 
+@pytest.mark.parametrize("tilt", [-50.0, 50.0])
 @pytest.mark.parametrize(("log_sigma", "limit"), [(-9.0, LOG_SIGMA[0]), (9.0, LOG_SIGMA[1])])
-def test_a_draw_keeps_the_limits_of_the_density(log_sigma: float, limit: float) -> None:
-    outputs = one(log_sigma=[log_sigma] * 2 * M, tilt=[50.0] * M)
+def test_a_draw_keeps_the_limits_of_the_density(
+    log_sigma: float, limit: float, tilt: float
+) -> None:
+    outputs = one(log_sigma=[log_sigma] * 2 * M, tilt=[tilt] * M)
     uniform, normal = torch.full((1,), 0.5).double(), torch.tensor([[0.0, 1.0]]).double()
     along, across, _ = sample(outputs, uniform, normal, torch.zeros(1).double())[0].tolist()
     assert along == 0

@@ -149,9 +149,12 @@ def test_weights_of_float32_are_taken_over_and_others_are_refused(model: Languag
     load_weights(model, plain.state_dict())
     original = model.stack.cells[1].parametrizations.weight_h.original
     assert torch.equal(original, plain.stack.cells[1].weight_h)
-    other = LanguageModel(replace(TEXT, precision="float32", units=16))
-    with pytest.raises(ValueError, match="of another model"):
-        load_weights(model, other.state_dict())
+    other = LanguageModel(replace(TEXT, precision="float32", units=16)).state_dict()
+    whole = plain.state_dict()
+    lacks = {name: weight for name, weight in whole.items() if name != "readout.bias"}
+    for weights in (other, lacks, whole | {"readout.gain": torch.ones(1)}):
+        with pytest.raises(ValueError, match="of another model"):
+            load_weights(model, weights)
 
 
 def test_a_copy_for_the_graph_is_a_float32_model_and_leaves_its_original_alone(

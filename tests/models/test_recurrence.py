@@ -13,7 +13,7 @@ from models import recurrence
 from models.cells import CELLS, State
 from models.norms import NORMS
 from models.quantized import round_matrices
-from models.recurrence import RecurrentProduct, recurrent_product
+from models.recurrence import RecurrentProduct, _Account, recurrent_product
 from models.stack import Dropout, Stack, dropout_mask
 
 T, B, E, H = 7, 3, 5, 8
@@ -168,6 +168,31 @@ def test_a_loss_that_sees_one_step_alone_has_its_gradient() -> None:
         for run in (Stack.forward, plain)
     )
     assert (ours - oracle).norm() <= 1e-10 * oracle.norm()
+
+
+def test_a_state_that_is_carried_on_counts_in_the_first_step() -> None:
+    """It is detached, as between two segments of a text, and no zeros."""
+    stack = make()
+    x, state = inputs(stack)
+    weights = [cell.weight_h for cell in stack.cells]
+    carried = tuple(part.detach() for part in state)
+    ours, oracle = (
+        torch.autograd.grad(value(*run(stack, x, carried)), weights)
+        for run in (Stack.forward, plain)
+    )
+    for a, b in zip(ours, oracle, strict=True):
+        assert (a - b).norm() <= 1e-10 * b.norm()
+
+
+def test_factors_are_kept_until_they_are_a_block_of_rows() -> None:
+    """However many rows a step has: they lie in memory until then."""
+    account = _Account()
+    kept = []
+    for step in range(7, 0, -1):
+        account.add(step, torch.ones(B, 4 * H), torch.ones(B, H))
+        kept.append(len(account._factors))
+    assert kept == [1, 2, 0, 1, 2, 0, 1]
+    assert torch.equal(account.close(), torch.full((4 * H, H), 7.0 * B))
 
 
 def test_a_gradient_of_the_gradient_is_refused() -> None:

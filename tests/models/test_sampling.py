@@ -118,6 +118,19 @@ def test_a_step_takes_the_options_of_the_contract_in_the_order_of_the_sampler() 
     assert Filters._fields == FILTERS
 
 
+def test_a_step_emits_what_is_forced_on_it_or_else_what_it_draws() -> None:
+    """As the state it leaves and as an output; a text begins as if a line had ended."""
+    torch.manual_seed(0)
+    step = LanguageStep(LanguageModel(LanguageConfig(units=3, embedding=2)), filtered=False)
+    state, given = step.initial_state(2), torch.tensor([7, 7])
+    assert state[0].tolist() == [ord("\n")] * 2
+    uniform, force = torch.full((2,), 0.5), torch.tensor([True, False])
+    token, *_, following, logits = step(*state, given, force, uniform, *options(2))
+    drawn = sample(logits, uniform, options(2), None).tolist()
+    assert 7 not in drawn
+    assert token.tolist() == following.tolist() == [7, drawn[1]]
+
+
 def test_neutral_filters_leave_no_symbol_out_however_improbable() -> None:
     """The second is lost in the sum of all in order of their mass, not in that of the bytes."""
     z = torch.full((1, V), -torch.inf)

@@ -91,6 +91,22 @@ def test_every_draw_with_filters_is_the_plain_one(
         assert _drawn(rows, temperature, *filters) == _expected(rows, temperature, *filters)
 
 
+def test_the_options_of_a_row_are_its_own(
+    rows: tuple[torch.Tensor, torch.Tensor, torch.Tensor],
+) -> None:
+    logits, bias, uniform = rows
+    asked = _EVERY[::13]
+    temperature, top_k, top_p, min_p = (
+        torch.tensor(column, dtype=torch.float64) for column in zip(*asked, strict=True)
+    )
+    assert all(len(column.unique()) > 2 for column in (temperature, top_k, top_p, min_p))
+    drawn = sample(
+        logits, uniform, Options(1 / temperature, bias), Filters(min_p.log(), top_k.long(), top_p)
+    )
+    together = zip(*(t.tolist() for t in rows), asked, strict=True)
+    assert drawn.tolist() == [_plain(z, u, t, b, *more) for z, b, u, (t, *more) in together]
+
+
 @pytest.mark.parametrize("best", [2.0**-6, 0.1, 1.0, 30.0])
 def test_temperature_zero_never_draws_the_next_float32_below_the_best(best: float) -> None:
     logits = torch.full((3, _V), -1.0)

@@ -56,6 +56,14 @@ def test_padding_leaves_the_loss_and_the_gradients(kind: str) -> None:
         torch.testing.assert_close(padded, plain, rtol=1e-5, atol=1e-7)
 
 
+def test_an_update_leaves_no_graph_behind() -> None:
+    """Its memory would be kept until the next validation."""
+    task = _text()
+    way = gradients_of(task, task.model.parameters(), alone=True)
+    loss, state = way(task.batch(0)[0], task.initial_state())
+    assert not [tensor for tensor in (loss, *state) if tensor.requires_grad]
+
+
 def test_rows_of_ink_come_in_few_lengths() -> None:
     task = _pen()
     shapes = {tuple(t.shape for t in task.padded(task.batch(n)[0])) for n in range(24)}

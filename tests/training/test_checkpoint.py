@@ -73,6 +73,33 @@ def test_other_settings_are_told_before_the_data_is_read(
         carry_out(tiny_recipe(tmp_path / "gone"), tmp_path, "cpu", Path())
 
 
+def test_settings_that_one_of_two_runs_has_alone_are_named_too() -> None:
+    theirs = {"kind": "reader", "data": {"name": "a", "own": 0.5, "lines": 3, "varied": 0.1}}
+    ours = {"kind": "reader", "data": {"name": "b", "marked": 0.3, "lines": 3, "figured": 0.2}}
+    names = "data.figured, data.marked, data.name, data.own, data.varied"
+    assert checkpoint.told_apart(theirs, ours) == f"a run with other settings ({names})"
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (KeyError("seed"), "'seed' is missing"),
+        (IndexError("no such layer"), "no such layer"),
+        (RuntimeError("a size\n  and " + "another " * 99), "a size and " + "another " * 99),
+    ],
+)
+def test_what_is_wrong_with_a_run_is_told_from_its_beginning(error: Exception, reason: str) -> None:
+    with pytest.raises(ValueError, match="altered") as told, checkpoint.understanding(Path("it")):
+        raise error
+    cut = reason if len(reason) < 200 else reason[:200]  # of weights it may be pages long
+    assert str(told.value) == f"it is of another version or was altered: {cut}"
+
+
+def test_tensors_of_a_name_are_not_those_of_a_longer_one() -> None:
+    tensors = {f"parts.{name}": torch.zeros(1) for name in ("1.mean", "10.mean", "1")}
+    assert checkpoint.group(tensors, "parts.1").keys() == {"mean"}
+
+
 @pytest.mark.parametrize("facts", [None, 3, "a run", []])
 def test_facts_of_another_form_are_told_in_words(corpus: Path, tmp_path: Path, facts: Any) -> None:
     checkpoint.save(tmp_path / CHECKPOINT, {"one": torch.tensor([1.0])}, facts)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 from matplotlib import pyplot
 from matplotlib.figure import Figure
@@ -68,12 +69,32 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     assert least < 1.0 < 2.5 < most
 
 
-def test_data_may_be_called_anything(tmp_path: Path) -> None:
+def test_errors_of_any_size_are_seen_and_the_curves_told_apart(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where they coincide, and by who cannot tell colours."""
+    drawn: list[Figure] = []
+    monkeypatch.setattr(curves, "save", lambda figure, image: drawn.append(figure))
+    curves.plot_errors({name: np.array([1e-7, 1e-2]) for name in "abcd"}, Path("e.png"), "it")
+    (axes,) = drawn[0].axes
+    pyplot.close(drawn[0])
+    assert [line.get_label() for line in axes.lines] == list("abcd")
+    assert [list(line.get_ydata()) for line in axes.lines] == [[1e-7, 1e-2]] * 4
+    kinds = [(line.get_linewidth(), line.get_linestyle()) for line in axes.lines]
+    assert len(set(kinds[:3])) == 3
+    assert kinds[3] == kinds[0]
+    assert axes.get_yscale() == "log"
+
+
+def test_data_may_be_called_anything(tmp_path: Path, figures: list[Figure]) -> None:
     """Also what a plot takes for a formula, and what is no UTF-8."""
     name = "my\udcff$%5$.txt"
     data = tmp_path / name
     data.write_text(SHORT)
     carry_out(tiny_recipe(data, epochs=0.05), tmp_path / "x$^$", "cpu", Path())
     assert (tmp_path / "x$^$" / "loss.png").exists()
+    (axes,) = figures[0].axes
+    assert axes.get_title("left") == "x$^$ on my\\xff$%5$.txt"
+    assert axes.get_ylabel() == "nats per byte"
     told = provenance(read_source(tmp_path / "x$^$")[1])
     assert told["data"]["name"] == name.replace("\udcff", "\\xff")

@@ -99,11 +99,15 @@ def test_linked_folders_are_entered_and_loops_are_not_endless(tmp_path: Path) ->
     near = tmp_path / "near"
     near.mkdir()
     (near / "b.txt").write_text("b")
+    for folder in ("a/deep", "desk"):
+        (near / folder).mkdir(parents=True)
+    (near / "a" / "c.txt").write_text("c")  # is come to after b.txt
     (near / "link").symlink_to(tmp_path / "far")
     (far / "back").symlink_to(near)
     (near / "gone.txt").symlink_to(tmp_path / "nowhere")
-    assert files_below(near, "*.txt") == [near / "b.txt", near / "link" / "deep" / "a.txt"]
-    assert folders_below(near, "de*") == [near / "link" / "deep"]
+    files = [near / name for name in ("a/c.txt", "b.txt", "link/deep/a.txt")]
+    assert files_below(near, "*.txt") == files
+    assert folders_below(near, "de*") == [near / n for n in ("a/deep", "desk", "link/deep")]
 
 
 def test_no_folder_is_left_out_in_silence_because_it_may_not_be_read(

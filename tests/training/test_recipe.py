@@ -1,16 +1,19 @@
 """A recipe is the one that was named, with the values that were set."""
 
 import re
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
 
+from contract.manifests import read_manifest
 from lab import experiment
 from training.config import BatchConfig, DataConfig, TrainConfig
 from training.kinds import KINDS
 from training.recipe import build, read_recipe, words_of
 
+_ARTIFACTS = Path(__file__).parents[2] / "artifacts"
 _TABLES = [
     *(DataConfig, BatchConfig, TrainConfig),
     *(kind.config for kind in KINDS.values()),
@@ -25,6 +28,25 @@ def test_a_shipped_recipe_is_found_whatever_lies_beside_it(
     (tmp_path / "quickstart").mkdir()
     monkeypatch.chdir(tmp_path)
     assert read_recipe("quickstart") == shipped
+
+
+@pytest.mark.parametrize(
+    ("artifact", "name"),
+    [
+        ("handwriting", "handwriting-own"),
+        ("reader", "reader-reordered"),
+        ("shakespeare", "shakespeare"),
+        ("shakespeare-int8", "shakespeare-int8"),
+    ],
+)
+def test_a_shipped_model_was_trained_as_its_recipe_says(artifact: str, name: str) -> None:
+    """Whoever trains it again has the same, settings that it leaves to their defaults as well."""
+    manifest, recipe = read_manifest(_ARTIFACTS / artifact), read_recipe(name)
+    told, data = manifest.provenance, manifest.provenance["data"]
+    assert (manifest.kind, manifest.hyperparameters) == (recipe.kind, asdict(recipe.model))
+    assert (told["batch"], told["training"]) == (asdict(recipe.batch), asdict(recipe.training))
+    assert data["validation_fraction"] == recipe.data.validation_fraction
+    assert {n: data[n] for n in data.keys() & recipe.data.options()} == recipe.data.options()
 
 
 def test_a_value_that_is_set_may_have_an_equals_sign() -> None:

@@ -76,7 +76,7 @@ class LanguageTask:
     def _require_statistics(self) -> None:
         """Batch norm learns those of every step it keeps, from two rows or more."""
         longest = self.model.config.longest_step
-        if not 1 <= longest <= self.steps:
+        if longest > self.steps:
             raise ValueError(
                 f"model.longest_step is {longest}; with batch norm it must be 1 to batch.steps, "
                 f"which is {self.steps}"

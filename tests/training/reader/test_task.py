@@ -1,6 +1,6 @@
 """Reading as something to train on: rows, their loss, and that it can be learned."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,9 @@ from training.config import TrainConfig
 from training.ink.corpus import PenCorpus
 from training.ink.prepare import Ink
 from training.ink.synthetic import random_style, write
+from training.kinds import KINDS
 from training.loop import CHECKPOINT, Trainer
+from training.reader.kind import learned_reordered
 from training.reader.rows import ReadBatch, collate, pieces_of, strokes_of
 from training.reader.task import row_losses
 from training.recipe import read_recipe
@@ -222,6 +224,28 @@ def test_a_reader_and_its_twin_learn_to_read(both_ways: bool) -> None:
     for row, line in enumerate(lines):
         read = best_path(logits[: batch.lengths[row], row].detach().numpy())
         assert "".join(r.character for r in read) == line.text
+
+
+def test_what_reads_drops_nothing_of_what_it_sees() -> None:
+    """Also in the laboratory, which reads with the model of a run."""
+    served = KINDS["reader"].model(asdict(ReaderConfig(units=4, output_dropout=0.5)))
+    assert served.config == ReaderConfig(units=4)
+
+
+def test_an_epoch_is_as_many_characters_as_are_read_spaces_too(pens: PenCorpus) -> None:
+    inks = [replace(pens.inks[0], text=text) for text in ("a b", "cd")]
+    task = reader_task(pens)
+    assert task.amount(inks) == 5
+    assert int(task.collated(inks, None)[-1].sum()) == 5  # what the loss is a mean over
+
+
+@pytest.mark.parametrize(
+    ("data", "reordered"), [({}, False), ({"reordered": 0.0}, False), ({"reordered": 0.01}, True)]
+)
+def test_a_reader_is_used_to_what_any_of_its_rows_had(
+    data: dict[str, float], reordered: bool
+) -> None:
+    assert learned_reordered({"data": data}) is reordered
 
 
 def test_the_recipes_are_of_a_reader_and_its_twin() -> None:

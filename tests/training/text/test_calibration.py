@@ -83,12 +83,16 @@ def test_a_temperature_far_from_1_is_found(runs: tuple[Path, Path], sureness: fl
     assert task.calibrate() == pytest.approx(sureness, rel=1e-3)
 
 
-def test_it_is_done_once(corpus: Path, runs: tuple[Path, Path], tmp_path: Path) -> None:
+def test_it_is_done_once_and_told(
+    corpus: Path, runs: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     again = shutil.copytree(runs[1], tmp_path / "again")
     carry_out(_recipe(corpus), again, "cpu", Path())
     first, second = tensors(runs[1]), tensors(again)
     assert all(torch.equal(first[name], tensor) for name, tensor in second.items())
     assert _facts(again) == _facts(runs[1])
+    temperature = _facts(again)["progress"]["temperature"]
+    assert capsys.readouterr().out.startswith(f"logits divided by {temperature:.4f}\n")
 
 
 def test_a_run_that_is_interrupted_before_it_is_calibrated_later(

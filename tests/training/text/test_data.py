@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from models.language import LanguageConfig, LanguageModel
+from training.run import data_at
 from training.text.data import PYTHON_REFERENCE, read_corpus, require_segments, streams
 from training.text.task import LanguageTask
 
@@ -14,6 +15,27 @@ def test_a_folder_is_its_files_in_order_of_name(tmp_path: Path) -> None:
     (tmp_path / "b.txt").write_text("two")
     (tmp_path / "a.txt").write_text("one ")
     assert read_corpus(str(tmp_path)).content == b"one two"
+
+
+def test_a_corpus_has_the_name_of_what_a_link_leads_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "tales").mkdir()
+    (tmp_path / "tales" / "a.txt").write_text("one")
+    (tmp_path / "latest").symlink_to("tales")
+    monkeypatch.chdir(tmp_path / "tales")
+    assert [read_corpus(source).name for source in ("../latest", ".")] == ["tales", "tales"]
+
+
+def test_data_is_looked_for_in_the_data_folder_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "data").mkdir()
+    monkeypatch.chdir(tmp_path)
+    for place in (tmp_path / "text", tmp_path / "data" / "text", tmp_path / "here"):
+        place.touch()
+    folder = Path("data")
+    assert [data_at(s, folder) for s in ("text", "here", "pydoc")] == ["data/text", "here", "pydoc"]
 
 
 def test_the_reference_every_python_carries_is_a_corpus() -> None:

@@ -1,5 +1,7 @@
 """A language task: what is trained on, what is validated on, and that the two never meet."""
 
+import hashlib
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -8,7 +10,7 @@ from torch.nn import functional as F
 
 from contract.alphabets import START_TOKEN
 from models.language import LanguageConfig, LanguageModel
-from training.config import BatchConfig, DataConfig, Place, Recipe
+from training.config import BatchConfig, DataConfig, Place, Recipe, TrainConfig
 from training.kinds import KINDS
 from training.text.data import Corpus
 from training.text.task import LanguageTask
@@ -38,6 +40,31 @@ def test_no_byte_of_the_validation_part_is_ever_trained_on(tmp_path: Path, world
         assert bytes(task.validation_tokens) == _CONTENT[4500:]
 
 
+def test_a_task_and_its_facts_are_those_of_the_recipe(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(_CONTENT)
+    recipe = Recipe(
+        kind="language",
+        data=DataConfig(source="text", validation_fraction=0.25),
+        model=LanguageConfig(units=4, embedding=2),
+        batch=BatchConfig(rows=4, steps=10),
+        training=TrainConfig(seed=7),
+    )
+    place = Place(rank=1, world=2)
+    task, facts = KINDS["language"].task(recipe, str(tmp_path / "text"), place)
+    assert isinstance(task, LanguageTask)
+    assert (task.batch_size, task.steps, task.seed, task.rank, task.world) == (4, 10, 7, 1, 2)
+    assert bytes(task.validation_tokens) == _CONTENT[3750:]
+    digest = hashlib.sha256(_CONTENT).hexdigest()
+    assert facts == {"name": "text", "sha256": digest, "bytes": len(_CONTENT)}
+
+
+@pytest.mark.parametrize("path", ["input_dropout", "recurrent_dropout", "output_dropout"])
+def test_what_is_served_drops_nothing(path: str) -> None:
+    trained = LanguageConfig(units=4, embedding=2, **{path: 0.5})  # type: ignore[arg-type]
+    served = KINDS["language"].model(asdict(trained))
+    assert served.config == LanguageConfig(units=4, embedding=2)
+
+
 def test_a_split_is_the_text_once_its_end_to_validate() -> None:
     for fraction in (0.04, 0.1, 1 / 3, 0.999):
         train, validation = Corpus("text", _CONTENT).split(fraction)
@@ -45,12 +72,14 @@ def test_a_split_is_the_text_once_its_end_to_validate() -> None:
         assert len(validation) == pytest.approx(fraction * len(_CONTENT), abs=1)
 
 
-def test_the_validation_loss_is_of_every_byte_that_fills_a_stream_given_those_before() -> None:
+@pytest.mark.parametrize(("steps", "width"), [(40, 6), (10, 16)])
+def test_the_validation_loss_is_of_every_byte_that_fills_a_stream_given_those_before(
+    steps: int, width: int
+) -> None:
     torch.manual_seed(0)
     model = LanguageModel(LanguageConfig(units=6, embedding=4, output_dropout=0.5))
     train, validation = Corpus("text", _CONTENT).split(_FRACTION)
-    task = LanguageTask(model, train, validation, 3, 40, seed=0)
-    width = len(validation) // (2 * 40)
+    task = LanguageTask(model, train, validation, 3, steps, seed=0)
     per_row = len(validation) // width
     nats = []
     model.eval()
