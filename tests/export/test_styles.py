@@ -20,6 +20,7 @@ from export.artifact import read_artifact, require_files
 from export.ink.styles import (
     _MEASURED,
     _TIMES,
+    RECIPE,
     StyleChoice,
     add_styles,
     advance_of,
@@ -304,6 +305,23 @@ def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str,
     (tmp_path / "hands.toml").write_text(content)
     with pytest.raises(ValueError, match=told):
         read_styles(tmp_path / "hands.toml")
+
+
+def test_hands_are_those_of_the_file_that_is_named(
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = list[list[str]]()
+
+    def add(_: object, __: object, choices: list[StyleChoice]) -> None:
+        stored.append([choice.id for choice in choices])
+
+    monkeypatch.setattr("export.ink.styles.add_styles", add)
+    monkeypatch.setattr("training.ink.corpus.read_pens", lambda *_: None)
+    (tmp_path / "hands.toml").write_text("[[style]]\nid = 'a'\ndescription = 'd'\nwriter = 'w'\n")
+    words = ["styles", str(made_once("scrawl")), "--data", str(tmp_path)]
+    assert main([*words, "--hands", str(tmp_path / "hands.toml")]) == 0
+    assert main(words) == 0
+    assert stored == [["a"], [choice.id for choice in read_styles(RECIPE)]]
 
 
 @pytest.mark.parametrize("name", ["", "nowhere.toml"])

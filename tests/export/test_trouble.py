@@ -158,6 +158,16 @@ def test_a_run_of_another_version_is_told_in_a_line(
     assert f"{tmp_path} is of another version or was altered: " in said
 
 
+@pytest.mark.parametrize("option", ["fold", "quantize"])
+def test_what_is_converted_is_made_as_it_was_asked_for(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[dict[str, bool]]()
+    monkeypatch.setattr("export.__main__.convert", lambda *_, **how: asked.append(how))
+    assert main(["convert", "a", "b", f"--{option}"]) == 0
+    assert asked == [{name: name == option for name in ("fold", "quantize")}]
+
+
 def test_a_picture_that_cannot_be_written_is_refused_before_the_work(
     artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
