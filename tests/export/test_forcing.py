@@ -62,6 +62,21 @@ def test_one_that_is_deaf_or_listens_where_it_should_not_is_found(
     assert not finding.holds
 
 
+def test_one_that_keeps_what_it_is_given_where_it_should_not_is_found(
+    graph: ServedGraph, work: bits.Work
+) -> None:
+    """Though the step itself puts out what it should."""
+
+    class Keeps(Misled):
+        def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:
+            after, outputs = self._graph.run(state, steps, row)
+            last = list(after)[-1]
+            given = (steps["forced"] * ~steps["force"])[0, :, None].astype(np.float32)
+            return after | {last: after[last] + given / 1000}, outputs
+
+    assert not bits.forcing(Keeps(graph, lambda steps: {}), work).holds
+
+
 def test_one_that_is_deaf_once_it_has_begun_is_found(graph: ServedGraph, work: bits.Work) -> None:
     class Deafened(Misled):
         def run(self, state: Arrays, steps: Arrays, row: Arrays) -> tuple[Arrays, Arrays]:

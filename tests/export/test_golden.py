@@ -1,5 +1,6 @@
 """Golden vectors: what is in them is what the options mean, and nothing less passes as a replay."""
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,25 @@ def test_a_sample_of_a_report_is_drawn_with_the_noise_of_requests_near_borders_t
         assert drawn.keys() == noise.keys()
         for port, expected in noise.items():
             np.testing.assert_array_equal(drawn[port].numpy(), expected.astype(np.float32))
+
+
+def test_every_golden_row_is_what_training_computes_of_it_whatever_its_batch_is(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Three at a time: the rows of several batches, the last of which has others as well."""
+    monkeypatch.setattr(ink_golden, "_POINTS", 6)
+    torch.manual_seed(0)
+    text = LanguageModel(LanguageConfig(units=4, embedding=4)).double()
+    made = make_golden(copy.deepcopy(text).float(), {"batch": {"rows": 3, "steps": 6}})
+    drawn = Sample(torch.from_numpy(made.exact["next"]), {}, {})
+    logits = text_golden.golden_logits(text, drawn).numpy()
+    np.testing.assert_allclose(made.truth["logits"], logits, rtol=0, atol=1e-12)
+    pen = HandwritingModel(HandwritingConfig(units=4, mixtures=2, embedding=2)).double()
+    made = ink_golden.golden(copy.deepcopy(pen).float(), {"batch": {"rows": 3}})
+    row = {name: torch.from_numpy(array) for name, array in made.rows.items()}
+    ink = Sample(torch.from_numpy(made.steps["forced"]), {}, row)
+    mixtures = ink_golden.training_mixtures(pen, ink).numpy()
+    np.testing.assert_allclose(made.truth["mixture"], mixtures, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize(("norm", "told"), [("layer", False), ("none", False), ("batch", True)])

@@ -137,6 +137,7 @@ def test_golden_vectors_are_what_the_model_draws(scrawl: Path, model: Handwritin
     assert len({row.tobytes() for row in stored.rows["text"]}) == len(biases) > 1
     assert not stored.filtered.any()
     uniforms = stored.steps["uniform"]
+    assert len(uniforms) >= 160  # a line's worth
     for row in stored.all_rows:  # each of a choice of its own, save near a border
         own, normals = InkNoise(golden._SEED, row).take(0, len(uniforms))
         assert (uniforms[:, row] == own).mean() > 0.8

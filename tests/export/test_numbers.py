@@ -50,10 +50,11 @@ def test_rounding_is_compared_with_the_better_of_training_alone_and_in_a_batch(
     def trained(model: nn.Module, of: Sample) -> Tensor:
         wide = next(model.parameters()).dtype == torch.float64
         error = 1e-6 if of.symbols.shape[1] == better else 1e-5
-        return torch.full((20, of.symbols.shape[1], 7), 0.0 if wide else error)
+        truth = of.symbols[..., None].expand(-1, -1, 7)  # each row has its own
+        return truth if wide else truth + error
 
-    of = Sample(torch.zeros(20, 2), {}, {})
-    served = np.full((20, 2, 7), 2e-6, np.float32)
+    of = Sample(torch.arange(2.0, dtype=torch.float64).repeat(20, 1), {}, {})
+    served = trained(nn.Linear(1, 1).double(), of).numpy() + 2e-6
     finding, _, curves = numbers.rounding(nn.Linear(1, 1), of, served, trained)
     assert finding.value == pytest.approx(2)
     assert not finding.holds

@@ -75,6 +75,11 @@ def _of_row(row: int) -> Any:
     return lambda forced, bias: (bias == 1000 * row).astype(np.int64)
 
 
+def _away(forced: Any, bias: Any) -> Any:
+    """Row 33 where it does not stand beside row 32."""
+    return (bias == 33_000) & ~np.isin(np.roll(bias, 1), (32_000, 33_000))
+
+
 def test_graphs_that_agree_differ_in_nothing() -> None:
     comparison = bits.compare_everything(FakeGraph(), [FakeGraph(), PlainGraph()], _work(), 1)  # type: ignore[arg-type, list-item]
     assert bits.bits(comparison).holds
@@ -88,6 +93,7 @@ def test_one_row_that_differs_on_one_graph_is_found_wherever_it_is(row: int) -> 
     comparison.compare(wrong, range(_ROWS), [_STEPS])  # type: ignore[arg-type]
     found = comparison.differing
     assert found > 0
+    assert comparison.row_steps == _ROWS * _STEPS
     comparison.compare(FakeGraph(), range(_ROWS), [_STEPS])  # type: ignore[arg-type]
     assert comparison.differing == found  # nothing that agrees takes it back
     assert not bits.bits(comparison).holds
@@ -100,8 +106,9 @@ def test_one_row_that_differs_on_one_graph_is_found_wherever_it_is(row: int) -> 
         lambda forced, bias: int(len(bias) == _ROWS),
         lambda forced, bias: (np.arange(len(bias)) == 24).astype(int),  # one place in the batch
         lambda forced, bias: int(len(forced) == 1),  # chunks of one step
+        _away,
     ],
-    ids=["in company", "in the largest batch", "at a place", "in a short chunk"],
+    ids=["in company", "in the largest batch", "at a place", "in a short chunk", "beside others"],
 )
 def test_a_row_that_depends_on_anything_else_is_found(wrong: Any) -> None:
     comparison = bits.compare_everything(FakeGraph(wrong), [], _work(), 1)  # type: ignore[arg-type]
@@ -128,6 +135,7 @@ def test_a_row_is_compared_at_many_places_of_the_largest_batch() -> None:
         (FakeGraph(lambda forced, bias: int(len(forced) == 1)), True),
         (FakeGraph(lambda forced, bias: int(1 < len(forced) < _STEPS)), True),
         (FakeGraph(_of_row(2)), True),
+        (FakeGraph(_away), True),
         (PlainGraph(_of_row(0)), True),
         (PlainGraph(_of_row(2)), False),  # a row with options that it has not
     ],
@@ -245,8 +253,14 @@ def test_the_bits_of_every_graph_are_compared(monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_report_knows_of_every_graph_of_an_artifact() -> None:
+    class Named(Served):
+        def graph(self, runner: str, options: str, **settings: Any) -> Any:
+            return runner, options
+
     folder = _SHIPPED / "shakespeare"
-    assert Served(folder, read_artifact(folder)).variants == ["plain", "filtered"]
+    served: Any = Named(folder, read_artifact(folder))
+    assert served.variants == ["plain", "filtered"]
+    assert (served.scan, served.step) == (("scan", "plain"), ("step", "plain"))
 
 
 def test_one_red_finding_turns_a_report_red() -> None:

@@ -20,6 +20,7 @@ from export.artifact import read_artifact, require_files
 from export.ink.styles import (
     _MEASURED,
     _TIMES,
+    RECIPE,
     StyleChoice,
     add_styles,
     advance_of,
@@ -30,7 +31,7 @@ from export.ink.styles import (
 from tests.artifacts import HANDS, invented_ink
 from training.ink.corpus import PenCorpus
 
-_FAR, _PAST = 100.0, 3.0  # to the beginning of a line, and past its ink
+_FAR, _PAST = 100.0, 4.0  # to the beginning of a line, and past its ink
 
 
 class _Ruler:
@@ -46,13 +47,14 @@ class _Ruler:
         drawn[0] = _FAR
         ended = np.zeros(drawn.shape[:2], bool)
         for line in range(_TIMES):
+            drawn[9 + line**2, line, 0] = -1  # back, as to cross a t
             drawn[10 + line**2, line, 0] = _PAST
             ended[10 + line**2 :, line] = True
         return state, {"drawn": drawn, "ended": ended}
 
 
 def test_a_hand_is_as_wide_as_its_lines_are_from_their_first_points_to_their_last() -> None:
-    widths = [10 + line**2 - 2 for line in range(_TIMES)]
+    widths = [10 + line**2 - 3 for line in range(_TIMES)]
     advance = advance_of(_Ruler(), {"h": np.zeros(1)}, "a")
     assert advance == pytest.approx(np.mean(widths) / len(_MEASURED))
 
@@ -117,6 +119,7 @@ def test_the_lines_of_a_writer_are_in_order_of_their_texts() -> None:
         ("a line of as many characters as it may have!?", False),
         ("aaaaaaaaaaaaaaaaaaaaaaaaaaa ", False),  # one word
         ("aaa aaaaaaaaaaaa AAAAAAAAAA", False),  # 15 of 27 are small letters
+        ("aaa aaaaaaaaaaaa AAAAAAAA", True),  # 15 of 25, the very limit
         ("aaa aaaaaaaaaaaaaaa AAAAAAAAA", True),
     ],
 )
@@ -304,6 +307,23 @@ def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str,
     (tmp_path / "hands.toml").write_text(content)
     with pytest.raises(ValueError, match=told):
         read_styles(tmp_path / "hands.toml")
+
+
+def test_hands_are_those_of_the_file_that_is_named(
+    made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stored = list[list[str]]()
+
+    def add(_: object, __: object, choices: list[StyleChoice]) -> None:
+        stored.append([choice.id for choice in choices])
+
+    monkeypatch.setattr("export.ink.styles.add_styles", add)
+    monkeypatch.setattr("training.ink.corpus.read_pens", lambda *_: None)
+    (tmp_path / "hands.toml").write_text("[[style]]\nid = 'a'\ndescription = 'd'\nwriter = 'w'\n")
+    words = ["styles", str(made_once("scrawl")), "--data", str(tmp_path)]
+    assert main([*words, "--hands", str(tmp_path / "hands.toml")]) == 0
+    assert main(words) == 0
+    assert stored == [["a"], [choice.id for choice in read_styles(RECIPE)]]
 
 
 @pytest.mark.parametrize("name", ["", "nowhere.toml"])

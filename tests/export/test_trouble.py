@@ -93,6 +93,7 @@ def test_what_the_manifest_does_not_list_is_neither_verified_nor_converted(
         ("hyperparameters", {"units": 24.0}, "model.units is 24.0; it must be a whole number"),
         ("hyperparameters", {"layers": True}, "model.layers is True; it must be a whole number"),
         ("hyperparameters", {"units": 32}, "size mismatch"),
+        ("hyperparameters", {"layers": 3}, "Missing key"),
         ("provenance", {"batch": None}, "NoneType"),
         ("provenance", {"batch": {"rows": 0, "steps": 20}}, "batch.rows is 0"),
         ("provenance", {"batch": {"rows": 8}}, "'steps' is missing"),
@@ -158,6 +159,16 @@ def test_a_run_of_another_version_is_told_in_a_line(
     assert f"{tmp_path} is of another version or was altered: " in said
 
 
+@pytest.mark.parametrize("option", ["fold", "quantize"])
+def test_what_is_converted_is_made_as_it_was_asked_for(
+    option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[dict[str, bool]]()
+    monkeypatch.setattr("export.__main__.convert", lambda *_, **how: asked.append(how))
+    assert main(["convert", "a", "b", f"--{option}"]) == 0
+    assert asked == [{name: name == option for name in ("fold", "quantize")}]
+
+
 def test_a_picture_that_cannot_be_written_is_refused_before_the_work(
     artifact: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -182,6 +193,7 @@ def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
     monkeypatch.setattr("training.run.data_at", None)
     monkeypatch.setattr("export.verify.verify", None)
     monkeypatch.setattr("training.ink.command.show", None)
+    monkeypatch.setattr("export.ink.styles.require_pen", lambda artifact: None)
     closed, data = tmp_path / "closed" / "a" / "b", ["--data", str(corpus)]
     for words in (
         ["train", "quickstart", *data, "--out", str(closed)],
@@ -189,6 +201,8 @@ def test_a_place_where_nothing_may_be_written_is_refused_before_the_work(
         ["build", "quickstart", *data, "--artifact", str(closed)],
         ["convert", str(artifact), str(closed)],
         ["verify", str(artifact), "--plot", str(tmp_path / "closed" / "x.png")],
+        ["verify", str(tmp_path / "closed"), "--record"],
+        ["styles", str(tmp_path / "closed"), *data],
         ["pens", "synthetic", "--out", str(tmp_path / "closed" / "x.npz")],
     ):
         said = _told(words, capsys)

@@ -157,8 +157,11 @@ def test_a_full_report_is_of_all_that_is_promised_and_of_time(
     assert main(["verify", str(artifact), *["--full"] * full]) == 0
     (extent,) = extents
     assert extent.timed is full
+    assert extent.sampled_steps >= (1e5 if full else 3e3)
     assert (extent.sampled_steps >= 1e5) is full
+    assert extent.structure_steps >= 1e3
     row_steps = bits.LARGEST_BATCH * (bits.LARGEST_BATCH + 1) // 2 * extent.bit_steps
+    assert row_steps >= (1e6 if full else 5e4)
     assert (row_steps >= 1e6) is full
 
 

@@ -25,7 +25,7 @@ from service.http.guard import PROBES
 from service.ink.described import LineEnded, PageBegun, PageEnded, Points
 from service.ink.schemas import Format
 from tests.service.serving import ELSEWHERE, settings
-from tests.service.writing import InkService
+from tests.service.writing import InkService, online
 
 _STROKES = {"strokes": [[[i, i % 5] for i in range(40)]], "text": "ab"}
 _BODIES: dict[str, dict[str, Any]] = {
@@ -37,6 +37,7 @@ _BODIES: dict[str, dict[str, Any]] = {
     "/detokenize": {"tokens": [65]},
     "/v1/models/{name}/attest": {},
 }
+_BEST = {"best_of": 2, "best_by": "word"}
 _FORMATS = {
     "svg": "image/svg+xml", "png": "image/png", "pdf": "application/pdf",
     "inkml": "application/inkml+xml", "json": "application/json",
@@ -92,6 +93,7 @@ def test_success_is_told_of_every_route(ink: InkService, document: dict[str, Any
         ("/v1/completions", {"stream": True}, "text/event-stream"),
         ("/v1/handwriting", {"stream": True}, "text/event-stream"),
         ("/v1/handwriting", {"format": "json", "return_state": True}, "application/json"),
+        ("/v1/handwriting", {"format": "json"} | _BEST, "application/json"),
         *(("/v1/handwriting", {"format": name}, kind) for name, kind in _FORMATS.items()),
     ],
 )
@@ -106,7 +108,7 @@ def test_every_kind_of_content_is_told(
 
 
 def test_every_event_of_a_page_is_told(ink: InkService) -> None:
-    body = {"text": "a", "seed": 1, "stream": True, "format": "svg", "return_state": True}
+    body = {"text": "a", "seed": 1, "stream": True, "format": "svg", "return_state": True} | _BEST
     lines = ink.client.post("/v1/handwriting", json=body).text.splitlines()
     *events, done = (line.removeprefix("data: ") for line in lines if line.startswith("data: "))
     told: TypeAdapter[Any] = TypeAdapter(PageBegun | Points | LineEnded | PageEnded)
@@ -134,6 +136,19 @@ def test_what_goes_on_from_another_runtime_is_told(
     answer = _ask(ink.client, "post", path, **asked)
     assert answer.json().get("state_runtime") == ELSEWHERE
     _check(document, "post", path, answer)
+
+
+def test_a_byte_that_a_session_drew_is_told_without_its_probability(
+    ink: InkService, document: dict[str, Any]
+) -> None:
+    with online(ink) as session:
+        for said in ({"model": "letters", "seed": 4}, {"write": 3}):
+            session.ask(**said)
+        state = session.ask(state=True)["state"]
+    answer = _ask(ink.client, "post", "/v1/completions", state=state, logprobs=1)
+    probabilities = answer.json()["choices"][0]["logprobs"]
+    assert (probabilities["token_logprobs"][0], probabilities["top_logprobs"][0]) == (None, None)
+    _check(document, "post", "/v1/completions", answer)
 
 
 def test_each_format_of_ink_is_among_them() -> None:

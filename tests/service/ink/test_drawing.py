@@ -130,6 +130,8 @@ def test_repeated_points_change_no_curve() -> None:
     repeated = np.repeat(points, 3, axis=0)
     assert curve(repeated) == curve(points)
     assert curve(repeated[:3]) == curve(points[:1])
+    nearly = points.round(2)[:, None] + np.array([0.0, 0.004])[:, None]  # shown as the same
+    assert curve(nearly.reshape(-1, 2)) == curve(points)
 
 
 def test_coordinates_have_two_decimals_at_most_however_large() -> None:

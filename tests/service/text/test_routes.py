@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from service.errors import NotReady
+from service.http.described import ErrorEvent
 from service.state import Moment
 from service.text.completion import ByteLogprob, TextEdge, TextPiece
 from service.text.routes import _make_call, _resume, _stream, _whole
@@ -31,10 +32,8 @@ def test_each_choice_that_fails_says_which_it_is() -> None:
             job.fail(NotReady("gone"))
         return [json.loads(event) async for event in _stream(call)]
 
-    assert [(e["index"], e["error"]["message"]) for e in asyncio.run(told())] == [
-        (1, "gone"),
-        (0, "gone"),
-    ]
+    events = [ErrorEvent(**event) for event in asyncio.run(told())]  # as the document tells them
+    assert [(e.index, e.error.message) for e in events] == [(1, "gone"), (0, "gone")]
 
 
 @pytest.mark.parametrize("stream", [False, True])

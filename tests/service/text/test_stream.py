@@ -117,6 +117,12 @@ def test_flush_shows_an_unfinished_character_as_a_replacement() -> None:
     assert stream.flush() == "\ufffd"
 
 
+def test_what_is_undecided_is_in_the_order_it_came_in_after_half_a_character_too() -> None:
+    stream = TextStream((b"END",))
+    assert stream.push(b"a\xe2\x82EN")[0] == "a"
+    assert stream.undecided == b"\xe2\x82EN"
+
+
 def test_an_unfinished_character_before_a_stop_string_is_text_not_stop() -> None:
     stream = TextStream((b"END",))
     assert stream.push(b"a\xe2\x82END")[0] == "a\ufffd"
