@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { brokenForcing, forcingRuns } from "./site/forcing.js";
-import { judge, readGolden, replay } from "./site/golden.js";
+import { attest, judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
@@ -20,9 +20,11 @@ import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
+import { completed, followed, penned } from "./networks.mjs";
 import { heard, revisited, shell, stopped, unstarted, worked } from "./browser.mjs";
+import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
-import { takeRows, takeSteps } from "./site/tensors.js";
+import { filled, takeRows, takeSteps } from "./site/tensors.js";
 import { TextOffsets, TextStream } from "./site/utf8.js";
 
 const packed = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
@@ -61,7 +63,8 @@ function golden({ folder, name, place, by }) {
 function replayed({ folder, forgets }) {
   const vectors = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
   const right = Object.entries({ ...vectors.truth, ...vectors.exact });
-  return replay(vectors, {
+  const judged = forgets ? attest : replay; // whose verdict is known before anything is forced
+  return judged(vectors, {
     initial: () => 0,
     run: async ({ state, steps }) => {
       const after = state + Object.values(steps)[0].shape[0];
@@ -70,6 +73,33 @@ function replayed({ folder, forgets }) {
     },
   });
 }
+
+/** The verdict on golden vectors of a single step that come out as they are `off`, how often they were run, and
+ *  their last rows alone. */
+async function single({ off }) {
+  const one = (...numbers) => ({ dtype: "float64", shape: [1, 3], data: Float64Array.of(...numbers) });
+  const vectors = {
+    steps: { forced: one(1, 2, 3) }, rows: {}, truth: { a: one(0, 4, 0), b: one(0, 5, 0) }, exact: {},
+    bounds: { a: 1, b: 2 }, trainingError: 0.5, plainRows: [1],
+  };
+  let runs = 0;
+  const run = async () => {
+    runs += 1;
+    const [a, b] = [4, 5].map((right) => ({ dtype: "float64", shape: [1, 1], data: Float64Array.of(right + off) }));
+    return { state: {}, outputs: { a, b } };
+  };
+  const verdict = await replay(vectors, { initial: () => ({}), run });
+  const tensor = { dtype: "int64", shape: [2, 3, 2], data: BigInt64Array.from({ length: 12 }, (_, i) => BigInt(i)) };
+  const rows = [0, 1].map((axis) => Array.from(takeRows(tensor, [axis], axis).data, Number));
+  return { verdict, runs, rows };
+}
+
+/** What is said of a network whose state is `off` by so much, where it should be nothing. */
+const almost = ({ off }) => {
+  const tensor = (number) => ({ data: Float64Array.of(number), shape: [1, 1] });
+  const [run, found] = [{ force: tensor(0), forced: tensor(0) }, (number) => ({ emitted: tensor(0), h: tensor(number) })];
+  return brokenForcing(Array(7).fill(run), [0, 0, off, 0, 0, 0, 0].map(found), "emitted");
+};
 
 /** The runs of the golden steps of an artifact, and what is said of a network that adds up what it
  *  emitted: one that is `deaf`, one that `never` draws, or one that reads what it may not, where it `leaks` or
@@ -188,7 +218,7 @@ async function together(names) {
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone, and a
  *  hand that it makes up. */
 async function refused({ manifest, page, opening }) {
-  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) } };
+  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, moment: () => undefined };
   const asked = page ? handwriting(model, page, never) : OnlineInk.of(model, opening);
   return asked.then(() => null, ({ message, param = null }) => [message, param]);
 }
@@ -223,6 +253,30 @@ async function tried() {
   return { opened, runs, end, moments, holds: model.describe().parity.map(({ holds }) => holds) };
 }
 
+/** What is said of a model before and after it has been opened with a graph that computes nothing but zeros, and of
+ *  a request for it. */
+async function zeroed({ folder }) {
+  const read = (name) => readFileSync(join(folder, name));
+  const manifest = JSON.parse(read("manifest.json"));
+  const { state, output } = manifest.ports;
+  const zeros = (dtype, dims) => ({ type: dtype, dims, data: filled(dtype, dims, 0).data });
+  const run = async ({ force: { dims: [steps, rows] } }) => Object.fromEntries([
+    ...state.map(({ name, dtype, shape }) => [`${name}_after`, zeros(dtype, [rows, ...shape])]),
+    ...output.map(({ name, dtype, shape }) => [name, zeros(dtype, [steps, rows, ...shape])]),
+  ]);
+  const create = async () => ({ inputNames: ["force"], run });
+  const Tensor = class { constructor(_, __, dims) { this.dims = dims; } };
+  const ort = { env: { versions: { web: "1.2" } }, InferenceSession: { create }, Tensor };
+  const golden = new Uint8Array(read("golden.safetensors"));
+  const open = async () => ({ ort, graph: null, weights: {}, golden });
+  const model = new Model({ manifest, digest: "0123456789abcdef0", bytes: 1_250_000 }, open);
+  const said = () => (({ pending, runtime, attestation }) => ({ pending, runtime, ok: attestation?.ok }))(model.describe());
+  const [before, loading] = [said(), model.load().catch((error) => error)];
+  const [meanwhile, error] = [said(), await loading];
+  const heard = await Promise.race([model.attested.then(() => true), new Promise(setImmediate)]);
+  return { before, meanwhile, after: said(), status: error.status, body: error.body(), heard, fingerprint: model.fingerprint };
+}
+
 /** How often a model replays its golden vectors that is asked to, and what is said of a sample of which it writes
  *  nothing, where it `loads` for this or was there before. */
 async function checked({ loads }) {
@@ -239,13 +293,13 @@ async function checked({ loads }) {
   return (await answer(new Map([["it", model]]), request, never)).body;
 }
 
-/** The letters that a stream tells of, of a text that a pen writes with a point a letter. */
+/** The letters that a stream tells of, of a text that a pen writes with a point a letter and one more. */
 async function lettered({ manifest, text }) {
   const one = (number, size = 1) => ({ data: new Float32Array(size).fill(number) });
   const run = async function* (job) {
     for (let at = 0; job.wanted; at += 1, yield) {
-      const past = at >= text.length;
-      const outputs = { ended: one(Number(past)), drawn: one(past ? 99 : 0, 3), character: one(at) };
+      const [past, away] = [at >= text.length, at > text.length];
+      const outputs = { ended: one(Number(past)), drawn: one(away ? 99 : 0, 3), character: one(at) };
       job.take({ state: {}, outputs });
     }
   };
@@ -277,12 +331,12 @@ async function opened(folder, web) {
 
 async function asked(model, body, last) {
   if (body === "describe") return model.describe();
-  if (body.points) return followed(model, body);
+  if (body.points) return onward(model, body);
   if (body.state === "the last") body.state = last.choices[0].state;
   return model.manifest.kind === "language" ? completion(model, body, never) : handwriting(model, body, never);
 }
 
-async function followed(model, { points, ...opening }) {
+async function onward(model, { points, ...opening }) {
   const online = await OnlineInk.of(model, opening);
   const answers = [];
   for (const point of points) answers.push(await online.answer({ point }));
@@ -300,7 +354,8 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
-  stopped, heard, worked, revisited, shell, tried, checked, lettered,
+  stopped, heard, worked, revisited, shell, tried, checked, lettered, completed, penned, followed, ...shown,
+  single, almost, zeroed,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -27,6 +27,21 @@ def test_who_checks_a_model_has_it_replayed(ask: Ask, loads: bool, replayed: int
     assert found == {"ok": True, "replayed": replayed, "sample": sample}
 
 
+def test_a_model_that_does_not_compute_what_it_did_in_training_writes_nothing(
+    ask: Ask, artifact: Callable[[str], Path]
+) -> None:
+    (found,) = ask("zeroed", [{"folder": str(artifact("shakespeare"))}])
+    pending = "Not attested yet: its 1.3 MB have not been fetched."
+    assert found["before"] == {"pending": pending, "runtime": "WebAssembly"}
+    assert found["meanwhile"] == {"pending": None, "runtime": "WebAssembly"}
+    assert found["after"] == {"pending": None, "runtime": "wasm-ort1.2", "ok": False}
+    assert found["heard"]  # by who waits for news of it
+    error = found["body"]["error"]
+    assert (found["status"], error["type"], error["param"]) == (503, "server_error", None)
+    assert error["message"].startswith("Not attested here: ")
+    assert found["fingerprint"] == "0123456789abcdef-wasm-ort1.2"
+
+
 def test_each_letter_is_told_of_as_it_is_written(ask: Ask, artifact: Callable[[str], Path]) -> None:
     manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
-    assert ask("lettered", [{"manifest": manifest, "text": "keel"}]) == [[0, 1, 2, 3]]
+    assert ask("lettered", [{"manifest": manifest, "text": "keel"}]) == [[0, 1, 2, 3, 3]]
