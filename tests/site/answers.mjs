@@ -20,7 +20,7 @@ import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
-import { completed, followed, penned } from "./networks.mjs";
+import { completed, followed, penned, sampled } from "./networks.mjs";
 import { heard, revisited, shell, stopped, unstarted, worked } from "./browser.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
@@ -215,6 +215,28 @@ async function together(names) {
   return Promise.all(made);
 }
 
+/** What a runner of `rows` rows gives to onnxruntime and takes from it, and the state that it begins with; the run
+ *  before has failed. */
+async function ran({ rows }) {
+  const fed = [];
+  const Tensor = class { constructor(type, data, dims) { Object.assign(this, { type, data: [...data], dims }); } };
+  const told = (...data) => ({ type: "float32", dims: [data.length], data });
+  const run = async (feeds) => {
+    fed.push(Object.entries(feeds).map(([name, { type, data, dims }]) => [name, type, data, dims]));
+    if (fed.length === 1) throw new Error("out of memory");
+    return { h_after: told(1), h: told(2), drawn: told(3, 4) };
+  };
+  const session = { inputNames: ["h", "x", "scale"], run };
+  const ports = {
+    state: [{ name: "h", dtype: "float32", shape: [2], initial: 0.5 }], output: [{ name: "drawn" }],
+  };
+  const runner = await Runner.of({ InferenceSession: { create: async () => session }, Tensor }, ports, null, {});
+  const tensor = (...data) => ({ dtype: "float32", shape: [1, data.length], data: Float32Array.from(data) });
+  const asked = { state: runner.initial(rows), steps: { x: tensor(5, 6) }, row: { scale: tensor(7), left_out: tensor(8) } };
+  const [lost, found] = await Promise.all([runner.run(asked).catch(({ message }) => message), runner.run(asked)]);
+  return { fed: fed.at(-1), lost, found };
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone, and a
  *  hand that it makes up. */
 async function refused({ manifest, page, opening }) {
@@ -354,8 +376,8 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
-  stopped, heard, worked, revisited, shell, tried, checked, lettered, completed, penned, followed, ...shown,
-  single, almost, zeroed,
+  stopped, heard, worked, revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, ...shown,
+  single, almost, zeroed, ran,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -3,6 +3,7 @@
 import { handwriting } from "./site/ink.js";
 import { Model } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
+import { checkSample } from "./site/sample.js";
 import { filled } from "./site/tensors.js";
 import { completion, completions } from "./site/text.js";
 
@@ -84,7 +85,7 @@ const styled = (manifest, network) => {
   const { model, runs } = modelOf(manifest, network);
   const one = (shape, start) => ({ dtype: "float32", shape, data: Float32Array.from({ length: shape[0] }, (_, i) => start + i) });
   model.styles = {};
-  for (const [i, { id }] of manifest.styles.entries()) {
+  for (const [i, { id }] of (manifest.styles ?? []).entries()) {
     model.styles[`${id}.point`] = one([3], i);
     model.styles[`${id}.kappa`] = one([2], -i);
   }
@@ -111,4 +112,20 @@ export async function followed({ manifest, opening, points }) {
   const answers = [];
   for (const point of points) answers.push(await online.answer({ point }));
   return { answers, runs };
+}
+
+/** How much of a sample comes out the same that has been changed: of a text the last letters, of ink the first points,
+ *  each `moved`, and a point more at its end. */
+export async function sampled({ manifest, request, ending, moved = [] }) {
+  const isText = manifest.kind === "language";
+  const { model } = styled(manifest, isText ? text : ink);
+  const answer = await (isText ? completion : handwriting)(model, request, never);
+  if (ending) answer.choices[0].text = answer.choices[0].text.slice(0, -ending.length) + ending;
+  if (!isText) {
+    const points = answer.lines[0].strokes.flat();
+    for (const [i, [dx, dy]] of moved.entries()) [points[i][0], points[i][1]] = [points[i][0] + dx, points[i][1] + dy];
+    answer.lines.at(-1).strokes.at(-1).push([0, 0]);
+  }
+  model.entry.drawn = { request, answer, runtime: "theirs" };
+  return checkSample(model, never);
 }

@@ -41,6 +41,13 @@ function browserAt(address) {
   return told;
 }
 
+/** Figures as they are told. */
+export async function told({ numbers }) {
+  browserAt("http://127.0.0.1/");
+  const { count, scientific, whole } = await import("./service/web/elements.js");
+  return numbers.map((x) => [count(x, "line"), scientific(x), whole(x)]);
+}
+
 /** What is said below a field of each of some texts, and whether the form may be sent with them. */
 export async function typed({ texts, writes }) {
   browserAt("http://127.0.0.1/");
@@ -138,6 +145,9 @@ export async function answered({ answers }) {
   return found;
 }
 
+const soon = (promise) =>
+  Promise.race([promise, new Promise((_, reject) => setTimeout(reject, 5000, new Error("it does not end")))]);
+
 /** What stands in a tab while tasks run and after: each returns, fails or waits to be stopped; what is asked for
  *  while another is under way. */
 export async function tasked({ valid }) {
@@ -154,20 +164,25 @@ export async function tasked({ valid }) {
     return new Promise((_, reject) => work.signal.addEventListener("abort", () => reject(work.signal.reason)));
   };
   const found = [];
-  await work.run(async () => "first", { asks: false });
+  await soon(work.run(async () => "first", { asks: false }));
   found.push(stands());
-  await work.run(async () => { throw new Error("it failed"); }, { asks: false });
+  await soon(work.run(async () => { throw new Error("it failed"); }, { asks: false }));
   found.push(stands());
   const [one, second] = [work.run(waits("one"), { asks: false }), work.run(waits("second"), { asks: false })];
   found.push(stands());
   work.stop();
-  await Promise.all([one, second]);
+  await soon(Promise.all([one, second]));
   found.push(stands());
   const quiet = work.run(waits("quiet"), { asks: false, givesWay: true });
   found.push([work.busy, work.running]);
-  await Promise.all([work.run(async () => "over it", { asks: false }), quiet]);
+  await soon(Promise.all([work.run(async () => "over it", { asks: false }), quiet]));
   found.push(stands());
-  await work.run(async () => "sent");
+  const fails = async () => {
+    throw new Error("nobody asked for it");
+  };
+  await soon(work.run(fails, { asks: false, givesWay: true }));
+  found.push(stands());
+  await soon(work.run(async () => "sent"));
   found.push(stands());
   return { found, told, ran };
 }

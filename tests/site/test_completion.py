@@ -105,3 +105,15 @@ def _left_undecided(case: dict[str, Any], found: dict[str, Any]) -> bytes:
     for name, told in after["state"].items():
         assert base64.b64decode(told) == moment.state[name].tobytes()
     return moment.edge.undecided
+
+
+def test_of_a_sample_those_bytes_count_that_are_the_same(
+    ask: Ask, artifact: Callable[[str], Path]
+) -> None:
+    manifest = json.loads((artifact("shakespeare") / "manifest.json").read_text())
+    manifest["ports"]["state"] = _STATE
+    sample = {"manifest": manifest, "request": {"prompt": "", "max_tokens": 9, "seed": 1}}
+    same, other = ask("sampled", [sample | {"ending": ending} for ending in ("", "\x00\x01")])
+    assert same["equal"] == same["of"]
+    assert other["equal"] == other["of"] - 2
+    assert (same["unit"], same["runtime"]) == ("bytes", "theirs")

@@ -174,6 +174,18 @@ def _assert_page(
     assert found["runs"] == []  # and nothing else was asked for
 
 
+def test_of_a_sample_those_points_count_that_are_in_their_place(
+    ask: Ask, manifests: tuple[InkManifest, dict[str, Any]]
+) -> None:
+    request = {"text": "heave\nho", "seed": 1, "format": "json"}
+    moved = ([], [[0.09, 0], [0, -0.09], [0.2, 0], [0, 0.2]])
+    cases = [{"manifest": manifests[1], "request": request, "moved": some} for some in moved]
+    same, other = ask("sampled", cases)
+    assert same["equal"] == same["of"] - 1
+    assert other == same | {"equal": same["equal"] - 2}
+    assert (same["unit"], same["runtime"]) == ("points", "theirs")
+
+
 class _Engine:
     """Runs a job at once with the network, and sees that the site asked for the same."""
 
