@@ -20,8 +20,8 @@ import { answer } from "./site/routes.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
-import { completed, followed, penned, sampled } from "./networks.mjs";
-import { heard, revisited, shell, stopped, unstarted, worked } from "./browser.mjs";
+import { completed, followed, nothing, penned, sampled } from "./networks.mjs";
+import { asked as routes, heard, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
 import { filled, takeRows, takeSteps } from "./site/tensors.js";
@@ -280,15 +280,7 @@ async function tried() {
 async function zeroed({ folder }) {
   const read = (name) => readFileSync(join(folder, name));
   const manifest = JSON.parse(read("manifest.json"));
-  const { state, output } = manifest.ports;
-  const zeros = (dtype, dims) => ({ type: dtype, dims, data: filled(dtype, dims, 0).data });
-  const run = async ({ force: { dims: [steps, rows] } }) => Object.fromEntries([
-    ...state.map(({ name, dtype, shape }) => [`${name}_after`, zeros(dtype, [rows, ...shape])]),
-    ...output.map(({ name, dtype, shape }) => [name, zeros(dtype, [steps, rows, ...shape])]),
-  ]);
-  const create = async () => ({ inputNames: ["force"], run });
-  const Tensor = class { constructor(_, __, dims) { this.dims = dims; } };
-  const ort = { env: { versions: { web: "1.2" } }, InferenceSession: { create }, Tensor };
+  const ort = { env: { versions: { web: "1.2" } }, ...nothing(manifest) };
   const golden = new Uint8Array(read("golden.safetensors"));
   const open = async () => ({ ort, graph: null, weights: {}, golden });
   const model = new Model({ manifest, digest: "0123456789abcdef0", bytes: 1_250_000 }, open);
@@ -377,7 +369,7 @@ const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
   stopped, heard, worked, revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, ...shown,
-  single, almost, zeroed, ran,
+  single, almost, zeroed, ran, routes, served,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -26,6 +26,20 @@ function modelOf(manifest, network) {
   return { model, runs };
 }
 
+/** As much of onnxruntime as makes a session of a graph that computes nothing but zeros; `made` hears of what. */
+export function nothing({ ports: { state, output } }, made = () => {}) {
+  const zeros = (dtype, dims) => ({ type: dtype, dims, data: filled(dtype, dims, 0).data });
+  const run = async ({ force: { dims: [steps, rows] } }) => Object.fromEntries([
+    ...state.map(({ name, dtype, shape }) => [`${name}_after`, zeros(dtype, [rows, ...shape])]),
+    ...output.map(({ name, dtype, shape }) => [name, zeros(dtype, [steps, rows, ...shape])]),
+  ]);
+  const create = async (...given) => {
+    made(...given);
+    return { inputNames: ["force"], run };
+  };
+  return { InferenceSession: { create }, Tensor: class { constructor(_, __, dims) { this.dims = dims; } } };
+}
+
 /** Adds up what it emitted, a byte a step. */
 function text({ drawn, total }, { forced, force, uniform }) {
   const steps = force.data.length;
