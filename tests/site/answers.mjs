@@ -22,6 +22,7 @@ import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
 import { completed, followed, nothing, penned, sampled } from "./networks.mjs";
 import { asked as routes, heard, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
 import { filled, takeRows, takeSteps } from "./site/tensors.js";
@@ -369,7 +370,7 @@ const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, previews, strokes, fold, unknown, round, median, session, fetched,
   counted, lost, refused, replayed, routed, forcing, together, unstarted,
   stopped, heard, worked, revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, ...shown,
-  single, almost, zeroed, ran, routes, served,
+  ...drawn,  single, almost, zeroed, ran, routes, served,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));
