@@ -66,11 +66,35 @@ export async function heard() {
   for (const id of [2, 3]) say({ id, status: 200, streams: true });
   for (const id of [2, 3]) say({ id, content: { of: id } });
   say({ id: 2, end: true });
-  device.openOnline().close();
+  const [events, troubles] = [[], []];
+  const sessionOf = (name) =>
+    Object.assign(device.openOnline(), {
+      onopen: () => events.push([name, "open"]),
+      onmessage: ({ data }) => events.push([name, JSON.parse(data)]),
+      onclose: () => events.push([name, "close"]),
+    });
+  sessionOf("closed").close();
   stopper.abort();
   const { status } = await refused;
   const ends = await Promise.all([whole, cut].map(async (one) => (await one).text().catch(({ name }) => name)));
-  return { status, ends, stops: asked.flatMap(({ stops }) => stops ?? []) };
+  const later = new AbortController();
+  const sent = device.reach("/v1/any", { method: "POST", body: '{"a":1}', signal: later.signal });
+  say({ id: 5, status: 200 });
+  say({ id: 5, content: {} });
+  say({ id: 5, end: true });
+  await sent;
+  later.abort(); // what has ended is not stopped
+  const session = sessionOf("open");
+  await new Promise(setImmediate);
+  session.send('{"point":[1,2,0]}');
+  say({ id: 6, content: { step: 1 } });
+  say({ id: 6, end: true });
+  say({ id: 6, content: { step: 2 } });
+  device.listen({ fetched: () => {}, trouble: (...told) => troubles.push(told) });
+  say({ trouble: "", of: "it" });
+  await new Promise(setImmediate);
+  const asks = asked.flatMap(({ asks, says }) => asks ?? says ?? []);
+  return { status, ends, stops: asked.flatMap(({ stops }) => stops ?? []), events, troubles, asks: asks.slice(-2) };
 }
 
 /** What a worker fetches, forgets and says that is asked for the models of a kind, and for a session that is

@@ -37,6 +37,14 @@ def test_what_a_worker_says_is_heard_by_who_asked(ask: Ask) -> None:
     assert found["status"] == 404
     assert found["ends"] == ['data: {"of":2}\n\ndata: [DONE]\n\n', "AbortError"]
     assert found["stops"] == [4, 3]
+    assert found["events"] == [
+        ["closed", "close"], ["open", "open"], ["open", {"step": 1}], ["open", "close"],
+    ]  # fmt: skip
+    assert found["asks"] == [
+        {"id": 5, "path": "/v1/any", "method": "POST", "body": {"a": 1}},
+        {"id": 6, "message": {"point": [1, 2, 0]}},
+    ]
+    assert found["troubles"] == [["", "it"]]  # that there is none any more
 
 
 def test_a_worker_fetches_what_is_wanted_and_forgets_what_is_of_another_build(ask: Ask) -> None:
