@@ -89,7 +89,10 @@ export async function watched({ writings, how, frame_ms }) {
   let now = 0;
   Object.assign(globalThis, {
     performance: { now: () => now }, cancelAnimationFrame: () => {},
-    requestAnimationFrame: (step) => setImmediate(() => step((now += frame_ms))),
+    requestAnimationFrame: (step) => {
+      if (now > 1e6) throw new Error("the pen does not end");
+      setImmediate(() => step((now += frame_ms)));
+    },
   });
   const [{ Pen }, { Nib }] = await Promise.all(["pen", "nib"].map((name) => import(`./service/web/${name}.js`)));
   const found = [];
@@ -166,7 +169,7 @@ export async function kept({ count, lines, shows }) {
   buttons[shows].click();
   return {
     names: buttons.map(({ title }) => title), shown, hidden: hidden.slice(0, 3),
-    current: buttons.map((button) => button.getAttribute("aria-current")).indexOf("true"),
+    current: buttons.map((button) => button.getAttribute("aria-current") === "true"),
     at: buttons.indexOf(document.activeElement),
   };
 }

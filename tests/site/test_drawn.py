@@ -45,7 +45,8 @@ def test_sheets_of_a_visit_are_the_last_twelve_newest_first(ask: Ask) -> None:
     few, many = (ask("kept", [case])[0] for case in cases)
     name = f"{'a' * 40} {'b' * 19}"
     assert few["names"] == [f"{name}, seed {seed}" for seed in (2, 1, 0)]
-    assert (few["shown"], few["current"], few["hidden"]) == ([1], 0, [True, False, False])
+    assert (few["shown"], few["hidden"]) == ([1], [True, False, False])
+    assert few["current"] == [True, False, False]
     assert few["at"] == 2
     assert many["names"] == [f"{name}, seed {seed}" for seed in range(13, 1, -1)]
     assert many["at"] == 11  # the keyboard was at one that is gone
