@@ -44,6 +44,8 @@ _BODIES: list[dict[str, Any]] = [
     {"text": "heave\nho", "seed": 5, "style": "ben", "stroke_width": 4},
     {"text": "my hand goes on\nagain", "seed": 6, "style": _OWN, "bias": 0, "width": 250},
     {"text": "and again", "seed": 7, "style": "the last"},
+    {"text": "made up and laid out", "seed": 9, "style": "made-up", "width": 300},
+    {"text": "alone\n\n", "seed": 10, "style": "made-up"},
     {"text": "abcd\nbe", "seed": 8, "style": "made-up", "bias": 5},  # whose lines are cut off
 ]
 
