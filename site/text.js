@@ -41,7 +41,7 @@ export async function* completions(model, body, signal) {
     const { text, entries } = job.piece({ last, goesOn });
     const logprobs = body.logprobs === undefined ? null : listed(entries, offsets);
     const choice = { index: 0, text, logprobs, finish_reason: last ? "length" : null };
-    if (last && goesOn) choice.state = model.keep(job.after());
+    if (goesOn) choice.state = model.keep(job.after());
     return { ...head, choices: [choice] };
   };
   for await (const _ of model.run(job, signal)) if (job.wanted) yield event(false, false);

@@ -68,7 +68,7 @@ export class TextOffsets {
   #at = 0;
 
   constructor(undecided, between) {
-    if (between) this.#at = [...decode(undecided)].length;
+    if (between) this.#at = decode(undecided).length; // of U+FFFD each
     else for (const byte of undecided) this.of(byte);
   }
 

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { brokenForcing, forcingRuns } from "./site/forcing.js";
-import { judge, readGolden, replay } from "./site/golden.js";
+import { attest, judge, readGolden, replay } from "./site/golden.js";
 import { handwriting, stored } from "./site/ink.js";
 import { breakText, widthOf } from "./site/breaking.js";
 import { fold, unwritable } from "./service/web/fold.js";
@@ -22,9 +22,12 @@ import { slantOf } from "./site/slant.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
-import { heard, revisited, shell, stopped, unstarted, worked } from "./browser.mjs";
+import { completed, followed, nothing, penned, sampled } from "./networks.mjs";
+import { asked as routes, heard, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import * as drawn from "./drawn.mjs";
+import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
-import { takeRows, takeSteps } from "./site/tensors.js";
+import { filled, takeRows, takeSteps } from "./site/tensors.js";
 import { TextOffsets, TextStream } from "./site/utf8.js";
 
 const packed = (array) => Buffer.from(array.buffer, array.byteOffset, array.byteLength).toString("base64");
@@ -63,7 +66,8 @@ function golden({ folder, name, place, by }) {
 function replayed({ folder, forgets }) {
   const vectors = readGolden(new Uint8Array(readFileSync(join(folder, "golden.safetensors"))));
   const right = Object.entries({ ...vectors.truth, ...vectors.exact });
-  return replay(vectors, {
+  const judged = forgets ? attest : replay; // whose verdict is known before anything is forced
+  return judged(vectors, {
     initial: () => 0,
     run: async ({ state, steps }) => {
       const after = state + Object.values(steps)[0].shape[0];
@@ -72,6 +76,33 @@ function replayed({ folder, forgets }) {
     },
   });
 }
+
+/** The verdict on golden vectors of a single step that come out as they are `off`, how often they were run, and
+ *  their last rows alone. */
+async function single({ off }) {
+  const one = (...numbers) => ({ dtype: "float64", shape: [1, 3], data: Float64Array.of(...numbers) });
+  const vectors = {
+    steps: { forced: one(1, 2, 3) }, rows: {}, truth: { a: one(0, 4, 0), b: one(0, 5, 0) }, exact: {},
+    bounds: { a: 1, b: 2 }, trainingError: 0.5, plainRows: [1],
+  };
+  let runs = 0;
+  const run = async () => {
+    runs += 1;
+    const [a, b] = [4, 5].map((right) => ({ dtype: "float64", shape: [1, 1], data: Float64Array.of(right + off) }));
+    return { state: {}, outputs: { a, b } };
+  };
+  const verdict = await replay(vectors, { initial: () => ({}), run });
+  const tensor = { dtype: "int64", shape: [2, 3, 2], data: BigInt64Array.from({ length: 12 }, (_, i) => BigInt(i)) };
+  const rows = [0, 1].map((axis) => Array.from(takeRows(tensor, [axis], axis).data, Number));
+  return { verdict, runs, rows };
+}
+
+/** What is said of a network whose state is `off` by so much, where it should be nothing. */
+const almost = ({ off }) => {
+  const tensor = (number) => ({ data: Float64Array.of(number), shape: [1, 1] });
+  const [run, found] = [{ force: tensor(0), forced: tensor(0) }, (number) => ({ emitted: tensor(0), h: tensor(number) })];
+  return brokenForcing(Array(7).fill(run), [0, 0, off, 0, 0, 0, 0].map(found), "emitted");
+};
 
 /** The runs of the golden steps of an artifact, and what is said of a network that adds up what it
  *  emitted: one that is `deaf`, one that `never` draws, or one that reads what it may not, where it `leaks` or
@@ -198,10 +229,32 @@ async function together(names) {
   return Promise.all(made);
 }
 
+/** What a runner of `rows` rows gives to onnxruntime and takes from it, and the state that it begins with; the run
+ *  before has failed. */
+async function ran({ rows }) {
+  const fed = [];
+  const Tensor = class { constructor(type, data, dims) { Object.assign(this, { type, data: [...data], dims }); } };
+  const told = (...data) => ({ type: "float32", dims: [data.length], data });
+  const run = async (feeds) => {
+    fed.push(Object.entries(feeds).map(([name, { type, data, dims }]) => [name, type, data, dims]));
+    if (fed.length === 1) throw new Error("out of memory");
+    return { h_after: told(1), h: told(2), drawn: told(3, 4) };
+  };
+  const session = { inputNames: ["h", "x", "scale"], run };
+  const ports = {
+    state: [{ name: "h", dtype: "float32", shape: [2], initial: 0.5 }], output: [{ name: "drawn" }],
+  };
+  const runner = await Runner.of({ InferenceSession: { create: async () => session }, Tensor }, ports, null, {});
+  const tensor = (...data) => ({ dtype: "float32", shape: [1, data.length], data: Float32Array.from(data) });
+  const asked = { state: runner.initial(rows), steps: { x: tensor(5, 6) }, row: { scale: tensor(7), left_out: tensor(8) } };
+  const [lost, found] = await Promise.all([runner.run(asked).catch(({ message }) => message), runner.run(asked)]);
+  return { fed: fed.at(-1), lost, found };
+}
+
 /** Why a page or a session is refused, and which field is wrong; of the model there is the manifest alone, and a
  *  hand that it makes up. */
 async function refused({ manifest, page, opening }) {
-  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) } };
+  const model = { manifest, name: manifest.name, runner: { initial: () => ({}) }, moment: () => undefined };
   const asked = page ? handwriting(model, page, never) : OnlineInk.of(model, opening);
   return asked.then(() => null, ({ message, param = null }) => [message, param]);
 }
@@ -236,6 +289,22 @@ async function tried() {
   return { opened, runs, end, moments, holds: model.describe().parity.map(({ holds }) => holds) };
 }
 
+/** What is said of a model before and after it has been opened with a graph that computes nothing but zeros, and of
+ *  a request for it. */
+async function zeroed({ folder }) {
+  const read = (name) => readFileSync(join(folder, name));
+  const manifest = JSON.parse(read("manifest.json"));
+  const ort = { env: { versions: { web: "1.2" } }, ...nothing(manifest) };
+  const golden = new Uint8Array(read("golden.safetensors"));
+  const open = async () => ({ ort, graph: null, weights: {}, golden });
+  const model = new Model({ manifest, digest: "0123456789abcdef0", bytes: 1_250_000 }, open);
+  const said = () => (({ pending, runtime, attestation }) => ({ pending, runtime, ok: attestation?.ok }))(model.describe());
+  const [before, loading] = [said(), model.load().catch((error) => error)];
+  const [meanwhile, error] = [said(), await loading];
+  const heard = await Promise.race([model.attested.then(() => true), new Promise(setImmediate)]);
+  return { before, meanwhile, after: said(), status: error.status, body: error.body(), heard, fingerprint: model.fingerprint };
+}
+
 /** How often a model replays its golden vectors that is asked to, and what is said of a sample of which it writes
  *  nothing, where it `loads` for this or was there before. */
 async function checked({ loads }) {
@@ -252,14 +321,15 @@ async function checked({ loads }) {
   return (await answer(new Map([["it", model]]), request, never)).body;
 }
 
-/** What a stream tells of a text that a pen writes with a point a letter, `dx` units from the one before; it is
- *  never lifted. */
+/** What a stream tells of a text that a pen writes with a point a letter and one more, `dx` units from the one
+ *  before; it is never lifted. */
 async function lettered({ manifest, text, dx = 0 }) {
-  const one = (number, size = 1) => ({ data: new Float32Array(size).fill(number) });
+  const one = (number) => ({ data: Float32Array.of(number) });
   const run = async function* (job) {
     for (let at = 0; job.wanted; at += 1, yield) {
-      const past = at >= text.length;
-      const outputs = { ended: one(Number(past)), drawn: { data: Float32Array.of(past ? 9999 : dx, 0, 0) }, character: one(at) };
+      const [past, away] = [at >= text.length, at > text.length];
+      const drawn = { data: Float32Array.of(away ? 9999 : dx, 0, 0) };
+      const outputs = { ended: one(Number(past)), drawn, character: one(at) };
       job.take({ state: {}, outputs });
     }
   };
@@ -293,12 +363,12 @@ async function opened(folder, web) {
 
 async function asked(model, body, last) {
   if (body === "describe") return model.describe();
-  if (body.points) return followed(model, body);
+  if (body.points) return onward(model, body);
   if (body.state === "the last") body.state = last.choices[0].state;
   return model.manifest.kind === "language" ? completion(model, body, never) : handwriting(model, body, never);
 }
 
-async function followed(model, { points, ...opening }) {
+async function onward(model, { points, ...opening }) {
   const online = await OnlineInk.of(model, opening);
   const answers = [];
   for (const point of points) answers.push(await online.answer({ point }));
@@ -314,9 +384,10 @@ async function requests(cases, folder, web) {
 }
 
 const QUESTIONS = {
-  noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median, session, fetched,
-  counted, lost, refused, replayed, routed, forcing, together, unstarted,
-  stopped, heard, worked, revisited, shell, tried, checked, lettered,
+  noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median,
+  session, fetched, counted, lost, refused, replayed, routed, forcing, together, unstarted, stopped, heard, worked,
+  revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
+  routes, served, ...shown, ...drawn,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -4,7 +4,16 @@ import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { runInNewContext } from "node:vm";
 import { gzipSync } from "node:zlib";
+import { nothing } from "./networks.mjs";
+import { answer } from "./site/routes.js";
 import { Store } from "./site/store.js";
+
+/** Waits until something is so. */
+const until = (is) =>
+  new Promise((resolve) => {
+    const look = () => (is() ? resolve() : setTimeout(look, 1));
+    look();
+  });
 
 /** The page's way to a worker that only notes what it is `asked`, and how that worker says something. */
 async function deviceOf(asked) {
@@ -57,11 +66,35 @@ export async function heard() {
   for (const id of [2, 3]) say({ id, status: 200, streams: true });
   for (const id of [2, 3]) say({ id, content: { of: id } });
   say({ id: 2, end: true });
-  device.openOnline().close();
+  const [events, troubles] = [[], []];
+  const sessionOf = (name) =>
+    Object.assign(device.openOnline(), {
+      onopen: () => events.push([name, "open"]),
+      onmessage: ({ data }) => events.push([name, JSON.parse(data)]),
+      onclose: () => events.push([name, "close"]),
+    });
+  sessionOf("closed").close();
   stopper.abort();
   const { status } = await refused;
   const ends = await Promise.all([whole, cut].map(async (one) => (await one).text().catch(({ name }) => name)));
-  return { status, ends, stops: asked.flatMap(({ stops }) => stops ?? []) };
+  const later = new AbortController();
+  const sent = device.reach("/v1/any", { method: "POST", body: '{"a":1}', signal: later.signal });
+  say({ id: 5, status: 200 });
+  say({ id: 5, content: {} });
+  say({ id: 5, end: true });
+  await sent;
+  later.abort(); // what has ended is not stopped
+  const session = sessionOf("open");
+  await new Promise(setImmediate);
+  session.send('{"point":[1,2,0]}');
+  say({ id: 6, content: { step: 1 } });
+  say({ id: 6, end: true });
+  say({ id: 6, content: { step: 2 } });
+  device.listen({ fetched: () => {}, trouble: (...told) => troubles.push(told) });
+  say({ trouble: "", of: "it" });
+  await new Promise(setImmediate);
+  const asks = asked.flatMap(({ asks, says }) => asks ?? says ?? []);
+  return { status, ends, stops: asked.flatMap(({ stops }) => stops ?? []), events, troubles, asks: asks.slice(-2) };
 }
 
 /** What a worker fetches, forgets and says that is asked for the models of a kind, and for a session that is
@@ -87,7 +120,10 @@ export async function worked({ index, kept, wants }) {
   for (const id of [8, 9]) hear({ opens: { id } });
   hear({ stops: 9 });
   for (const id of [8, 9]) hear({ says: { id, message: { model: "nobody" } } });
-  await new Promise((resolve) => setTimeout(resolve, 20));
+  const troubles = () => told.filter(({ of }) => of);
+  await until(() => troubles().length === 1 && told.some(({ end }) => end));
+  hear({ wants }); // which is fetched anew, where it was lost before
+  await until(() => troubles().length === 2);
   const left = [...there].map((url) => url.split("/").at(-1));
   return { fetched, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
 }
@@ -161,4 +197,57 @@ export async function shell({ scope, files, caches: names, asked }) {
     });
   });
   return { fresh: fresh.every(Boolean), caches: [...shelves.keys()], answers: await Promise.all(answers) };
+}
+
+/** What requests are answered where there are two models, one of which cannot be loaded; of a stream only that it is
+ *  one, and of what was stopped the name of its error. */
+export async function asked({ method, path, body }) {
+  const style = { id: "ada", description: "clear" };
+  const manifest = { name: "a pen", kind: "language", styles: [style] };
+  const lost = () => Promise.reject(body?.stop ? new DOMException("stopped", "AbortError") : new TypeError("no memory"));
+  const model = (name, load) => ({
+    name, manifest, load, attested: Promise.resolve(), describe: () => ({ id: name }), fingerprint: "any",
+    runner: { initial: () => ({}) }, run: async function* () {},
+  });
+  const models = new Map([["a pen", model("a pen", async () => {})], ["lost", model("lost", lost)]]);
+  const told = await answer(models, { method, path, body }, new AbortController().signal).catch(({ name }) => name);
+  return told.events ? { ...told, events: true } : told;
+}
+
+/** What a worker says to a request for a model, whose graph computes nothing but zeros, and what that was made of:
+ *  `files` are the texts of its files by name, but for its golden vectors. */
+export async function served({ folder, files, asks }) {
+  const [told, made] = [[], []];
+  const manifest = JSON.parse(readFileSync(`${folder}/manifest.json`));
+  const all = { ...files, "golden.safetensors": readFileSync(`${folder}/golden.safetensors`) };
+  const fileOf = (name) => {
+    const sha256 = createHash("sha256").update(all[name]).digest("hex");
+    return { path: `${name}.gz`, bytes: gzipSync(all[name]).length, sha256 };
+  };
+  const entry = { manifest, digest: "0".repeat(64), files: Object.fromEntries(Object.keys(all).map((name) => [name, fileOf(name)])) };
+  all.runtime = "the runtime";
+  let hear = null;
+  Object.assign(globalThis, {
+    postMessage: (message) => told.push(structuredClone(message)),
+    addEventListener: (_, listener) => (hear = (data) => listener({ data })),
+    fetch: async (address) => {
+      if (address.href) return Response.json({ runtime: fileOf("runtime"), models: [{ ...entry, bytes: 1 }] });
+      return new Response(gzipSync(all[address.split("/").at(-1).split(".gz")[0]]));
+    },
+    createSession: nothing(manifest, (graph, { externalData }) => {
+      made.push([graph, ...externalData.map(({ data }) => data)].map((data) => Buffer.from(data).toString()));
+    }).InferenceSession.create,
+  });
+  await import("./site/worker.js");
+  for (const [id, asked] of asks.entries()) {
+    hear({ asks: { id: id + 1, ...asked } });
+    await until(() => told.some((message) => message.id === id + 1 && message.end));
+  }
+  hear({ wants: manifest.kind });
+  await until(() => told.some(({ trouble }) => trouble));
+  const { env } = await import("./site/ort/ort.js");
+  return {
+    made, runtime: Buffer.from(env.wasm.wasmBinary).toString(), answers: told.filter(({ id }) => id),
+    troubles: told.filter((message) => "trouble" in message), fetched: told.flatMap(({ fetched }) => fetched ?? []),
+  };
 }

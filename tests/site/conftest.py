@@ -14,6 +14,16 @@ from tests.service.serving import Service, running, settings
 _ROOT = Path(__file__).parents[2]
 _SCRIPTS = ("site", "service/web")
 _PATIENCE_S = 300
+# Of onnxruntime-web; what makes sessions a test has to bring.
+_RUNTIME = """
+export const env = { wasm: {}, versions: { web: "any" } };
+export const InferenceSession = { create: (...given) => globalThis.createSession(...given) };
+export class Tensor {
+  constructor(type, data, dims) {
+    Object.assign(this, { type, data, dims });
+  }
+}
+"""
 
 Ask = Callable[..., list[Any]]
 
@@ -38,7 +48,7 @@ def modules(tmp_path_factory: pytest.TempPathFactory, node: str) -> Path:
     (folder / "package.json").write_text('{"type": "module"}')
     (folder / "site" / "package.json").unlink()
     (folder / "site" / "ort").mkdir()  # which `make site` puts there
-    (folder / "site" / "ort" / "ort.js").write_text("export const env = { wasm: {} };\n")
+    (folder / "site" / "ort" / "ort.js").write_text(_RUNTIME)
     return folder
 
 

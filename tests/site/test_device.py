@@ -1,5 +1,7 @@
 """What the page hears of a worker that cannot compute, and what a worker is not asked."""
 
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +37,14 @@ def test_what_a_worker_says_is_heard_by_who_asked(ask: Ask) -> None:
     assert found["status"] == 404
     assert found["ends"] == ['data: {"of":2}\n\ndata: [DONE]\n\n', "AbortError"]
     assert found["stops"] == [4, 3]
+    assert found["events"] == [
+        ["closed", "close"], ["open", "open"], ["open", {"step": 1}], ["open", "close"],
+    ]  # fmt: skip
+    assert found["asks"] == [
+        {"id": 5, "path": "/v1/any", "method": "POST", "body": {"a": 1}},
+        {"id": 6, "message": {"point": [1, 2, 0]}},
+    ]
+    assert found["troubles"] == [["", "it"]]  # that there is none any more
 
 
 def test_a_worker_fetches_what_is_wanted_and_forgets_what_is_of_another_build(ask: Ask) -> None:
@@ -47,7 +57,35 @@ def test_a_worker_fetches_what_is_wanted_and_forgets_what_is_of_another_build(as
     kept = [f"{name}.gz?{'0' * 16}" for name in ("runtime", "pen", "text", "old")]
     index = {"runtime": runtime, "models": models}
     (found,) = ask("worked", [{"index": index, "kept": kept, "wants": "language"}])
-    assert sorted(found["fetched"]) == ["runtime.gz?" + "0" * 16, "text.gz?" + "0" * 16]
+    once = ["runtime.gz?" + "0" * 16, "text.gz?" + "0" * 16]
+    assert sorted(found["fetched"]) == sorted(2 * once)  # again when it is wanted again
     assert found["left"] == kept[:-1]
-    assert found["troubles"] == ["text"]
+    assert found["troubles"] == ["text", "text"]
     assert found["ended"] == [8]  # the other session was stopped before it heard a word
+
+
+def test_a_worker_answers_of_what_it_has_fetched(ask: Ask, artifact: Callable[[str], Path]) -> None:
+    """In messages: a head, what there is to tell, an end."""
+    files = {"model.onnx": "a graph", "model.safetensors": "weights"}
+    asks = [
+        {"method": "GET", "path": "/v1/styles"},
+        {"method": "POST", "path": "/v1/completions", "body": {"model": "shakespeare"}},
+    ]
+    folder = str(artifact("shakespeare"))
+    (found,) = ask("served", [{"folder": folder, "files": files, "asks": asks}])
+    assert (found["made"], found["runtime"]) == ([["a graph", "weights"]], "the runtime")
+    head, styles, end, refused, error, over = found["answers"]
+    assert [head, styles] == [
+        {"id": 1, "status": 200, "streams": False},
+        {"id": 1, "content": {"object": "list", "data": []}},
+    ]
+    assert refused == {"id": 2, "status": 503, "streams": False}
+    assert error["content"]["error"]["message"].startswith("Not attested here: ")
+    assert [end, over] == [{"id": 1, "end": True}, {"id": 2, "end": True}]
+    settled, trouble = found["troubles"]
+    assert settled == {"trouble": "", "of": "shakespeare"}
+    assert trouble["trouble"].startswith("shakespeare: Not attested here: ")
+    assert trouble["of"] == "shakespeare"
+    *_, most, last = found["fetched"]
+    assert most["loaded"] == most["total"] > 0
+    assert last == {"loaded": 0, "total": 0}

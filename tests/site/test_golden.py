@@ -62,6 +62,22 @@ def test_a_graph_that_forgets_its_state_from_run_to_run_is_not_attested(
     assert f"at step {-(-steps // 2)}" in forgets["detail"]
 
 
+def test_golden_vectors_of_one_step_are_run_once_and_of_two_faults_the_first_is_told(
+    ask: Ask,
+) -> None:
+    right, wrong = ask("single", [{"off": 0.5}, {"off": 3}])
+    assert (right["runs"], wrong["runs"]) == (1, 1)
+    told = {"ok": True, "max_error": 0.5, "bound": 1, "training_error": 0.5, "steps": 1}
+    assert right["verdict"] | {"detail": ""} == told | {"detail": ""}
+    assert wrong["verdict"]["detail"] == "a: outside the bound at step 0: 3.00 > 1.00"
+    assert right["rows"] == [[0, 1, 2, 3, 4, 5], [2, 3, 8, 9]]
+
+
+def test_a_state_that_is_nothing_may_be_off_by_rounding(ask: Ask) -> None:
+    told = "h depends on what a step was given that was to draw"
+    assert ask("almost", [{"off": 9e-4}, {"off": 1.1e-3}]) == [None, told]
+
+
 @pytest.mark.parametrize("model", ["shakespeare", "handwriting", "reader"])
 def test_a_graph_is_forced_as_the_service_does_it(
     ask: Ask, artifact: Callable[[str], Path], model: str

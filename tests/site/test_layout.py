@@ -39,6 +39,16 @@ def test_lines_end_where_the_services_do(ask: Ask) -> None:
     assert ask("lines", cases) == expected
 
 
+def test_a_line_has_as_many_characters_as_in_the_service(ask: Ask) -> None:
+    """44 that are narrow, of one word or of several."""
+    texts = [count * "." for count in (43, 44, 45)]
+    texts += [" ".join(["il"] * 14 + [last]) for last in ("i", "il", "ilj")]
+    cases = [{"text": text, "room": 450} for text in texts]
+    expected = [break_text(case["text"], case["room"]) for case in cases]
+    assert [len(lines[0]) for lines in expected[:4]] == [43, 44, 44, 43]
+    assert ask("lines", cases) == expected
+
+
 def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
     random = np.random.default_rng(5)
     cases = []

@@ -89,6 +89,53 @@ def test_a_page_without_room_is_told_what_it_lacks_as_by_the_service(
     assert refused(*({"page": body} for body in bodies)) == expected
 
 
+def test_a_page_is_as_large_as_in_the_service(
+    refused: Callable[..., list[Any]], service: Service
+) -> None:
+    """16 million px, and not one more."""
+    page = {"style": "made-up", "format": "json", "width": 1000, "line_height": 40}
+    whole, larger = (page | {"text": count * "a\n"} for count in (399, 400))
+    error = service.client.post("/v1/handwriting", json=larger).json()["error"]
+    expected = [error["message"], error["param"]]
+    assert expected[0].startswith("text has 400 lines, a page of 16,040,000 px")
+    assert refused({"page": larger}, {"page": whole | {"stream": True}}) == [expected, None]
+
+
+def test_what_cannot_be_written_is_named_with_its_field(
+    refused: Callable[..., list[Any]],
+) -> None:
+    other = "\u0434a\u0444\u0434"
+    own = {"text": other, "strokes": _INK}
+    pages = [{"text": other}, {"text": "a", "style": own}]
+    told = refused(*({"page": page | {"format": "json"}} for page in pages))
+    written = "printable ASCII, Latin letters with accents, ¿ ¡ and € £ ¥"
+    named = f'has "\u0434", "\u0444"; this page writes {written}'
+    assert told == [[f"text {named}", "text"], [f"style.text {named}", "style"]]
+
+
+def test_a_pen_that_takes_a_shorter_line_is_given_none_that_is_longer(
+    refused: Callable[..., list[Any]], artifact: Callable[[str], Path]
+) -> None:
+    manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
+    manifest["alphabet"]["longest_text"] = 4
+    texts = ("keel", "keels")
+    told = refused(*({"manifest": manifest, "opening": {"text": text}} for text in texts))
+    assert told == [None, ["text has 5 characters; a line has fewer", "text"]]
+
+
+def test_what_this_page_does_not_do_is_refused_by_its_name(
+    refused: Callable[..., list[Any]],
+) -> None:
+    page = {"text": "a", "format": "json"}
+    fields = {"page": "a4", "margin": 20, "paper": "ruled", "best_of": 2, "style": "nobody"}
+    told = refused(*({"page": page | {name: value}} for name, value in fields.items()))
+    assert [param for _, param in told] == [*fields]
+    one = {"best_of": 1, "stream": True, "style": "made-up"}
+    more = [page | changed for changed in ({"format": "svg"}, {"text": " \n "}, one)]
+    told = refused(*({"page": body} for body in more))
+    assert [error and error[1] for error in told] == ["format", "text", None]
+
+
 def test_a_line_that_is_followed_is_as_long_as_in_the_service(
     refused: Callable[..., list[Any]], service: Service
 ) -> None:

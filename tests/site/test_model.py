@@ -27,10 +27,25 @@ def test_who_checks_a_model_has_it_replayed(ask: Ask, loads: bool, replayed: int
     assert found == {"ok": True, "replayed": replayed, "sample": sample}
 
 
+def test_a_model_that_does_not_compute_what_it_did_in_training_writes_nothing(
+    ask: Ask, artifact: Callable[[str], Path]
+) -> None:
+    (found,) = ask("zeroed", [{"folder": str(artifact("shakespeare"))}])
+    pending = "Not attested yet: its 1.3 MB have not been fetched."
+    assert found["before"] == {"pending": pending, "runtime": "WebAssembly"}
+    assert found["meanwhile"] == {"pending": None, "runtime": "WebAssembly"}
+    assert found["after"] == {"pending": None, "runtime": "wasm-ort1.2", "ok": False}
+    assert found["heard"]  # by who waits for news of it
+    error = found["body"]["error"]
+    assert (found["status"], error["type"], error["param"]) == (503, "server_error", None)
+    assert error["message"].startswith("Not attested here: ")
+    assert found["fingerprint"] == "0123456789abcdef-wasm-ort1.2"
+
+
 def test_each_letter_is_told_of_as_it_is_written(ask: Ask, artifact: Callable[[str], Path]) -> None:
     manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
     (told,) = ask("lettered", [{"manifest": manifest, "text": "keel"}])
-    assert [event["character"] for event in told] == [0, 1, 2, 3]
+    assert [event["character"] for event in told] == [0, 1, 2, 3, 3]
 
 
 def test_marks_come_last_when_the_pen_has_been_lifted_and_end_at_the_edge(
@@ -38,10 +53,11 @@ def test_marks_come_last_when_the_pen_has_been_lifted_and_end_at_the_edge(
 ) -> None:
     manifest = json.loads((artifact("handwriting") / "manifest.json").read_text())
     (told,) = ask("lettered", [{"manifest": manifest, "text": "n\u00f6", "dx": 500}])
-    first, last, marks = told
+    *written, marks = told
     (x, y, up), *dots = marks["points"]
-    assert marks["character"] == last["character"] == 1
-    assert [x, y] == last["points"][-1][:2]
-    assert [up for *_, up in (*first["points"], *last["points"])] == [0, 0]
+    points = [point for event in written for point in event["points"]]
+    assert marks["character"] == written[-1]["character"] == 1
+    assert [x, y] == points[-1][:2]
+    assert [up for *_, up in points] == [0, 0]
     assert [up, *(up for *_, up in dots)] == [1, 0, 1, 0, 1]
     assert max(x for x, *_ in dots) == 800

@@ -1,5 +1,7 @@
 """What the page is answered on a device before any model computes."""
 
+from typing import Any
+
 import pytest
 
 from tests.site.conftest import Ask
@@ -29,3 +31,34 @@ def test_news_of_a_model_comes_when_there_is_some(ask: Ask) -> None:
     one, every = ask("routed", [{"method": "GET", "path": path} for path in paths])
     assert one == {"status": 200, "body": {"id": "it", "proved": True}}
     assert every["body"]["data"] == [{"id": "it", "proved": False}]
+
+
+def _refused(status: int, message: str, param: str | None = None) -> dict[str, Any]:
+    kind = "invalid_request_error" if status < 500 else "server_error"
+    error = {"message": message, "type": kind, "param": param, "code": None}
+    return {"status": status, "body": {"error": error}}
+
+
+def test_a_request_is_answered_by_its_method_and_its_path(ask: Ask) -> None:
+    preview = {"model": "a pen", "preview": "models/previews/a pen/ada.svg"}
+    style = {"id": "ada", "description": "clear"} | preview
+    lost = style | {"model": "lost", "preview": "models/previews/lost/ada.svg"}
+    write = {"model": "a pen", "prompt": "", "max_tokens": 0}
+    styles = {"object": "list", "data": [style, lost]}
+    unknown = _refused(404, "model is me; this page has: a pen, lost", "model")
+    answers: list[tuple[str, dict[str, Any] | None, Any]] = [
+        ("GET /v1/models/a%20pen", None, {"status": 200, "body": {"id": "a pen"}}),
+        ("GET /v1/styles", None, {"status": 200, "body": styles}),
+        ("POST /v1/completions", write | {"stream": True}, {"status": 200, "events": True}),
+        ("POST /v1/completions", {"model": "lost"}, _refused(500, "no memory")),
+        ("POST /v1/completions", {"model": "lost", "stop": True}, "AbortError"),
+        ("GET /v1/completions", None, _refused(404, "this page has no GET /v1/completions")),
+        ("POST /v1/handwriting", {"model": "me"}, unknown),
+        ("POST /v1/models/me/attest", None, unknown),
+    ]  # fmt: skip
+    asked = [path.split() for path, _, _ in answers]
+    cases = [
+        {"method": m, "path": p, "body": b}
+        for (m, p), (_, b, _) in zip(asked, answers, strict=True)
+    ]
+    assert ask("routes", cases) == [told for _, _, told in answers]

@@ -68,3 +68,11 @@ def test_no_ink_is_refused(ask: Ask) -> None:
     nothing = [{"strokes": strokes, "text": "a"} for strokes in ([[]], [[[1, 1]]], [[[1, 1]] * 9])]
     expected = {"refused": "style.strokes has no line in it"}
     assert ask("strokes", nothing) == [expected] * 3
+
+
+def test_a_stroke_without_a_point_is_left_out(ask: Ask) -> None:
+    case = _case(np.random.default_rng(3)) | {"text": "a"}
+    with_none = case | {"strokes": [[], *case["strokes"], []]}
+    one, other = ask("strokes", [case, with_none])
+    assert "offsets" in one
+    assert one == other
