@@ -5,7 +5,8 @@ import asyncio
 import json
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -68,6 +69,27 @@ def url(service: tuple[str, FastAPI]) -> str:
     return service[0]
 
 
+_AT_ONCE: dict[str, Callable[[tuple[str, FastAPI]], None]] = {}
+
+
+@pytest.fixture(scope="module")
+def over(service: tuple[str, FastAPI]) -> dict[str, Future[None]]:
+    """What became of the tests that do little but wait: all of them do so at once."""
+    with ThreadPoolExecutor(len(_AT_ONCE)) as pool:
+        return {name: pool.submit(test, service) for name, test in _AT_ONCE.items()}
+
+
+def _at_once(test: Callable[[tuple[str, FastAPI]], None]) -> Callable[..., None]:
+    """A test that others are no matter to, so that it may wait while they do."""
+    _AT_ONCE[test.__name__] = test
+
+    def told(over: dict[str, Future[None]]) -> None:
+        over[test.__name__].result()
+
+    told.__doc__ = test.__doc__
+    return told
+
+
 def _code(answer: bytes) -> str:
     """The error code in the body of an answer."""
     return str(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"])
@@ -121,7 +143,9 @@ def test_a_refusal_says_that_nothing_more_comes(url: str, monkeypatch: pytest.Mo
     assert Wire(url).send(_GET + b"X: " + b"x" * 9000).status() == 431
 
 
-def test_a_connection_that_is_used_again_has_its_time_again(url: str) -> None:
+@_at_once
+def test_a_connection_that_is_used_again_has_its_time_again(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     with _wires(url, 1) as (wire,):
         for again in range(4):
             time.sleep(_TIMEOUT_S / 2 if again else 0)
@@ -174,7 +198,9 @@ def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
     assert events.endswith(b"data: [DONE]\n\n")
 
 
-def test_a_head_that_does_not_end_gets_a_408(url: str) -> None:
+@_at_once
+def test_a_head_that_does_not_end_gets_a_408(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     silent, wire = Wire(url).send(_GET), Wire(url)
     wire.trickle(_GET + b"x" * 1000, unanswered=True)
     assert wire.status() == 408
@@ -183,7 +209,9 @@ def test_a_head_that_does_not_end_gets_a_408(url: str) -> None:
     assert _code(answer) == "request_timeout"
 
 
-def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
+@_at_once
+def test_a_body_that_does_not_end_gets_a_408(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     silent = Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{")
     wire = Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
     wire.trickle(b"{" * 200, unanswered=True)
@@ -194,7 +222,9 @@ def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
     assert f"the request body took over {_TIMEOUT_S} s to arrive".encode() in answer
 
 
-def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
+@_at_once
+def test_a_body_that_trickles_in_after_its_answer_is_cut(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     wire = Wire(url).send(_POST + b"Origin: http://evil.example\r\nContent-Length: 5000\r\n\r\n{")
     began_s = time.monotonic()
     wire.trickle(b"{" * 4000)
@@ -202,16 +232,19 @@ def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
     assert wire.rest().startswith(b"HTTP/1.1 403 ")
 
 
-def test_whoever_says_nothing_is_closed_without_a_word(url: str) -> None:
+@_at_once
+def test_whoever_says_nothing_is_closed_without_a_word(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     assert Wire(url).rest() == b""
 
 
+@_at_once
 def test_a_slow_answer_is_no_slow_request(service: tuple[str, FastAPI]) -> None:
     url, app = service
     stream = {"model": "letters", "max_tokens": 10**8, "stream": True}
     began_s = time.monotonic()
     with httpx.stream("POST", f"{url}/v1/completions", json=stream, timeout=30) as answer:
-        for _ in answer.iter_lines():
+        for _ in answer.iter_raw():
             if time.monotonic() - began_s > 2 * _TIMEOUT_S:
                 break
         else:
@@ -307,7 +340,9 @@ def test_one_address_has_half_of_the_places(crowded: str) -> None:
             assert eventually(lambda: httpx.get(f"{crowded}/v1/models").status_code == 503)
 
 
-def test_an_idle_socket_is_told_and_closed(url: str) -> None:
+@_at_once
+def test_an_idle_socket_is_told_and_closed(service: tuple[str, FastAPI]) -> None:
+    url, _ = service
     with connect(url.replace("http", "ws") + "/v1/online") as online:
         online.send(json.dumps({"model": "letters"}))
         online.recv()
