@@ -32,7 +32,7 @@ _END = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}
 
 
 @pytest.fixture
-def hasty_client(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> Client:
+def hasty(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> Client:
     """One that does not wait before it asks again."""
     monkeypatch.setattr(replicas, "_BACKOFF", wait_none())
     return Client([f"{service.url}/{i}" for i in range(3)])
@@ -92,40 +92,38 @@ def _length(service: Scripted, path: str, **body: Any) -> int:
     return len(service.answer(path, {"resume": True, "seed": 7} | body))
 
 
-def test_a_text_cut_at_any_byte_comes_whole(service: Scripted, hasty_client: Client) -> None:
+def test_a_text_cut_at_any_byte_comes_whole(service: Scripted, hasty: Client) -> None:
     went_on = 0
     for cut in range(_length(service, "completions")):
         service.requests.clear()
         service.script = [cut, cut // 2]
-        assert _texts(hasty_client.complete(seed=7)) == ([text_of(7), ""], 1)
+        assert _texts(hasty.complete(seed=7)) == ([text_of(7), ""], 1)
         went_on += any(request.get("state") for request in service.requests)
     assert went_on > 200
 
 
-def test_ink_cut_at_any_byte_comes_whole(service: Scripted, hasty_client: Client) -> None:
+def test_ink_cut_at_any_byte_comes_whole(service: Scripted, hasty: Client) -> None:
     went_on = 0
     for cut in range(0, _length(service, "handwriting"), 5):
         service.requests.clear()
         service.script = [cut, cut // 2]
-        assert _page(hasty_client.write(seed=7)) == (page_of(7), 1, 3)
+        assert _page(hasty.write(seed=7)) == (page_of(7), 1, 3)
         went_on += any(request.get("first_line") for request in service.requests)
     assert went_on > 50
 
 
-def test_several_choices_come_again_from_their_beginning(
-    service: Scripted, hasty_client: Client
-) -> None:
+def test_several_choices_come_again_from_their_beginning(service: Scripted, hasty: Client) -> None:
     for cut in range(0, _length(service, "completions", n=2, resume=False), 50):
         service.requests.clear()
         service.script = [cut]
-        assert _texts(hasty_client.complete(seed=7, n=2)) == ([text_of(7, 0), text_of(7, 1)], 2)
+        assert _texts(hasty.complete(seed=7, n=2)) == ([text_of(7, 0), text_of(7, 1)], 2)
 
 
 def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
-    service: Scripted, hasty_client: Client
+    service: Scripted, hasty: Client
 ) -> None:
     service.script = [0, 0]
-    texts, _ = _texts(hasty_client.complete(model="m", prompt="Once"))
+    texts, _ = _texts(hasty.complete(model="m", prompt="Once"))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 3
     assert 0 <= seeds[0] < 2**53  # which every reader of JSON keeps whole
@@ -148,32 +146,30 @@ def test_what_no_request_can_be_made_of_is_not_tried_again() -> None:
     assert not is_temporary(httpx.LocalProtocolError("illegal header"))
 
 
-def test_an_error_event_with_a_token_is_gone_on_from(
-    service: Scripted, hasty_client: Client
-) -> None:
+def test_an_error_event_with_a_token_is_gone_on_from(service: Scripted, hasty: Client) -> None:
     text = text_of(7)
     error = {"error": {"message": "time is up", "type": "server_error"}, "resume": resume_text(5)}
     part = {"choices": [{"index": 0, "text": text[:5]}]}
     service.script = [streamed([part, error, "[DONE]"])]
-    assert _texts(hasty_client.complete(seed=7)) == ([text, ""], 1)
+    assert _texts(hasty.complete(seed=7)) == ([text, ""], 1)
     assert service.requests[1]["state"] == "5"
     assert service.requests[1]["seed"] is None
 
 
 @pytest.mark.parametrize("format_", ["json", "svg"])
 def test_the_tail_of_a_page_comes_after_an_error_event(
-    service: Scripted, hasty_client: Client, format_: str
+    service: Scripted, hasty: Client, format_: str
 ) -> None:
     head = {"lines": ["a"] * 3}
     error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 0}}
     service.script = [streamed([head, error, "[DONE]"])]
-    *_, tail = hasty_client.write(seed=7, format=format_)
+    *_, tail = hasty.write(seed=7, format=format_)
     assert tail == {"usage": {}}
 
 
-def test_null_is_the_default_of_what_has_one_here(service: Scripted, hasty_client: Client) -> None:
+def test_null_is_the_default_of_what_has_one_here(service: Scripted, hasty: Client) -> None:
     service.script = [0]
-    texts, _ = _texts(hasty_client.complete(prompt="Once", seed=None, state=None, n=None))
+    texts, _ = _texts(hasty.complete(prompt="Once", seed=None, state=None, n=None))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 2
     assert texts[0] == text_of(seeds[0])
@@ -183,23 +179,21 @@ _STOPPED = {"message": "the service is stopping", "type": "server_error"}
 
 
 def test_a_token_that_was_not_asked_for_is_of_one_choice_alone(
-    service: Scripted, hasty_client: Client
+    service: Scripted, hasty: Client
 ) -> None:
     part = {"choices": [{"index": 0, "text": text_of(7)[:5]}]}
     error = {"error": _STOPPED, "index": 0, "resume": resume_text(5)}
     service.script = [streamed([part, error, "[DONE]"])]
     texts = ([text_of(7, 0), text_of(7, 1)], 2)
-    assert _texts(hasty_client.complete(seed=7, n=2)) == texts
+    assert _texts(hasty.complete(seed=7, n=2)) == texts
     assert [request["n"] for request in service.requests] == [2, 2]
 
 
-def test_a_drawing_is_asked_for_again_from_its_first_line(
-    service: Scripted, hasty_client: Client
-) -> None:
+def test_a_drawing_is_asked_for_again_from_its_first_line(service: Scripted, hasty: Client) -> None:
     begun = [{"lines": ["a"] * 3}, {"line": 0, "points": page_of(7)[0]}]
     error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 1}}
     service.script = [streamed([*begun, {"line": 0, "finish_reason": "stop"}, error, "[DONE]"])]
-    assert _page(hasty_client.write(seed=7, format="svg")) == (page_of(7), 1, 3)
+    assert _page(hasty.write(seed=7, format="svg")) == (page_of(7), 1, 3)
     assert [r.get("first_line", 0) for r in service.requests] == [0, 0]
 
 
