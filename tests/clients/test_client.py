@@ -5,12 +5,15 @@ import socket
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
 import uvicorn
+from tenacity import nap, wait_none
 
+from clients import replicas
 from clients.arrived import Arrived
 from clients.client import Client
 from clients.errors import Refused, check, is_temporary
@@ -25,15 +28,14 @@ from tests.clients.scripted import (
     text_of,
 )
 
-_REPLICAS = 3000
 _END = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}
 
 
-@pytest.fixture(scope="module")
-def client_of_many(service: Scripted) -> Iterator[Client]:
-    """One with a replica for every cut, so that none is asked twice and nobody has to wait."""
-    with Client([f"{service.url}/{i}" for i in range(_REPLICAS)]) as client:
-        yield client
+@pytest.fixture
+def hasty(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> Client:
+    """One that does not wait before it asks again."""
+    monkeypatch.setattr(replicas, "_BACKOFF", wait_none())
+    return Client([f"{service.url}/{i}" for i in range(3)])
 
 
 @pytest.fixture(autouse=True)
@@ -90,40 +92,38 @@ def _length(service: Scripted, path: str, **body: Any) -> int:
     return len(service.answer(path, {"resume": True, "seed": 7} | body))
 
 
-def test_a_text_cut_at_any_byte_comes_whole(service: Scripted, client_of_many: Client) -> None:
+def test_a_text_cut_at_any_byte_comes_whole(service: Scripted, hasty: Client) -> None:
     went_on = 0
     for cut in range(_length(service, "completions")):
         service.requests.clear()
         service.script = [cut, cut // 2]
-        assert _texts(client_of_many.complete(seed=7)) == ([text_of(7), ""], 1)
+        assert _texts(hasty.complete(seed=7)) == ([text_of(7), ""], 1)
         went_on += any(request.get("state") for request in service.requests)
     assert went_on > 200
 
 
-def test_ink_cut_at_any_byte_comes_whole(service: Scripted, client_of_many: Client) -> None:
+def test_ink_cut_at_any_byte_comes_whole(service: Scripted, hasty: Client) -> None:
     went_on = 0
     for cut in range(0, _length(service, "handwriting"), 5):
         service.requests.clear()
         service.script = [cut, cut // 2]
-        assert _page(client_of_many.write(seed=7)) == (page_of(7), 1, 3)
+        assert _page(hasty.write(seed=7)) == (page_of(7), 1, 3)
         went_on += any(request.get("first_line") for request in service.requests)
     assert went_on > 50
 
 
-def test_several_choices_come_again_from_their_beginning(
-    service: Scripted, client_of_many: Client
-) -> None:
+def test_several_choices_come_again_from_their_beginning(service: Scripted, hasty: Client) -> None:
     for cut in range(0, _length(service, "completions", n=2, resume=False), 50):
         service.requests.clear()
         service.script = [cut]
-        assert _texts(client_of_many.complete(seed=7, n=2)) == ([text_of(7, 0), text_of(7, 1)], 2)
+        assert _texts(hasty.complete(seed=7, n=2)) == ([text_of(7, 0), text_of(7, 1)], 2)
 
 
 def test_a_stream_cut_before_its_first_event_is_repeated_with_the_seed(
-    service: Scripted, client_of_many: Client
+    service: Scripted, hasty: Client
 ) -> None:
     service.script = [0, 0]
-    texts, _ = _texts(client_of_many.complete(model="m", prompt="Once"))
+    texts, _ = _texts(hasty.complete(model="m", prompt="Once"))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 3
     assert 0 <= seeds[0] < 2**53  # which every reader of JSON keeps whole
@@ -146,34 +146,30 @@ def test_what_no_request_can_be_made_of_is_not_tried_again() -> None:
     assert not is_temporary(httpx.LocalProtocolError("illegal header"))
 
 
-def test_an_error_event_with_a_token_is_gone_on_from(
-    service: Scripted, client_of_many: Client
-) -> None:
+def test_an_error_event_with_a_token_is_gone_on_from(service: Scripted, hasty: Client) -> None:
     text = text_of(7)
     error = {"error": {"message": "time is up", "type": "server_error"}, "resume": resume_text(5)}
     part = {"choices": [{"index": 0, "text": text[:5]}]}
     service.script = [streamed([part, error, "[DONE]"])]
-    assert _texts(client_of_many.complete(seed=7)) == ([text, ""], 1)
+    assert _texts(hasty.complete(seed=7)) == ([text, ""], 1)
     assert service.requests[1]["state"] == "5"
     assert service.requests[1]["seed"] is None
 
 
 @pytest.mark.parametrize("format_", ["json", "svg"])
 def test_the_tail_of_a_page_comes_after_an_error_event(
-    service: Scripted, client_of_many: Client, format_: str
+    service: Scripted, hasty: Client, format_: str
 ) -> None:
     head = {"lines": ["a"] * 3}
     error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 0}}
     service.script = [streamed([head, error, "[DONE]"])]
-    *_, tail = client_of_many.write(seed=7, format=format_)
+    *_, tail = hasty.write(seed=7, format=format_)
     assert tail == {"usage": {}}
 
 
-def test_null_is_the_default_of_what_has_one_here(
-    service: Scripted, client_of_many: Client
-) -> None:
+def test_null_is_the_default_of_what_has_one_here(service: Scripted, hasty: Client) -> None:
     service.script = [0]
-    texts, _ = _texts(client_of_many.complete(prompt="Once", seed=None, state=None, n=None))
+    texts, _ = _texts(hasty.complete(prompt="Once", seed=None, state=None, n=None))
     seeds = [request["seed"] for request in service.requests]
     assert seeds == [seeds[0]] * 2
     assert texts[0] == text_of(seeds[0])
@@ -183,23 +179,21 @@ _STOPPED = {"message": "the service is stopping", "type": "server_error"}
 
 
 def test_a_token_that_was_not_asked_for_is_of_one_choice_alone(
-    service: Scripted, client_of_many: Client
+    service: Scripted, hasty: Client
 ) -> None:
     part = {"choices": [{"index": 0, "text": text_of(7)[:5]}]}
     error = {"error": _STOPPED, "index": 0, "resume": resume_text(5)}
     service.script = [streamed([part, error, "[DONE]"])]
     texts = ([text_of(7, 0), text_of(7, 1)], 2)
-    assert _texts(client_of_many.complete(seed=7, n=2)) == texts
+    assert _texts(hasty.complete(seed=7, n=2)) == texts
     assert [request["n"] for request in service.requests] == [2, 2]
 
 
-def test_a_drawing_is_asked_for_again_from_its_first_line(
-    service: Scripted, client_of_many: Client
-) -> None:
+def test_a_drawing_is_asked_for_again_from_its_first_line(service: Scripted, hasty: Client) -> None:
     begun = [{"lines": ["a"] * 3}, {"line": 0, "points": page_of(7)[0]}]
     error = {"error": _STOPPED, "resume": {"state": "s", "seed": None, "first_line": 1}}
     service.script = [streamed([*begun, {"line": 0, "finish_reason": "stop"}, error, "[DONE]"])]
-    assert _page(client_of_many.write(seed=7, format="svg")) == (page_of(7), 1, 3)
+    assert _page(hasty.write(seed=7, format="svg")) == (page_of(7), 1, 3)
     assert [r.get("first_line", 0) for r in service.requests] == [0, 0]
 
 
@@ -215,11 +209,14 @@ def test_an_error_of_the_request_is_told_at_once(service: Scripted) -> None:
     assert len(service.requests) == 2
 
 
-def test_one_that_says_when_to_ask_again_is_asked_no_sooner(service: Scripted) -> None:
-    service.script = [refusal(503, "1")]
-    began_s = time.monotonic()
+def test_one_that_says_when_to_ask_again_is_asked_no_sooner(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slept_s = list[float]()
+    monkeypatch.setattr(nap, "time", SimpleNamespace(sleep=slept_s.append))
+    service.script = [refusal(503, "20")]
     assert _texts(Client([service.url]).complete(seed=7))[0][0] == text_of(7)
-    assert time.monotonic() - began_s >= 1
+    assert slept_s == [pytest.approx(20)]
     assert len(service.requests) == 2
 
 
@@ -313,13 +310,13 @@ def test_what_may_succeed_another_time_is_told_from_what_will_not(status: int) -
 
 
 def test_a_replica_is_left_alone_for_a_minute_at_most() -> None:
-    replicas = Replicas(["one", "two"], patience_s=0)
-    attempts = replicas.attempts()
+    alone = Replicas(["one", "two"], patience_s=0)
+    attempts = alone.attempts()
     attempt, asked = next(attempts)
     with attempt:
         raise Refused("an hour, please", temporary=True, pause_s=3600)
     assert (asked, next(attempts)[1]) == ("one", "two")
-    assert replicas._free_at_s["one"] <= time.monotonic() + 60
+    assert alone._free_at_s["one"] <= time.monotonic() + 60
 
 
 def test_who_goes_on_from_a_token_has_its_seed(service: Scripted) -> None:

@@ -1,7 +1,8 @@
 """HAProxy on this machine, with the configuration of deploy/scale. Places for servers are filled by
-its socket, as Docker's DNS fills them in a container; nothing else is changed."""
+its socket, as Docker's DNS fills them in a container; unless asked for, nothing else is changed."""
 
 import importlib.util
+import re
 import shutil
 import socket
 import subprocess
@@ -51,11 +52,12 @@ class HAProxy:
 
 
 @contextmanager
-def running(folder: Path) -> Iterator[HAProxy]:
-    """One with its files in a folder, and nobody behind it yet. Raises `RuntimeError` without the
-    program."""
+def running(folder: Path, *, hasty: bool = False) -> Iterator[HAProxy]:
+    """One with its files in a folder, and nobody behind it yet; if `hasty`, it looks five times as
+    often how its replicas are. Raises `RuntimeError` without the program."""
     admin, port, config = folder / "admin", free_port(), folder / "haproxy.cfg"
-    config.write_text(configured(CONFIG.read_text(), port, admin))
+    text = configured(CONFIG.read_text(), port, admin)
+    config.write_text(re.sub(r"(?<=inter )\d+", _fifth, text) if hasty else text)
     with ExitStack() as stack:
         process = subprocess.Popen([program(), "-db", "-f", config])
         stack.callback(process.wait)
@@ -63,6 +65,10 @@ def running(folder: Path) -> Iterator[HAProxy]:
         proxy = HAProxy(process.pid, port, admin)
         wait_for("HAProxy", proxy.listens)
         yield proxy
+
+
+def _fifth(number: re.Match[str]) -> str:
+    return str(int(number[0]) // 5)
 
 
 def program() -> str:

@@ -20,6 +20,7 @@ import pytest
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from service.http import limits
 from service.http.keys import new_key, read_keys
 from service.server import _without_query
 from tests.service.conftest import Command
@@ -97,7 +98,10 @@ def test_few_files_leave_room_for_probes(artifacts: Path) -> None:
         assert "Too many open files" not in _ended(process)
 
 
-def test_a_half_sent_body_does_not_hold_the_drain(artifacts: Path) -> None:
+def test_a_half_sent_body_does_not_hold_the_drain(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "_LAST_BYTES_S", limits._LAST_BYTES_S / 10)
     head = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99\r\n\r\n{"
     with ExitStack() as stack:
         with listening(settings(artifacts)) as (url, _):

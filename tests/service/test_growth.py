@@ -96,10 +96,12 @@ def test_a_graph_that_takes_too_long_keeps_no_other_from_serving(
         assert "engine-letters" not in since
 
 
-@pytest.mark.usefixtures("small")
-def test_what_a_session_holds_is_not_taken_from_another(artifacts: Path) -> None:
+def test_what_a_session_holds_is_not_taken_from_another(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each has an arena of its own, which goes with it: in one for all, the last would starve, or
     have no limit any more."""
+    monkeypatch.setattr(runtime, "_MOST_BYTES", 8 * _MB)
     artifact = load_artifact(artifacts / "letters")
     chosen = choose_runtime(settings(artifacts, provider="cpu"))
     golden = artifact.golden
@@ -113,7 +115,7 @@ def test_what_a_session_holds_is_not_taken_from_another(artifacts: Path) -> None
         given = {n: OrtValue.ortvalue_from_numpy(a) for n, a in (each | once).items() if n in names}
         return session, session.run_with_ort_values(["logits"], given)
 
-    held = [run(20) for _ in range(3)]  # more than half each
+    held = [run(5) for _ in range(3)]  # more than half each
     assert len(held) == 3
     with pytest.raises(Exception, match="Available memory"):  # of no type of its own
-        run(40)
+        run(10)

@@ -99,9 +99,8 @@ def test_a_graph_is_forced_as_the_service_does_it(
     assert told[0]["runs"] == wanted
 
 
-@pytest.mark.parametrize(
-    ("model", "emitted"), [("shakespeare", "drawn"), ("handwriting", "forced"), ("reader", "drawn")]
-)  # what is judged of every model is above, without its graph
+# What is judged of every model is above, without its graph; that of handwriting takes long.
+@pytest.mark.parametrize(("model", "emitted"), [("shakespeare", "drawn"), ("reader", "forced")])
 def test_a_graph_that_is_deaf_or_does_not_draw_is_not_attested(
     ask: Ask, artifact: Callable[[str], Path], onnxruntime_web: str, model: str, emitted: str,
     tmp_path: Path,

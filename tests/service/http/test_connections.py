@@ -6,7 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +21,8 @@ from websockets.typing import Origin
 from service.http import connections
 from service.http.guard import POLICY
 from service.http.sockets import WebSocketConnection
-from tests.service.http.wire import LATE_S, Wire
+from tests.service.http.at_once import AtOnce, Outcomes
+from tests.service.http.wire import LATE_S, Wire, code_of, wires
 from tests.service.serving import eventually, listening, settings
 
 _TIMEOUT_S, _IDLE_S = 0.6, 1.2
@@ -29,15 +30,6 @@ _GET = b"GET /livez HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 _OPEN, _STATE = b'{"model": "letters"}', b'{"state": true}'
 _ENDLESS = json.dumps({"model": "letters", "max_tokens": 10**8, "stream": True}).encode()
-
-
-@contextmanager
-def _wires(url: str, count: int) -> Iterator[list[Wire]]:
-    with ExitStack() as stack:
-        wires = [Wire(url) for _ in range(count)]
-        for wire in wires:
-            stack.callback(wire.close)
-        yield wires
 
 
 @pytest.fixture(scope="module")
@@ -68,9 +60,14 @@ def url(service: tuple[str, FastAPI]) -> str:
     return service[0]
 
 
-def _code(answer: bytes) -> str:
-    """The error code in the body of an answer."""
-    return str(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"])
+_at_once = AtOnce()
+
+
+@pytest.fixture(scope="module")
+def over(service: tuple[str, FastAPI]) -> Outcomes:
+    outcomes = _at_once.run(service[0])
+    assert eventually(lambda: _running(service[1]) == 0)
+    return outcomes
 
 
 @pytest.mark.parametrize(
@@ -87,7 +84,7 @@ def test_a_head_of_a_megabyte_is_refused_at_its_limit(url: str, head: bytes) -> 
     began_s = time.monotonic()
     answer = Wire(url).send(head[:9000]).rest()
     assert answer.startswith(b"HTTP/1.1 431 ")
-    assert _code(answer) == "headers_too_large"
+    assert code_of(answer) == "headers_too_large"
     assert time.monotonic() - began_s < 5
     assert Wire(url).send(head).rest()[:13] in (b"HTTP/1.1 431 ", b"")  # b"": reset while it sent
 
@@ -121,8 +118,9 @@ def test_a_refusal_says_that_nothing_more_comes(url: str, monkeypatch: pytest.Mo
     assert Wire(url).send(_GET + b"X: " + b"x" * 9000).status() == 431
 
 
+@_at_once
 def test_a_connection_that_is_used_again_has_its_time_again(url: str) -> None:
-    with _wires(url, 1) as (wire,):
+    with wires(url, 1) as (wire,):
         for again in range(4):
             time.sleep(_TIMEOUT_S / 2 if again else 0)
             wire.send(_GET + b"\r\n").until(b"ok")
@@ -174,15 +172,17 @@ def test_who_knows_no_chunks_gets_a_stream_without(url: str) -> None:
     assert events.endswith(b"data: [DONE]\n\n")
 
 
+@_at_once
 def test_a_head_that_does_not_end_gets_a_408(url: str) -> None:
     silent, wire = Wire(url).send(_GET), Wire(url)
     wire.trickle(_GET + b"x" * 1000, unanswered=True)
     assert wire.status() == 408
     answer = silent.rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert _code(answer) == "request_timeout"
+    assert code_of(answer) == "request_timeout"
 
 
+@_at_once
 def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
     silent = Wire(url).send(_POST + b"Content-Length: 50\r\n\r\n{")
     wire = Wire(url).send(_POST + b"Content-Length: 500\r\n\r\n")
@@ -190,10 +190,11 @@ def test_a_body_that_does_not_end_gets_a_408(url: str) -> None:
     assert wire.status() == 408
     answer = silent.rest()
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert _code(answer) == "request_timeout"
+    assert code_of(answer) == "request_timeout"
     assert f"the request body took over {_TIMEOUT_S} s to arrive".encode() in answer
 
 
+@_at_once
 def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
     wire = Wire(url).send(_POST + b"Origin: http://evil.example\r\nContent-Length: 5000\r\n\r\n{")
     began_s = time.monotonic()
@@ -202,21 +203,21 @@ def test_a_body_that_trickles_in_after_its_answer_is_cut(url: str) -> None:
     assert wire.rest().startswith(b"HTTP/1.1 403 ")
 
 
+@_at_once
 def test_whoever_says_nothing_is_closed_without_a_word(url: str) -> None:
     assert Wire(url).rest() == b""
 
 
-def test_a_slow_answer_is_no_slow_request(service: tuple[str, FastAPI]) -> None:
-    url, app = service
+@_at_once
+def test_a_slow_answer_is_no_slow_request(url: str) -> None:
     stream = {"model": "letters", "max_tokens": 10**8, "stream": True}
     began_s = time.monotonic()
     with httpx.stream("POST", f"{url}/v1/completions", json=stream, timeout=30) as answer:
-        for _ in answer.iter_lines():
+        for _ in answer.iter_raw():
             if time.monotonic() - began_s > 2 * _TIMEOUT_S:
                 break
         else:
             pytest.fail("the stream was cut")
-    assert eventually(lambda: _running(app) == 0)
 
 
 def _running(app: FastAPI) -> float:
@@ -265,8 +266,8 @@ def _turned_away(url: str) -> float:
 
 def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str) -> None:
     before = _turned_away(crowded)
-    with _wires(crowded, 200) as wires:
-        for wire in wires[:150]:
+    with wires(crowded, 200) as open_still:
+        for wire in open_still[:150]:
             with suppress(OSError):  # it has made room already
                 wire.send(b"G")
         for probe in ("/livez", "/readyz"):
@@ -280,7 +281,7 @@ def test_probes_are_reachable_while_200_connections_stand_half_open(crowded: str
 
 
 def test_a_full_service_opens_no_socket(crowded: str) -> None:
-    with _wires(crowded, 24), pytest.raises(InvalidStatus, match="503"):
+    with wires(crowded, 24), pytest.raises(InvalidStatus, match="503"):
         connect(crowded.replace("http", "ws") + "/v1/online")
 
 
@@ -301,12 +302,13 @@ def test_a_refused_socket_is_no_error_of_the_service(
 
 
 def test_one_address_has_half_of_the_places(crowded: str) -> None:
-    with _wires(crowded, 11):
+    with wires(crowded, 11):
         assert eventually(lambda: httpx.get(f"{crowded}/v1/models").status_code == 200)
-        with _wires(crowded, 1):
+        with wires(crowded, 1):
             assert eventually(lambda: httpx.get(f"{crowded}/v1/models").status_code == 503)
 
 
+@_at_once
 def test_an_idle_socket_is_told_and_closed(url: str) -> None:
     with connect(url.replace("http", "ws") + "/v1/online") as online:
         online.send(json.dumps({"model": "letters"}))

@@ -1,6 +1,7 @@
 """`/asyncapi.json` describes every message of `/v1/online`, said or answered."""
 
 import json
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -86,12 +87,12 @@ def test_where_a_session_stands_is_described_and_what_goes_on_from_there(
 
 
 def test_how_a_session_is_closed_is_described(letters: Path, document: dict[str, Any]) -> None:
-    with (
-        listening(settings(letters, idle_timeout_s=1)) as (url, _),
-        connect(url.replace("http", "ws") + "/v1/online") as socket,
-    ):
-        socket.send(json.dumps({"model": "letters"}))
-        socket.recv()
+    with ExitStack() as stack:
+        with listening(settings(letters)) as (url, _):
+            address = url.replace("http", "ws") + "/v1/online"
+            socket = stack.enter_context(connect(address))
+            socket.send(json.dumps({"model": "letters"}))
+            socket.recv()
         told = json.loads(socket.recv(timeout=20))
     assert told.keys() == {"closing", "state"}
     assert _fits(document, "Closing", told)

@@ -11,6 +11,7 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from socket import SHUT_RDWR, SO_LINGER, SO_RCVBUF, SOL_SOCKET
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -19,6 +20,7 @@ from fastapi import FastAPI
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
+from service.engine import terms
 from service.http.keys import new_key
 from tests.service.serving import (
     Service,
@@ -310,13 +312,16 @@ def test_what_runs_before_an_answer_ends_with_its_client(
         assert service.metric("steps_total", model=model) - before < 20 * rows
 
 
-def test_the_time_of_a_session_begins_with_its_first_message(inks: Path) -> None:
+def test_the_time_of_a_session_begins_with_its_first_message(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     stroke = [[[5 * i, 20 * (i % 2)] for i in range(40)]]
     opening = {"model": "scrawl", "text": "a", "style": {"strokes": stroke, "text": "ab"}}
-    with (
-        running(settings(inks, deadline_s=1)) as service,
-        service.client.websocket_connect("/v1/online") as socket,
-    ):
-        time.sleep(1.2)
+    long_ago = SimpleNamespace(monotonic=lambda: time.monotonic() - 60)
+    with running(settings(inks, deadline_s=30)) as service, ExitStack() as open_still:
+        with monkeypatch.context() as then:
+            then.setattr(terms, "time", long_ago)
+            online = service.client.websocket_connect("/v1/online")
+            socket = open_still.enter_context(online)
         socket.send_json(opening)
         assert socket.receive_json()["model"] == "scrawl"

@@ -170,7 +170,7 @@ def test_a_backlog_of_drawings(inks: Path, monkeypatch: pytest.MonkeyPatch) -> N
         pages = [pool.submit(ask, "/v1/handwriting", text="a") for _ in range(36)]
         try:
             assert drawing.acquire(timeout=30)
-            late = ask("/v1/handwriting", text="a", deadline_s=1)
+            late = ask("/v1/handwriting", text="a", deadline_s=0.2)
             stroke = [[5 * i, 20 * (i % 2)] for i in range(40)]
             read = pool.submit(ask, "/v1/read", strokes=[stroke])
             assert eventually(read.done)

@@ -1,7 +1,10 @@
 """A socket to a service, without any client's manners."""
 
+import json
 import select
 import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 LATE_S = 10.0  # of a machine that is busy with other tests
@@ -64,3 +67,18 @@ class Wire:
 
     def close(self) -> None:
         self._socket.close()
+
+
+@contextmanager
+def wires(url: str, count: int) -> Iterator[list[Wire]]:
+    """So many connections."""
+    with ExitStack() as stack:
+        made = [Wire(url) for _ in range(count)]
+        for wire in made:
+            stack.callback(wire.close)
+        yield made
+
+
+def code_of(answer: bytes) -> str:
+    """The error code in the body of an answer."""
+    return str(json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"])

@@ -29,6 +29,7 @@ from tests.service.writing import InkService, Strokes
 _TEXT = "an even keel is all we want"
 _BY_WORD = {"best_of": 4, "best_by": "word", "width": 2000}
 _DRAWS = 4
+_NO_POINT = np.zeros((1, 3), np.float32)
 
 
 @pytest.mark.parametrize(
@@ -70,41 +71,52 @@ def _searched(
     runner = ScanRunner(loaded, Runtime("cpu", "scan", 1, _DRAWS))
     manifest: Any = loaded.manifest
     hand = replace(stored_hands(loaded, manifest)[HANDS[0]], seed=seed)
-    row = stack_rows([row_of(text, hand.edge, manifest, 1.0)], axis=0)
+    row = stack_rows([row_of(text, hand.edge, manifest, 1.0)] * _DRAWS, axis=0)
     layout = HandwritingRequest(text=text, width=2000).layout(
         manifest.ink.units_per_line, hand.edge.advance or manifest.ink.units_per_character
     )
     before = len(in_sight(text, hand.edge)) - len(text)
     ink, state, numbers = np.zeros((0, 3), np.float32), hand.state, []
     found: list[tuple[float, float]] = []
+    noises = [InkNoise(seed, number) for number in range(_DRAWS)]
     for until in parts_of(text):
-        draws = []
-        for number in range(_DRAWS):
-            noise = InkNoise(seed, number)
-            drawn, states = ink, [state]
-            while True:
-                at = len(drawn)
+        drawn = [ink] * _DRAWS
+        states = [[state] for _ in drawn]
+        rules = [Ending() for _ in drawn]
+        for rule in rules:
+            rule.follow(ink)
+        left = {*range(_DRAWS)}
+        while left:
+            some = sorted(left)
+            steps = []
+            for number in some:
+                at = len(drawn[number])
                 if at == 40 * (until or len(text)) + 100:
                     raise AssertionError("a draw is lost, which these are not")
-                runner.load(0, states[-1])
-                uniforms, normals = noise.take(hand.drawn + at, 1)
-                steps = {"uniform": uniforms, "normal": normals, "forced": np.zeros((1, 3), "f"),
-                         "force": np.zeros(1, bool)}  # fmt: skip
-                out = runner.run([0], stack_rows([steps], axis=1), row, filtered=False)
-                rule = Ending()
-                rule.follow(drawn)
-                if rule.first(out["ended"][:, 0], out["drawn"][:, 0]) is not None:
-                    break
-                if until is not None and out["character"][0, 0] - before >= until:
-                    if at - len(ink) > 1:
-                        drawn = drawn[:-1]
-                        states.pop()
-                    break
-                drawn = np.concatenate([drawn, out["drawn"][:, 0]])
-                states.append(runner.read(0))
-            points = LinePen(layout, 0).move(on_its_line(drawn, hand.edge)).round(DECIMALS)
+                runner.load(number, states[number][-1])
+                uniforms, normals = noises[number].take(hand.drawn + at, 1)
+                steps.append({"uniform": uniforms, "normal": normals, "forced": _NO_POINT,
+                              "force": np.zeros(1, bool)})  # fmt: skip
+            rows = {name: array[some] for name, array in row.items()}
+            out = runner.run(some, stack_rows(steps, axis=1), rows, filtered=False)
+            for place, number in enumerate(some):
+                point = out["drawn"][:, place]
+                if rules[number].first(out["ended"][:, place], point) is not None:
+                    left.remove(number)
+                elif until is not None and out["character"][0, place] - before >= until:
+                    if len(drawn[number]) - len(ink) > 1:
+                        drawn[number] = drawn[number][:-1]
+                        states[number].pop()
+                    left.remove(number)
+                else:
+                    drawn[number] = np.concatenate([drawn[number], point])
+                    rules[number].follow(point)
+                    states[number].append(runner.read(number))
+        draws = []
+        for one, its in zip(drawn, states, strict=True):
+            points = LinePen(layout, 0).move(on_its_line(one, hand.edge)).round(DECIMALS)
             shown = [stroke.tolist() for stroke in strokes(points)]
-            draws.append((judged(text[:until].rstrip(), shown), drawn, states[-1], shown))
+            draws.append((judged(text[:until].rstrip(), shown), one, its[-1], shown))
         best = max(range(_DRAWS), key=lambda number: (draws[number][0][1], -number))
         numbers.append(best)
         judgement, ink, state, shown = draws[best]

@@ -1,6 +1,7 @@
 """A completion says the same whether it is cut, stopped, continued, or none of these."""
 
 import math
+import os
 import random
 
 import numpy as np
@@ -23,6 +24,7 @@ from tests.service.engine.scripted import Call, complete
 _SCRIPT = "The naïve 🦊 paid €5, END of it: EEND, ENDEND.".encode()
 # Bytes that no UTF-8 has, characters cut short, and stop strings in between.
 _MESS = b"a\xe2\x82END\xf0\x9f\xa6b\xffEN\xe2\x82\xacD\x80E\xc3NDEND\xf0\x9f\x8e\xb2"
+_CHAINS = 150 if os.environ.get("EVENKEEL_LONG") else 50
 _SCRIPTS = pytest.mark.parametrize("script", [_SCRIPT, _MESS], ids=["words", "mess"])
 
 
@@ -75,7 +77,7 @@ def test_continued_after_a_stop_string_the_text_is_whole(
     assert first.text + rest.text == _text(script)
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(_CHAINS))
 def test_any_chain_of_continuations_gives_the_whole_text(seed: int) -> None:
     choose = random.Random(seed)
     script = choose.choice([_SCRIPT, _MESS, b"ENENENDENENDEND" * 2])

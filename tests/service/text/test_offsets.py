@@ -6,7 +6,9 @@ once, which no piece of the service does.
 """
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +39,45 @@ _BROKEN = [
 ]
 
 
-_CHUNKS = [pytest.param((1, 1), marks=pytest.mark.long), (3, 2), (32, 8)]
+Chunks = tuple[int, int]  # so many steps at a time, and before the first byte
+_ALONE: Chunks = (1, 1)
+_CHUNKS: list[Chunks] = [(3, 2), (32, 8), _ALONE]
+_EITHER = [True, False]
 
 
-@pytest.fixture(scope="module", params=_CHUNKS, ids=str)
-def chunked(request: pytest.FixtureRequest, artifacts: Path) -> Iterator[Service]:
-    """Services that run so many steps at a time, and before the first byte."""
-    steps, first = request.param
-    chosen = settings(artifacts, runner="scan", chunk_steps=steps, first_chunk_steps=first)
-    with running(chosen) as service:
-        yield service
+@pytest.fixture(scope="module")
+def by(artifacts: Path) -> Iterator[Callable[[Chunks], Service]]:
+    """Services that run in such chunks."""
+    with ExitStack() as stack:
+
+        @cache
+        def running_by(chunks: Chunks) -> Service:
+            steps, first = chunks
+            chosen = settings(artifacts, runner="scan", chunk_steps=steps, first_chunk_steps=first)
+            return stack.enter_context(running(chosen))
+
+        yield running_by
+
+
+@pytest.fixture(params=[*_CHUNKS[:2], pytest.param(_ALONE, marks=pytest.mark.long)], ids=str)
+def chunked(request: pytest.FixtureRequest, by: Callable[[Chunks], Service]) -> Service:
+    """Any of them."""
+    return by(request.param)
+
+
+def _in_turn(turns: Iterable[tuple[Any, ...]], *axes: Sequence[Any]) -> list[Any]:
+    """Every combination of the axes with one of the turns, which begin with chunks, so that any two
+    values meet; with all others it takes long."""
+    turns, cases = list(turns), []
+    usual = [turn for turn in turns if turn[0] != _ALONE]
+    for places in itertools.product(*(range(len(axis)) for axis in axes)):
+        values = [axis[place] for axis, place in zip(axes, places, strict=True)]
+        for turn in turns:
+            name = "-".join(map(ascii, (*turn, *values)))
+            mine = turn == usual[sum(places) % len(usual)]
+            marks = () if mine else pytest.mark.long
+            cases.append(pytest.param(*turn, *values, id=name, marks=marks))
+    return cases
 
 
 def _byte(token: str) -> int:
@@ -129,39 +160,50 @@ def test_a_syllable_that_begins_as_half_a_pair_does_is_one_character() -> None:
     )
 
 
-@pytest.mark.parametrize("model", ["letters", "noise"])
-@pytest.mark.parametrize("prompt", ["", "é", _LONG * 3, _BROKEN, _BROKEN * 5], ids=ascii)
-@pytest.mark.parametrize("echo", [True, False])
+@pytest.mark.parametrize(
+    ("chunks", "model", "prompt", "echo"),
+    _in_turn(
+        itertools.product(_CHUNKS),
+        ["letters", "noise"],
+        ["", "é", _LONG * 3, _BROKEN, _BROKEN * 5],
+        _EITHER,
+    ),
+)
 def test_offsets_are_those_of_the_characters(
-    chunked: Service, model: str, prompt: Any, echo: bool
+    by: Callable[[Chunks], Service], chunks: Chunks, model: str, prompt: Any, echo: bool
 ) -> None:
     read = len(prompt.encode() if isinstance(prompt, str) else prompt)
     for count in (0, 2, 40) if echo else (1, 3, 40):
         body = {"model": model, "prompt": prompt, "max_tokens": count, "echo": echo, "seed": count}
-        choice = _both(chunked, **body, temperature=1.5)
+        choice = _both(by(chunks), **body, temperature=1.5)
         assert len(choice["logprobs"]["tokens"]) == count + read * echo
         _check(choice)
 
 
-@pytest.mark.parametrize("between", ["", "é", _LONG * 2, _BROKEN], ids=ascii)
-@pytest.mark.parametrize("echo", [True, False])
+_BEGUN: list[tuple[dict[str, Any], bytes | None]] = [  # a request, and what it leaves undecided
+    ({"prompt": "Zoë paid", "max_tokens": 2}, "€".encode()[:1]),
+    ({"prompt": "Zoë paid", "max_tokens": 3}, "€".encode()[:2]),
+    ({"prompt": "Zoë paid €5 for a", "max_tokens": 4, "stop": ["café?"]}, b"caf"),
+    ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café?"]}, b"caf\xc3"),
+    ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café crème"]}, b"caf\xc3"),
+    ({"prompt": "Zoë paid €5 for", "max_tokens": 3, "stop": ["a café"]}, b"a "),
+    ({"model": "noise", "max_tokens": 12, "temperature": 1, "seed": 3}, None),
+    ({"model": "noise", "max_tokens": 13, "temperature": 1, "seed": 5}, None),
+]
+
+
 @pytest.mark.parametrize(
-    ("first", "undecided"),
-    [
-        ({"prompt": "Zoë paid", "max_tokens": 2}, "€".encode()[:1]),
-        ({"prompt": "Zoë paid", "max_tokens": 3}, "€".encode()[:2]),
-        ({"prompt": "Zoë paid €5 for a", "max_tokens": 4, "stop": ["café?"]}, b"caf"),
-        ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café?"]}, b"caf\xc3"),
-        ({"prompt": "Zoë paid €5 for a", "max_tokens": 5, "stop": ["café crème"]}, b"caf\xc3"),
-        ({"prompt": "Zoë paid €5 for", "max_tokens": 3, "stop": ["a café"]}, b"a "),
-        ({"model": "noise", "max_tokens": 12, "temperature": 1, "seed": 3}, None),
-        ({"model": "noise", "max_tokens": 13, "temperature": 1, "seed": 5}, None),
-    ],
-    ids=ascii,
+    ("chunks", "echo", "begins", "between"),
+    _in_turn(itertools.product(_CHUNKS, _EITHER), _BEGUN, ["", "é", _LONG * 2, _BROKEN]),
 )
 def test_offsets_go_on_after_a_state(
-    chunked: Service, first: dict[str, Any], undecided: bytes | None, between: Any, echo: bool
+    by: Callable[[Chunks], Service],
+    chunks: Chunks,
+    echo: bool,
+    begins: tuple[dict[str, Any], bytes | None],
+    between: Any,
 ) -> None:
+    chunked, (first, undecided) = by(chunks), begins
     body = {"temperature": 0, "logprobs": 1} | first
     begun = chunked.choice(**body, return_state=True)
     _check(begun, more=True)
