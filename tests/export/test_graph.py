@@ -29,7 +29,7 @@ from models.cells import CELLS, CellKind
 from models.generation import LanguageStep
 from models.language import LanguageConfig, LanguageModel
 from tests.export.graphs import check_weights
-from tests.export.least import LeastStep
+from tests.export.least import LeastStep, LogitsStep
 
 
 @pytest.fixture(scope="module")
@@ -74,18 +74,14 @@ def test_every_layer_norm_is_one_native_node(cell: CellKind, norm: str, tmp_path
     torch.manual_seed(0)
     model = LanguageModel(LanguageConfig(cell=cell, norm=norm, units=12, embedding=4, layers=2))
     save_file(model.state_dict(), tmp_path / "model.safetensors")
-    step = LanguageStep(model, filtered=False)
+    step = LogitsStep(model)
     graph = export_graph(step, tmp_path / "model.safetensors", scan=False)
     expected = 2 * _NORMS_OF_A_LAYER[cell] if norm == "layer" else 0
     assert len(nodes(graph, "LayerNormalization")) == expected
     ir.save(graph, tmp_path / "step.onnx")
     token = np.array([65, 66])
-    states = {p.name: np.zeros((2, *p.shape), np.float32) for p in step.state_ports[1:]}
-    feeds = {
-        "token": token, **states, "forced": token, "force": np.array([True, True]),
-        "uniform": np.zeros(2, np.float32), "inverse_temperature": np.ones(2, np.float32),
-        "logit_bias": np.zeros((2, 256), np.float32),
-    }  # fmt: skip
+    feeds = {p.name: np.zeros((2, *p.shape), np.float32) for p in step.state_ports}
+    feeds["token"] = token
     session = ort.InferenceSession(tmp_path / "step.onnx", providers=["CPUExecutionProvider"])
     (served,) = session.run(["logits"], feeds)
     expected_logits, _ = model.step(torch.from_numpy(token), model.initial_state(2))
