@@ -1,7 +1,7 @@
 """What pens and readers are trained on alike: rows drawn in pools, shared out, and gone on with."""
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -29,13 +29,6 @@ from training.run import carry_out
 from training.task import Batch
 
 _BOTH = pytest.mark.parametrize("make", [pen_task, reader_task])
-
-
-@pytest.fixture
-def _short_rows() -> Iterator[None]:
-    """For a test that only looks at what validation makes of them."""
-    with judged_by_short_rows():
-        yield
 
 
 @_BOTH
@@ -152,7 +145,7 @@ def test_the_losses_of_processes_are_on_average_that_of_the_whole_batch(
 
 
 @_BOTH
-@pytest.mark.usefixtures("_short_rows")
+@judged_by_short_rows()
 def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
     pens: PenCorpus, make: Make
 ) -> None:
@@ -198,7 +191,7 @@ def test_rows_are_of_one_character_up_to_the_longest_of_their_epoch(
 
 
 @_BOTH
-@pytest.mark.usefixtures("_short_rows")
+@judged_by_short_rows()
 def test_a_validation_that_is_no_number_ends_the_training(pens: PenCorpus, make: Make) -> None:
     made = make(pens)
     with torch.no_grad():
@@ -233,7 +226,7 @@ def trained(
     return recipe(saved_pens), make, folder
 
 
-@pytest.mark.usefixtures("_short_rows")
+@judged_by_short_rows()
 def test_training_learns(trained: tuple[Recipe, Make, Path], saved_pens: Path) -> None:
     _, make, run = trained
     untrained = make(read_pens(saved_pens, Tally())).validate()
@@ -241,7 +234,8 @@ def test_training_learns(trained: tuple[Recipe, Make, Path], saved_pens: Path) -
     assert last["validation_loss"] < untrained - 0.3
 
 
-@pytest.mark.usefixtures("_short_rows", "_undrawn")
+@undrawn()
+@judged_by_short_rows()
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     trained: tuple[Recipe, Make, Path], tmp_path: Path
 ) -> None:
