@@ -16,6 +16,7 @@ from contract.reader import ReaderManifest
 from export.artifact import load_model, read_artifact
 from export.convert import convert, read_source, write_artifact
 from export.golden import Sample
+from export.kinds import KINDS
 from export.parity.report import Extent, Served
 from export.parity.served import follow
 from export.reader import golden
@@ -128,16 +129,17 @@ def test_a_bound_is_of_the_largest_error_of_all_rows_and_its_own_are_told(
     assert found.training_error == pytest.approx(error[:, : golden._ROWS].max().item())
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5])
 def test_it_says_whether_the_reader_has_learned_reordered_strokes(
-    squint: Path, tmp_path: Path, share: float
+    squint: Path, tmp_path: Path
 ) -> None:
     model, facts = read_source(squint)
-    facts = facts | {"data": facts["data"] | {"reordered": share}}
-    write_artifact(tmp_path, "reads", model, facts)
-    manifest = read_artifact(tmp_path)
-    assert isinstance(manifest, ReaderManifest)
-    assert manifest.pieces.reordered == (share > 0)
+    shares = {share: facts | {"data": facts["data"] | {"reordered": share}} for share in (0.0, 0.5)}
+    write_artifact(tmp_path, "reads", model, shares[0.5])
+    for path, learned in ((squint, False), (tmp_path, True)):
+        manifest = read_artifact(path)
+        assert isinstance(manifest, ReaderManifest)
+        assert manifest.pieces.reordered is learned
+    assert not KINDS["reader"].contract(shares[0.0])["pieces"].reordered
 
 
 def test_a_sample_is_lines_with_rests_between(model: ReaderModel) -> None:

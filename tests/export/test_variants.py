@@ -134,7 +134,7 @@ def test_a_conversion_keeps_the_provenance_and_adds_its_own_versions(
 def test_a_writer_of_another_model_traces_that_one_and_each_folder_has_its_weights(
     tmp_path: Path,
 ) -> None:
-    shallow, deep = (LanguageModel(LanguageConfig(units=4, layers=n)) for n in (1, 2))
+    shallow, deep = (LanguageModel(LanguageConfig(cell="rnn", units=4, layers=n)) for n in (1, 2))
     writer = GraphWriter(KINDS["language"], shallow)
     folders = [tmp_path / name for name in ("one", "again", "deep")]
     writers = (writer, writer, replace(writer, model=deep))

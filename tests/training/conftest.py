@@ -1,11 +1,12 @@
 """Invented ink, made once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 import torch
 
+from tests.training.tiny import undrawn
 from training.ink.corpus import PenCorpus, read_pens
 from training.ink.line import Tally
 
@@ -14,9 +15,10 @@ torch.set_num_threads(1)
 
 
 @pytest.fixture
-def _undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No run is drawn, which takes as long as twenty updates of a tiny one."""
-    monkeypatch.setattr("training.run._plot", lambda *_: None)
+def _undrawn() -> Iterator[None]:
+    """For a whole file or a test that looks at no picture."""
+    with undrawn():
+        yield
 
 
 @pytest.fixture(scope="session")

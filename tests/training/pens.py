@@ -1,8 +1,10 @@
 """Invented lines of a few writers, and the tasks and recipes that learn from them."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 import torch
 
 from models.handwriting import HandwritingConfig, HandwritingModel
@@ -43,6 +45,14 @@ def reader_task(pens: PenCorpus, seed: int = 0, rank: int = 0, world: int = 1) -
     train, validation = pens.split(0.2)
     model = make_reader(ReaderConfig(units=12))
     return ReaderTask(model, train, validation[:20], ROWS, seed, rank, world)
+
+
+@contextmanager
+def judged_by_short_rows() -> Iterator[None]:
+    """Of as many rows: those of 20 characters take a pen as long to judge as ten updates."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.ink.rows._VALIDATION_CHARACTERS", 4)
+        yield
 
 
 def pen_recipe(source: Path) -> Recipe:

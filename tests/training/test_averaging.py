@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.training.tiny import tensors, tiny_recipe
+from tests.training.tiny import tensors, tiny_recipe, undrawn
 from training import checkpoint
 from training.config import Place
 from training.kinds import KINDS
@@ -17,6 +17,7 @@ from training.run import carry_out
 Weights = dict[str, Tensor]
 _DECAY = 0.9
 _BEST = 20
+pytestmark = pytest.mark.usefixtures("_undrawn")
 
 
 class Watched:
@@ -75,7 +76,7 @@ def watched(
     """A run that is told its best validation is after update `_BEST`; its tensors and progress."""
     folder = tmp_path_factory.mktemp("watched") / "run"
     recipe = tiny_recipe(corpus, epochs=0.5, validate_every_epochs=0.05, average_decay=_DECAY)
-    with pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch, undrawn():
         watched = Watched(patch)
         carry_out(recipe, folder, "cpu", Path())
     return watched, tensors(folder), checkpoint.load(folder / CHECKPOINT)[1]["progress"]

@@ -1,5 +1,7 @@
 """A tiny text, a recipe that trains on it in a second or two, and how to look into a run."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -44,6 +46,14 @@ def write_run(corpus: Path, folder: Path) -> Path:
     """A finished run of the tiny recipe."""
     carry_out(tiny_recipe(corpus), folder / "tiny", "cpu", Path())
     return folder / "tiny"
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """No run is drawn, which takes as long as twenty updates of a tiny one."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("training.run._plot", lambda *_: None)
+        yield
 
 
 def tensors(run: Path) -> dict[str, torch.Tensor]:

@@ -16,6 +16,7 @@ from lab.export import compare
 from lab.graphs import PartGraph
 from lab.plan import read_plans
 from lab.tasks.pen.data import Pens, halves, read
+from tests.training.pens import judged_by_short_rows
 from training.ink.corpus import PenBatch, PenCorpus
 from training.ink.prepare import Ink
 from training.ink.task import point_losses
@@ -70,6 +71,7 @@ def _task(pens: Pens, seed: int) -> LabTask:
     return one.task(read_plans(one, quick=True)[0].full("layer", 1e-2, seed), pens)
 
 
+@judged_by_short_rows()
 def test_nats_are_the_mean_over_the_points_of_all_rows(pens: Pens) -> None:
     few = replace(pens, validation=pens.validation[:9], test=pens.test[:3])
     task = _task(few, 0)

@@ -10,8 +10,15 @@ import pytest
 import torch
 from torch import distributed
 
-from tests.training.pens import Make, pen_recipe, pen_task, reader_recipe, reader_task
-from tests.training.tiny import Interrupted, stop_after, tensors
+from tests.training.pens import (
+    Make,
+    judged_by_short_rows,
+    pen_recipe,
+    pen_task,
+    reader_recipe,
+    reader_task,
+)
+from tests.training.tiny import Interrupted, stop_after, tensors, undrawn
 from training.config import Recipe
 from training.ink import rows
 from training.ink.corpus import PenBatch, PenCorpus, read_pens
@@ -138,6 +145,7 @@ def test_the_losses_of_processes_are_on_average_that_of_the_whole_batch(
 
 
 @_BOTH
+@judged_by_short_rows()
 def test_validation_is_the_mean_over_all_rows_however_they_are_put_in_batches(
     pens: PenCorpus, make: Make
 ) -> None:
@@ -183,6 +191,7 @@ def test_rows_are_of_one_character_up_to_the_longest_of_their_epoch(
 
 
 @_BOTH
+@judged_by_short_rows()
 def test_a_validation_that_is_no_number_ends_the_training(pens: PenCorpus, make: Make) -> None:
     made = make(pens)
     with torch.no_grad():
@@ -212,10 +221,12 @@ def trained(
     """A finished run, its recipe, and what makes its task."""
     recipe, make = request.param
     folder = tmp_path_factory.mktemp("trained") / "run"
-    carry_out(recipe(saved_pens), folder, "cpu", Path())
+    with undrawn(), judged_by_short_rows():
+        carry_out(recipe(saved_pens), folder, "cpu", Path())
     return recipe(saved_pens), make, folder
 
 
+@judged_by_short_rows()
 def test_training_learns(trained: tuple[Recipe, Make, Path], saved_pens: Path) -> None:
     _, make, run = trained
     untrained = make(read_pens(saved_pens, Tally())).validate()
@@ -223,6 +234,8 @@ def test_training_learns(trained: tuple[Recipe, Make, Path], saved_pens: Path) -
     assert last["validation_loss"] < untrained - 0.3
 
 
+@undrawn()
+@judged_by_short_rows()
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(
     trained: tuple[Recipe, Make, Path], tmp_path: Path
 ) -> None:

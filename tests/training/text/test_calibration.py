@@ -13,13 +13,15 @@ from export.convert import provenance, read_source
 from models.language import LanguageConfig, LanguageModel
 from models.quantized import integers
 from tests.service.altered import edit_manifest
-from tests.training.tiny import TEXT, Interrupted, tensors, tiny_recipe
+from tests.training.tiny import TEXT, Interrupted, tensors, tiny_recipe, undrawn
 from training import checkpoint
 from training.config import Recipe, TrainConfig
 from training.loop import CHECKPOINT, Trainer
 from training.recipe import read_recipe
 from training.run import carry_out
 from training.text.task import LanguageTask
+
+pytestmark = pytest.mark.usefixtures("_undrawn")
 
 
 def _recipe(corpus: Path) -> Recipe:
@@ -42,8 +44,9 @@ def runs(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, 
     folder = tmp_path_factory.mktemp("runs")
     recipe = _recipe(corpus)
     plain = replace(recipe, training=replace(recipe.training, calibrated=False))
-    carry_out(plain, folder / "plain", "cpu", Path())
-    carry_out(recipe, folder / "calibrated", "cpu", Path())
+    with undrawn():
+        carry_out(plain, folder / "plain", "cpu", Path())
+        carry_out(recipe, folder / "calibrated", "cpu", Path())
     return folder / "plain", folder / "calibrated"
 
 
