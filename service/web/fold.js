@@ -35,7 +35,8 @@ const APART = {
 };
 
 const FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞";
-const MIXED = new RegExp(`[0-9０-９](?=[${FRACTIONS}])`, "g"); // 2½ is no 21/2
+// 2½ is no 21/2, also where nothing to be seen is between, such as an invisible plus.
+const MIXED = new RegExp(`[0-9０-９][${FOLDED[""]}]*(?=[${FRACTIONS}])`, "g");
 
 function folded(character) {
   if (FRACTIONS.includes(character)) return character.normalize("NFKD").replace("\u2044", "/");
