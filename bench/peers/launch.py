@@ -40,7 +40,7 @@ def launch(
     variables, and what it says goes to `output` and `errors`.
 
     The model is `shakespeare` of the folder `artifacts`; the service serves all in that folder.
-    Raises `RuntimeError` if the server ends or is not ready within two minutes.
+    Raises `NotReady` if the server ends or is not ready within two minutes.
     """
     _allow_connections()
     server, port = server or SERVERS[name], free_port()

@@ -28,8 +28,9 @@ COMMENT = b": still at work\n\n"
 
 
 class EventStream(StreamingResponse):
-    """Server-sent events, `numbered` or not: contents in JSON, an error in the place of what was to
-    come, and `[DONE]`; comments while there is nothing to tell, unless the engine is stuck.
+    """Server-sent events: contents in JSON, an error in the place of what was to come, and
+    `[DONE]`; `numbered`, with comments while there is nothing to tell, unless the engine is stuck,
+    or for who takes all that comes for data neither.
 
     `leave` is called when the response ends, even if it never began.
     """
@@ -40,11 +41,12 @@ class EventStream(StreamingResponse):
     ) -> None:  # fmt: skip
         events = _events(contents, numbered=numbered)
         super().__init__(events, headers=_UNBUFFERED, media_type="text/event-stream")
-        self._leave, self._engine = leave, engine
+        self._leave, self._engine, self._numbered = leave, engine, numbered
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         told = _Told(send)
-        reassuring = asyncio.create_task(told.reassure(self._engine))
+        reassures = told.reassure(self._engine) if self._numbered else asyncio.sleep(0)
+        reassuring = asyncio.create_task(reassures)
         try:
             await super().__call__(scope, receive, told.send)
         finally:

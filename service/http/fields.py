@@ -123,7 +123,9 @@ class WorkRequest(RequestBody):
     resume: bool = Field(
         False, description="with stream: events carry what to change in the request to go on there"
     )
-    event_ids: bool = Field(True, description="with stream: number the events")
+    event_ids: bool = Field(
+        True, description="with stream: number the events, and send comments while there are none"
+    )
     deadline_s: float | None = Field(
         None, gt=0, description="seconds it may take, never more than the service allows"
     )

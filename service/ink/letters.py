@@ -46,7 +46,8 @@ _FOLDED = {
     "£": "￡", "¥": "￥",
 }  # fmt: skip
 _FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-_MIXED = re.compile(f"(?<=[0-9０-９])(?=[{_FRACTIONS}])")  # 2½ is no 21/2
+# 2½ is no 21/2, also where nothing to be seen is between, such as an invisible plus.
+_MIXED = re.compile(f"[0-9０-９][{_FOLDED['']}]*(?=[{_FRACTIONS}])")
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 _FOLDS |= {ord(c): unicodedata.normalize("NFKD", c).replace("⁄", "/") for c in _FRACTIONS}
 # The wide forms of ASCII that East Asian keyboards type.
@@ -57,7 +58,7 @@ def fold(text: str) -> str:
     """The text with curly quotes, dashes, bullets, fractions, spaces of all widths, ellipses,
     ligatures, sharp s, wide forms and signs such as © as plain characters, and every letter with
     its marks as one character, if Unicode has that."""
-    whole = _MIXED.sub(" ", unicodedata.normalize("NFC", text.replace("\r\n", "\n")))
+    whole = _MIXED.sub(r"\g<0> ", unicodedata.normalize("NFC", text.replace("\r\n", "\n")))
     # A wide letter may have a mark after it.
     return unicodedata.normalize("NFC", whole.translate(_FOLDS))
 

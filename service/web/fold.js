@@ -35,7 +35,8 @@ const APART = {
 };
 
 const FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞";
-const MIXED = new RegExp(`(?<=[0-9０-９])(?=[${FRACTIONS}])`, "g"); // 2½ is no 21/2
+// 2½ is no 21/2, also where nothing to be seen is between, such as an invisible plus.
+const MIXED = new RegExp(`[0-9０-９][${FOLDED[""]}]*(?=[${FRACTIONS}])`, "g");
 
 function folded(character) {
   if (FRACTIONS.includes(character)) return character.normalize("NFKD").replace("\u2044", "/");
@@ -47,7 +48,7 @@ function folded(character) {
 /** The text with quotes, dashes, fractions, spaces, ligatures and wide forms as plain characters, and
  *  every letter with its marks as one character. */
 export function fold(text) {
-  const whole = text.replaceAll("\r\n", "\n").normalize("NFC").replace(MIXED, " ");
+  const whole = text.replaceAll("\r\n", "\n").normalize("NFC").replace(MIXED, "$& ");
   return Array.from(whole, folded).join("").normalize("NFC");
 }
 

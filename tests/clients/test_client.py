@@ -32,10 +32,11 @@ _END = {"choices": [{"index": 0, "text": "", "finish_reason": "length"}]}
 
 
 @pytest.fixture
-def hasty(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> Client:
+def hasty(service: Scripted, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
     """One that does not wait before it asks again."""
     monkeypatch.setattr(replicas, "_BACKOFF", wait_none())
-    return Client([f"{service.url}/{i}" for i in range(3)])
+    with Client([f"{service.url}/{i}" for i in range(3)]) as client:
+        yield client
 
 
 @pytest.fixture(autouse=True)

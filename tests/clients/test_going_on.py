@@ -13,7 +13,7 @@ from clients.client import Client
 from tests.service.processes import ready, spawned
 from tests.service.serving import eventually
 
-_TEXT = {"model": "letters", "prompt": "RO", "max_tokens": 20_000, "seed": 5}
+_TEXT = {"model": "letters", "prompt": "RO", "max_tokens": 40_000, "seed": 5}
 _INK = {"model": "scrawl", "text": "keep an even keel, " * 20, "seed": 5}
 
 

@@ -50,6 +50,7 @@ def test_texts_are_folded_as_the_service_does(ask: Ask) -> None:
         "2\u00bd",
         "\uff13",
         "\u215e",
+        "2\u2064\u00bd",
     ]
     cases = ["".join(random.choice(pieces, 6)) for _ in range(_CASES)]
     assert ask("fold", cases) == [fold(case) for case in cases]

@@ -109,10 +109,8 @@ def test_who_hears_nothing_for_long_is_told_so_unless_something_waits_to_be_take
     ]
 
 
-def test_of_an_engine_that_is_stuck_nobody_is_told_that_it_is_at_work(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+def _first_sent(engine: Any, *, numbered: bool = True) -> bytes:
+    """Of a stream that has nothing to tell for a while."""
     sent: list[bytes] = []
 
     async def contents() -> AsyncGenerator[str]:
@@ -122,9 +120,22 @@ def test_of_an_engine_that_is_stuck_nobody_is_told_that_it_is_at_work(
     async def send(message: Message) -> None:
         sent.append(message.get("body", b""))
 
-    stuck: Any = SimpleNamespace(stalled_s=9.0)
-    asyncio.run(EventStream(contents(), lambda: None, stuck)(_SCOPE, _nothing, send))
-    assert sent[1] == b"id: 0\ndata: late\n\n"
+    stream = EventStream(contents(), lambda: None, engine, numbered=numbered)
+    asyncio.run(stream(_SCOPE, _nothing, send))
+    return sent[1]
+
+
+def test_of_an_engine_that_is_stuck_nobody_is_told_that_it_is_at_work(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+    assert _first_sent(SimpleNamespace(stalled_s=9.0)) == b"id: 0\ndata: late\n\n"
+
+
+def test_who_takes_all_that_comes_for_data_has_no_comments(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answers, "_QUIET_S", 0.002)
+    assert _first_sent(_AT_WORK) == COMMENT
+    assert _first_sent(_AT_WORK, numbered=False) == b"data: late\n\n"
 
 
 def test_who_has_just_heard_something_is_not_reassured(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -40,6 +40,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("‥ ĳĲ ǉǈǇ ǌǋǊ ǳǲǱ ǆǅǄ", ".. ijIJ ljLjLJ njNjNJ dzDzDZ džDžDŽ"),
         ("• eggs ‣ ⁃ ◦ ▪ milk", "- eggs - - - - milk"),
         ("½ cup, 2½ of １¼; a⅞, 3⁄4 ∕", "1/2 cup, 2 1/2 of 1 1/4; a7/8, 3/4 /"),
+        ("2\u2064½ 3\u00ad\u200b¼", "2 1/2 3 1/4"),  # of which the first is an invisible plus
         ("¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "1/41/23/41/71/91/101/32/31/52/53/54/51/65/61/83/85/87/8"),
         ("© ® ™, a→b ← c ⇒ 2×3", "(c) (r) (tm), a->b <- c => 2x3"),
         ("e\u0301 n\u0303", "é ñ"),
