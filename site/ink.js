@@ -6,7 +6,7 @@ import { InkLine, fresh, handThatWrote } from "./line.js";
 import { LinePen, strokesOf } from "./linepen.js";
 import { LineMarks } from "./marks.js";
 import { Refusal, anySeed } from "./model.js";
-import { round } from "./numbers.js";
+import { range, round } from "./numbers.js";
 import { Squeeze } from "./squeeze.js";
 import { offsetsOf } from "./strokes.js";
 
@@ -49,7 +49,7 @@ function widthOf(ink) {
   const places = Array.from(ink)
     .filter((_, i) => i % 3 === 0)
     .map((dx) => (x += dx));
-  return Math.max(...places) - Math.min(...places);
+  return range(places);
 }
 
 /** The hand in a person's own strokes. */

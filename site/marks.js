@@ -4,7 +4,7 @@
 import { BAR, STEM } from "../service/web/fold.js";
 import { apart, bases } from "./letters.js";
 import { strokesOf } from "./linepen.js";
-import { clamp, median, quantile } from "./numbers.js";
+import { clamp, mean, median, quantile, range } from "./numbers.js";
 import { owners } from "./owners.js";
 import { ABOVE, BELOW, CROSSED, DIAERESIS, DOT, HANGING, HOOK } from "./shapes.js";
 import { slantOf } from "./slant.js";
@@ -25,8 +25,8 @@ const ys = (points) => points.map(([, y]) => y);
 const least = (numbers) => Math.min(...numbers);
 const most = (numbers) => Math.max(...numbers);
 const placeOfLeast = (numbers) => numbers.indexOf(least(numbers));
-const range = (numbers) => most(numbers) - least(numbers);
-const mean = (numbers) => numbers.reduce((a, b) => a + b, 0) / numbers.length;
+/** The middle of a letter, whose first and last points may be strokes that join it to others. */
+const between = (ink) => mean(JOINS.map((share) => quantile(xs(ink), share)));
 
 /** Where ink goes through a height. */
 function crossings(ink, height) {
@@ -75,9 +75,7 @@ class Line {
 
   /** Where the middle of a letter leans to at a height. */
   atHeight(ink, y) {
-    // Its first and last points may be strokes that join it to others.
-    const between = mean(JOINS.map((share) => quantile(xs(ink), share)));
-    return between + this.lean * ((least(ys(ink)) + most(ys(ink))) / 2 - y);
+    return between(ink) + this.lean * ((least(ys(ink)) + most(ys(ink))) / 2 - y);
   }
 
   /** The place of a mark over a letter. */
@@ -124,7 +122,7 @@ function bar(line, base, ink) {
   const [left, right, top, foot] = [least(xs(ink)), most(xs(ink)), least(ys(ink)), most(ys(ink))];
   const over = 0.15 * line.height;
   if ("oO".includes(base)) {
-    const x = mean(JOINS.map((share) => quantile(xs(ink), share)));
+    const x = between(ink);
     const half = Math.min(right - left, WIDEST_O * (foot - top)) / 2 + over;
     return [[x + half, top - over], [x - half, foot + over]];
   }

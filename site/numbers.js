@@ -2,6 +2,10 @@
 
 export const clamp = (x, least, most) => Math.min(Math.max(x, least), most);
 
+export const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+export const mean = (numbers) => sum(numbers) / numbers.length;
+export const range = (numbers) => Math.max(...numbers) - Math.min(...numbers);
+
 export function median(numbers) {
   const sorted = [...numbers].sort((a, b) => a - b);
   const half = sorted.length >> 1;

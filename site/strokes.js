@@ -1,7 +1,7 @@
 // A caller's strokes as ink the model can read: level, at its rate, in its size, as
 // contract/strokes.py and service/ink/hands.py prepare them. A point is [x, y], y up.
 import { Refusal } from "./model.js";
-import { clamp, median, round } from "./numbers.js";
+import { clamp, mean, median, range, round, sum } from "./numbers.js";
 
 const POINTS_PER_CHARACTER = 10;
 const UNITS_OF_SIZE = 1.5;
@@ -13,9 +13,6 @@ const PAUSE = 0.02; // of the line's size: a pen that moves less stands still
 const LEAST_PX = 1e-3; // a line shorter than this is a slip of the pen, whatever it says
 const LEAST_POINTS_PER_CHARACTER = 2; // fewer, and there is no letter to be seen in them
 
-const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const mean = (numbers) => sum(numbers) / numbers.length;
-const range = (numbers) => Math.max(...numbers) - Math.min(...numbers);
 const extent = (points) => [0, 1].map((axis) => range(points.map((point) => point[axis])));
 
 const turned = (points, slope) => {

@@ -29,8 +29,8 @@ COMMENT = b": still at work\n\n"
 
 class EventStream(StreamingResponse):
     """Server-sent events: contents in JSON, an error in the place of what was to come, and
-    `[DONE]`; `numbered`, with comments while there is nothing to tell, unless the engine is stuck,
-    or for who takes all that comes for data neither.
+    `[DONE]`. They are `numbered`, and comments come while there is nothing to tell, unless the
+    engine is stuck; clients that take all that comes for data want neither.
 
     `leave` is called when the response ends, even if it never began.
     """
@@ -45,13 +45,13 @@ class EventStream(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         told = _Told(send)
-        reassures = told.reassure(self._engine) if self._numbered else asyncio.sleep(0)
-        reassuring = asyncio.create_task(reassures)
+        reassuring = asyncio.create_task(told.reassure(self._engine)) if self._numbered else None
         try:
             await super().__call__(scope, receive, told.send)
         finally:
             self._leave()
-            reassuring.cancel()
+            if reassuring is not None:
+                reassuring.cancel()
 
 
 class _Told:

@@ -96,9 +96,11 @@ def _left_undecided(case: dict[str, Any], found: dict[str, Any]) -> bytes:
     assert whole["usage"] == usage["usage"]
     states = ["state" in part for part in (*parts, choice)]
     assert states == [*(False for _ in told), *2 * [body["return_state"]]]
-    if not body["return_state"]:
-        return b""
-    after, moment = found["after"], pieces[-1].moment
+    return _undecided(found["after"], pieces[-1].moment) if body["return_state"] else b""
+
+
+def _undecided(after: dict[str, Any], moment: Moment[TextEdge] | None) -> bytes:
+    """The bytes that a moment holds back, which is the same `after` a text of the site."""
     assert moment
     assert (after["seed"], after["drawn"]) == (moment.seed, moment.drawn)
     assert base64.b64decode(after["undecided"]) == moment.edge.undecided

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from contract.ending import Ending
+from contract.golden import Arrays
 from contract.noise import InkNoise
 from service.artifact import load_artifact
 from service.engine.jobs import FinishReason
@@ -80,23 +81,19 @@ def _searched(
     found: list[tuple[float, float]] = []
     noises = [InkNoise(seed, number) for number in range(_DRAWS)]
     for until in parts_of(text):
-        drawn = [ink] * _DRAWS
-        states = [[state] for _ in drawn]
-        rules = [Ending() for _ in drawn]
+        drawn, states = [ink] * _DRAWS, [[state] for _ in noises]
+        rules = [Ending() for _ in noises]
         for rule in rules:
             rule.follow(ink)
         left = {*range(_DRAWS)}
         while left:
             some = sorted(left)
-            steps = []
+            at = {number: len(drawn[number]) for number in some}
+            if max(at.values()) >= 40 * (until or len(text)) + 100:
+                raise AssertionError("a draw is lost, which these are not")
             for number in some:
-                at = len(drawn[number])
-                if at == 40 * (until or len(text)) + 100:
-                    raise AssertionError("a draw is lost, which these are not")
                 runner.load(number, states[number][-1])
-                uniforms, normals = noises[number].take(hand.drawn + at, 1)
-                steps.append({"uniform": uniforms, "normal": normals, "forced": _NO_POINT,
-                              "force": np.zeros(1, bool)})  # fmt: skip
+            steps = [_step(noises[number], hand.drawn + at[number]) for number in some]
             rows = {name: array[some] for name, array in row.items()}
             out = runner.run(some, stack_rows(steps, axis=1), rows, filtered=False)
             for place, number in enumerate(some):
@@ -104,7 +101,7 @@ def _searched(
                 if rules[number].first(out["ended"][:, place], point) is not None:
                     left.remove(number)
                 elif until is not None and out["character"][0, place] - before >= until:
-                    if len(drawn[number]) - len(ink) > 1:
+                    if at[number] - len(ink) > 1:
                         drawn[number] = drawn[number][:-1]
                         states[number].pop()
                     left.remove(number)
@@ -122,6 +119,13 @@ def _searched(
         judgement, ink, state, shown = draws[best]
         found.append(judgement)
     return shown, numbers, found[-1][0]
+
+
+def _step(noise: InkNoise, at: int) -> Arrays:
+    """The inputs of a step that is drawn."""
+    uniforms, normals = noise.take(at, 1)
+    drawn = {"forced": _NO_POINT, "force": np.zeros(1, bool)}
+    return {"uniform": uniforms, "normal": normals} | drawn
 
 
 def test_a_line_of_one_word_is_the_best_draw_of_the_line(ink: InkService) -> None:
