@@ -86,6 +86,14 @@ def test_the_document_is_valid_openapi(document: dict[str, Any]) -> None:
     validate(document)
 
 
+@pytest.mark.parametrize("path", ["/v1/completions", "/v1/handwriting"])
+def test_an_event_may_have_no_id_but_has_data(document: dict[str, Any], path: str) -> None:
+    answer = document["paths"][path]["post"]["responses"]["200"]["content"]["text/event-stream"]
+    event = Draft202012Validator(answer["itemSchema"] | {"components": document["components"]})
+    assert event.is_valid({"data": "[DONE]"})
+    assert not event.is_valid({"id": "0"})
+
+
 @_EACH
 def test_what_an_example_asks_is_answered_as_told(
     client: TestClient,
