@@ -18,7 +18,7 @@ export function written(text, known, param = "text") {
   if (!unknown.length) return folding.fold(text);
   const named = unknown.map((character) => JSON.stringify(character)).join(", ");
   throw new Refusal(
-    `${param} has ${named}; this page writes printable ASCII, Latin letters with accents, ¿ ¡ and € £ ¥`,
+    `${param} has ${named}; this page writes printable ASCII, Latin letters with accents, ¿ ¡ ° and € £ ¥`,
     param.split(".")[0],
   );
 }

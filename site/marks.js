@@ -1,12 +1,12 @@
 // Accents and the like, drawn at the letters of a line when it has been written, as
 // service/ink/marks.py has it: as large as the line's own letters, leaning as they lean. Points are
 // [x, y, up] in px, y down, strokes [[x, y], ...].
-import { BAR, STEM } from "../service/web/fold.js";
+import { BAR, DEGREE, STEM } from "../service/web/fold.js";
 import { apart, bases } from "./letters.js";
 import { strokesOf } from "./linepen.js";
 import { clamp, mean, median, quantile, range } from "./numbers.js";
 import { owners } from "./owners.js";
-import { ABOVE, BELOW, CROSSED, DIAERESIS, DOT, HANGING, HOOK } from "./shapes.js";
+import { ABOVE, BELOW, CLOSING, CROSSED, DIAERESIS, DOT, HANGING, HOOK } from "./shapes.js";
 import { slantOf } from "./slant.js";
 
 // In heights of a small letter.
@@ -15,6 +15,9 @@ const WIDEST_O = 1.1;
 const TALLEST = 1.5; // of small letters
 const SMALLEST = 0.5; // a dot over an i
 const NEAREST = 1.2; // from an i to its dot
+const LONGEST = 1.2; // apostrophe
+const RING = [0.4, 1]; // how large a degree is at least and at most
+const NEXT = 12; // points from an apostrophe to its letter's first one
 const SMALL_UNITS = 2.5; // how high a small letter is, where a line has none
 const JOINS = [0.15, 0.85]; // of the points of a letter
 const [SMALL, DOTTED] = ["aceimnorsuvwxz", "ij"];
@@ -165,10 +168,32 @@ function across(line, ink, mark) {
   return mark === "£" ? [...bars, ...line.shape(ink[placeOfLeast(ys(ink))], HOOK)] : bars;
 }
 
+/** An apostrophe: of small strokes high up the one next to its letter, which the window may have left
+ *  for the next one or, after figures, not come to. */
+function apostrophe(line, place) {
+  const first = placeOfLeast(line.distances(place));
+  let [found, nearest, begin] = [undefined, NEXT, 0];
+  for (const stroke of strokesOf(line.points)) {
+    const end = begin + stroke.length;
+    const far = Math.max(begin - first, first - end + 1, 0);
+    const high = most(ys(stroke)) < line.foot - line.height / 2;
+    const small = Math.max(range(xs(stroke)), range(ys(stroke))) < LONGEST * line.height;
+    if (high && small && far < nearest) [found, nearest] = [stroke, far];
+    begin = end;
+  }
+  return found ?? strokesOf(line.points.slice(first))[0];
+}
+
+/** What makes a ring of the apostrophe that the pen has written for °. */
+function closing(line, place) {
+  const left = apostrophe(line, place);
+  const size = clamp(range(ys(left)) / line.height, ...RING);
+  return line.shape(left[placeOfLeast(ys(left))], [CLOSING.map(([x, y]) => [x * size, y * size])]);
+}
+
 /** What hangs from the dot of ¿ and ¡, which the pen has written as an apostrophe. */
 function hanging(line, place, shape) {
-  // A stroke of its own, whose last points the window may have left for the next letter.
-  const [dot] = strokesOf(line.points.slice(placeOfLeast(line.distances(place))));
+  const dot = apostrophe(line, place);
   const begin = most(ys(dot)) + 0.3 * line.height;
   const foot = Math.max(line.foot, begin + line.height / 2);
   const high = (foot - begin) / line.height;
@@ -192,6 +217,7 @@ function marksOf(line, place, base, marks, dot) {
     if (mark === BAR) return [bar(line, base, ink)];
     if (mark === STEM) return [stem(line, base, ink)];
     if (mark in CROSSED) return across(line, ink, mark);
+    if (mark === DEGREE) return closing(line, place);
     if (mark in HANGING) return hanging(line, place, HANGING[mark]);
     if (mark in BELOW) return line.shape([line.atHeight(ink, foot), foot], BELOW[mark]);
     return stacked(mark);

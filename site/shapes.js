@@ -1,6 +1,6 @@
-// The strokes of accents and the like, as service/ink/marks.py has them: x to the right and y up, in
+// The strokes of accents and the like, as service/ink/shapes.py has them: x to the right and y up, in
 // heights of a small letter.
-import { BAR, STEM } from "../service/web/fold.js";
+import { BAR, DEGREE, STEM } from "../service/web/fold.js";
 
 export const [DOT, DIAERESIS] = ["\u0307", "\u0308"];
 const CIRCLE = Array.from({ length: 10 }, (_, i) => {
@@ -47,7 +47,13 @@ export const CROSSED = { "€": [[0.42, 0.62], 0.8], "£": [[0.55], 0.45], "¥":
 /** From the top of an L, which it bends over into a £. */
 export const HOOK = [[[0, -0.1], [0.04, 0.1], [0.18, 0.26], [0.36, 0.26], [0.46, 0.06]]];
 
+/** From the top of an apostrophe round to its foot, in its heights: it becomes the ring of a degree. */
+export const CLOSING = Array.from({ length: 8 }, (_, i) => {
+  const angle = (Math.PI * i) / 7;
+  return [0.75 * Math.sin(angle), (Math.cos(angle) - 1) / 2];
+});
+
 /** All marks that can be drawn. */
 export const MARKS = [
-  ...Object.keys({ ...ABOVE, ...BELOW, ...HANGING, ...CROSSED }), BAR, STEM,
+  ...Object.keys({ ...ABOVE, ...BELOW, ...HANGING, ...CROSSED }), BAR, DEGREE, STEM,
 ];

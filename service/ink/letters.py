@@ -16,16 +16,18 @@ GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON = "\u0300", "\u0301", "\u0302", "\u0303"
 BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE = "\u0306", "\u0307", "\u0308", "\u030a", "\u030b"
 CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
 DOT_BELOW, COMMA_BELOW, STEM = "\u0323", "\u0326", "\u030d"
+DEGREE = "°"
 MARKS = frozenset((
     GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON, BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE, CARON,
-    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW, STEM, "¿", "¡", "€", "£", "¥",
+    CEDILLA, OGONEK, BAR, DOT_BELOW, COMMA_BELOW, STEM, "¿", "¡", DEGREE, "€", "£", "¥",
 ))  # fmt: skip
 # What Unicode does not take apart, though people write it as a letter and a bar through it, as one
-# whose stem goes on over its bowl, as a crossed capital, or as a dot and what hangs from it.
+# whose stem goes on over its bowl, as a crossed capital, as a dot and what hangs from it, or as
+# an apostrophe that is bent into a ring.
 _APART = {
     **{letter: (base, BAR) for letter, base in zip("øØđĐðÐłŁ", "oOdDdDlL", strict=True)},
     **{letter: (base, STEM) for letter, base in zip("þÞ", "pP", strict=True)},
-    **{turned: ("'", turned) for turned in "¿¡"},
+    **{other: ("'", other) for other in ("¿", "¡", DEGREE)},
     **{money: (base, money) for money, base in zip("€£¥", "CLY", strict=True)},
 }
 _FOLDED = {
@@ -43,11 +45,11 @@ _FOLDED = {
     "..": "‥", "ij": "ĳ", "IJ": "Ĳ", "lj": "ǉ", "Lj": "ǈ", "LJ": "Ǉ", "nj": "ǌ", "Nj": "ǋ",
     "NJ": "Ǌ", "dz": "ǳ", "Dz": "ǲ", "DZ": "Ǳ", "dž": "ǆ", "Dž": "ǅ", "DŽ": "Ǆ",
     "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", "x": "×",
-    "£": "￡", "¥": "￥",
+    "£": "￡", "¥": "￥", "°": "º˚", "°C": "℃", "°F": "℉", "a": "ª", "No": "№",
 }  # fmt: skip
 _FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-# 2½ is no 21/2, also where nothing to be seen is between, such as an invisible plus.
-_MIXED = re.compile(f"[0-9０-９][{_FOLDED['']}]*(?=[{_FRACTIONS}])")
+# 2½ is no 21/2, nor ½¼ 1/21/4, also where nothing to be seen is between, such as an invisible plus.
+_MIXED = re.compile(f"[0-9０-９{_FRACTIONS}][{_FOLDED['']}]*(?=[{_FRACTIONS}])")
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 _FOLDS |= {ord(c): unicodedata.normalize("NFKD", c).replace("⁄", "/") for c in _FRACTIONS}
 # The wide forms of ASCII that East Asian keyboards type.
@@ -89,7 +91,7 @@ def written(text: str, manifest: InkManifest, param: str = "text") -> str:
     if unknown:
         raise InvalidRequest(
             f"{param} has {', '.join(map(repr, unknown))}; this model writes printable ASCII, "
-            "Latin letters with accents, ¿ ¡ and € £ ¥",
+            "Latin letters with accents, ¿ ¡ ° and € £ ¥",
             param.partition(".")[0],
         )
     return folded

@@ -17,46 +17,9 @@ from service.ink import letters
 from service.ink.letters import apart
 from service.ink.measure import measure
 from service.ink.pen import strokes
+from service.ink.shapes import ABOVE, BELOW, CLOSING, CROSSED, HANGING, HOOK, Strokes
 
 Points = NDArray[np.float64]
-Strokes = list[list[tuple[float, float]]]
-
-_CIRCLE = [(0.17 * math.sin(a), 0.17 * math.cos(a)) for a in np.linspace(0, 2 * math.pi, 10)]
-# Strokes about the place of a mark, x to the right and y up, in heights of a small letter. Over an
-# i they go through its dot, which is at the place.
-_ABOVE: dict[str, Strokes] = {
-    letters.GRAVE: [[(-0.22, 0.2), (0.0, 0.0), (0.16, -0.2)]],
-    letters.ACUTE: [[(0.24, 0.22), (0.0, 0.0), (-0.16, -0.18)]],
-    letters.CIRCUMFLEX: [[(-0.3, -0.24), (-0.02, 0.06), (0.28, -0.26)]],
-    letters.CARON: [[(-0.28, 0.18), (0.0, -0.14), (0.3, 0.2)]],
-    letters.TILDE: [[(-0.36, -0.1), (-0.2, 0.1), (0.0, 0.0), (0.18, -0.1), (0.36, 0.1)]],
-    letters.MACRON: [[(-0.3, 0.0), (0.0, 0.01), (0.32, 0.03)]],
-    letters.BREVE: [[(-0.26, 0.14), (-0.14, -0.08), (0.1, -0.1), (0.26, 0.16)]],
-    letters.DOT: [[(0.0, 0.03), (0.02, -0.04)]],
-    letters.DIAERESIS: [[(-0.22, 0.03), (-0.2, -0.05)], [(0.22, 0.04), (0.24, -0.04)]],
-    letters.RING: [_CIRCLE],
-    letters.DOUBLE_ACUTE: [[(-0.02, 0.2), (-0.2, -0.16)], [(0.3, 0.2), (0.12, -0.16)]],
-}
-# The same from the foot of the letter.
-_BELOW: dict[str, Strokes] = {
-    letters.CEDILLA: [[(0.02, 0.06), (-0.03, -0.14), (0.14, -0.22), (0.1, -0.4), (-0.16, -0.4)]],
-    letters.OGONEK: [[(0.16, 0.04), (0.02, -0.16), (0.06, -0.34), (0.26, -0.32)]],
-    letters.DOT_BELOW: [[(0.0, -0.25), (0.02, -0.32)]],
-    letters.COMMA_BELOW: [[(0.04, -0.18), (0.06, -0.3), (-0.08, -0.46)]],
-}
-# The same of what hangs from a dot, from the line on, in shares of how high it is.
-_HANGING: dict[str, Strokes] = {
-    "¡": [[(0.0, 1.0), (0.02, 0.5), (0.0, 0.0)]],
-    "¿": [[
-        (0.0, 1.0), (-0.04, 0.76), (-0.24, 0.54), (-0.42, 0.34), (-0.42, 0.14), (-0.28, 0.0),
-        (-0.06, 0.0), (0.08, 0.12), (0.12, 0.28),
-    ]],
-}  # fmt: skip
-# Where strokes cross a capital, from its top in shares of its height, and how far they reach from
-# its first ink there, in heights of a small letter.
-_CROSSED = {"€": ((0.42, 0.62), 0.8), "£": ((0.55,), 0.45), "¥": ((0.6, 0.78), 0.45)}
-# The same strokes as above from the top of an L, which bends it over into a £.
-_HOOK: Strokes = [[(0.0, -0.1), (0.04, 0.1), (0.18, 0.26), (0.36, 0.26), (0.46, 0.06)]]
 _GAP = 0.5  # from the top of a letter to the middle of its mark
 # The window looks ahead: it leaves a letter some points before the pen does. Median of 8 hands.
 _AHEAD = 3  # points
@@ -69,6 +32,9 @@ _FARTHER = 0.5
 _JOINS = (0.15, 0.85)  # of the points of a letter
 _WIDEST_O = 1.1  # of its height
 _TALLEST = 1.5  # of small letters, in heights of one
+_LONGEST = 1.2  # apostrophe, in heights of a small letter
+_NEXT = 12  # points from its letter's first one
+_RING = (0.4, 1.0)  # how large a degree is at least and at most, in heights of a small letter
 _SMALL = frozenset("aceimnorsuvwxz")
 _DOTTED = frozenset("ij")
 _SMALL_UNITS = 2.5  # high, where a line has none of them
@@ -213,19 +179,21 @@ def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
             drawn.append(_bar(line, base, ink))
         elif mark == letters.STEM:
             drawn.append(_stem(line, base, ink))
-        elif mark in _CROSSED:
+        elif mark in CROSSED:
             drawn += _across(line, ink, mark)
-        elif mark in _HANGING:
-            drawn += _hanging(line, place, _HANGING[mark])
-        elif mark in _BELOW:
-            drawn += _shape(line, np.array([_at_height(line, ink, foot), foot]), _BELOW[mark])
+        elif mark == letters.DEGREE:
+            drawn += _closing(line, place)
+        elif mark in HANGING:
+            drawn += _hanging(line, place, HANGING[mark])
+        elif mark in BELOW:
+            drawn += _shape(line, np.array([_at_height(line, ink, foot), foot]), BELOW[mark])
         else:
             here = at if dot is None else dot
             if dot is not None and mark == letters.DIAERESIS:
                 other = dot + np.array([0.44 * line.height, 0])
-                drawn += _shape(line, other, _ABOVE[letters.DOT])
+                drawn += _shape(line, other, ABOVE[letters.DOT])
             else:
-                drawn += _shape(line, here, _ABOVE[mark])
+                drawn += _shape(line, here, ABOVE[mark])
             dot, at = None, here - np.array([0, _GAP * line.height])
     return drawn
 
@@ -293,27 +261,48 @@ def _stem(line: _Line, base: str, ink: Points) -> Points:
 def _across(line: _Line, ink: Points, mark: str) -> list[Points]:
     """The strokes that make € of C, £ of L and ¥ of Y."""
     top, foot = ink[:, 1].min(), ink[:, 1].max()
-    drawn, (shares, reach) = [], _CROSSED[mark]
+    drawn, (shares, reach) = [], CROSSED[mark]
     for share in shares:
         y = top + share * (foot - top)
         crossed = _crossings(ink, y)
         x = float(crossed.min()) if len(crossed) else _at_height(line, ink, y)
         ends = (x - 0.35 * line.height, x + reach * line.height)
         drawn.append(np.array([[end, y] for end in ends]))
-    return drawn + (_shape(line, ink[ink[:, 1].argmin()], _HOOK) if mark == "£" else [])
+    return drawn + (_shape(line, ink[ink[:, 1].argmin()], HOOK) if mark == "£" else [])
 
 
 def _hanging(line: _Line, place: int, shape: Strokes) -> list[Points]:
     """What hangs from the dot of ¿ and ¡, which the pen has written as an apostrophe."""
-    # A stroke of its own, whose last points the window may have left for the next letter.
-    first = int(np.abs(line.characters - place).argmin())
-    dot = strokes(line.points[first:])[0]
+    dot = _apostrophe(line, place)
     begin = dot[:, 1].max() + 0.3 * line.height
     foot = max(line.foot, begin + line.height / 2)
     high = (foot - begin) / line.height
     wide = max(high, 1.0)  # though the dot of a hand be long
     at = np.array([_at_height(line, dot, foot), foot])
     return _shape(line, at, [[(x * wide, y * high) for x, y in stroke] for stroke in shape])
+
+
+def _closing(line: _Line, place: int) -> list[Points]:
+    """What makes a ring of the apostrophe that the pen has written for °."""
+    left = _apostrophe(line, place)
+    size = float(np.clip(np.ptp(left[:, 1]) / line.height, *_RING))
+    return _shape(line, left[left[:, 1].argmin()], [[(x * size, y * size) for x, y in CLOSING]])
+
+
+def _apostrophe(line: _Line, place: int) -> Points:
+    """The points `(k, 2)` of an apostrophe: of small strokes high up the one next to its letter,
+    which the window may have left for the next one or, after figures, not come to."""
+    first = int(np.abs(line.characters - place).argmin())
+    found, nearest, begin = None, _NEXT, 0
+    for stroke in strokes(line.points):
+        end = begin + len(stroke)
+        far = max(begin - first, first - end + 1, 0)
+        high = stroke[:, 1].max() < line.foot - line.height / 2
+        small = np.ptp(stroke, axis=0).max() < _LONGEST * line.height
+        if high and small and far < nearest:
+            found, nearest = stroke, far
+        begin = end
+    return strokes(line.points[first:])[0] if found is None else found
 
 
 def _crossings(ink: Points, y: float) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ const FOLDED = {
   "..": "‥", ij: "ĳ", IJ: "Ĳ", lj: "ǉ", Lj: "ǈ", LJ: "Ǉ", nj: "ǌ", Nj: "ǋ", NJ: "Ǌ",
   dz: "ǳ", Dz: "ǲ", DZ: "Ǳ", dž: "ǆ", Dž: "ǅ", DŽ: "Ǆ",
   "(c)": "©", "(r)": "®", "(tm)": "™", "->": "→", "<-": "←", "=>": "⇒", x: "×",
-  "£": "￡", "¥": "￥",
+  "£": "￡", "¥": "￥", "°": "º˚", "°C": "℃", "°F": "℉", a: "ª", No: "№",
 };
 const FOLDS = new Map(
   Object.entries(FOLDED).flatMap(([plain, others]) => [...others].map((other) => [other, plain])),
@@ -26,17 +26,18 @@ const FOLDS = new Map(
 // The wide forms of ASCII that East Asian keyboards type.
 const [WIDE_FIRST, WIDE_LAST, WIDER_BY] = [0xff01, 0xff5e, 0xfee0];
 // What Unicode does not take apart, though people write it as a letter and a bar through it, as one
-// whose stem goes on over its bowl, as a crossed capital, or as a dot and what hangs from it.
-export const [BAR, STEM] = ["\u0338", "\u030d"];
+// whose stem goes on over its bowl, as a crossed capital, as a dot and what hangs from it, or as
+// an apostrophe that is bent into a ring.
+export const [BAR, STEM, DEGREE] = ["\u0338", "\u030d", "°"];
 const APART = {
   ø: ["o", BAR], Ø: ["O", BAR], đ: ["d", BAR], Đ: ["D", BAR], ð: ["d", BAR], Ð: ["D", BAR],
   ł: ["l", BAR], Ł: ["L", BAR], þ: ["p", STEM], Þ: ["P", STEM], "¿": ["'", "¿"], "¡": ["'", "¡"],
-  "€": ["C", "€"], "£": ["L", "£"], "¥": ["Y", "¥"],
+  [DEGREE]: ["'", DEGREE], "€": ["C", "€"], "£": ["L", "£"], "¥": ["Y", "¥"],
 };
 
 const FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞";
-// 2½ is no 21/2, also where nothing to be seen is between, such as an invisible plus.
-const MIXED = new RegExp(`[0-9０-９][${FOLDED[""]}]*(?=[${FRACTIONS}])`, "g");
+// 2½ is no 21/2, nor ½¼ 1/21/4, also where nothing to be seen is between, such as an invisible plus.
+const MIXED = new RegExp(`[0-9０-９${FRACTIONS}][${FOLDED[""]}]*(?=[${FRACTIONS}])`, "g");
 
 function folded(character) {
   if (FRACTIONS.includes(character)) return character.normalize("NFKD").replace("\u2044", "/");

@@ -108,7 +108,7 @@ def test_what_cannot_be_written_is_named_with_its_field(
     own = {"text": other, "strokes": _INK}
     pages = [{"text": other}, {"text": "a", "style": own}]
     told = refused(*({"page": page | {"format": "json"}} for page in pages))
-    written = "printable ASCII, Latin letters with accents, ¿ ¡ and € £ ¥"
+    written = "printable ASCII, Latin letters with accents, ¿ ¡ ° and € £ ¥"
     named = f'has "\u0434", "\u0444"; this page writes {written}'
     assert told == [[f"text {named}", "text"], [f"style.text {named}", "style"]]
 

@@ -1,6 +1,7 @@
 """Accents and the like, drawn on the site at the letters of a line where the service has them."""
 
 import numpy as np
+from numpy.typing import NDArray
 
 from contract.alphabets import ALPHABET
 from service.ink.letters import MARKS, apart
@@ -25,18 +26,24 @@ def _text(random: np.random.Generator, number: int) -> str:
     return " ".join("".join(letters).split())
 
 
+def _heights(random: np.random.Generator, base: str, count: int) -> NDArray[np.float64]:
+    high = random.uniform(8, 12) * (1 if base in "aceinosuxr" else 2.2)
+    up = random.uniform(-0.2, 1.1, count) * high
+    return 14 + up / 4 if base == "'" and random.random() < 0.8 else up
+
+
 def _line(random: np.random.Generator, text: str) -> dict[str, list[float] | list[int]]:
     """Ink as a pen might write it, not always well: strokes of any shape, dots over an i or by
-    it, bars that come late, a window that runs ahead and is lost at times. It may be cut off."""
+    it, apostrophes high up, bars that come late, a window that runs ahead and is lost at times. It
+    may be cut off."""
     points: list[tuple[float, float, float]] = []
     window: list[int] = []
     lean, climb, left = random.normal(0, 0.3), random.normal(0, 1.0), 20.0
     for place, letter in enumerate(text):
         base = apart(letter)[0]
         left += random.uniform(6, 24)
-        high = random.uniform(8, 12) * (1 if base in "aceinosuxr" else 2.2)
         count = int(random.integers(1, 14)) if base != " " else 0
-        up = random.uniform(-0.2, 1.1, count) * high
+        up = _heights(random, base, count)
         x = left + random.uniform(0, 12, count).cumsum() / 4 + lean * up
         ends = random.random(count) < 0.15
         if count:

@@ -38,7 +38,7 @@ _MORE_THAN_A_SCHEMA_SAYS = re.compile(
         r"^state knows its line: ",
         r"^style is .* it must be made-up, a token of this service",
         r"^model .* is of kind .*, which cannot do this$",
-        r"this model writes printable ASCII, Latin letters with accents, ¿ ¡ and € £ ¥$",
+        r"this model writes printable ASCII, Latin letters with accents, ¿ ¡ ° and € £ ¥$",
         r"^text has nothing but spaces$",
         r"^text has .*a page of .* px; at most",
         r"^(style\.)?text is empty$",

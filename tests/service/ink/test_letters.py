@@ -12,10 +12,10 @@ import pytest
 
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
-from service.ink.letters import BAR, MARKS, STEM, apart, bases, fold, require_line, written
+from service.ink.letters import BAR, DEGREE, MARKS, STEM, apart, bases, fold, require_line, written
 from service.ink.line import InkPiece
-from service.ink.marks import _ABOVE, _BELOW, _CROSSED, _HANGING
 from service.ink.page import Page
+from service.ink.shapes import ABOVE, BELOW, CROSSED, HANGING
 from tests.service.writing import InkService, online
 
 _ACCENTED = "ÀÁÂÃÄÅÇÈÉÊËÌÍÎÏÑÒÓÔÕÖØÙÚÛÜÝàáâãäåçèéêëìíîïñòóôõöøùúûüýÿčďěňřšťůžąćęłńśźżőűşğđāēīðÐþÞ"
@@ -41,7 +41,12 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("• eggs ‣ ⁃ ◦ ▪ milk", "- eggs - - - - milk"),
         ("½ cup, 2½ of １¼; a⅞, 3⁄4 ∕", "1/2 cup, 2 1/2 of 1 1/4; a7/8, 3/4 /"),
         ("2\u2064½ 3\u00ad\u200b¼", "2 1/2 3 1/4"),  # of which the first is an invisible plus
-        ("¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞", "1/41/23/41/71/91/101/32/31/52/53/54/51/65/61/83/85/87/8"),
+        ("2½½ ¼\u200b¾", "2 1/2 1/2 1/4 3/4"),
+        (
+            "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞",
+            "1/4 1/2 3/4 1/7 1/9 1/10 1/3 2/3 1/5 2/5 3/5 4/5 1/6 5/6 1/8 3/8 5/8 7/8",
+        ),
+        ("20 ℃, 68℉, 1º ˚ 2ª № 3", "20 °C, 68°F, 1° ° 2a No 3"),
         ("© ® ™, a→b ← c ⇒ 2×3", "(c) (r) (tm), a->b <- c => 2x3"),
         ("e\u0301 n\u0303", "é ñ"),
         ("\uff45\u0301", "é"),
@@ -71,7 +76,7 @@ def test_a_letter_with_marks_has_a_base_as_long_as_itself() -> None:
     assert apart("ế") == ("e", "\u0302\u0301")
     assert [apart(letter)[0] for letter in "Țșệ"] == ["T", "s", "e"]
     assert apart("ǿ") == ("o", "\u0338\u0301")
-    assert [apart(turned) for turned in "¿¡"] == [("'", "¿"), ("'", "¡")]
+    assert [apart(other) for other in "¿¡°"] == [("'", "¿"), ("'", "¡"), ("'", "°")]
     assert [apart(money) for money in "€£¥"] == [("C", "€"), ("L", "£"), ("Y", "¥")]
     # Not a letter, a mark nobody draws here, another alphabet.
     for letter in ("≠", "ơ", "й", "₹", "a", "¿\u0301", "'"):
@@ -85,7 +90,7 @@ def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None
 
 
 def test_every_mark_can_be_drawn() -> None:
-    assert {*_ABOVE, *_BELOW, *_HANGING, *_CROSSED, BAR, STEM} == MARKS
+    assert {*ABOVE, *BELOW, *HANGING, *CROSSED, BAR, DEGREE, STEM} == MARKS
 
 
 def test_all_that_cannot_be_written_is_named_at_once() -> None:
@@ -93,7 +98,7 @@ def test_all_that_cannot_be_written_is_named_at_once() -> None:
         written("5 ₹ für λ\x07, λ und “so” ¶no?", InkManifest.model_construct())
     assert refusal.value.message == (
         "text has '₹', 'λ', '\\x07', '¶'; this model writes printable ASCII, Latin letters "
-        "with accents, ¿ ¡ and € £ ¥"
+        "with accents, ¿ ¡ ° and € £ ¥"
     )
 
 
