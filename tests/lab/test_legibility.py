@@ -117,8 +117,10 @@ def test_ink_that_is_read_as_well_as_real_ink_meets_the_goals() -> None:
 
 def test_an_interval_is_of_the_ratio_to_real_ink() -> None:
     real = [text.replace("e", "c") for text in _TEXTS]
-    found = intervals(judge(_TEXTS, real, ["" for _ in _TEXTS]))
+    generated = [text.replace("e", "c").replace("i", "l") for text in _TEXTS]
+    found = intervals(judge(_TEXTS, real, generated))
     assert all(1 < low <= high for low, high in found.values())
+    assert found["generated"][1] < found["wrong"][0]  # each of its own
 
 
 @pytest.mark.parametrize(
