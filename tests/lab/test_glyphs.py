@@ -170,6 +170,13 @@ def test_hands_take_turns_and_the_noise_of_a_character_is_its_own() -> None:
         assert (texts, seed) == (others[:4], same)
 
 
+def test_what_is_written_alike_is_aligned_alike() -> None:
+    """Of `SO` read as `sos` both stand there, the text and the reading folded."""
+    found = tally(["SO"], [[0, 1]], ["sos"])
+    assert {character: one.folded for character, one in found.items()} == {"S": 1, "O": 1}
+    assert found["S"].read_as["S"] == 0
+
+
 def test_each_reader_is_judged_by_character() -> None:
     texts, places = ["5% box", "ink 7%"], [[1], [5]]
     readers: Readers = {

@@ -167,7 +167,10 @@ def test_a_bound_itself_is_met(value: float, met: bool) -> None:
     goal = Goal("generated / real", value, 1.2)
     assert goal.met is met
     assert ("MISSED" in goal.line()) is not met
-    assert replace(goal, at_least=True, bound=value).met
+    assert goal.line().endswith("(goal <= 1.2)")
+    least = replace(goal, at_least=True, bound=value)
+    assert least.met
+    assert least.line().endswith(f"met (goal >= {value})")
 
 
 def test_the_lines_are_chosen_by_their_hash_and_not_by_their_place(
