@@ -86,6 +86,46 @@ def test_a_check_formats_lints_and_types(tmp_path: Path) -> None:
     assert asked == ["-m ruff format --check", "-m ruff check", "-m mypy"]
 
 
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("bench-all SECTIONS=http", ["bench --all --sections http"]),
+        ("overload SECONDS=7", ["tests.reliability overload --seconds 7"]),
+        (
+            "soak MINUTES=9 SECONDS=7",
+            ["tests.reliability aborts", "tests.reliability soak --minutes 9"],
+        ),
+        ("ray-check", ["tests.scale ray", "EVENKEEL_THROUGH=ray .venv/bin/python -m pytest"]),
+        (
+            "gpu-tests",
+            [
+                *("bench.gpu\n", "bench.gpu_step\n", "bench.gpu_http\n", "bench.gpu_training\n"),
+                "EVENKEEL_PROVIDER=cuda .venv-gpu/bin/python -m pytest tests/service",
+            ],
+        ),
+        ("audit", ["pip_audit --strict --disable-pip --require-hashes"]),
+        ("locks", ["--generate-hashes", "--constraints constraints.txt"]),
+    ],
+)
+def test_a_target_is_what_it_is_called_by_with_what_it_is_told(asked: str, told: list[str]) -> None:
+    look = subprocess.run(
+        ["make", "-n", *asked.split()], cwd=_ROOT, check=True, capture_output=True, text=True
+    )
+    assert [part for part in told if part not in look.stdout] == []
+
+
+def test_all_tests_are_those_that_take_long_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("EVENKEEL_LONG", raising=False)
+    for target, long in (("test", ""), ("test-all", "1")):
+        folder = tmp_path / target
+        folder.mkdir()
+        told = f'case "$*" in *pytest*) echo "$EVENKEEL_LONG" > {folder}/asked;; esac\n'
+        assert _make(folder, target, told) == 0
+        assert (folder / "asked").read_text().strip() == long
+
+
 def _docker(folder: Path, script: str) -> dict[str, str]:
     """The Makefile in a folder, and the environment in which `docker` is a script."""
     shutil.copy(_ROOT / "Makefile", folder)

@@ -57,6 +57,6 @@ def told(value: float | None, digits: int = 3) -> str:
     return f"{value:.{digits}g}"
 
 
-def kept(holds: bool | None) -> str:
-    """Whether a goal was reached, if that was measured."""
-    return "-" if holds is None else "met" if holds else "**missed**"
+def kept(holds: bool) -> str:
+    """Whether a goal was reached."""
+    return "met" if holds else "**missed**"

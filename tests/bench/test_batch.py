@@ -46,3 +46,6 @@ def test_a_loop_of_pytorch_writes_it_too_whole_and_streamed(made_once: Callable[
             assert done == "data: [DONE]"
             for written in whole, "".join(streamed):
                 compare("plain", request.seed, texts[request], written)
+        body |= {"max_tokens": FIRST_CHUNK_STEPS + 1, "stream": True}
+        events = peer.post("/v1/completions", json=body).text.split("\n\n")
+        assert len(events[:-2]) == 2  # as the service has it, and not all at the end

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bench import servers
-from bench.goal import Goal
+from bench.goal import Goal, judge
 from bench.in_process import InProcessRow
 from bench.rows import Load, LoadRow, Spread, Window, summarise
 from bench.target import PEERS, SERVICE
@@ -61,3 +61,8 @@ def test_where_half_of_all_failed_there_is_no_median(failed: int, met: bool | No
     inside = [InProcessRow("m", 1, 2, 8, 32, 5, 20.0, 0.0)]
     name = "completion of 200 bytes, one client, p50"
     assert _met(servers.goals(alone, inside), name) is met
+
+
+def test_a_goal_is_judged_before_its_figures_are_rounded() -> None:
+    missed = judge("share", "its own", "at most", 1.0, 1.00004)
+    assert (missed.met, missed.value, missed.bound) == (False, 1.0, 1.0)

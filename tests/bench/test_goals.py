@@ -208,6 +208,13 @@ def test_a_goal_says_what_was_measured_and_what_it_is_held_against() -> None:
     assert told == "MISSED share: 0.75 times, at most 0.5 (its own)"
 
 
+def test_a_ratio_is_to_what_is_compared_whatever_is_allowed_besides() -> None:
+    found = judge("time", "its own, and 1 ms", "at most", 1.25, 26.0, 20.0, plus=1.0, unit="ms")
+    assert (found.met, found.bound, found.ratio) == (True, 26.0, 1.3)
+    (whole, binary) = over_the_wire(500.0, 300.0)
+    assert (whole.ratio, binary.ratio) == (2.0, 1.2)
+
+
 def test_what_was_not_measured_is_neither_met_nor_missed() -> None:
     """And every goal of a section is told all the same, once."""
     silent = [*step.goals([]), *servers.goals([], []), *servers.open_goals({})]

@@ -51,6 +51,7 @@ def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
     monkeypatch.setattr(gpu_step, "measure", measured)
     gpu_step.main(["--device", "cpu", "--out", str(tmp_path)])
     assert sizes == [("1x16", 1, 16), ("2x8", 2, 8)]
+    assert list(tmp_path.iterdir()) == []  # what a CPU needs is no result of a GPU
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("met")]
     assert len(told) == 8
     assert all(": 2.5 times, at least 2 (its time over ours)" in line for line in told)

@@ -242,10 +242,22 @@ def test_who_is_hung_up_on_waits_a_little_before_the_next_try() -> None:
 
 def test_the_warm_up_is_before_the_seconds_that_count() -> None:
     with _server(_at_once) as target:
-        row = load(target, rate_per_s=200, seconds=0.1, warm_up_s=0.05)
-    arrivals = schedule(200, 0.15, 1)
+        row = load(target, rate_per_s=200, seconds=0.1, warm_up_s=0.05, seed=2)
+    arrivals = schedule(200, 0.15, 2)
     assert 0 < row.requests == sum(moment >= 0.05 for moment in arrivals) < len(arrivals)
     assert (row.loop, row.clients, row.rate_per_s, row.seconds) == ("open", None, 200, 0.1)
+
+
+def test_a_pool_has_as_many_connections_as_are_wanted_and_as_much_patience() -> None:
+    """All that are wanted, where no number is given: a thousand requests wait at once."""
+
+    async def pool(*given: Any) -> tuple[int, float | None]:
+        async with connect(*given) as session:
+            assert session.connector is not None
+            return session.connector.limit, session.timeout.total
+
+    assert asyncio.run(pool()) == (0, None)
+    assert asyncio.run(pool(7, 3.0)) == (7, 3.0)
 
 
 def test_a_driver_that_waits_takes_a_part_of_a_core() -> None:

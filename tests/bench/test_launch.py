@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -143,9 +145,11 @@ def test_completions_in_process_are_timed_warm_and_whole(
     monkeypatch.setattr(in_process, "usable_cores", lambda: 3)
     session, ran = in_process.InProcess(artifacts, "letters"), list[list[int]]()
 
+    times = iter([9.0, 0.375, 0.25, 0.125, 0.25, 0.25, 0.25])
+
     def run(rows: int, chunks: list[Arrays], row: Arrays) -> float:
         ran.append([len(chunk["force"]) for chunk in chunks])
-        return 0.25 if len(ran) > 1 else 9.0
+        return next(times, 1.0)
 
     monkeypatch.setattr(session, "_run", run)
     first, chunk = (Settings.model_fields[n].default for n in ("first_chunk_steps", "chunk_steps"))
@@ -155,3 +159,25 @@ def test_completions_in_process_are_timed_warm_and_whole(
     assert set(ran[0][:-1]) == {chunk}
     assert session.measure(1).first_chunk == ran[-1][0] == first
     assert set(ran[-1][1:-1]) == {chunk}
+
+
+def test_a_run_in_process_is_timed_with_the_states_that_it_begins_from(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each row from its own, by the graph that a request with usual options takes."""
+    session = in_process.InProcess(artifacts, "letters")
+    now_s, did = [0.0], list[tuple[Any, ...]]()
+
+    def passes(seconds: float, *what: Any) -> None:
+        now_s[0] += seconds
+        did.append(what)
+
+    runner = SimpleNamespace(
+        load=lambda slot, state: passes(1.0, "load", slot),
+        run=lambda slots, *_, filtered: passes(10.0, "run", list(slots), filtered),
+    )
+    monkeypatch.setattr(session, "_runner", runner)
+    monkeypatch.setattr(in_process, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    assert session._run(3, [{}, {}], {}) == 23.0
+    loads = [("load", slot) for slot in range(3)]
+    assert did == [*loads, *[("run", [0, 1, 2], False)] * 2]

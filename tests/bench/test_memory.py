@@ -58,7 +58,7 @@ def test_what_waits_takes_what_the_service_holds_more_than_without_it(
 ) -> None:
     """150 MB for 100 with 200 that wait: 250 for 1,000."""
     asked: list[int] = []
-    held = iter([100.0, 150.0])
+    held, did = iter([100.0, 150.0]), list[object]()
 
     async def ask(session: Any, service: Target, size: int, seed: int, *, streamed: bool) -> None:
         asked.append(seed)
@@ -67,12 +67,22 @@ def test_what_waits_takes_what_the_service_holds_more_than_without_it(
     async def until_waiting(session: Any, service: Target, queued: int) -> None:
         await asyncio.sleep(0)
         assert len(asked) == memory._SLOTS + queued
+        did.append(queued)
+
+    async def rest(seconds: float, usual: Any = asyncio.sleep) -> None:
+        did.extend([seconds] if seconds else [])
+        await usual(0)
+
+    def resident_mb(pid: int) -> float:
+        did.append("held")
+        return next(held)
 
     monkeypatch.setattr(memory, "ask", ask)
     monkeypatch.setattr(memory, "_until_waiting", until_waiting)
-    monkeypatch.setattr(memory, "_SETTLE_S", 0.0)
-    monkeypatch.setattr(memory, "resident_mb", lambda pid: next(held))
+    monkeypatch.setattr(memory.asyncio, "sleep", rest)
+    monkeypatch.setattr(memory, "resident_mb", resident_mb)
     row = asyncio.run(memory._fill(_SERVICE, 200))
+    assert did == [0, memory._SETTLE_S, "held", 200, memory._SETTLE_S, "held"]
     assert row == WaitingRow(200, 150.0, 250.0)
 
 
@@ -150,29 +160,42 @@ def test_a_queue_is_that_of_a_service_that_refuses_nobody(
     assert min(settings.max_wait_s, settings.deadline_s) > 1e6
 
 
+@pytest.mark.parametrize(
+    ("full", "starts", "waiting"),
+    [(False, [1.0, 5.0, 2.0], 200), (True, [4.0, 1.0, 3.0, 2.0, 2.0], 1000)],
+)
 def test_memory_and_start_are_of_services_with_the_models_that_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    full: bool, starts: list[float], waiting: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Of a full run more."""
+
     async def ask(session: Any, service: Target, *request: Any, streamed: bool) -> Answer:
         return Answer("200", 0.0, 0.0, [])
 
     for model in ("letters", "squint"):
         (tmp_path / model).mkdir()
-    launched, queue = Launched(9.0, 9.0, 1.0, 5.0, 2.0), WaitingRow(200, 1.0, 1.0)
+    launched, queue = Launched(9.0, 9.0, *starts), WaitingRow(waiting, 1.0, 1.0)
+    filled = list[tuple[set[str], int]]()
+
+    def fill(artifacts: Path, waiting: int) -> WaitingRow:
+        filled.append(({folder.name for folder in artifacts.iterdir()}, waiting))
+        return queue
+
     monkeypatch.setattr(memory, "launch", launched)
     monkeypatch.setattr(memory, "ask", ask)
     monkeypatch.setattr(memory, "ARTIFACTS", tmp_path)
     monkeypatch.setattr(memory, "MODELS", ("letters", "squint"))
     monkeypatch.setattr(memory, "resident_mb", lambda pid: 100.0 * pid)
-    monkeypatch.setattr(memory, "_queue", lambda artifacts, waiting: queue)
-    found = list(memory.measure(False))
+    monkeypatch.setattr(memory, "_queue", fill)
+    found = list(memory.measure(full))
+    assert filled == [({"letters"}, waiting)]
     one, two = ("letters",), ("letters", "squint")
-    assert launched.of == [one, two, two, two, two]
+    assert launched.of == [one, two, *[two] * len(starts)]
     assert [each for each in found if not isinstance(each, Goal)] == [
         ("resident", MemoryRow(one, 100.0)),
         ("resident", MemoryRow(two, 200.0)),
         ("waiting", queue),
-        ("start", StartRow(two, 2.0, (1.0, 5.0, 2.0))),
+        ("start", StartRow(two, 2.0, tuple(starts))),
     ]
 
 

@@ -9,7 +9,9 @@ from matplotlib import pyplot
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure, SubFigure
 
-from bench import plots
+from bench import eight_bits, plots
+from bench.sides import BUILDERS
+from bench.target import SERVERS
 from tests.training.legible import LEAST_PX, smallest_letters_px
 
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -150,11 +152,61 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
+def test_a_side_stands_where_the_slowest_of_its_bars_has_it() -> None:
+    rows = [_step(side, us, 1.0, threads=n) for side, us, n in (
+        ("loop", 10.0, 2), ("loop", 30.0, 1), ("eager", 20.0, 2), ("eager", 21.0, 1)
+    )]  # fmt: skip
+    assert plots._sides(rows) == ["eager", "loop"]
+
+
 def test_fewer_threads_stand_above_more_and_are_lighter(figures: list[Figure]) -> None:
     plots.plot_steps({"step": [_step("served", 9.0, 1.0, threads=n) for n in (2, 1)]}, Path())
     two, one = figures[0].axes[0].patches
     assert one.get_y() < 0 < two.get_y() + two.get_height()  # type: ignore[attr-defined]
     assert sum(one.get_facecolor()) > sum(two.get_facecolor())  # type: ignore[arg-type]
+
+
+def test_each_panel_is_of_its_model_and_the_names_of_colours_are_those_of_bars(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A name is of the side and number of threads whose bars have its colour."""
+    drawn, named = list[Figure](), dict[str, Any]()
+
+    def finish(figure: Any, handles: Any, columns: int, image: Path) -> None:
+        drawn.append(figure)
+        named.update({str(handle.get_label()): handle.get_facecolor() for handle in handles})
+        pyplot.close(figure)
+
+    monkeypatch.setattr(plots, "_finish", finish)
+    rows = [_step(side, 9.0 * n, 1.0, threads=n) for side in ("served", "loop") for n in (1, 2)]
+    other = _step("served", 70.0, 1.0) | {"model": "lstm-512"}
+    plots.plot_steps({"step": [*rows, other]}, Path())
+    ink, text = drawn[0].axes[:2]
+    assert (_widths(ink), _widths(text)) == ([9.0, 18.0, 9.0, 18.0], [70.0])
+    assert (ink.get_title("left"), text.get_title("left")) == ("handwriting", "lstm-512")
+    assert (ink.get_xlabel(), text.get_xlabel()) == ("µs per pen point", "µs per byte")
+    colours = [bar.get_facecolor() for bar in ink.patches]  # type: ignore[attr-defined]
+    told = ("Evenkeel, 1 thread", "Evenkeel, 2 threads", "others, 1 thread", "others, 2 threads")
+    assert named == dict(zip(told, colours, strict=True))
+    assert len(set(colours)) == 4
+
+
+def test_every_side_and_server_has_a_name_that_says_what_it_is() -> None:
+    words = {
+        "floor": "floor", "served": "Evenkeel", "loop": "step.onnx", "openvino": "OpenVINO",
+        "compile": "torch.compile", "torchscript": "TorchScript", "eager": "PyTorch",
+        "service": "Evenkeel", "litserve": "LitServe", "bentoml": "BentoML", "plain": "FastAPI",
+    }  # fmt: skip
+    assert plots._TITLES.keys() == {*BUILDERS, *eight_bits.BUILDERS}
+    for side, title in plots._TITLES.items():
+        assert words[side.removesuffix("-int8")] in title
+        assert ("8 bits" in title) == side.endswith("-int8")
+    assert plots._SERVERS.keys() == SERVERS.keys()
+    for streaming, looks in ((False, plots._SERVERS), (True, plots._STREAMING)):
+        for server, (title, *_) in looks.items():
+            assert title.startswith(words[server.removesuffix("-int8").removesuffix("-stream")])
+            assert ("eight bits" in title) == server.endswith("-int8")
+            assert ("streaming" in title) == (streaming or server.endswith("-stream"))
 
 
 def test_every_picture_is_of_a_section() -> None:

@@ -34,9 +34,9 @@ def test_a_spread_is_in_milliseconds() -> None:
 @pytest.mark.parametrize(("samples", "told"), [(9_999, False), (10_000, True)])
 def test_p999_is_told_only_of_ten_thousand_samples(samples: int, told: bool) -> None:
     """Fewer than ten samples beyond it would be an anecdote."""
-    found = spread([0.001] * samples)
+    found = spread([n / 1e6 for n in range(samples, 0, -1)])
     assert found is not None
-    assert (found.p999 is not None) == told
+    assert found.p999 == (9.99 if told else None)
 
 
 def test_goodput_counts_requests_whose_first_byte_came_within_50_ms() -> None:
@@ -75,6 +75,19 @@ def test_bytes_are_of_what_ended_in_the_window_and_errors_of_what_was_meant_in_i
     assert row.errors == {"503": 3}
 
 
+def test_goodput_is_of_what_ended_in_the_window_and_each_spread_of_what_was_meant_in_it() -> None:
+    begun = Outcome(9.5, 9.51, 10.5, 200, gaps_s=(0.5,))  # before the window, and ends within it
+    slow = Outcome(9.8, 9.86, 10.2, 200, gaps_s=(0.5,))
+    within = Outcome(12, 12.03, 12.9, 200, gaps_s=(0.1, 0.2))
+    late = Outcome(19.5, 19.57, 21.5, 200, gaps_s=(0.3,))
+    row = _row(begun, slow, within, late)
+    assert (row.requests_per_s, row.goodput_per_s) == (0.3, 0.2)
+    assert row.first_byte_ms is not None
+    assert row.gap_ms_per_byte is not None
+    assert (row.first_byte_ms.p50, row.first_byte_ms.p99) == (30.0, 70.0)
+    assert (row.gap_ms_per_byte.p50, row.gap_ms_per_byte.p99) == (200.0, 300.0)
+
+
 def test_gaps_of_all_streams_are_taken_together() -> None:
     """The spread of gaps is over events, not over requests."""
     row = _row(
@@ -94,9 +107,12 @@ def test_where_nothing_was_measured_nothing_is_said() -> None:
 
 def test_a_line_tells_what_was_asked_and_how_long_it_took() -> None:
     whole, first = Spread(1.0, 2.0, 3.0, None, 9), Spread(4.0, 5.0, 6.0, None, 9)
-    asked, *times, _, _ = replace(_row(), latency_ms=whole, first_byte_ms=first).line().split("; ")
+    row = replace(_row(), latency_ms=whole, first_byte_ms=first)
+    row = replace(row, requests_per_s=3.5, goodput_per_s=2.5, bytes_per_s=1500.0)
+    asked, *times, rates, driver = row.line().split("; ")
     assert asked.split() == ["fake", "2", "clients", "streamed", "fixed", "0", "requests"]
     assert times == ["latency 1.0/2.0/3.0 ms", "first byte 4.0/5.0/6.0 ms"]
+    assert (rates, driver) == ("1,500 bytes/s, good 2.5/s", "errors none, client 0.25 cores")
 
 
 def test_the_driver_counts_for_what_it_took() -> None:

@@ -30,6 +30,7 @@ class Measured:
 
     def __init__(self) -> None:
         self.done: list[tuple[Any, ...]] = []
+        self.seconds = set[float]()
 
     @contextmanager
     def launch(self, name: str, *, settings: Any) -> Iterator[Target]:
@@ -42,6 +43,7 @@ class Measured:
         rate_per_s: float | None = None, streamed: bool = False, lengths: Any = "fixed",
     ) -> LoadRow:  # fmt: skip
         self.done.append((target.name, clients or rate_per_s, streamed, lengths))
+        self.seconds.add(seconds)
         loop = "closed" if clients else "open"
         asked = Load(target.name, loop, clients, rate_per_s, streamed, lengths)
         row = summarise(asked, [], Window(0.0, seconds), 0.0)
@@ -75,7 +77,7 @@ def test_every_server_is_measured_once_a_round_and_the_session_about_the_service
         return [(name, clients, mode, "fixed") for clients in (1, 32) for mode in (False, True)]
 
     a_round = [("start", SERVICE), *session, *of(SERVICE), *session, ("start", _PLAIN), *of(_PLAIN)]
-    assert measured.done == a_round * 2
+    assert (measured.done, measured.seconds) == (a_round * 2, {1.0})
     assert _tables(found) == 2 * (
         2 * ["in_process"] + 4 * ["load"] + 2 * ["in_process"] + 4 * ["load"]
     )
@@ -98,6 +100,7 @@ def test_rates_are_shares_of_what_the_service_can_do_in_that_mode(measured: Meas
     first rate that is beyond them."""
     plan = LoadPlan((SERVICE, _PLAIN, _WHOLE), seconds=1.0, repeats=1, shares=(0.5, 0.8, 1.2))
     found = list(opened(True, plan))
+    assert measured.seconds == {plan.open_seconds} != {plan.seconds}
     starts, loads = measured.done[::2], measured.done[1::2]
     assert starts == [("start", load[0]) for load in loads]
     assert [load[:3] for load in loads] == [

@@ -311,4 +311,50 @@ def test_openvino_has_as_many_threads_as_the_row_tells(
     monkeypatch.setitem(sys.modules, "openvino", SimpleNamespace(Core=lambda: core))
     for threads in (1, 2):
         sides._openvino_requests(task_of(tiny, steps=2), threads, lambda path: model)
-    assert [settings["INFERENCE_NUM_THREADS"] for settings in asked] == [1, 2]
+    told = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}  # as its note has it
+    assert asked == [told | {"INFERENCE_NUM_THREADS": threads} for threads in (1, 2)]
+
+
+def test_no_side_has_more_to_do_than_the_one_that_is_served(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Usual options leave the filters of the sampler out, of each."""
+    filtered = list[bool]()
+    kind, run = sides.KINDS[tiny.manifest.kind], sides.ScanRunner.run
+
+    def stepped(model: nn.Module, *, filtered: bool, of: Any = kind.step) -> Any:
+        seen.append(filtered)
+        return of(model, filtered=filtered)
+
+    def ran(*given: Any, filtered: bool) -> Any:
+        seen.append(filtered)
+        return run(*given, filtered=filtered)
+
+    seen = filtered
+    patched = SimpleNamespace(step=stepped, sample=kind.sample)
+    monkeypatch.setattr(sides, "KINDS", {tiny.manifest.kind: patched})
+    monkeypatch.setattr(sides.ScanRunner, "run", ran)
+    task = task_of(tiny, steps=33)
+    sides.served(task, 1).run()
+    sides.eager(task, 1)
+    assert seen == [False] * 3  # two chunks
+
+
+def test_every_side_and_variant_has_as_many_threads_as_the_row_tells(
+    tiny: Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[tuple[str, int]]()
+
+    def builder(name: str) -> Callable[[Any, int], Side]:
+        def build(task: Any, threads: int) -> Side:
+            asked.append((name, threads))
+            return Side(writes(np.zeros(STEPS)))
+
+        return build
+
+    monkeypatch.setattr(step, "_BUILDERS", {name: builder(name) for name in ("served", "eager")})
+    monkeypatch.setattr(step, "served", builder("variant"))
+    monkeypatch.setattr(step, "compare", lambda *_: [])
+    monkeypatch.setattr(torch, "set_num_threads", lambda _: None)
+    compare_sides(tiny, 3, 1, ["eager"], {"folded": tiny})
+    assert asked == [("served", 3), ("eager", 3), ("variant", 3)]

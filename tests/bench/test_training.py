@@ -49,6 +49,15 @@ def test_the_peer_differs_from_us_in_its_norm_and_biases_alone() -> None:
     assert shapes["ours"] == shapes["lstm"] == shapes["naive"]
 
 
+def test_an_update_of_each_side_is_one_of_all_its_weights(tmp_path: Path) -> None:
+    """A peer that learned less of itself would be done sooner, or later."""
+    for name, model in models(8).items():
+        before = {n: p.detach().clone() for n, p in model.named_parameters()}
+        training._updates(model, 4, 5, tmp_path / name)()
+        moved = {n for n, p in model.named_parameters() if not torch.equal(p, before[n])}
+        assert (moved, model.training) == (before.keys(), True), name
+
+
 def test_a_measurement_gives_a_row() -> None:
     """Every side trains, and ratios agree with rates."""
     row = time_updates(16, 1, rounds=3, batch=4, steps=5)

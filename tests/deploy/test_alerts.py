@@ -56,6 +56,23 @@ def test_an_alert_says_what_is_wrong_how_bad_that_is_and_where_to_read_on(
     assert len(rows) == len(_RULES)
 
 
+@_EACH
+def test_an_alert_waits_as_long_as_the_guide_says(rule: dict[str, Any]) -> None:
+    """A minute at most where it does not say."""
+    section = _section("operations.md", "Alerts")
+    (when,) = re.findall(rf"^\| `{rule['alert']}`, \w+ \| (.+?) \|", section, re.M)
+    said = re.search(r"for (a|two|five|ten) minute|, for (two) minutes", when)
+    minutes = {"a": "1m", "two": "2m", "five": "5m", "ten": "10m"}
+    told = {minutes[said[1] or said[2]]} if said else {"30s", "1m"}
+    assert rule["for"] in told
+
+
+def test_what_every_program_tells_is_asked_of_the_service_alone() -> None:
+    for alert, rule in _RULES.items():
+        for labels in re.findall(r"\b(?:up|process_\w+)\b(\{.*?\})?", rule["expr"]):
+            assert labels == '{job="evenkeel"}', alert
+
+
 def test_every_alert_is_tried_where_it_is_sent_and_where_it_is_not() -> None:
     """What Prometheus makes of that is tested where there is its promtool."""
     cases = yaml.safe_load((_ROOT / "tests" / "deploy" / "alerts.yml").read_text())["tests"]

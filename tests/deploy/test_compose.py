@@ -158,9 +158,11 @@ def test_what_is_to_stay_lies_in_a_volume_and_what_is_read_is_not_written() -> N
     assert "--storage.tsdb.path=/prometheus" in services["prometheus"]["command"]
     assert ["grafana", "/var/lib/grafana"] in mounted["grafana"]
     assert [mount[-1] for mount in mounted["evenkeel"]] == ["ro"]  # the keys
-    for name, mounts in mounted.items():
-        for mount in mounts:
-            assert mount[-1] == "ro" or "deploy" not in mount[0], name
+    for path in _FILES:
+        for name, service in _services(path).items():
+            for volume in service.get("volumes", ()):
+                assert volume.endswith(":ro") or not volume.startswith("./deploy/"), name
+    assert "--storage.tsdb.retention.time=7d" in services["prometheus"]["command"]  # a week
 
 
 def test_grafana_finds_its_picture_where_compose_puts_it() -> None:
@@ -183,8 +185,17 @@ def test_grafana_finds_its_picture_where_compose_puts_it() -> None:
 def test_a_container_for_a_gpu_asks_for_one_and_does_not_start_without() -> None:
     service = _services(_ROOT / "docker-compose.gpu.yml")["evenkeel"]
     assert service["environment"]["EVENKEEL_PROVIDER"] == "cuda"
+    limits = (service["mem_limit"], _services(_BASE)["evenkeel"]["mem_limit"])
+    gib, without = (int(limit.removesuffix("g")) for limit in limits)
+    assert gib >= without + 6  # the libraries of CUDA
     (device,) = service["deploy"]["resources"]["reservations"]["devices"]
     assert device == {"driver": "nvidia", "count": 1, "capabilities": ["gpu"]}
+
+
+def test_all_users_of_a_load_begin_at_once_and_end_when_that_is_told() -> None:
+    asked = dict(each.split("=", 1) for each in _services(_BASE)["load"]["command"] if "=" in each)
+    assert asked["--users"] == asked["--spawn-rate"] == "${EVENKEEL_LOAD_USERS:-32}"
+    assert asked["--run-time"] == "${EVENKEEL_LOAD_TIME:-60s}"
 
 
 def test_what_a_container_waits_for_and_its_volumes_are_there() -> None:

@@ -118,3 +118,10 @@ def test_the_check_of_the_image_ends_before_docker_ends_it() -> None:
     """Who is ended by Docker leaves its connection to the service as it stands."""
     ((limit_s, own_s),) = re.findall(r"--timeout=(\d+)s.*, timeout=(\d+)\)", _INSTRUCTIONS)
     assert int(own_s) < int(limit_s)
+    (start_s,) = re.findall(r"--start-period=(\d+)s", _INSTRUCTIONS)
+    assert int(start_s) >= 60  # as Kubernetes gives it to start
+
+
+def test_the_bill_of_materials_is_that_of_what_is_installed_for_the_service() -> None:
+    """And not of the tool that writes it."""
+    assert re.search(r"-o (/opt/venv)/sbom\.cdx\.json \1/bin/python$", _STAGES[0], re.M)

@@ -149,6 +149,8 @@ def test_settings_are_those_of_the_service_and_leave_time_to_stop(
     environment = _environment(fleet)
     names = {f"EVENKEEL_{name.upper()}" for name in Settings.model_fields}
     assert environment.keys() <= names
+    # Nor are others made of the names of services, which begin as settings do.
+    assert _pod(fleet)["enableServiceLinks"] is False
     assert environment["EVENKEEL_STATE_KEY"] is None  # of the secret, and of every replica
     delay_s, drain_s = (
         int(environment[f"EVENKEEL_{name}_S"] or 0) for name in ("SHUTDOWN_DELAY", "DRAIN_TIMEOUT")
@@ -178,7 +180,7 @@ def test_a_replica_reads_the_secret_that_the_guide_makes(fleet: dict[str, Manife
     (mount,) = [m for m in container["volumeMounts"] if m["name"] == "keys"]
     assert f"{mount['mountPath']}/{item['path']}" == _environment(fleet)["EVENKEEL_KEYS"]
     # The user of the image is not whom Kubernetes gives the file to; the user's group is.
-    assert secret["defaultMode"] & 0o040
+    assert secret["defaultMode"] & 0o047 == 0o040
     assert pod["securityContext"]["fsGroup"] == pod["securityContext"]["runAsGroup"]
 
 
@@ -237,6 +239,9 @@ def test_probes_ask_what_they_mean(fleet: dict[str, Manifest]) -> None:
         name: _container(fleet)[f"{name}Probe"]["httpGet"]["path"]
         for name in ("startup", "readiness", "liveness")
     }
+    limits = {name: _container(fleet)[f"{name}Probe"].get("timeoutSeconds", 1) for name in asked}
+    assert limits["readiness"] >= 2  # a replica that has much to do takes its time to answer
+    assert limits["liveness"] >= 5
     assert asked == {"startup": "/livez", "readiness": "/readyz", "liveness": "/livez"}
 
 

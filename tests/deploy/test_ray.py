@@ -1,6 +1,7 @@
 """What Ray Serve is told of the service; Ray itself is not wanted here."""
 
 import asyncio
+import signal
 import sys
 import threading
 from collections.abc import Callable
@@ -115,3 +116,41 @@ def test_strangers_are_served_only_where_that_is_meant(
         deploy()
     monkeypatch.setenv("EVENKEEL_OPEN", "1")
     deploy()
+
+
+@pytest.mark.parametrize("rolls", [False, True])
+@pytest.mark.parametrize("stopped", [False, True])
+def test_ray_has_room_for_the_most_replicas_and_stops_when_it_is_told(
+    deploy: Deploy, rolls: bool, stopped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Here; what replaces those of a Ray that runs finds it, and does not stay. Lines are the
+    service's own."""
+    module: Any = sys.modules["deploy.ray_serve"]
+    begun, started, ran, heard = (list[Any]() for _ in range(4))
+    shut = list[str]()
+
+    def run(_: object, **how: Any) -> None:
+        ran.append(how)
+        if stopped:
+            raise KeyboardInterrupt
+
+    told = ["--replicas", "2", "--most", "5", "--cpus", "3", *["--roll"] * rolls]
+    monkeypatch.setattr(sys, "argv", ["ray_serve", *told])
+    monkeypatch.setattr(module.ray, "init", lambda **how: begun.append(how), raising=False)
+    monkeypatch.setattr(module.serve, "start", lambda **how: started.append(how), raising=False)
+    monkeypatch.setattr(module.serve, "run", run, raising=False)
+    monkeypatch.setattr(module.serve, "shutdown", lambda: shut.append("shut"), raising=False)
+    monkeypatch.setattr(module.signal, "signal", lambda *given: heard.append(given))
+    module.main()
+    (how,), (http,) = begun, started
+    where = {"address": "auto"} if rolls else {"num_cpus": 15, "include_dashboard": False}
+    assert where.items() <= how.items()
+    assert ("num_cpus" in how) is not rolls
+    settings = Settings()
+    assert http["http_options"] == {"host": settings.host, "port": settings.port}
+    quiet = {"enable_access_log": False}
+    assert (http["logging_config"], ran) == (
+        quiet, [{"blocking": not rolls, "logging_config": quiet}]
+    )  # fmt: skip
+    assert heard == [(signal.SIGTERM, signal.default_int_handler)]
+    assert shut == ["shut"] * stopped

@@ -295,9 +295,15 @@ def test_time_runs_out_in_the_service_first() -> None:
     told = dict(re.findall(r"^    timeout (\S+) +(\d+)s$", CONFIG.read_text(), re.M))
     defaults = Settings.model_fields
     assert int(told["server"]) > defaults["deadline_s"].default
+    assert int(told["client"]) >= defaults["request_timeout_s"].default
     assert int(told["tunnel"]) > defaults["idle_timeout_s"].default
     # Once for a head and once for the body, which HAProxy waits for in the service's place.
     assert int(told["http-request"]) >= 2 * defaults["request_timeout_s"].default
+
+
+def test_the_proxy_puts_no_events_together() -> None:
+    """Which would be seen between machines alone."""
+    assert re.search(r"^    option http-no-delay$", CONFIG.read_text(), re.M)
 
 
 def test_as_many_replicas_are_found_as_the_guide_says() -> None:

@@ -362,11 +362,13 @@ def test_the_command_fails_when_the_table_is_not_the_papers(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(invariance, "make_norm", lambda _, n, **__: WithoutCentring(n))
-    monkeypatch.setattr("lab.analyse.growth.RUNS", (("none", None),))
+    grown = torch.ones(growth.STEPS)
+    monkeypatch.setattr(growth, "growth", lambda *run: growth.Growth(*run, grown, grown))
     monkeypatch.setattr("lab.analyse.plots.plot_curvature", lambda _: None)
     assert main(["analysis", "--out", str(tmp_path)]) == 1
     assert "NOT AS PAPER" in capsys.readouterr().out
     content = json.loads((tmp_path / "analysis.json").read_text())
+    assert [(one["norm"], one["gain"]) for one in content["growth"]] == list(growth.RUNS)
     kept = {"doubled_weight_vector": "turn", "inputs_ten_times_larger": "curvature"}
     for name, figure in kept.items():
         assert [one["norm"] for one in content[name]] == list(fisher.GLM_KINDS)

@@ -51,6 +51,7 @@ def _streamed(*first_lines_s: float) -> list[dict[str, Streamed]]:
 
 def test_errors_and_times_are_those_of_the_best_over_those_of_one() -> None:
     drawn = {"invented": _ways(2, 1.5, "unreadable"), "plain": _ways(1, 1.0)}
+    drawn["invented"][ONE] = [_drawn(1.0)] * 2  # which nobody has read
     # One draw of every text, then the best of several, then the best by words.
     nothing = ("eXXX keel", "a kXel", *("even keel", "a keel") * 2, *("sails",) * 3)
     with pytest.raises(ZeroDivisionError):  # nothing misread in one draw has no ratio

@@ -170,6 +170,13 @@ def test_hands_take_turns_and_the_noise_of_a_character_is_its_own() -> None:
         assert (texts, seed) == (others[:4], same)
 
 
+def test_what_is_written_alike_is_aligned_alike() -> None:
+    """Of `SO` read as `sos` both stand there, the text and the reading folded."""
+    found = tally(["SO"], [[0, 1]], ["sos"])
+    assert {character: one.folded for character, one in found.items()} == {"S": 1, "O": 1}
+    assert found["S"].read_as["S"] == 0
+
+
 def test_each_reader_is_judged_by_character() -> None:
     texts, places = ["5% box", "ink 7%"], [[1], [5]]
     readers: Readers = {
@@ -184,6 +191,42 @@ def test_each_reader_is_judged_by_character() -> None:
     json.dumps(found)
     told = report.judge(["ba"], [[0, 1]], [_STROKE], {"well": lambda inks: ["ba"]})
     assert list(told["well"]["characters"]) == ["a", "b"]
+
+
+def test_goals_are_of_what_the_reader_reads_of_the_pen(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each character at its place; and neither of what Tesseract reads nor of people's ink."""
+    lines = [
+        report.Line(context, _written(context.text))
+        for character in CHARACTERS
+        for context in contexts(character, 2, seed=1)
+    ]
+    people: list[Any] = [(_real("ab", 1), [0, 1])]
+    texts = [line.context.text for line in lines]
+
+    def well(inks: Sequence[Any]) -> list[str]:
+        return texts if len(inks) == len(texts) else ["--"]
+
+    readers: Readers = {READER: well, "tesseract": lambda inks: [""] * len(inks)}
+    monkeypatch.setattr(report, "readers_of", lambda _: dict(readers))
+    monkeypatch.setattr(report, "Pen", lambda _: SimpleNamespace(manifest=None, fresh=lambda: None))
+    monkeypatch.setattr(report, "real_ink", lambda _: people)
+    monkeypatch.setattr(report, "load_artifact", lambda _: None)
+    monkeypatch.setattr(report, "stored_hands", lambda *_: {})
+    monkeypatch.setattr(report, "tesseract_version", lambda: "5")
+    monkeypatch.setattr(report, "write_contexts", lambda *_: lines)
+    monkeypatch.setattr(report, "plot_glyphs", lambda *_: None)
+    monkeypatch.setattr(report, "named", lambda _: {})
+    out = tmp_path / "glyphs.json"
+    asked = SimpleNamespace(
+        reader=None, artifact=None, pens=None, contexts=2, told="it", out=out, sheet=None
+    )
+    assert report.run(asked) == 0  # type: ignore[arg-type]
+    found = json.loads(out.read_text())
+    assert [goal["value"] for goal in found["goals"]] == [62, 32]
+    assert found["people"][READER]["characters"]["a"]["right"] == 0
+    assert found["pen"]["tesseract"]["characters"]["a"]["right"] == 0
 
 
 def test_of_a_class_it_is_told_how_many_reach_nine_and_eight_in_ten(

@@ -2,6 +2,7 @@
 
 import shutil
 from collections.abc import Callable
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -12,11 +13,13 @@ from PIL import Image
 
 from contract.alphabets import LONGEST_LINE
 from contract.ink import STYLES
+from contract.manifest import WEIGHTS, sha256
 from lab import __main__ as lab_commands
 from lab.__main__ import main
+from lab.legibility import reading
 from lab.legibility.reading import Errors, figures
 from lab.legibility.write_ink import Hand, Pen, Written
-from lab.reading import accents, accents_sheet, hands, hands_sheet
+from lab.reading import accents, accents_sheet, hands, hands_sheet, shown
 from lab.reading.shown import Readers, as_shown
 from tests.service.altered import edit_manifest
 from tests.training.legible import SHOWN_PX
@@ -152,6 +155,46 @@ def test_a_line_is_shown_with_y_up() -> None:
     (stroke,) = as_shown(_STROKE)
     assert stroke[1, 1] > stroke[0, 1]
     assert as_shown(_STROKE[:0]) == []
+
+
+def test_each_reader_is_known_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shown, "reader_of", lambda _: None)
+    monkeypatch.setattr(shown, "read_strokes", lambda *_: " by the \nreader")
+    monkeypatch.setattr(shown, "tesseract_all", lambda pngs: ["by  Tesseract"] * len(pngs))
+    readers = shown.readers_of(Path("any"))
+    assert readers[shown.READER]([_STROKE]) == ["by the reader"]
+    assert readers[shown.TESSERACT]([_STROKE] * 2) == ["by Tesseract"] * 2
+
+
+def test_a_line_is_read_as_a_line_by_itself_or_with_others_and_in_its_language(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = list[tuple[str, ...]]()
+
+    def run(*arguments: str, stdin: bytes, lines: int = 1) -> bytes:
+        asked.append(arguments)
+        return b"\f".join([b"read"] * lines)
+
+    monkeypatch.setattr(reading, "_run", run)
+    assert reading.tesseract(b"") == "read"
+    assert reading.tesseract_all([b"", b""]) == ["read"] * 2
+    assert reading.tesseract_all([b""], "dan") == ["read"]
+    line = ("stdin", "stdout", "--psm", "7", "-l")
+    assert asked == [(*line, "eng"), (*line, "eng"), (*line, "dan")]
+
+
+def test_the_picture_of_a_line_has_as_much_room_at_its_right_as_at_its_left() -> None:
+    with Image.open(BytesIO(reading.picture(np.tile(_STROKE, (9, 1))))) as drawn:
+        inked = np.flatnonzero((np.array(drawn.convert("L")) < 128).any(axis=0))
+        left, right = inked[0], drawn.width - 1 - inked[-1]
+    assert min(left, right) > 10
+    assert abs(left - right) < 3
+
+
+def test_a_pen_is_known_by_its_weights_and_its_hands() -> None:
+    pen = Path(__file__).parents[2] / "artifacts" / "handwriting"
+    files = {name: sha256(pen / name) for name in (WEIGHTS, STYLES)}
+    assert shown.named(pen) == {"name": "handwriting"} | files
 
 
 @pytest.mark.parametrize("option", ["--out", "--sheet"])

@@ -117,8 +117,10 @@ def test_ink_that_is_read_as_well_as_real_ink_meets_the_goals() -> None:
 
 def test_an_interval_is_of_the_ratio_to_real_ink() -> None:
     real = [text.replace("e", "c") for text in _TEXTS]
-    found = intervals(judge(_TEXTS, real, ["" for _ in _TEXTS]))
+    generated = [text.replace("e", "c").replace("i", "l") for text in _TEXTS]
+    found = intervals(judge(_TEXTS, real, generated))
     assert all(1 < low <= high for low, high in found.values())
+    assert found["generated"][1] < found["wrong"][0]  # each of its own
 
 
 @pytest.mark.parametrize(
@@ -165,7 +167,10 @@ def test_a_bound_itself_is_met(value: float, met: bool) -> None:
     goal = Goal("generated / real", value, 1.2)
     assert goal.met is met
     assert ("MISSED" in goal.line()) is not met
-    assert replace(goal, at_least=True, bound=value).met
+    assert goal.line().endswith("(goal <= 1.2)")
+    least = replace(goal, at_least=True, bound=value)
+    assert least.met
+    assert least.line().endswith(f"met (goal >= {value})")
 
 
 def test_the_lines_are_chosen_by_their_hash_and_not_by_their_place(

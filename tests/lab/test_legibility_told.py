@@ -79,8 +79,11 @@ def test_each_figure_is_of_the_ink_it_is_called_by(
     texts: dict[int, str] = {}
     sheet: list[Shown] = []
 
-    def write(_: Path, asked: list[str], *__: object) -> list[Written]:
+    how: list[tuple[object, ...]] = []
+
+    def write(_: Path, asked: list[str], *given: object) -> list[Written]:
         written = []
+        how.append(given)
         for text in asked:
             offsets = _ink(text).offsets
             texts[id(offsets)] = text
@@ -103,6 +106,7 @@ def test_each_figure_is_of_the_ink_it_is_called_by(
     places: Any = tmp_path / "legibility.json", tmp_path / "sheet.png"
     legibility.measure(Path("any"), [_ink(text) for text in _TEXTS], training, {}, *places)
     found = json.loads(places[0].read_text())
+    assert how == [(found["bias"], found["seed"])] * 2
     letters = sum(map(len, _TEXTS))
     assert {n: found[n]["edits"] for n in ("real", "generated")} == {
         "real": letters, "generated": 3,

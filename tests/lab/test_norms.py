@@ -86,6 +86,7 @@ def test_only_under_batch_norm_are_training_and_serving_two_functions() -> None:
     assert batch.training_small_batch == small
     longer = loss(twin("batch"), _TEXT, _ROWS * 2, LONGER * _STEPS, training=True)
     assert batch.training_longer == longer
+    assert abs(batch.training_longer - batch.served_longer) > 1e-4
 
 
 def test_without_a_norm_a_fresh_cell_forgets_a_perturbation() -> None:

@@ -70,6 +70,7 @@ def test_every_place_of_the_pages_has_each_text_equally_often() -> None:
     for line in range(pages.LINES):
         often = Counter(pages.text_of(page, line) for page in range(pages.PAGES))
         assert set(often.values()) == {pages.PAGES // len(pages.TEXTS)}
+    assert {pages.text_of(0, line) for line in range(10)} == set(pages.TEXTS)  # down a page too
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 
 from contract.manifest import WEIGHTS, sha256
 from contract.pieces import RESTS, cut, line_of
@@ -118,11 +119,14 @@ def test_everything_is_judged_on_the_same_lines(
     assert characters == {sum(len(ink.text) for ink in inks)}
     assert content["lines"]["tesseract"]["edits"] == len(inks)
     assert content["words"].keys() == {"reader", "twin"}
+    assert {found["lines"] for found in content["words"].values()} == {2}
     assert [goal["name"] for goal in content["goals"]] == ["reader / Tesseract", "reader / twin"]
     assert not content["goals"][0]["met"]  # it squints
     assert content["intervals"] == dict.fromkeys(("tesseract", "reader", "twin"), len(inks))
     assert content["parameters"] == {"reader": parameters_of(squint), "twin": parameters_of(twin)}
     assert len(set(content["parameters"].values())) == 2
+    weights = load_file(squint / WEIGHTS).values()
+    assert content["parameters"]["reader"] == sum(tensor.numel() for tensor in weights)
     json.dumps(content)
 
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from lab.source import lines_of
 from lab.tasks.digits.data import read_digits
 from lab.tasks.padding.data import read_sentences
 from lab.tasks.ranking.data import read_captioned
@@ -37,3 +38,7 @@ def test_a_fraction_that_leaves_a_part_empty_is_refused(task: str, fraction: flo
 def test_a_fraction_that_leaves_something_of_each_part_is_not(task: str) -> None:
     facts = _DRAWN[task](0.4).facts()
     assert min(facts[part] for part in ("train", "validation", "test")) > 0
+
+
+def test_a_line_of_spaces_is_no_sentence() -> None:
+    assert lines_of(b"one\r\n  \n\r\ntwo \n") == ["one", "two "]

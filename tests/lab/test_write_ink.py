@@ -42,15 +42,21 @@ def test_every_point_has_the_place_in_its_own_text_where_the_window_was() -> Non
         assert set(written) == set(range(9))
 
 
-def test_each_text_is_written_in_its_own_hand_whatever_it_is_beside(
+def test_each_text_is_written_in_its_own_hand_and_noise_whatever_it_is_beside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Texts of about one length are written together."""
+
+    def rows(_: Pen, lines: Any, bias: float, noise: Any, further: int) -> list[Any]:
+        seeds = [generator.bit_generator.seed_seq.entropy for generator in noise]
+        return [(*line, *seed) for line, seed in zip(lines, seeds, strict=True)]
+
     monkeypatch.setattr(write_ink, "ROWS", 2)
-    monkeypatch.setattr(Pen, "_rows", lambda _, lines, *__: lines)
+    monkeypatch.setattr(Pen, "_rows", rows)
     pen, texts = object.__new__(Pen), ["as long as it is", "a", "some", "be"]
     hands: Any = ["ada", "ben", "cleo", "dora"]
-    assert pen.write(texts, 1.0, 1, hands) == list(zip(texts, hands, strict=True))
+    written: Any = pen.write(texts, 1.0, 7, hands)
+    assert written == [(*pair, 7, n) for n, pair in enumerate(zip(texts, hands, strict=True))]
 
 
 def test_no_draw_of_the_noise_is_0_or_1() -> None:

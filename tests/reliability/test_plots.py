@@ -50,9 +50,9 @@ def test_a_board_has_numbers_above_and_lines_that_are_not_nothing(figures: list[
 def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
     figures: list[Figure],
 ) -> None:
-    spread = {"p99": 40.0}
-    row = {"times_capacity": 1.0, "offered_per_s": 9.0, "answered_per_s": 8.0, "good_per_s": 8.0,
-           "whole_ms": spread, "first_ms": spread, "refusal_ms": None}  # fmt: skip
+    whole, first = ({"p50": 1.0, "p99": ms} for ms in (40.0, 30.0))
+    row = {"times_capacity": 1.5, "offered_per_s": 9.0, "answered_per_s": 8.0, "good_per_s": 7.0,
+           "whole_ms": whole, "first_ms": first, "refusal_ms": None}  # fmt: skip
     plots.plot_overload({"overload": [row]}, Path("none.png"))
     rates, times = figures[0].axes
     limits = {text.get_text(): text.xy[1] for text in times.texts}  # type: ignore[attr-defined]
@@ -61,6 +61,39 @@ def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
         "good: first byte in 50 ms": 50,
         "good: whole answer in 2,000 ms": 2000,
     }
+    drawn = {
+        line.get_label(): (*line.get_xdata(), *line.get_ydata())
+        for axes in (rates, times)
+        for line in axes.lines
+        if axes is rates or line.get_linestyle() == "-"
+    }
+    assert drawn == {
+        "offered": (1.5, 9.0),
+        "answered": (1.5, 8.0),
+        "good": (1.5, 7.0),
+        "whole answer": (1.5, 40.0),
+        "first byte": (1.5, 30.0),
+        "refusal": (),
+    }
     widths = {line.get_label(): line.get_linewidth() for line in rates.lines}
     assert widths["answered"] > 2 * widths["good"]
+    assert smallest_letters_px(figures[0]) >= LEAST_PX
+
+
+def test_a_soak_is_drawn_by_minutes_each_line_of_its_own(figures: list[Figure]) -> None:
+    samples = [
+        {"minute": n / 2, "resident_mb": 500.0 + n, "threads": 10 + n, "files": 40 + n}
+        for n in range(3)
+    ]
+    plots.plot_soak({"samples": samples}, Path("none.png"))
+    memory, held = figures[0].axes
+    (resident,) = memory.lines
+    assert (list(resident.get_xdata()), list(resident.get_ydata())) == (
+        [0, 0.5, 1],
+        [500, 501, 502],
+    )
+    drawn = {line.get_label(): list(line.get_ydata()) for line in held.lines}
+    assert drawn == {"open files": [40, 41, 42], "threads": [10, 11, 12]}
+    titles = [axes.get_title("left") for axes in (memory, held)]
+    assert titles == ["Resident memory, MB", "Open files and threads, how many"]
     assert smallest_letters_px(figures[0]) >= LEAST_PX

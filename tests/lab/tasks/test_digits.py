@@ -83,6 +83,9 @@ def test_error_and_nats_are_those_of_the_definition() -> None:
     nats = -(math.log(3 / 4) + math.log(1 / 4) + math.log(1 / 2) - math.log1p(math.exp(-9))) / 4
     assert found["error"] == 25.0
     assert found["nats"] == pytest.approx(nats, rel=1e-6)
+    for diverged in (math.nan, -math.inf):
+        none = Examples(torch.tensor([[diverged, 0.0]]), torch.tensor([0]))
+        assert math.isnan(task.measure(none)["nats"])
 
 
 def test_the_best_weights_are_chosen_by_nats_of_validation_and_judged_by_the_test() -> None:

@@ -2,6 +2,7 @@
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from lab import curves
-from lab.compare import Contender, Run, best_rate, beyond, budget_of
+from lab.compare import Contender, Laboratory, Run, best_rate, beyond, budget_of
 from lab.experiment import Metric
 from lab.outcome import _case, _tests, median_curve, sooner, updates_to_reach, winner
 from lab.plan import Budget, Plan
@@ -32,6 +33,37 @@ def test_the_median_of_a_curve_counts_what_diverged_as_worst() -> None:
     assert median_curve(curves, _LOSS) == [(1, 4.0), (2, 2.0)]
     assert median_curve(curves[:2], _LOSS)[1] == (2, math.inf)
     assert median_curve(curves[:1], _HITS)[1] == (2, -math.inf)
+
+
+def test_the_best_of_a_run_is_of_its_validations_that_were_numbers() -> None:
+    for diverged in (math.nan, math.inf, -math.inf):
+        assert _run([diverged, 2.0, 3.0]).best(_LOSS) == 2.0
+        assert _run([2.0, 3.0, diverged], name="hits").best(_HITS) == 3.0
+        assert math.isnan(_run([diverged]).best(_LOSS))
+
+
+def test_full_runs_are_at_the_rate_that_is_best_by_the_first_metric() -> None:
+    """Whichever is best by the others, and each with a seed of its own."""
+    ran = list[tuple[Any, str, bool]]()
+
+    def sweeps(norm: str) -> dict[float, Run]:
+        rows = {1e-3: (3.0, 9.0), 3e-3: (1.0, 1.0), 1e-2: (2.0, 5.0)}
+        return {
+            rate: Run({}, 1, 1.0, [{"update": 1, "loss": loss, "hits": hits}], {})
+            for rate, (loss, hits) in rows.items()
+        }
+
+    def run(recipe: Any, name: str, *, keep: bool) -> Run:
+        ran.append((recipe, name, keep))
+        return _run([1.0])
+
+    laboratory = object.__new__(Laboratory)
+    laboratory.experiment = SimpleNamespace(metrics=(_LOSS, _HITS))  # type: ignore[assignment]
+    laboratory.plan = SimpleNamespace(full=lambda *given: given)  # type: ignore[assignment]
+    laboratory._sweep, laboratory.run = sweeps, run  # type: ignore[method-assign,assignment]
+    found = laboratory.compete("layer", 2)
+    assert (found.norm, found.rate, len(found.runs)) == ("layer", 3e-3, 2)
+    assert ran == [(("layer", 3e-3, seed), f"layer-seed-{seed}", True) for seed in (0, 1)]
 
 
 def test_the_first_update_as_good_counts_whichever_way_is_better() -> None:

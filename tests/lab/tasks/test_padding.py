@@ -52,6 +52,12 @@ def test_nothing_of_the_test_is_learned_and_nothing_twice(tmp_path: Path) -> Non
     (tmp_path / "TREC.train.all").write_text("0 a b\n0 a b\n1 b c\n1 c a d\n0 c b d\n1 a d\n")
     (tmp_path / "TREC.test.all").write_text("1 B C\n0 d d e\n")
     found = read_sentences(tmp_path, 0.25, 5)
+    digests = {found.sha256}
+    for name in ("TREC.train.all", "TREC.test.all"):  # whatever file is another, the data are
+        with (tmp_path / name).open("a") as file:
+            file.write("0 d d e\n")
+        digests.add(read_sentences(tmp_path, 0.25, 5).sha256)
+    assert len(digests) == 3
     assert (len(found.train.classes), len(found.validation.classes)) == (3, 1)
     assert len(found.test.classes) == 2
     seen = {tuple(row) for row in torch.cat([found.train.inputs, found.validation.inputs]).tolist()}

@@ -27,7 +27,7 @@ from lab.tasks.ranking.data import (
 from lab.tasks.ranking.model import RankingConfig, RankingModel, SentenceStep, Unit
 from lab.tasks.ranking.score import cosine_scores, order_scores, ranking_loss, ranks, retrieval
 from lab.tasks.ranking.task import Ranking
-from models.norms import BatchNorm, LayerNorm, fold
+from models.norms import EPSILON, BatchNorm, LayerNorm, fold
 from models.sentence import UNKNOWN
 
 _ONE = experiment.load("ranking")
@@ -321,3 +321,13 @@ def test_an_export_that_reads_padding_is_red(task: Ranking, tmp_path: Path) -> N
     assert not holds.pop("sentence, structure")
     assert not holds.pop("sentence, rounding")
     assert all(holds.values())
+
+
+def test_a_point_at_the_origin_is_divided_by_more_than_nothing() -> None:
+    """And has a gradient: the epsilon is within the root."""
+    x = torch.tensor([[0.0, 0.0], [3e-3, 4e-3]], requires_grad=True)
+    unit = Unit("cosine", 2)(x)
+    assert torch.allclose(unit[1], x[1] / (25e-6 + EPSILON) ** 0.5)
+    unit.sum().backward()
+    assert x.grad is not None
+    assert x.grad.isfinite().all()

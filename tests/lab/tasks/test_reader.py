@@ -23,7 +23,7 @@ from lab.plan import read_plans
 from lab.tasks.reader import data, picture
 from lab.tasks.reader.data import ARCHIVE, Stories, parse, read_stories
 from lab.tasks.reader.experiment import Reading
-from lab.tasks.reader.model import AttentiveReader, ReaderConfig
+from lab.tasks.reader.model import AttentiveReader, Meeting, ReaderConfig
 from lab.tasks.reader.parts import AnswerStep, parts_of
 from models.bidirectional import reverse
 from models.cells import Cell
@@ -298,3 +298,20 @@ def test_looking_at_padding_turns_the_report_red(tmp_path: Path) -> None:
     graph = PartGraph(replace(part, step=Unmasked), model, tmp_path)
     red = [finding.name for finding in compare(graph, model) if not finding.holds]
     assert red == ["answer, structure", "answer, rounding"]
+
+
+@pytest.mark.parametrize("norm", ["none", "batch-everywhere"])
+def test_where_story_and_question_meet_there_is_one_bias(norm: Any) -> None:
+    names = [name for name, _ in Meeting(3, 4, norm).named_parameters()]
+    assert [name for name in names if name.endswith("bias")] == ["norm_first.bias"]
+
+
+def test_an_answer_is_exported_of_what_a_trained_reader_reads() -> None:
+    """Whichever mode it was left in: batch norm has other statistics while it trains."""
+    torch.manual_seed(0)
+    model = AttentiveReader(ReaderConfig(norm="batch", words=4, embedding=3, units=2), 9, 2)
+    rows = torch.randint(1, 9, (3, 4 + data.QUESTION_WORDS))
+    *_, trained = parts_of(model.train(), rows)
+    *_, judged = parts_of(model.eval(), rows)
+    for name, given in judged.inputs.items():
+        assert torch.equal(given, trained.inputs[name]), name

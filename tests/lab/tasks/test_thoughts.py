@@ -19,7 +19,7 @@ from lab.plan import read_plans
 from lab.tasks.thoughts import data, probes
 from lab.tasks.thoughts import task as thoughts
 from lab.tasks.thoughts.data import TEXTS, _stories, read_stories, sentences_of
-from lab.tasks.thoughts.model import ThoughtStep
+from lab.tasks.thoughts.model import Decoder, ThoughtsConfig, ThoughtStep
 from lab.tasks.thoughts.probe_data import CLASSED, RELATED, Classed, Related, read_probes
 from lab.tasks.thoughts.probes import accuracy, bag_of_words, held_out, predicted, relatedness
 from lab.tasks.thoughts.task import Encoder, Thoughts
@@ -123,6 +123,16 @@ def test_the_loss_counts_each_word_of_both_neighbours_and_their_ends(task: Thoug
             targets = model.known(torch.tensor([*words, PADDING]))
             nats += F.cross_entropy(logits, targets, reduction="none").tolist()
     assert model.loss(*task.around(places)).item() == pytest.approx(np.mean(nats), rel=1e-5)
+
+
+def test_a_decoder_begins_at_the_vector_of_its_sentence() -> None:
+    torch.manual_seed(0)
+    decoder = Decoder(ThoughtsConfig(units=4, embedding=3))
+    thought, before = torch.rand(2, 4), torch.rand(2, 2, 3)
+    with torch.no_grad():
+        h, state = decoder.stack.step(before[0], (thought, *decoder.stack.initial_state(2)[1:]))
+        after, _ = decoder.stack.step(before[1], state)
+        assert torch.allclose(decoder(thought, before), torch.stack([h, after]), atol=1e-6)
 
 
 def test_words_that_are_not_predicted_are_unknown(task: Thoughts) -> None:
