@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.training.forked import Forked, forks
 from tests.training.tiny import SHORT, Interrupted, stop_after, tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
@@ -202,32 +203,32 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
         run(parser, [])
 
 
-def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word() -> None:
+@pytest.fixture(scope="module")
+def forked() -> Iterator[Forked]:
+    with forks() as forked:
+        yield forked
+
+
+def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
+    forked: Forked,
+) -> None:
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: print('more'))\n"
         "sys.exit(run(parser, []))\n"
     )
     read, written = os.pipe()
     os.close(read)
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
-        stdout=written,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    ended = forked.ended(program, written)
     os.close(written)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert ended == (1, b"")
 
 
-def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code() -> None:
+def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code(
+    forked: Forked,
+) -> None:
     """As of `train … 2>&1 | tee log`: the bar is closed into a pipe that nobody reads."""
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "def interrupted(options):\n"
         "    print('more')\n"
         "    try:\n"
@@ -240,11 +241,9 @@ def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code(
     )
     read, written = os.pipe()
     os.close(read)
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
-    command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, env=buffered, stdout=written, stderr=written, check=False)
+    code = forked.ended_into(program, written)
     os.close(written)
-    assert ended.returncode == 130
+    assert code == 130
 
 
 @pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
@@ -359,35 +358,26 @@ def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(
     assert ended.stdout == f"{spins}\n".encode()
 
 
-def test_ctrl_c_after_the_imports_is_told() -> None:
+def test_ctrl_c_after_the_imports_is_told(forked: Forked) -> None:
     program = (
-        "import argparse, os, signal, sys\n"
-        "from training.command import run\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: os.kill(os.getpid(), signal.SIGINT))\n"
         "sys.exit(run(parser, []))"
     )
-    command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
-    assert ended.returncode == 128 + signal.SIGINT
-    assert b"interrupted" in ended.stderr
+    code, told = forked.ended(program)
+    assert code == 128 + signal.SIGINT
+    assert b"interrupted" in told
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_an_output_that_is_full_is_told_in_a_line_and_by_the_exit_code() -> None:
+def test_an_output_that_is_full_is_told_in_a_line_and_by_the_exit_code(forked: Forked) -> None:
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: print('what was asked for'))\n"
         "sys.exit(run(parser, []))"
     )
-    command = [sys.executable, "-c", program]
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
     with open("/dev/full", "wb") as full:
-        ended = subprocess.run(
-            command, env=buffered, stdout=full, stderr=subprocess.PIPE, timeout=_PATIENCE_S
-        )
-    assert (ended.returncode, ended.stderr.count(b"\n")) == (1, 1)
-    assert b"error: [Errno 28] No space left on device" in ended.stderr
+        code, told = forked.ended(program, full.fileno())
+    assert (code, told.count(b"\n")) == (1, 1)
+    assert b"error: [Errno 28] No space left on device" in told
