@@ -2,8 +2,6 @@
 
 import json
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -368,19 +366,3 @@ def test_a_recipe_that_trains_on_has_the_same_network_and_lines(
     assert after.data == replace(before.data, **data)
     assert replace(after.batch, growing=True) == before.batch
     assert f"--from artifacts/{first}" in (FOLDER / f"{name}.toml").read_text()
-
-
-def test_training_needs_neither_onnxruntime_nor_matplotlib() -> None:
-    code = """if True:
-        import sys
-        for name in ("onnxruntime", "onnx", "onnx_ir", "onnxscript", "matplotlib"):
-            sys.modules[name] = None
-        sys.argv = ["training", "--help"]
-        import runpy
-        runpy.run_module("training", run_name="__main__")
-    """
-    said = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, timeout=120
-    )
-    assert said.returncode == 0, said.stderr
-    assert "--from ARTIFACT" in said.stdout

@@ -2,17 +2,21 @@
 import: each is forked from one that has it, and ends as a process does."""
 
 import os
+import signal
 import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from tempfile import TemporaryFile
 
 _PATIENCE_S = 120.0
-_MOST_BYTES = 1 << 16
-# A program has the files that come with it.
+_MOST_BYTES = 1 << 10
+# A program comes with its standard output and error; its number goes back, then how it ended. What
+# a first update would import, in a second, is there as well.
 _FORKS = """
-import argparse, os, signal, socket, sys
+import argparse, os, runpy, signal, socket, sys, torch._dynamo
 from training.command import run
 asked = socket.socket(fileno=int(sys.argv[1]))
 while True:
@@ -24,6 +28,7 @@ while True:
         break
     for file in files:
         os.close(file)
+    asked.send(str(child).encode())
     asked.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
 asked.close()
 for number, file in enumerate(files, 1):
@@ -33,44 +38,55 @@ exec(program)
 """
 
 
-class Forked:
-    """Runs programs, which find `run` of `training.command` and what they need beside it."""
+@dataclass(frozen=True, slots=True)
+class Fork:
+    """One that runs, by its process number."""
 
-    def __init__(self, asked: socket.socket) -> None:
-        self._asked = asked
+    number: int
+    _asked: socket.socket
+
+    def code(self) -> int:
+        """Its exit code, once it has ended; it is killed if it does not."""
+        try:
+            return int(self._asked.recv(_MOST_BYTES))
+        except TimeoutError:
+            os.kill(self.number, signal.SIGKILL)
+            raise
+
+
+@dataclass(frozen=True, slots=True)
+class Forks:
+    """Runs programs, one at a time, which find `run` of `training.command` and what they need
+    beside it. The null device is standard output where no file is given."""
+
+    _asked: socket.socket
+
+    def begin(self, program: str, stderr: int, stdout: int | None = None) -> Fork:
+        with open(os.devnull, "wb") as null:
+            files = null.fileno() if stdout is None else stdout, stderr
+            socket.send_fds(self._asked, [program.encode()], files)
+        return Fork(int(self._asked.recv(_MOST_BYTES)), self._asked)
 
     def ended(self, program: str, stdout: int | None = None) -> tuple[int, bytes]:
-        """The exit code and standard error of a program, whose standard output is the null device
-        unless a file is given; what is not buffered here is there."""
-        read, written = os.pipe()
-        with open(os.devnull, "wb") as null, open(read, "rb") as told:
-            self._send(program, null.fileno() if stdout is None else stdout, written)
-            os.close(written)
-            said = told.read()
-        return int(self._asked.recv(_MOST_BYTES)), said
-
-    def ended_into(self, program: str, both: int) -> int:
-        """The exit code of a program, whose standard output and error are one file."""
-        self._send(program, both, both)
-        return int(self._asked.recv(_MOST_BYTES))
-
-    def _send(self, program: str, *files: int) -> None:
-        socket.send_fds(self._asked, [program.encode()], files)
+        """The exit code and standard error of a program."""
+        with TemporaryFile() as told:
+            code = self.begin(program, told.fileno(), stdout).code()
+            told.seek(0)
+            return code, told.read()
 
 
 @contextmanager
-def forks() -> Iterator[Forked]:
+def forking() -> Iterator[Forks]:
     """They buffer what they print to a file, as an interpreter does unless it is told not to, or
     nothing would be left for the end."""
     mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     mine.settimeout(_PATIENCE_S)
     command = [sys.executable, "-c", _FORKS, str(its.fileno())]
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}
     with (
         mine,
         subprocess.Popen(  # pipes, since nobody can seek in what a program is given later
             command,
-            env=buffered,
+            env=os.environ | {"PYTHONUNBUFFERED": ""},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             pass_fds=[its.fileno()],
@@ -78,7 +94,7 @@ def forks() -> Iterator[Forked]:
     ):
         its.close()
         try:
-            yield Forked(mine)
+            yield Forks(mine)
         finally:
             mine.close()
             process.wait(_PATIENCE_S)
