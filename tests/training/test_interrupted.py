@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +18,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.training.forked import Forks, forking
 from tests.training.tiny import SHORT, Interrupted, stop_after, tiny_recipe, write_corpus
 from training import checkpoint
 from training.command import run
@@ -28,6 +29,12 @@ from training.weights import Weights
 
 _PATIENCE_S = 120.0
 pytestmark = pytest.mark.usefixtures("_undrawn")
+
+
+@pytest.fixture(scope="module")
+def forks() -> Iterator[Forks]:
+    with forking() as forks:
+        yield forks
 
 
 def test_the_best_weights_and_their_loss_are_of_the_same_update(
@@ -151,27 +158,26 @@ def test_a_second_signal_waits_until_what_was_trained_is_saved(
 
 @pytest.mark.parametrize(("number", "ignored"), [(signal.SIGHUP, False), (signal.SIGTERM, True)])
 def test_sigterm_or_a_closed_terminal_ends_a_training_as_ctrl_c_does(
-    tmp_path: Path, number: signal.Signals, ignored: bool
+    forks: Forks, tmp_path: Path, number: signal.Signals, ignored: bool
 ) -> None:
     """Also in a background job of a shell, which has Ctrl-C ignored. No file is left half."""
-    out = tmp_path / "run"
+    out, log, told = tmp_path / "run", tmp_path / "run" / LOG, tmp_path / "told"
     recipe = ["quickstart", "--data", str(write_corpus(tmp_path)), "--out", str(out)]
+    quick = ["--set", "training.epochs=1e6", "--set", "model.units=24"]
     # Started as by a terminal, though these tests may run under `nohup`.
-    program = "import runpy, signal\nsignal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    program = "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
     if ignored:
         program += "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+    program += f"sys.argv[1:] = {[*recipe, *quick]}\n"
     program += "runpy.run_module('training', run_name='__main__')"
-    quick = ["--set", "training.epochs=1e6", "--set", "model.units=24"]
-    command = [sys.executable, "-c", program, *recipe, *quick]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as training:
-        until_s = time.monotonic() + _PATIENCE_S
-        log = out / LOG
-        while not (log.exists() and log.stat().st_size) and time.monotonic() < until_s:
-            time.sleep(0.05)
-        training.send_signal(number)
-        _, told = training.communicate(timeout=_PATIENCE_S)
-    assert training.returncode == 128 + number, told
-    assert "the same command goes on where it stopped" in told
+    with told.open("wb") as file:
+        training = forks.begin(program, file.fileno())
+    until_s = time.monotonic() + _PATIENCE_S
+    while not (log.exists() and log.stat().st_size) and time.monotonic() < until_s:
+        time.sleep(0.05)
+    os.kill(training.number, number)
+    assert training.code() == 128 + number, told.read_text()
+    assert "the same command goes on where it stopped" in told.read_text()
     progress = checkpoint.load(out / CHECKPOINT)[1]["progress"]
     logged = [json.loads(line)["update"] for line in (out / LOG).read_text("utf-8").splitlines()]
     assert progress["update"] >= logged[-1] > 0
@@ -202,32 +208,26 @@ def test_what_breaks_for_another_reason_is_not_told_as_one_of_memory() -> None:
         run(parser, [])
 
 
-def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word() -> None:
+def test_a_reader_of_the_output_that_has_enough_ends_a_command_without_a_word(
+    forks: Forks,
+) -> None:
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: print('more'))\n"
         "sys.exit(run(parser, []))\n"
     )
     read, written = os.pipe()
     os.close(read)
-    ended = subprocess.run(
-        [sys.executable, "-c", program],
-        env={k: v for k, v in os.environ.items() if k != "PYTHONUNBUFFERED"},
-        stdout=written,
-        stderr=subprocess.PIPE,
-        check=False,
-    )
+    ended = forks.ended(program, written)
     os.close(written)
-    assert (ended.returncode, ended.stderr) == (1, b"")
+    assert ended == (1, b"")
 
 
-def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code() -> None:
+def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code(
+    forks: Forks,
+) -> None:
     """As of `train … 2>&1 | tee log`: the bar is closed into a pipe that nobody reads."""
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "def interrupted(options):\n"
         "    print('more')\n"
         "    try:\n"
@@ -240,11 +240,9 @@ def test_ctrl_c_that_ends_the_reader_of_the_output_too_is_told_by_the_exit_code(
     )
     read, written = os.pipe()
     os.close(read)
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
-    command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, env=buffered, stdout=written, stderr=written, check=False)
+    code = forks.begin(program, written, written).code()
     os.close(written)
-    assert ended.returncode == 130
+    assert code == 130
 
 
 @pytest.mark.parametrize(("kind", "status"), [(KeyboardInterrupt, 130), (Terminated, 143)])
@@ -359,35 +357,26 @@ def test_ctrl_c_ends_what_is_being_imported_without_a_traceback(
     assert ended.stdout == f"{spins}\n".encode()
 
 
-def test_ctrl_c_after_the_imports_is_told() -> None:
+def test_ctrl_c_after_the_imports_is_told(forks: Forks) -> None:
     program = (
-        "import argparse, os, signal, sys\n"
-        "from training.command import run\n"
         "signal.signal(signal.SIGINT, signal.SIG_DFL)\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: os.kill(os.getpid(), signal.SIGINT))\n"
         "sys.exit(run(parser, []))"
     )
-    command = [sys.executable, "-c", program]
-    ended = subprocess.run(command, stderr=subprocess.PIPE, timeout=_PATIENCE_S, check=False)
-    assert ended.returncode == 128 + signal.SIGINT
-    assert b"interrupted" in ended.stderr
+    code, told = forks.ended(program)
+    assert code == 128 + signal.SIGINT
+    assert b"interrupted" in told
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_an_output_that_is_full_is_told_in_a_line_and_by_the_exit_code() -> None:
+def test_an_output_that_is_full_is_told_in_a_line_and_by_the_exit_code(forks: Forks) -> None:
     program = (
-        "import argparse, sys\n"
-        "from training.command import run\n"
         "parser = argparse.ArgumentParser()\n"
         "parser.set_defaults(command=lambda options: print('what was asked for'))\n"
         "sys.exit(run(parser, []))"
     )
-    command = [sys.executable, "-c", program]
-    buffered = os.environ | {"PYTHONUNBUFFERED": ""}  # or nothing would be left for the end
     with open("/dev/full", "wb") as full:
-        ended = subprocess.run(
-            command, env=buffered, stdout=full, stderr=subprocess.PIPE, timeout=_PATIENCE_S
-        )
-    assert (ended.returncode, ended.stderr.count(b"\n")) == (1, 1)
-    assert b"error: [Errno 28] No space left on device" in ended.stderr
+        code, told = forks.ended(program, full.fileno())
+    assert (code, told.count(b"\n")) == (1, 1)
+    assert b"error: [Errno 28] No space left on device" in told
