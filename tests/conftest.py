@@ -8,11 +8,9 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
-from itertools import chain
 from pathlib import Path
 
 import pytest
-from _pytest.assertion import rewrite
 from filelock import FileLock, Timeout
 
 Write = Callable[..., Path]
@@ -31,32 +29,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+def pytest_collection() -> Generator[None, object, object]:
     """What is imported and collected stays to the end, so no garbage is looked for in it."""
     gc.disable()
     try:
-        _rewrite_share(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.enable()
-
-
-def _rewrite_share(config: pytest.Config) -> None:
-    """Every worker collects all files. In a new clone each would rewrite the assertions of all, in
-    half of the time that it collects for; what another has written it reads."""
-    if rewrite.assertstate_key not in config.stash or sys.dont_write_bytecode:
-        return
-    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-    workers = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    asked = (Path(argument.partition("::")[0]) for argument in config.args if workers > 1)
-    files = (sorted(path.rglob("test_*.py")) if path.is_dir() else [path] for path in asked)
-    for file in list(chain.from_iterable(files))[worker::workers]:
-        folder = rewrite.get_cache_dir(file)
-        written = folder / f"{file.stem}{rewrite.PYC_TAIL}"
-        if rewrite._read_pyc(file, written) is None and rewrite.try_makedirs(folder):
-            version, code = rewrite._rewrite_test(file, config)
-            rewrite._write_pyc(config.stash[rewrite.assertstate_key], code, version, written)
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -18,7 +18,6 @@ from torch import distributed
 
 from training.config import Recipe
 from training.group import among_others
-from training.loading import hear_ctrl_c
 from training.machine import (
     Terminated,
     interruption_behind,
@@ -42,7 +41,6 @@ def run(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> int
     for stream in sys.stdout, sys.stderr:  # a file may have a name that is no text
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
-    hear_ctrl_c()
     try:
         with terminated_as_interrupted():
             code = int(options.command(options) or 0)
