@@ -75,8 +75,9 @@ def test_what_a_pen_tells_now_and_then_and_switches_of_it_are_passed_over() -> N
 
 def test_as_much_may_be_told_now_and_then_as_any_of_the_formats_says() -> None:
     rare = "<intermittentChannels>{}</intermittentChannels>".format
-    formats = rare("<channel name='F'/><channel name='B'/>") + rare("<channel name='F'/>")
-    assert _read(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
+    more, fewer = rare("<channel name='F'/><channel name='B'/>"), rare("<channel name='F'/>")
+    for formats in (fewer + more, more + fewer):
+        assert _read(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
     with pytest.raises(InvalidRequest, match="a point of 5 numbers in a format of 2"):
         _read(f"<ink>{formats}<trace>1 2 0.5 T 1</trace></ink>")
 

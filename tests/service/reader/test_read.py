@@ -156,15 +156,20 @@ def test_what_a_judge_did_not_read_is_not_paid_for(
     def refuses(jobs: Any, *, admitted: bool = False) -> None:
         raise NotReady("gone")
 
+    def breaks(jobs: Any, *, admitted: bool = False) -> None:
+        jobs[0].accept({"logits": np.zeros((3, 2), np.float32)})
+        jobs[0].fail(NotReady("gone"))
+
     paid: list[int] = []
     monkeypatch.setattr(record, "current", lambda: record.Record("", charge=paid.append))
     _judge(reader)
     assert sum(paid) > 0
-    paid.clear()
-    monkeypatch.setattr(reader.app.state.models[MODEL].engine, "submit", refuses)
-    with pytest.raises(NotReady):
-        _judge(reader)
-    assert sum(paid) == 0
+    for submit, steps in ((refuses, 0), (breaks, 3)):
+        paid.clear()
+        monkeypatch.setattr(reader.app.state.models[MODEL].engine, "submit", submit)
+        with pytest.raises(NotReady):
+            _judge(reader)
+        assert sum(paid) == steps
 
 
 def test_a_dot_is_read(reader: ReaderService) -> None:
