@@ -31,6 +31,15 @@ def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path
     assert serving.text()[0]
 
 
+def test_a_model_that_comes_is_counted_by_its_own_name(
+    serving: Changing, artifacts: Path, tmp_path: Path
+) -> None:
+    """Its folder may be called otherwise."""
+    shutil.copytree(artifacts / "noise", tmp_path / "newest")
+    serving.look()
+    assert (serving.reloads("ok", "noise"), serving.reloads("ok", "newest")) == (1, 0)
+
+
 def test_what_could_not_be_loaded_again_is_looked_after_too(
     serving: Changing, tmp_path: Path
 ) -> None:
