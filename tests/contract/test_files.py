@@ -184,4 +184,8 @@ def test_a_folder_is_held_by_one_alone_and_then_by_nobody(tmp_path: Path, waits:
     with alone_in(tmp_path, waits=waits), pytest.raises(BlockingIOError):
         fcntl.flock(beside, fcntl.LOCK_SH | fcntl.LOCK_NB)
     fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    fcntl.flock(beside, fcntl.LOCK_UN)
+    with pytest.raises(ZeroDivisionError), alone_in(tmp_path, waits=waits):
+        raise ZeroDivisionError
+    fcntl.flock(beside, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.close(beside)

@@ -52,7 +52,8 @@ def test_a_device_may_add_up_in_another_order(scale: float) -> None:
     def run(steps: Arrays) -> Arrays:
         found = _network(np.where)(steps)
         sums = found["sums"] * scale
-        return found | {"sums": sums * (1 + random.normal(scale=1e-6, size=_ROWS))}
+        rounding = random.normal(scale=1e-6, size=_ROWS)
+        return found | {"sums": sums * (1 + rounding), "all that is left": rounding}
 
     assert _told(_golden([0, 0], forced=False), run) is None
 
@@ -106,3 +107,14 @@ def test_a_step_that_forgets_it_after_the_first_or_before_the_last_is_told_of() 
 
     for place in (0, 1):
         assert _told(_golden([0, 0], forced=True), only(place)) is not None
+
+
+def test_a_first_step_that_emits_one_symbol_whatever_it_is_forced_to_is_told_of() -> None:
+    def run(steps: Arrays) -> Arrays:
+        forced, force = steps["forced"].copy(), steps["force"].copy()
+        forced[0], force[0] = 0, True
+        return _network(np.where)(steps | {"forced": forced, "force": force})
+
+    assert (
+        _told(_golden([0, 0], forced=True), run) == "symbol is not what a step was forced to emit"
+    )

@@ -90,6 +90,14 @@ def test_an_output_that_is_no_float32_is_refused(tmp_path: Path, number: float) 
         Golden.load(tmp_path / "golden.safetensors")
 
 
+def test_an_output_of_whole_numbers_is_refused(tmp_path: Path) -> None:
+    whole = _golden()
+    whole.truth["drawn"] = whole.truth["drawn"].astype(np.int64)
+    whole.save(tmp_path / "golden.safetensors")
+    with pytest.raises(ValueError, match="drawn is not what training could have computed"):
+        Golden.load(tmp_path / "golden.safetensors")
+
+
 @pytest.mark.parametrize("filtered", [np.zeros((3, 1), bool), np.zeros(3, np.int64)])
 def test_vectors_that_do_not_say_which_rows_are_filtered_are_refused(
     tmp_path: Path, filtered: np.ndarray

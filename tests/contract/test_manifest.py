@@ -159,10 +159,11 @@ def test_a_finding_that_is_no_number_has_a_word_in_json(number: float) -> None:
     assert (told["value"], told["bound"], told["holds"]) == (None, None, False)
 
 
+@pytest.mark.parametrize("name", ["units_per_line", "units_per_character"])
 @pytest.mark.parametrize("unit", [0, -1, "Infinity", "NaN"])
-def test_units_of_handwriting_can_be_divided_by(unit: float | str) -> None:
-    with pytest.raises(ValidationError, match="units_per_line"):
-        InkManifest(**_FACTS, ink={"units_per_line": unit})
+def test_units_of_handwriting_can_be_divided_by(name: str, unit: float | str) -> None:
+    with pytest.raises(ValidationError, match=name):
+        InkManifest(**_FACTS, ink={name: unit})
 
 
 @pytest.mark.parametrize("unit", [0, -1, "Infinity", "NaN"])

@@ -231,7 +231,8 @@ def test_it_says_what_it_is_and_how_it_was_attested(artifact: Path, service: Ser
     entry = service.client.get(f"/v1/models/{artifact.name}").json()
     manifest = read_artifact(artifact)
     assert entry["kind"] == manifest.kind
-    assert entry["layer_normalizations"] == manifest.layer_normalizations
+    told = entry["parameters"], entry["layer_normalizations"]
+    assert told == (manifest.parameters, manifest.layer_normalizations)
     assert entry["attestation"]["ok"]
     assert service.client.post(f"/v1/models/{artifact.name}/attest").json()["ok"]
 

@@ -67,9 +67,9 @@ class Changing(Asked):
         self.app = app
         self.models: Models = app.state.models
 
-    def look(self) -> None:
-        """Have it look for changes, and wait until it has."""
-        looking = self.models.look()
+    def look(self, *, again: bool = False) -> None:
+        """Have it look for changes, and wait until it has; `again` as after a hang-up."""
+        looking = self.models.look(again=again)
         asyncio.run_coroutine_threadsafe(looking, self.app.state.watch._loop).result(20)
 
     def reloads(self, outcome: str, name: str = "letters") -> float:

@@ -351,7 +351,7 @@ _ODD = [
     ("name", ""),
     ("files", {"a\0b": "00"}),
     ("files", {"..": "00"}),
-    ("files", {f"f{n}": "00" for n in range(33)}),
+    ("files", dict.fromkeys([*_FILES, *map(str, range(27))], "00")),
     ("provenance", {"loss": "<1e400>"}),
     ("provenance", {"loss": "<NaN>"}),
     ("provenance", {"loss": "<" + "[" * 5000 + ">"}),

@@ -31,6 +31,29 @@ def test_what_was_loaded_again_is_looked_after_again(serving: Changing, tmp_path
     assert serving.text()[0]
 
 
+def test_a_model_that_comes_is_counted_by_its_own_name(
+    serving: Changing, artifacts: Path, tmp_path: Path
+) -> None:
+    """Its folder may be called otherwise."""
+    shutil.copytree(artifacts / "noise", tmp_path / "newest")
+    serving.look()
+    assert (serving.reloads("ok", "noise"), serving.reloads("ok", "newest")) == (1, 0)
+
+
+def test_what_could_not_be_loaded_again_is_looked_after_too(
+    serving: Changing, tmp_path: Path
+) -> None:
+    graph = tmp_path / "letters" / "step.onnx"
+    whole = graph.read_bytes()
+    serving.tell("unload")
+    graph.unlink()
+    assert serving.tell("load").status_code == 409
+    assert serving.standing()["state"] == "failed"
+    graph.write_bytes(whole)
+    serving.look()
+    assert serving.standing()["state"] == "ready"
+
+
 def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing, tmp_path: Path) -> None:
     before, engine = serving.text(), serving.models["letters"].engine
     engine.stop()
@@ -45,6 +68,14 @@ def test_an_engine_that_has_ended_is_made_anew_by_a_load(serving: Changing, tmp_
     assert serving.tell("load").json()["ready"] is True
     assert serving.models["letters"].engine is not engine
     assert serving.text() == before
+
+
+def test_an_engine_that_has_ended_is_made_anew_after_a_hang_up_alone(serving: Changing) -> None:
+    serving.models["letters"].engine.stop()
+    serving.look()
+    assert serving.standing()["state"] == "failed"
+    serving.look(again=True)
+    assert serving.standing()["state"] == "ready"
 
 
 def test_the_engine_of_a_folder_that_has_gone_ends(

@@ -1,13 +1,20 @@
 """Models in two precisions that come and go: how fast one is beside the other is measured anew."""
 
+import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
+from service.catalogue import Models
+from service.errors import EngineFault
+from service.kinds import KINDS
+from service.metrics import Metrics
 from service.models import Speedup
 from tests.service.changing import Changing, changing
-from tests.service.serving import eventually
+from tests.service.serving import eventually, settings
 
 
 @pytest.fixture(params=["letters", "scrawl"])
@@ -27,6 +34,27 @@ def test_a_precision_that_comes_while_serving_is_measured(both: Path, tmp_path: 
         models = {model["id"]: model for model in service.client.get("/v1/models").json()["data"]}
         assert models[eight]["speedup"] > 0
         assert models[eight]["default"]
+
+
+def test_a_pair_whose_run_fails_keeps_no_other_from_being_measured(
+    letters: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    one, other = (
+        SimpleNamespace(name=name, engine=SimpleNamespace(ready=True), speedups=[])
+        for name in ("one", "other")
+    )
+    compared: list[Any] = []
+
+    async def compare(exact: Any, eight: Any) -> None:
+        compared.append(eight)
+        if eight is one:
+            raise EngineFault("the run broke")
+
+    monkeypatch.setattr("service.catalogue.pairs", lambda models: [(other, one), (one, other)])
+    monkeypatch.setattr("service.catalogue.compare", compare)
+    asyncio.run(Models(settings(letters), Metrics(), KINDS)._compare())
+    assert compared == [one, other]
+    assert caplog.messages == ["one was not measured beside other: the run broke"]
 
 
 def test_what_was_measured_beside_an_exact_model_goes_with_it(both: Path) -> None:

@@ -209,6 +209,20 @@ def test_a_number_may_be_as_little_and_as_much_as_its_ends(name: str) -> None:
             Settings(**{name: odd})  # type: ignore[arg-type]
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "max_wait_s", "deadline_s", "slice_s", "chunk_s",
+        "request_timeout_s", "idle_timeout_s", "stall_timeout_s",
+    ],
+)  # fmt: skip
+def test_a_time_in_which_something_has_to_be_done_is_longer_than_none(name: str) -> None:
+    assert getattr(Settings(**{name: 1e-9}), name) == 1e-9  # type: ignore[arg-type]
+    for odd in (0, -1):
+        with pytest.raises(ValidationError, match="greater than 0"):
+            Settings(**{name: odd})  # type: ignore[arg-type]
+
+
 def test_a_service_that_runs_keeps_the_settings_it_began_with() -> None:
     usual = Settings()
     with pytest.raises(ValidationError, match="frozen"):

@@ -91,3 +91,19 @@ def test_work_that_is_given_up_is_no_news(caplog: pytest.LogCaptureFixture) -> N
 
     asyncio.run(asked())
     assert caplog.records == []
+
+
+def test_what_was_given_up_is_made_anew_for_the_next() -> None:
+    async def gives_up() -> int:
+        raise asyncio.CancelledError
+
+    async def makes() -> int:
+        return 7
+
+    async def ask() -> int:
+        shared = Shared()
+        with pytest.raises(asyncio.CancelledError):
+            await shared.get("it", gives_up)
+        return await shared.get("it", makes)
+
+    assert asyncio.run(ask()) == 7

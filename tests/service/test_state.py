@@ -1,6 +1,7 @@
 """State tokens: what goes in comes out, and nothing else comes in."""
 
 import base64
+import hashlib
 import json
 import string
 from collections.abc import Callable
@@ -9,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from itsdangerous import Signer
 
 from service.artifact import Artifact
 from service.errors import InvalidRequest, StateMismatch
@@ -207,3 +209,11 @@ def test_decoded_state_is_the_holders_own(codec: StateCodec[TextEdge], artifact:
     state = codec.decode(codec.encode(_moment(artifact))).state
     for array in state.values():
         assert array.flags.writeable
+
+
+def test_tokens_are_signed_as_those_of_other_versions(
+    artifact: Artifact, codec: StateCodec[TextEdge]
+) -> None:
+    """Replicas of two serve side by side while one takes the place of the other."""
+    signer = Signer(_KEY, salt="evenkeel.state", digest_method=hashlib.sha256)
+    signer.unsign(codec.encode(_moment(artifact)))

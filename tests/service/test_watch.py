@@ -122,3 +122,21 @@ def test_who_asks_during_a_look_has_another() -> None:
 
     asyncio.run(follow())
     assert looks == [True, True]
+
+
+def test_who_cancels_it_during_a_look_ends_it() -> None:
+    class Slow:
+        async def look(self, *, again: bool) -> None:
+            await asyncio.sleep(_NEVER_S)
+
+    async def follow() -> bool:
+        watch = Watch(Slow(), _NEVER_S)  # type: ignore[arg-type]
+        running = asyncio.ensure_future(watch.run())
+        await _rounds()
+        watch.ask()
+        await _rounds()
+        running.cancel()
+        await _rounds()
+        return running.cancelled()
+
+    assert asyncio.run(follow())

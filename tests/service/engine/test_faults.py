@@ -13,9 +13,11 @@ import pytest
 from contract.golden import Arrays
 from service.engine.engine import MOST_FAILURES
 from service.engine.given import GivenSteps, Replay, run_steps
+from service.engine.pace import Pace
 from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
+from service.text.sampling import Sampling
 from tests.service.engine.scripted import Call, ScriptedRunner, engine, made_engine
 from tests.service.serving import Service, eventually, held, running, settings
 
@@ -54,6 +56,8 @@ def test_the_rows_of_a_run_that_fails_end_and_the_next_are_served(spoil: float |
         assert fresh.runs
     found = metrics.registry.get_sample_value
     assert found("evenkeel_engine_faults_total", {"model": "scripted"}) == 1
+    # Three of each of the first, and all that came after: those of the failed run do not count.
+    assert found("evenkeel_steps_total", {"model": "scripted"}) == 3 * 3 + 20
 
 
 def test_what_waits_while_a_run_fails_is_served_whole() -> None:
@@ -87,20 +91,59 @@ def test_a_new_runner_is_attested_before_it_serves() -> None:
 
 
 def test_failures_in_a_row_make_it_not_ready_and_others_between_do_not() -> None:
-    runners = iter([_Failing(0) for _ in range(MOST_FAILURES + 5)])
-    with engine(next(runners), another=lambda: next(runners)) as started:
+    runners, metrics = iter([_Failing(0) for _ in range(MOST_FAILURES + 5)]), Metrics()
+    with engine(next(runners), another=lambda: next(runners), metrics=metrics) as started:
         for number in range(MOST_FAILURES):
             assert started.ready
             call = Call()
             started.submit([call.job])
             assert isinstance(call.result().pieces[-1].error, EngineFault), number
         assert eventually(lambda: not started.ready)
+    faults = metrics.registry.get_sample_value(
+        "evenkeel_engine_faults_total", {"model": "scripted"}
+    )
+    assert faults == MOST_FAILURES
     with engine(_Failing(*range(1, 40, 3)), another=None) as started:
         for _ in range(3 * MOST_FAILURES):  # one run in three fails
             call = Call(max_tokens=8)
             started.submit([call.job])
             call.result()
         assert started.ready
+
+
+class _FailsFiltered(ScriptedRunner):
+    """Runs the graph without filters alone."""
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        if filtered:
+            raise OSError("the device fell off the bus")
+        return super().run(slots, steps, row, filtered=filtered)
+
+
+def test_a_graph_that_keeps_failing_makes_it_not_ready_though_the_other_does_not() -> None:
+    runner = _FailsFiltered(_SCRIPT, width=2)
+
+    def apart(runner: Runner) -> Pace:
+        return Pace((1e-6, 0.0), (1e-6, 1.0))
+
+    with engine(runner, another=lambda: runner, measure=apart) as started:
+        plain = Call(max_tokens=len(_SCRIPT))
+        filtered = [Call(sampling=Sampling(top_k=1)) for _ in range(MOST_FAILURES)]
+        started.submit([call.job for call in (plain, *filtered)])
+        assert {type(call.result().pieces[-1].error) for call in filtered} == {EngineFault}
+        assert isinstance(plain.result().pieces[-1].error, NotReady)
+        assert runner.runs
+        assert not started.ready
+
+
+def test_one_that_no_longer_agreed_is_ready_with_a_runner_that_does() -> None:
+    failing = _Failing(0)
+    with engine(failing, another=lambda: ScriptedRunner(_SCRIPT)) as started:
+        failing._during = lambda number: setattr(started, "ready", False)
+        call = Call()
+        started.submit([call.job])
+        assert isinstance(call.result().pieces[-1].error, EngineFault)
+        assert eventually(lambda: started.ready)
 
 
 class _Lost(ScriptedRunner):

@@ -12,7 +12,7 @@ from contract.noise import UniformStream
 from service.artifact import Artifact, ArtifactError, load_artifact
 from service.engine import runtime
 from service.engine.bundle import Bundle
-from service.engine.runners import Runner, make_runner
+from service.engine.runners import Runner, make_runner, stack_rows
 from service.engine.runtime import Runtime, _simd, choose_runtime
 from service.text.sampling import Sampling
 from tests.service.interleaved import WatchedLock
@@ -254,7 +254,7 @@ def test_later_ones_are_tried(
     Runtime("cuda", "slots", threads=1, slots=2).session(artifact, "step.onnx")
     (((provider, options),),) = tried
     assert provider == "CUDAExecutionProvider"
-    assert options["use_tf32"] == "0"
+    assert (options["use_tf32"], options["enable_cuda_graph"]) == ("0", "1")
     weights = (artifacts / "letters" / "model.safetensors").stat().st_size
     assert int(options["gpu_mem_limit"]) == 2 * weights + (1 << 30)
 
@@ -274,3 +274,16 @@ def test_of_sessions_made_at_once_each_has_an_arena_of_its_own(
     make(1, lambda: lock.beside(lambda: make(2)))
     lock.join()
     assert offered == [1, 0, 2, 0]
+
+
+@pytest.mark.parametrize("kind", ["scan", "slots"])
+def test_a_runner_that_is_given_up_runs_neither_of_its_graphs(
+    make: Make, artifact: Artifact, kind: str
+) -> None:
+    runner = make(kind, slots=1)
+    steps = stack_rows([artifact.golden.step_inputs(0)], axis=1)
+    row = stack_rows([artifact.golden.row_inputs(0)], axis=0)
+    runner.give_up()
+    for filtered in (False, True):
+        with pytest.raises(Exception, match="terminate flag"):
+            runner.run([0], steps, row, filtered=filtered)

@@ -43,8 +43,8 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_next_chunk_begins_when_the_last_has_been_taken() -> None:
     runner, loop = ScriptedRunner(_SCRIPT), _Loop()
     with engine(runner, chunk=8, first=8) as running:
-        call = _call(loop, max_tokens=24)
-        running.submit([call.job])
+        call, untaken = _call(loop, max_tokens=24), Call(max_tokens=24)  # by no other thread
+        running.submit([untaken.job, call.job])
         for number in (1, 2):
             assert eventually(lambda: len(loop.lying) == 1)
             time.sleep(0.05)

@@ -95,6 +95,7 @@ _WRONG = [
     ({"frequency_penalty": -2}, "frequency_penalty"),
     ({"frequency_penalty": float("nan")}, "frequency_penalty"),
     ({"frequency_penalty": False}, "frequency_penalty"),
+    ({"presence_penalty": False}, "presence_penalty"),
     ({"repetition_penalty": True}, "repetition_penalty"),
     ({"repetition_penalty": 1.1}, "repetition_penalty"),
     ({"best_of": True}, "best_of"),

@@ -15,7 +15,7 @@ from service.ink.model import InkModel, stored_hands
 from service.kinds import KINDS
 from service.metrics import Metrics
 from tests.artifacts import HANDS
-from tests.service.altered import edit_manifest, rehash
+from tests.service.altered import edit_golden, edit_manifest, rehash
 from tests.service.serving import settings
 
 _STYLES = "styles.safetensors"
@@ -52,6 +52,12 @@ def test_every_hand_is_as_the_file_has_it(copy: Path) -> None:
 def test_a_hand_is_as_wide_as_its_manifest_says(copy: Path) -> None:
     edit_manifest(copy, lambda manifest: manifest["styles"][0].update(advance=5.5))
     assert _served(copy).styles[HANDS[0]].edge.advance == 5.5
+
+
+def test_no_bound_of_its_golden_vectors_may_let_other_models_pass(copy: Path) -> None:
+    edit_golden(copy, drawn=1.0)
+    with pytest.raises(ArtifactError, match=r"bound of drawn is 1; it must be at most 0\.01"):
+        load_artifact(copy)
 
 
 def test_hands_without_their_file_are_refused(copy: Path) -> None:

@@ -4,11 +4,13 @@ import time
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from service.errors import InvalidRequest
 from service.ink.inkml import NAMESPACE, to_inkml
 from service.reader import inkml
 from service.reader.inkml import from_inkml
+from service.reader.schemas import ReadRequest
 
 _OTHER = """<?xml version="1.0"?>
 <inkml:ink xmlns:inkml="http://www.w3.org/2003/InkML">
@@ -75,10 +77,18 @@ def test_what_a_pen_tells_now_and_then_and_switches_of_it_are_passed_over() -> N
 
 def test_as_much_may_be_told_now_and_then_as_any_of_the_formats_says() -> None:
     rare = "<intermittentChannels>{}</intermittentChannels>".format
-    formats = rare("<channel name='F'/><channel name='B'/>") + rare("<channel name='F'/>")
-    assert _read(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
+    more, fewer = rare("<channel name='F'/><channel name='B'/>"), rare("<channel name='F'/>")
+    for formats in (fewer + more, more + fewer):
+        assert _read(f"<ink>{formats}<trace>1 2 0.5 T</trace></ink>") == [[[1, 2]]]
     with pytest.raises(InvalidRequest, match="a point of 5 numbers in a format of 2"):
         _read(f"<ink>{formats}<trace>1 2 0.5 T 1</trace></ink>")
+
+
+def test_a_document_is_no_longer_than_a_million_characters() -> None:
+    document = "\u00e9" * 1_000_000
+    assert ReadRequest(inkml=document).inkml == document
+    with pytest.raises(ValidationError, match="at most 1000000 characters"):
+        ReadRequest(inkml=document + " ")
 
 
 @pytest.mark.parametrize("last", ["0 0", "0 0,", "0 0, "], ids=ascii)

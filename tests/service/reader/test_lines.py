@@ -272,7 +272,9 @@ def test_a_page_costs_what_its_lines_cost(
     assert whole == sum(alone)
 
 
-@pytest.mark.parametrize(("climb", "levelled"), [(-0.29, True), (0.29, True), (0.31, False)])
+@pytest.mark.parametrize(
+    ("climb", "levelled"), [(-0.31, False), (-0.29, True), (0.29, True), (0.31, False)]
+)
 def test_what_climbs_as_no_line_does_is_left_as_it_is(climb: float, levelled: bool) -> None:
     ink = np.linspace((0.0, 0.0), (30.0, 30 * climb), 120)
     (level,) = _level([ink])

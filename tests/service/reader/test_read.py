@@ -126,6 +126,25 @@ def test_what_is_read_is_logged_with_its_model(
     assert (line["model"], line["steps"]) == (MODEL, 1 + pieces + RESTS)
 
 
+def _break_off(jobs: Any, *, admitted: bool = False) -> None:
+    """Do three steps of a job and no more."""
+    jobs[0].accept({"logits": np.zeros((3, 2), np.float32)})
+    jobs[0].fail(NotReady("gone"))
+
+
+@pytest.mark.in_process
+def test_what_has_been_read_when_reading_breaks_off_is_paid_for(
+    reader: ReaderService, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    engine = reader.app.state.models[MODEL].engine
+    monkeypatch.setattr(engine, "submit", _break_off)
+    monkeypatch.setattr(engine, "run_now", lambda job: False)
+    with caplog.at_level(logging.INFO, logger="evenkeel.request"):
+        assert reader.client.post("/v1/read", json={"strokes": _INK}).status_code == 503
+    (line,) = (json.loads(entry.message) for entry in caplog.records)
+    assert line["steps"] == 3
+
+
 def _judge(reader: ReaderService) -> None:
     """Have a line judged, as for the best of several."""
     assert reader.client.portal is not None
@@ -160,11 +179,12 @@ def test_what_a_judge_did_not_read_is_not_paid_for(
     monkeypatch.setattr(record, "current", lambda: record.Record("", charge=paid.append))
     _judge(reader)
     assert sum(paid) > 0
-    paid.clear()
-    monkeypatch.setattr(reader.app.state.models[MODEL].engine, "submit", refuses)
-    with pytest.raises(NotReady):
-        _judge(reader)
-    assert sum(paid) == 0
+    for submit, steps in ((refuses, 0), (_break_off, 3)):
+        paid.clear()
+        monkeypatch.setattr(reader.app.state.models[MODEL].engine, "submit", submit)
+        with pytest.raises(NotReady):
+            _judge(reader)
+        assert sum(paid) == steps
 
 
 def test_a_dot_is_read(reader: ReaderService) -> None:
@@ -196,7 +216,9 @@ _WIDE = "<ink><trace>0 0, 1e6 0</trace></ink>"
         ({"strokes": _FLAT * 100, "line_height": 16}, "at most 4096"),
         ({"strokes": [[[0, 0], [300, 0]]] * 200, "line_height": 16}, "at most 4096"),
         ({"strokes": _INK, "origin": [0, 0]}, "line_height"),
+        ({"strokes": _INK, "origin": [0, 0], "state": "any"}, "state knows its line"),
         ({"strokes": _INK, "return_state": True}, "line_height"),
+        ({"inkml": _WIDE, "return_state": True}, "return_state needs line_height"),
         ({"strokes": _INK, "line_height": 8}, "line_height"),
         ({"strokes": _INK, "deadline_s": 0}, "deadline_s"),
         ({"strokes": _INK, "state": "nonsense"}, "state"),

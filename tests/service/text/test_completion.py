@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from weakref import ReferenceType, ref
 
 import numpy as np
 import pytest
@@ -39,6 +40,21 @@ def test_a_completion_is_the_text_of_its_bytes(script: bytes, chunk: int) -> Non
         result = complete(script, max_tokens=size, chunk=chunk)
         assert result.text == _text(script[:size])
         assert (result.finish_reason, result.written) == ("length", size)
+
+
+def test_of_the_states_before_chunks_those_are_kept_that_may_be_gone_back_to() -> None:
+    job, states = Call(max_tokens=99, stops=(b"END",), wants_state=True).job, list[ReferenceType]()
+    chunks = [b"abc", b"ab", b"aE", b"bENDx"]
+    for chunk in chunks:
+        state = {"position": np.zeros(1)}
+        states.append(ref(state["position"]))
+        job.anchor(state)
+        job.accept({"next": np.frombuffer(chunk, np.uint8)})
+    del state
+    assert [state() is not None for state in states] == [False, False, True, True]
+    state, again = job.replay()
+    assert state["position"] is states[-1]()
+    assert again["forced"].tolist() == [ord("b")]
 
 
 @_SCRIPTS

@@ -99,6 +99,17 @@ def _wrote(pen: InkService, count: int = 30) -> tuple[str, bytes]:
         return token, bytes(session.ask(write=count)["bytes"])
 
 
+def test_with_a_seed_a_session_goes_on_in_another_way(pen: InkService) -> None:
+    with online(pen, model="letters", seed=6) as session:
+        token = session.ask(state=True)["state"]
+    with online(pen, model="letters", seed=7) as session:
+        expected = session.ask(write=20)["bytes"]
+    with online(pen, model="letters", state=token, seed=7) as session:
+        assert session.ask(write=20)["bytes"] == expected
+    with online(pen, model="letters", state=token) as session:
+        assert session.ask(write=20)["bytes"] != expected
+
+
 def _whole(pen: InkService, **body: Any) -> Any:
     answer = pen.client.post("/v1/completions", json={"model": "letters", "prompt": ""} | body)
     assert answer.status_code == 200, answer.text
