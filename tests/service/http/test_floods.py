@@ -192,6 +192,8 @@ def test_however_fast_somebody_sends_little_is_read_at_once() -> None:
             await writer.drain()
             raw = made[0].transport.get_extra_info("socket")
             found.append(raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+        if name := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # nor are megabytes kept unsent
+            assert raw.getsockopt(socket.IPPROTO_TCP, name) == 128 * 1024
         writer.close()
         server.close()
         await done
