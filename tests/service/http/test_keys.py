@@ -144,6 +144,18 @@ def test_a_browser_offers_it_as_a_subprotocol_and_does_not_get_it_back(
         assert ring.plain not in str(online.response.headers)
 
 
+def test_the_most_talkative_log_has_no_key(
+    listened: tuple[str, FastAPI], ring: _Ring, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library of WebSockets tells all headers to whoever looks for faults."""
+    with caplog.at_level("DEBUG", "uvicorn.error"):
+        asked = f"{listened[0].replace('http', 'ws')}/v1/online"
+        with connect(asked, additional_headers=bearing(ring.plain)) as online:
+            online.send('{"model": "letters"}')
+            assert "letters" in online.recv()
+    assert ring.plain not in caplog.text
+
+
 def test_a_preflight_needs_no_key_and_may_announce_one(locked: Service, ring: _Ring) -> None:
     announced = {
         "origin": _FRIEND,

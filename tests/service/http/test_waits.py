@@ -4,6 +4,7 @@ import asyncio
 import math
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 from fastapi.responses import Response
@@ -51,6 +52,26 @@ def test_an_answer_that_is_there_as_its_client_leaves_is_given() -> None:
     assert asyncio.run(unless_gone(request, answer())).status_code == 200
 
 
+def test_nobody_watches_for_a_client_that_has_been_answered() -> None:
+    """Its connection may be kept for many more requests."""
+
+    async def stays() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def answer() -> Response:
+        return Response(status_code=200)
+
+    async def ask() -> int:
+        request: Any = SimpleNamespace(receive=stays)
+        for _ in range(3):
+            await unless_gone(request, answer())
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(ask()) == 1
+
+
 def test_what_is_wrong_with_a_body_that_comes_beside_its_answer_is_told() -> None:
     """As of one that nobody asked for; its client has not left."""
 
@@ -64,6 +85,17 @@ def test_what_is_wrong_with_a_body_that_comes_beside_its_answer_is_told() -> Non
     request: Any = SimpleNamespace(receive=receive)
     with pytest.raises(HTTPException, match="over 10 bytes"):
         asyncio.run(asyncio.wait_for(unless_gone(request, answer()), 20))
+
+
+def test_a_model_that_was_replaced_is_not_kept_for_its_sessions() -> None:
+    class Left:
+        """As much of an engine as is looked at."""
+
+    sessions, engine = Sessions(60.0), Left()
+    gone = ref(engine)
+    sessions.leave(engine)  # type: ignore[arg-type]
+    del engine
+    assert gone() is None
 
 
 def test_a_message_that_has_come_is_waited_for_no_more() -> None:
