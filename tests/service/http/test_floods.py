@@ -5,6 +5,7 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 from service.http.connections import HttpConnection
 from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
+from tests.service.serving import listening, settings
 
 _PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -69,7 +71,17 @@ def test_a_thousand_small_chunks_are_taken_and_any_number_of_others(url: str) ->
         chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
         wire = Wire(url).send(_CHUNKED + chunks + b"0\r\n\r\n")
         wire.until(b"finish_reason")
+        wire.send(_CHUNKED + chunks + b"0\r\n\r\n")  # as many of each request
+        wire.until(b"finish_reason")
         wire.close()
+
+
+def test_trailers_leave_the_next_head_its_room(url: str) -> None:
+    long = b"X-Long: " + b"a" * 20_000 + b"\r\n"  # two of them are over the limit
+    wire = Wire(url).send(_CHUNKED.replace(b"/v1/completions", b"/nowhere") + _CHUNK)
+    wire.until(b"unknown_url")
+    wire.send(b"0\r\n" + long + b"\r\n" + _LAST[:-2] + long + b"\r\n")
+    assert b"HTTP/1.1 200 " in wire.rest()
 
 
 @pytest.mark.parametrize(
@@ -158,6 +170,29 @@ def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
     with suppress(OSError):
         wire.send(_ONLINE + _PING * 200_000)
     assert len(wire.rest()) < 100_000  # or every one would have its pong
+
+
+def test_a_session_takes_a_place(letters: Path) -> None:
+    """Nobody has more than half of them, which is one here."""
+    models = b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    with listening(settings(letters, max_connections=2)) as (url, _), _online(url) as online:
+        online.send('{"model": "letters"}')
+        assert "letters" in online.recv()
+        assert Wire(url).send(models).status() == 503
+
+
+def test_who_reads_its_answers_again_is_heard_again() -> None:
+    told = list[str]()
+    session = object.__new__(WebSocketConnection)
+    session.writable = asyncio.Event()
+    session.transport = SimpleNamespace(  # type: ignore[assignment]
+        pause_reading=lambda: told.append("pause"), resume_reading=lambda: told.append("resume")
+    )
+    for paused in (False, True):  # as one that has messages to be heard
+        session.read_paused = paused
+        session.pause_writing()
+        session.resume_writing()
+    assert told == ["pause", "resume", "pause"]
 
 
 def test_a_message_may_come_in_a_thousand_parts(url: str) -> None:

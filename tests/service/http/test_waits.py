@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import threading
 from types import SimpleNamespace
 from typing import Any
 from weakref import ref
@@ -211,3 +212,36 @@ def test_a_bucket_lets_a_burst_through_and_forgets_who_waited_for_the_longest() 
     assert bucket.wait_s(6.0) == 0.0
     endless = TokenBucket(per_s=1.0, burst=1, longest_s=math.inf)
     assert [endless.wait_s(0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+
+
+def test_a_thread_has_its_place_until_it_ends_whoever_waits_for_it() -> None:
+    """Or those who ask for much and leave would have ever more of them at work."""
+
+    async def leave() -> list[int]:
+        turns, begun, end = Turns(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            end.wait()
+
+        asking = asyncio.create_task(turns.beside(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await asyncio.sleep(0)
+        counts = [turns._beside]
+        end.set()
+        while turns._beside:
+            await asyncio.sleep(0)
+        return counts
+
+    assert asyncio.run(asyncio.wait_for(leave(), 20)) == [1]
+
+
+def test_what_there_is_no_room_for_in_a_round_waits_for_the_next() -> None:
+    async def ask() -> list[bool]:
+        turns = Turns()
+        return [turns.read_now(size) for size in (3840, 257, 256, 1)]
+
+    assert asyncio.run(ask()) == [True, False, True, False]
