@@ -7,13 +7,17 @@ import stat
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
 import typer
+from typer.main import get_command
 
+from clients.client import Client
+from clients.command import main
 from clients.files import FORMATS, format_of, require_place, save
 from clients.options import require_sayable
 from service.http.document import VERSION
@@ -248,6 +252,16 @@ def test_it_tells_the_release_that_the_service_names() -> None:
     release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert evenkeel("http://unused", "--version").stdout == f"{release}\n"
     assert release == VERSION
+
+
+def test_who_is_asked_and_for_how_long_is_what_the_guides_say() -> None:
+    commands, api = ((_ROOT / "docs" / f"{n}.md").read_text("utf-8") for n in ("commands", "api"))
+    verbs = get_command(main).commands.values()  # type: ignore[attr-defined]
+    urls = [option.default for verb in verbs for option in verb.params if option.name == "url"]
+    assert {*urls} == {*re.findall(r"`EVENKEEL_URL`, `(.*?)`", commands)}
+    assert len(urls) == len(verbs)
+    patience_s = signature(Client).parameters["patience_s"].default
+    assert re.findall(r"`patience_s`, (\d+) s ", api) == [str(patience_s)]
 
 
 def test_every_format_of_ink_has_an_ending_and_every_ending_is_told() -> None:
