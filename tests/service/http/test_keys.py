@@ -7,6 +7,7 @@ import os
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -100,6 +101,15 @@ def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
     for key in (*near, *made_up[:20]):
         answer = locked.client.get("/v1/models", headers=bearing(key))
         assert answer.status_code == 401
+
+
+def test_an_error_of_a_file_of_keys_has_nothing_of_what_is_there(tmp_path: Path) -> None:
+    """Someone may have put the key itself where its hash belongs; a log may have the traceback."""
+    file = tmp_path / "keys.toml"
+    file.write_text('[a]\nsha256 = "ek-secret"\n')
+    with pytest.raises(BadKeys) as refusal:
+        read_keys(file)
+    assert "secret" not in "".join(traceback.format_exception(refusal.value))
 
 
 def test_a_key_that_is_not_known_is_told_from_none(locked: Service, ring: _Ring) -> None:
