@@ -5,6 +5,7 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -74,6 +75,34 @@ def test_a_thousand_small_chunks_are_taken_and_any_number_of_others(url: str) ->
         wire.send(_CHUNKED + chunks + b"0\r\n\r\n")  # as many of each request
         wire.until(b"finish_reason")
         wire.close()
+
+
+def test_whose_body_is_refused_is_given_up_at_once() -> None:
+    """Not when the connection ends: whoever floods may keep it for a while."""
+
+    async def flood() -> None:
+        loop, given_up = asyncio.get_running_loop(), asyncio.Event()
+
+        async def reads(scope: Any, receive: Any, send: Any) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            given_up.set()
+
+        done = loop.create_future()
+        gate: Any = SimpleNamespace(
+            enter=lambda *_: True, leave=done.set_result, timeout_s=LATE_S, max_header_bytes=8192
+        )
+        protocol = partial(HttpConnection, Config(reads), ServerState(), {}, gate=gate)
+        server = await loop.create_server(protocol, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(_CHUNKED + _CHUNK * 3000)
+        await reader.readuntil(b"in chunks of a few bytes")
+        await asyncio.wait_for(given_up.wait(), LATE_S)
+        writer.close()
+        server.close()
+        await done
+
+    asyncio.run(flood())
 
 
 def test_trailers_leave_the_next_head_its_room(url: str) -> None:
