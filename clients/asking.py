@@ -34,7 +34,7 @@ def asking(url: str, api_key: str | None, patience_s: float = 0) -> Iterator[Cli
     except SSEError:
         _fail(f"what {_shown(url)} answers is no stream of events; is Evenkeel there?")
     except httpx.TransportError as error:
-        _fail(f"no answer from {_shown(url)}: {error or type(error).__name__}")
+        _fail(f"no answer from {_shown(url)}: {str(error) or type(error).__name__}")
     except (json.JSONDecodeError, UnicodeDecodeError):
         _fail(f"what {_shown(url)} answers is no JSON; is Evenkeel there?")
     except Refused as error:

@@ -7,13 +7,17 @@ import stat
 import tomllib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from inspect import signature
 from pathlib import Path
 from typing import Any, get_args
 
 import httpx
 import pytest
 import typer
+from typer.main import get_command
 
+from clients.client import Client
+from clients.command import main
 from clients.files import FORMATS, format_of, require_place, save
 from clients.options import require_sayable
 from service.http.document import VERSION
@@ -61,6 +65,7 @@ def test_a_place_that_cannot_be_is_told_before_anything_is_asked(tmp_path: Path)
     for out, why in (
         (tmp_path / "a.svg", "no folder"),
         (tmp_path / f"{'a' * 252}.svg", "255 byte"),
+        (tmp_path / f"{'é' * 126}.svg", "255 byte"),  # of 130 letters
     ):
         result = evenkeel("http://127.0.0.1:1", "write", "a", "-m", "m", "-o", str(out))
         assert result.exit_code == 2
@@ -73,6 +78,9 @@ def test_the_end_of_a_file_is_not_written(service: Scripted, tmp_path: Path) -> 
     service.script = [_PAGE]
     assert evenkeel(service.url, *words, given=" one\n\ntwo \r\n\n").exit_code == 0
     assert service.requests[-1]["text"] == " one\n\ntwo "
+    service.script = [_PAGE]  # what is no file has no end
+    assert evenkeel(service.url, "write", "one\n", *words[1:]).exit_code == 0
+    assert service.requests[-1]["text"] == "one\n"
     service.script = [_PAGE]  # and one who writes nothing takes none from others
     assert evenkeel(service.url, "write", "", *words[1:], given="one").exit_code == 0
     assert service.requests[-1]["text"] == ""
@@ -233,9 +241,10 @@ def test_a_folder_that_cannot_be_written_to_is_told_before_the_work(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "there").touch()
-    monkeypatch.setattr("clients.files.os.access", lambda *_: False)
-    with pytest.raises(typer.BadParameter, match=f"nor can anything in {tmp_path}"):
-        require_place(tmp_path / "new")
+    for may in (0, os.W_OK, os.X_OK):  # one that cannot be entered takes nothing either
+        monkeypatch.setattr("clients.files.os.access", lambda _, how, may=may: how & may == how)
+        with pytest.raises(typer.BadParameter, match=f"nor can anything in {tmp_path}"):
+            require_place(tmp_path / "new")
     require_place(tmp_path / "there")
 
 
@@ -243,6 +252,16 @@ def test_it_tells_the_release_that_the_service_names() -> None:
     release = tomllib.loads((_ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert evenkeel("http://unused", "--version").stdout == f"{release}\n"
     assert release == VERSION
+
+
+def test_who_is_asked_and_for_how_long_is_what_the_guides_say() -> None:
+    commands, api = ((_ROOT / "docs" / f"{n}.md").read_text("utf-8") for n in ("commands", "api"))
+    verbs = get_command(main).commands.values()  # type: ignore[attr-defined]
+    urls = [option.default for verb in verbs for option in verb.params if option.name == "url"]
+    assert {*urls} == {*re.findall(r"`EVENKEEL_URL`, `(.*?)`", commands)}
+    assert len(urls) == len(verbs)
+    patience_s = signature(Client).parameters["patience_s"].default
+    assert re.findall(r"`patience_s`, (\d+) s ", api) == [str(patience_s)]
 
 
 def test_every_format_of_ink_has_an_ending_and_every_ending_is_told() -> None:

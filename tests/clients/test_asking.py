@@ -95,9 +95,10 @@ def test_this_machine_is_asked_by_no_proxy_whatever_it_is_called(
         ("[::1]", False),
         ("far", True),
     ):
-        with Client([f"http://{host}:2"]) as client:
-            proxy = client._http._transport_for_url(httpx.URL(f"http://{host}:2"))
-        assert (proxy is not client._http._transport) is asked
+        for others in ((), ("http://far:2",)):  # which is asked through one
+            with Client([f"http://{host}:2", *others]) as client:
+                proxy = client._http._transport_for_url(httpx.URL(f"http://{host}:2"))
+            assert (proxy is not client._http._transport) is asked
 
 
 @pytest.mark.parametrize(

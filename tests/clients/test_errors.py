@@ -4,8 +4,10 @@ from typing import Any
 
 import httpx
 import pytest
+import typer
 from tenacity import Retrying
 
+from clients.asking import asking
 from clients.client import Client
 from clients.errors import Refused, check, is_temporary
 from clients.replicas import begin_again
@@ -112,3 +114,9 @@ def test_once_something_came_what_fails_is_a_first_failure() -> None:
 def test_what_is_no_address_is_asked_once() -> None:
     assert is_temporary(httpx.ConnectError("refused"))
     assert not is_temporary(httpx.UnsupportedProtocol("no http://"))
+
+
+def test_an_error_without_words_is_told_by_its_name(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit), asking("http://one", None):
+        raise httpx.ReadError("")
+    assert capsys.readouterr().err == "evenkeel: no answer from http://one: ReadError\n"

@@ -43,6 +43,17 @@ def test_a_failure_without_words_is_told_by_its_name() -> None:
     assert row.failure == "ReadTimeout"
 
 
+def test_of_a_watch_that_goes_on_for_days_the_last_thousand_probes_are_kept() -> None:
+    class Writes:
+        def complete(self, **_: object) -> Iterator[dict[str, Any]]:
+            yield from (_part("a"), _part("b"))
+
+    row = Row("letters", "language")
+    for _ in range(1001):
+        row.probe(Writes())  # type: ignore[arg-type]
+    assert (row.probes, len(row.first_s), len(row.each_s)) == (1001, 1000, 1000)
+
+
 def test_between_two_rounds_is_a_pause_as_long_as_was_asked_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -384,6 +384,11 @@ def test_a_key_that_rests_for_an_hour_has_a_minutes_worth(clock: SimpleNamespace
     account.charge(600)
     with pytest.raises(TooManyRequests):
         account.check()
+    clock.now_s += 3600.0
+    account.renew(Key(sha256="0" * 64, bytes_per_minute=60))
+    account.charge(60)
+    with pytest.raises(TooManyRequests):  # nor has it bytes of the hour before its limit
+        account.check()
 
 
 def test_a_key_that_another_takes_the_place_of_leaves_it_what_it_has_used_up() -> None:

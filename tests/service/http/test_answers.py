@@ -154,3 +154,19 @@ def test_who_has_just_heard_something_is_not_reassured(monkeypatch: pytest.Monke
 
     asyncio.run(wait())
     assert not sent
+
+
+def test_what_was_long_on_its_way_is_heard_when_it_is_there() -> None:
+    """A comment right behind it would tell a slow reader that there was nothing to tell."""
+    now_s = [0.0]
+
+    async def send(message: Message) -> None:
+        now_s[0] += 60.0
+
+    async def tell() -> float:
+        told = _Told(send)
+        told._loop = SimpleNamespace(time=lambda: now_s[0])  # type: ignore[assignment]
+        await told.send({"type": "http.response.body"})
+        return told._last_s
+
+    assert asyncio.run(tell()) == now_s[0]

@@ -66,6 +66,17 @@ def test_two_threads_that_end_at_once_are_both_counted_out() -> None:
     assert dict(busy) == {}
 
 
+def test_whose_work_failed_is_busy_no_more() -> None:
+    """A caller that was would have its turn after everybody else, for ever."""
+
+    def fails() -> None:
+        raise RuntimeError
+
+    aside, busy, _ = _aside({"fails": fails}, "alice")
+    aside._do_next()
+    assert dict(busy) == {}
+
+
 class _Page:
     """Something that takes memory."""
 
@@ -135,3 +146,13 @@ def test_what_has_not_begun_at_the_end_never_does() -> None:
 
     asyncio.run(ask())
     assert not done
+
+
+def test_who_asks_after_the_end_is_told_of_it() -> None:
+    async def ask() -> None:
+        aside = Aside()
+        aside.end()
+        with pytest.raises(NotReady, match="stopping"):
+            await aside.do(lambda: None)
+
+    asyncio.run(ask())

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from service.errors import DeadlineExceeded
 from service.http import record
 from service.http.keys import new_key
 from service.ink.line import InkLine
@@ -58,15 +59,22 @@ def test_a_line_that_the_pen_never_began_costs_none_of_its_characters(ink: InkSe
 
 @pytest.mark.in_process
 def test_an_image_costs_a_step_for_every_4000_px_that_it_begins(
-    ink: InkService, caplog: pytest.LogCaptureFixture
+    ink: InkService, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One that is given up for the time it takes as well."""
+
+    def late(*_: Any) -> bytes:
+        raise DeadlineExceeded("the picture took too long")
+
     page = {"text": "a\na\na", "seed": 1, "width": 160, "line_height": 16}
     px = (told := ink.write(**page))["width"] * told["height"]
     assert px % 4000
     with caplog.at_level(logging.INFO, logger=record.log.name):
         assert ink.post(**page, format="png").status_code == 200
-    (line,) = (r.message for r in caplog.records if r.name == record.log.name)
-    assert json.loads(line)["steps"] == math.ceil(px / 4000)
+        monkeypatch.setattr("service.ink.drawing.to_png", late)
+        assert ink.post(**page, format="png").status_code == 504
+    lines = [r.message for r in caplog.records if r.name == record.log.name]
+    assert [json.loads(line)["steps"] for line in lines] == [math.ceil(px / 4000)] * 2
 
 
 def test_a_job_that_is_given_up_costs_what_is_told_of_it() -> None:

@@ -5,6 +5,8 @@ import asyncio
 import socket
 import time
 from contextlib import suppress
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -17,6 +19,7 @@ from websockets.sync.client import ClientConnection, connect
 from service.http.connections import HttpConnection
 from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
+from tests.service.serving import listening, settings
 
 _PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
@@ -69,7 +72,45 @@ def test_a_thousand_small_chunks_are_taken_and_any_number_of_others(url: str) ->
         chunks = b"".join(b"%x\r\n%b\r\n" % (len(part), part) for part in parts)
         wire = Wire(url).send(_CHUNKED + chunks + b"0\r\n\r\n")
         wire.until(b"finish_reason")
+        wire.send(_CHUNKED + chunks + b"0\r\n\r\n")  # as many of each request
+        wire.until(b"finish_reason")
         wire.close()
+
+
+def test_whose_body_is_refused_is_given_up_at_once() -> None:
+    """Not when the connection ends: whoever floods may keep it for a while."""
+
+    async def flood() -> None:
+        loop, given_up = asyncio.get_running_loop(), asyncio.Event()
+
+        async def reads(scope: Any, receive: Any, send: Any) -> None:
+            while (await receive())["type"] != "http.disconnect":
+                pass
+            given_up.set()
+
+        done = loop.create_future()
+        gate: Any = SimpleNamespace(
+            enter=lambda *_: True, leave=done.set_result, timeout_s=LATE_S, max_header_bytes=8192
+        )
+        protocol = partial(HttpConnection, Config(reads), ServerState(), {}, gate=gate)
+        server = await loop.create_server(protocol, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(_CHUNKED + _CHUNK * 3000)
+        await reader.readuntil(b"in chunks of a few bytes")
+        await asyncio.wait_for(given_up.wait(), LATE_S)
+        writer.close()
+        server.close()
+        await done
+
+    asyncio.run(flood())
+
+
+def test_trailers_leave_the_next_head_its_room(url: str) -> None:
+    long = b"X-Long: " + b"a" * 20_000 + b"\r\n"  # two of them are over the limit
+    wire = Wire(url).send(_CHUNKED.replace(b"/v1/completions", b"/nowhere") + _CHUNK)
+    wire.until(b"unknown_url")
+    wire.send(b"0\r\n" + long + b"\r\n" + _LAST[:-2] + long + b"\r\n")
+    assert b"HTTP/1.1 200 " in wire.rest()
 
 
 @pytest.mark.parametrize(
@@ -160,6 +201,29 @@ def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
     assert len(wire.rest()) < 100_000  # or every one would have its pong
 
 
+def test_a_session_takes_a_place(letters: Path) -> None:
+    """Nobody has more than half of them, which is one here."""
+    models = b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    with listening(settings(letters, max_connections=2)) as (url, _), _online(url) as online:
+        online.send('{"model": "letters"}')
+        assert "letters" in online.recv()
+        assert Wire(url).send(models).status() == 503
+
+
+def test_who_reads_its_answers_again_is_heard_again() -> None:
+    told = list[str]()
+    session = object.__new__(WebSocketConnection)
+    session.writable = asyncio.Event()
+    session.transport = SimpleNamespace(  # type: ignore[assignment]
+        pause_reading=lambda: told.append("pause"), resume_reading=lambda: told.append("resume")
+    )
+    for paused in (False, True):  # as one that has messages to be heard
+        session.read_paused = paused
+        session.pause_writing()
+        session.resume_writing()
+    assert told == ["pause", "resume", "pause"]
+
+
 def test_a_message_may_come_in_a_thousand_parts(url: str) -> None:
     with _online(url) as online:
         online.send(["{", *[" " * 1000] * 1000, '"model": "letters"}'])
@@ -192,6 +256,8 @@ def test_however_fast_somebody_sends_little_is_read_at_once() -> None:
             await writer.drain()
             raw = made[0].transport.get_extra_info("socket")
             found.append(raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF))
+        if name := getattr(socket, "TCP_NOTSENT_LOWAT", None):  # nor are megabytes kept unsent
+            assert raw.getsockopt(socket.IPPROTO_TCP, name) == 128 * 1024
         writer.close()
         server.close()
         await done

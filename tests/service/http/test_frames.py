@@ -72,6 +72,13 @@ def test_a_broken_rule_is_told_in_json(
         assert session.closed() == 1008
 
 
+def test_no_session_is_opened_by_one(ink: InkService) -> None:
+    with ink.client.websocket_connect("/v1/online") as socket:
+        socket.send_bytes(b'{"model": "scrawl"}')
+        told = socket.receive_json()["error"]["message"]
+    assert told == "the first message must be JSON text: it names a model"
+
+
 def test_numbers_stand_in_the_order_of_the_json() -> None:
     answer = {"a": np.array([1.5, 2]), "b": [{"c": 3, "d": [4.0, 5]}], "e": True, "f": 6}
     assert np.frombuffer(packed(answer), "<f4").tolist() == [1.5, 2, 3, 4, 5, 1, 6]

@@ -17,12 +17,12 @@ from service.server import Server
 from service.settings import Settings
 from tests.service.serving import settings
 
-_PROXY = "10.0.0.9"
+_PROXY, _PROXY_OF_IPV6 = "10.0.0.9", "2001:db8::9"
 
 
 def _gate() -> Gate:
-    """Of four places, behind a proxy."""
-    chosen = Settings(max_connections=4, trusted_proxies=(_PROXY,))
+    """Of four places, behind a proxy that has two addresses."""
+    chosen = Settings(max_connections=4, trusted_proxies=(_PROXY, _PROXY_OF_IPV6))
     return Gate(chosen, lambda error, client: None)
 
 
@@ -38,7 +38,8 @@ class _Connection:
 
 
 def test_a_proxy_may_have_all_places_and_nobody_else_more_than_half() -> None:
-    for host, entered in ((_PROXY, 4), ("10.0.0.8", 2)):
+    neighbour = "2001:db8::8"  # of the home of a proxy
+    for host, entered in ((_PROXY, 4), (_PROXY_OF_IPV6, 4), ("10.0.0.8", 2), (neighbour, 2)):
         gate = _gate()
         connections: list[Any] = [_Connection([]) for _ in range(4)]
         assert sum(gate.enter(connection, host) for connection in connections) == entered

@@ -68,8 +68,9 @@ def test_every_answer_says_what_it_is_not_for(scan: Service, path: str) -> None:
     assert headers["x-frame-options"] == "DENY"
     assert headers["referrer-policy"] == "no-referrer"
     policy = headers["content-security-policy"]
-    assert "default-src 'self'" in policy
-    assert "frame-ancestors 'none'" in policy
+    never = ("object-src", "base-uri", "form-action", "frame-ancestors")
+    told = {"default-src 'self'", *(f"{what} 'none'" for what in never)}
+    assert told <= set(policy.split("; "))
     assert "unsafe" not in policy
 
 
@@ -177,6 +178,8 @@ def test_without_friends_nobody_is_told_that_they_may(scan: Service) -> None:
         ("testserver", 200),
         ("evil.example", 403),
         ("keel.example.evil.example", 403),
+        ("evil.keel.example", 403),
+        ("evilkeel.example", 403),
         ("", 403),
         ("[", 403),
     ],
@@ -244,6 +247,15 @@ def test_a_socket_that_is_refused_says_what_the_answer_is_not_for() -> None:
 )
 def test_by_any_name_a_probe_is_answered_and_nothing_below_it(path: str, status: int) -> None:
     told = _asked({"type": "http", "method": "GET", "path": path}, "evil.example")
+    assert told["status"] == status
+
+
+@pytest.mark.parametrize(
+    ("origin", "status"), [("localhost:8000", 200), ("localhost", 403), ("localhost:80", 403)]
+)
+def test_a_page_of_another_port_is_of_another_origin(origin: str, status: int) -> None:
+    headers = [(b"host", b"localhost:8000"), (b"origin", f"http://{origin}".encode())]
+    told = _asked({"type": "http", "method": "POST", "headers": headers}, "")
     assert told["status"] == status
 
 

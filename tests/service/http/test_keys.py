@@ -7,6 +7,7 @@ import os
 import secrets
 import threading
 import time
+import traceback
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -81,7 +82,8 @@ def test_every_route_wants_a_key_but_the_page_and_the_probes(locked: Service, ri
 
 
 def test_the_page_needs_no_key(locked: Service) -> None:
-    for path in ("/", "/static/page.js", "/static/style.css", "/livez", "/readyz"):
+    of_the_api = ("/docs", "/docs/ui/swagger-ui.css")  # whose document wants one
+    for path in ("/", "/static/page.js", "/static/style.css", "/livez", "/readyz", *of_the_api):
         assert locked.client.get(path).status_code == 200
 
 
@@ -99,6 +101,15 @@ def test_of_1000_wrong_keys_none_opens(locked: Service, ring: _Ring) -> None:
     for key in (*near, *made_up[:20]):
         answer = locked.client.get("/v1/models", headers=bearing(key))
         assert answer.status_code == 401
+
+
+def test_an_error_of_a_file_of_keys_has_nothing_of_what_is_there(tmp_path: Path) -> None:
+    """Someone may have put the key itself where its hash belongs; a log may have the traceback."""
+    file = tmp_path / "keys.toml"
+    file.write_text('[a]\nsha256 = "ek-secret"\n')
+    with pytest.raises(BadKeys) as refusal:
+        read_keys(file)
+    assert "secret" not in "".join(traceback.format_exception(refusal.value))
 
 
 def test_a_key_that_is_not_known_is_told_from_none(locked: Service, ring: _Ring) -> None:
@@ -141,6 +152,18 @@ def test_a_browser_offers_it_as_a_subprotocol_and_does_not_get_it_back(
         online.send('{"model": "letters"}')
         assert "letters" in online.recv()
         assert ring.plain not in str(online.response.headers)
+
+
+def test_the_most_talkative_log_has_no_key(
+    listened: tuple[str, FastAPI], ring: _Ring, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The library of WebSockets tells all headers to whoever looks for faults."""
+    with caplog.at_level("DEBUG", "uvicorn.error"):
+        asked = f"{listened[0].replace('http', 'ws')}/v1/online"
+        with connect(asked, additional_headers=bearing(ring.plain)) as online:
+            online.send('{"model": "letters"}')
+            assert "letters" in online.recv()
+    assert ring.plain not in caplog.text
 
 
 def test_a_preflight_needs_no_key_and_may_announce_one(locked: Service, ring: _Ring) -> None:

@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 from starlette.exceptions import HTTPException
 from starlette.responses import Response
+from starlette.types import Message
 
-from service.http.limits import Bodies, BodyLimit
+from service.http.limits import Bodies, BodyLimit, _in_turn
+from service.http.waits import turns
 from tests.service.serving import told_by
 
 
@@ -82,6 +84,24 @@ def test_a_stop_leaves_a_body_a_moment_and_no_more_than_it_had(
         return due_s - now_s
 
     assert asyncio.run(stop()) == pytest.approx(left_s, abs=0.2)
+
+
+@pytest.mark.parametrize("leaves", [True, False])
+def test_who_waits_for_a_turn_leaves_nothing_behind(leaves: bool) -> None:
+    """Neither a place in the line, if its sender leaves, nor who listens for that."""
+
+    async def receive() -> Message:
+        if not leaves:
+            await asyncio.Event().wait()
+        return {"type": "http.disconnect"}
+
+    async def wait() -> tuple[str, int]:
+        turns()._beside = 2 if leaves else 0  # threads at work, for which large bodies wait
+        told = await _in_turn({"type": "http.request"}, 1 << 20, receive)
+        await asyncio.sleep(0)
+        return told["type"], len(asyncio.all_tasks())
+
+    assert asyncio.run(wait()) == ("http.disconnect" if leaves else "http.request", 1)
 
 
 def test_a_body_that_is_coded_by_the_second_header_is_refused() -> None:

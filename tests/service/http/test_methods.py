@@ -11,10 +11,10 @@ from service.app import create_app
 from tests.service.serving import Service, settings
 from tests.service.writing import InkService
 
-_PROBES = ("/", "/livez", "/readyz", "/health")
+_ASKED_BY_HEAD = ("/", "/docs", "/livez", "/readyz", "/health")
 
 
-@pytest.mark.parametrize("path", _PROBES)
+@pytest.mark.parametrize("path", _ASKED_BY_HEAD)
 def test_head_is_get_without_the_body(scan: Service, path: str) -> None:
     got, asked = scan.client.get(path), scan.client.head(path)
     assert asked.status_code == got.status_code == 200

@@ -66,6 +66,18 @@ def test_a_message_that_is_refused_as_its_client_closes_is_recorded_as_both(
     assert (line["status"], line["error"]) == (1000, "invalid_request_error")
 
 
+@pytest.mark.parametrize(("named", "told"), [("letters", "letters"), ("any words", "")])
+def test_a_session_is_of_a_model_that_there_is(
+    url: str, caplog: pytest.LogCaptureFixture, named: str, told: str
+) -> None:
+    wire = Wire(url).send(_HANDSHAKE)
+    wire.until(b"\r\n\r\n")
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        wire.send(_said(model=named) + _close(1000)).rest()
+        assert eventually(lambda: len(_lines(caplog)) == 1)
+    assert json.loads(_lines(caplog)[0])["model"] == told
+
+
 @pytest.mark.parametrize("last", [{}, {"state": True}, {"surprise": 1}], ids=str)
 def test_what_breaks_the_protocol_behind_a_message_ends_its_session_in_words(
     url: str, caplog: pytest.LogCaptureFixture, last: dict[str, Any]

@@ -1,11 +1,15 @@
 """What the service says about itself."""
 
+import asyncio
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
 from service.app import create_app
+from service.http.status import livez
 from tests.service.serving import Service, running, settings
 
 
@@ -116,3 +120,10 @@ def test_usage_comes_in_no_stream_that_does_not_ask_for_it(
 def test_a_service_that_is_not_ready_says_when_to_ask_again(artifacts: Path, path: str) -> None:
     answer = TestClient(create_app(settings(artifacts))).get(path)  # its models never start
     assert (answer.status_code, answer.headers["retry-after"]) == (503, "2")
+
+
+def test_every_model_that_is_stuck_is_named() -> None:
+    models = SimpleNamespace(stuck=lambda limit_s: ["one", "other"])
+    state = SimpleNamespace(models=models, settings=settings(Path()))
+    request: Any = SimpleNamespace(app=SimpleNamespace(state=state))
+    assert asyncio.run(livez(request)).body == b"stuck: one, other"

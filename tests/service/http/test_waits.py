@@ -2,8 +2,10 @@
 
 import asyncio
 import math
+import threading
 from types import SimpleNamespace
 from typing import Any
+from weakref import ref
 
 import pytest
 from fastapi.responses import Response
@@ -51,6 +53,26 @@ def test_an_answer_that_is_there_as_its_client_leaves_is_given() -> None:
     assert asyncio.run(unless_gone(request, answer())).status_code == 200
 
 
+def test_nobody_watches_for_a_client_that_has_been_answered() -> None:
+    """Its connection may be kept for many more requests."""
+
+    async def stays() -> Message:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def answer() -> Response:
+        return Response(status_code=200)
+
+    async def ask() -> int:
+        request: Any = SimpleNamespace(receive=stays)
+        for _ in range(3):
+            await unless_gone(request, answer())
+        await asyncio.sleep(0)
+        return len(asyncio.all_tasks())
+
+    assert asyncio.run(ask()) == 1
+
+
 def test_what_is_wrong_with_a_body_that_comes_beside_its_answer_is_told() -> None:
     """As of one that nobody asked for; its client has not left."""
 
@@ -64,6 +86,17 @@ def test_what_is_wrong_with_a_body_that_comes_beside_its_answer_is_told() -> Non
     request: Any = SimpleNamespace(receive=receive)
     with pytest.raises(HTTPException, match="over 10 bytes"):
         asyncio.run(asyncio.wait_for(unless_gone(request, answer()), 20))
+
+
+def test_a_model_that_was_replaced_is_not_kept_for_its_sessions() -> None:
+    class Left:
+        """As much of an engine as is looked at."""
+
+    sessions, engine = Sessions(60.0), Left()
+    gone = ref(engine)
+    sessions.leave(engine)  # type: ignore[arg-type]
+    del engine
+    assert gone() is None
 
 
 def test_a_message_that_has_come_is_waited_for_no_more() -> None:
@@ -179,3 +212,47 @@ def test_a_bucket_lets_a_burst_through_and_forgets_who_waited_for_the_longest() 
     assert bucket.wait_s(6.0) == 0.0
     endless = TokenBucket(per_s=1.0, burst=1, longest_s=math.inf)
     assert [endless.wait_s(0.0) for _ in range(3)] == [0.0, 1.0, 2.0]
+
+
+def test_a_thread_has_its_place_until_it_ends_whoever_waits_for_it() -> None:
+    """Or those who ask for much and leave would have ever more of them at work."""
+
+    async def leave() -> list[int]:
+        turns, begun, end = Turns(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            end.wait()
+
+        asking = asyncio.create_task(turns.beside(work))
+        while not begun.is_set():
+            await asyncio.sleep(0)
+        asking.cancel()
+        await asyncio.wait([asking])
+        await asyncio.sleep(0)
+        counts = [turns._beside]
+        end.set()
+        while turns._beside:
+            await asyncio.sleep(0)
+        return counts
+
+    assert asyncio.run(asyncio.wait_for(leave(), 20)) == [1]
+
+
+def test_what_there_is_no_room_for_in_a_round_waits_for_the_next() -> None:
+    async def ask() -> list[bool]:
+        turns = Turns()
+        return [turns.read_now(size) for size in (3840, 257, 256, 1)]
+
+    assert asyncio.run(ask()) == [True, False, True, False]
+
+
+def test_what_is_large_waits_behind_two_threads_and_not_behind_one() -> None:
+    async def waits(beside: int) -> bool:
+        turns = Turns()
+        turns._beside = beside
+        asking = asyncio.create_task(turns.mine())
+        await asyncio.sleep(0)
+        return not asking.done()
+
+    assert [asyncio.run(waits(beside)) for beside in (0, 1, 2)] == [False, False, True]

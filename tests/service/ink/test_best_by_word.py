@@ -207,6 +207,26 @@ def test_a_part_takes_no_longer_than_its_own_characters_may(ink: InkService) -> 
     assert (whole.steps_expected(), part.steps_expected()) == (10 * len(_TEXT), 80)
 
 
+@pytest.mark.parametrize(
+    ("characters", "points"), [([1, 2, 2], 1), ([1, 1, 2], 1), ([1, 1, 1, 2], 2)]
+)
+def test_a_part_gives_its_last_point_to_the_next_word_unless_it_has_no_other(
+    ink: InkService, characters: list[int], points: int
+) -> None:
+    """Whichever chunk that was in, so nothing is told before."""
+    model, pieces = ink.model, list[InkPiece]()
+    part = InkLine("a b", model.fresh(1), model.manifest, pieces.append, until=2)
+    for chunk in filter(len, (characters[:3], characters[3:])):
+        assert not pieces
+        drawn = {
+            "drawn": np.zeros((len(chunk), 3), np.float32),
+            "ended": np.zeros(len(chunk), bool),
+        }
+        ended = part.accept(drawn | {"character": np.array(chunk)})
+        part.publish()
+    assert (ended, part.written) == (True, points)
+
+
 class _Told:
     """An exchange whose pieces have come: how each of the draws ended."""
 

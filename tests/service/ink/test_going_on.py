@@ -119,6 +119,21 @@ def test_a_drawing_that_is_cut_is_begun_again(
     assert not has or failed["resume"]["first_line"] == 1  # of which there is a part
 
 
+def test_what_was_cut_behind_a_blank_line_goes_on_behind_it(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def cut(page: Page, number: int) -> AsyncGenerator[InkPiece]:
+        if number:
+            raise DeadlineExceeded("it took too long")
+        async for piece in pieces(page, number):
+            yield piece
+
+    pieces = Page._pieces
+    monkeypatch.setattr(Page, "_pieces", cut)
+    *_, failed = ink.events(text="one\n\ntwo", seed=3)
+    assert failed["resume"]["first_line"] == 2
+
+
 def test_a_drawing_from_a_line_on_is_called_by_what_is_written(ink: InkService) -> None:
     drawings = [ink.post(text="one\ntwo\nthree", seed=3, first_line=n).text for n in (0, 1)]
     assert "<title>two\nthree</title>" in drawings[1]

@@ -89,6 +89,18 @@ def test_a_line_may_be_as_long_as_a_text_of_one_line_once_it_is_folded() -> None
         require_line(fold("…" * 20 + "a"))
 
 
+def test_a_text_may_be_as_long_as_one_that_is_not_folded(ink: InkService) -> None:
+    """It is refused for what is wrong with it besides."""
+    body = {"text": "…" * 666 + "ab", "first_line": 10**6}
+    assert ink.post(**body).json()["error"]["param"] == "first_line"
+
+
+def test_of_all_letters_there_are_the_last_thousand_are_kept() -> None:
+    for code in range(0x4E00, 0x4E00 + 3000):
+        apart(chr(code))
+    assert apart.cache_info().currsize < 3000
+
+
 def test_every_mark_can_be_drawn() -> None:
     assert {*ABOVE, *BELOW, *HANGING, *CROSSED, BAR, DEGREE, STEM} == MARKS
 

@@ -1,6 +1,7 @@
 """What a page adds to the ink of its lines, and what it asks of them."""
 
 import time
+from collections.abc import AsyncGenerator
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 
 from service.http.exchange import Exchange
 from service.ink import page
-from service.ink.line import InkLine
+from service.ink.line import InkLine, InkPiece
 from tests.service.writing import InkService
 
 pytestmark = pytest.mark.in_process
@@ -39,6 +40,21 @@ def test_the_pen_is_lifted_before_the_mark_of_a_line_that_was_cut_off(
         assert mark == [[10.0, 20.0], [30.0, 20.0]]
         down += before[-1] == before[-2]  # lifted where it was
     assert down
+
+
+def test_the_pen_is_lifted_before_the_mark_of_a_line_whose_end_came_by_itself(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def pieces(page: page.Page, number: int) -> AsyncGenerator[InkPiece]:
+        down = np.array([[1, 0, 0], [1, 0, 0]], np.float32)
+        yield InkPiece(offsets=down, characters=np.zeros(2, np.int64))
+        yield InkPiece("length")
+
+    _marked(monkeypatch, (10.0, 20.0), (30.0, 20.0))
+    monkeypatch.setattr(page.Page, "_pieces", pieces)
+    (line,) = ink.lines(text="a", seed=1)
+    ((*_, here, lifted), mark) = line["strokes"]
+    assert (here, mark) == (lifted, [[10.0, 20.0], [30.0, 20.0]])
 
 
 @pytest.mark.parametrize("asked", [False, True])

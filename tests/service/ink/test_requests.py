@@ -245,7 +245,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"seed": 2**63 - 1},
         {"width": 160, "stroke_width": 40},
         {"width": 160, "margin": 0},
-        {"width": 4096, "line_height": 400},
+        {"width": 4096, "line_height": 400, "margin": 200},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
         {"width": 160, "line_height": 95, "style": "made-up"},  # at bias 0 it lacks room
         {"candidate": 15},

@@ -174,6 +174,7 @@ def test_lines_stand_on_the_rules(size: Any, paper: Any, apart: float) -> None:
     assert len(sheets) == len(layout.sheets(30))
     for page, (numbers, found) in enumerate(zip(layout.sheets(30), sheets, strict=True), 1):
         rows = sorted({y for _, y, _, end in found if y == end})
+        assert {(x, to) for x, y, to, end in found if y == end} == {(0, layout.width_px)}
         assert np.diff(rows) == pytest.approx(apart)
         assert rows[0] >= (page - 1) * layout.sheet_px(30)
         for line in numbers:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pydantic import ValidationError
 
 from service.errors import InvalidRequest
 from service.ink import hands
@@ -176,6 +177,16 @@ def test_two_points_a_character_are_enough() -> None:
     assert len(hands.offsets_of(ink, "ab"))
     with pytest.raises(InvalidRequest, match=r"has 1\.3 points a character"):
         hands.offsets_of(ink, "abc")
+    nearly = [[[10.0 * i, i % 3] for i in range(59)]]
+    with pytest.raises(InvalidRequest, match=r"has 1\.9 points a character"):  # not 2.0
+        hands.offsets_of(nearly, 30 * "a")
+
+
+def test_a_hand_is_of_8000_points_at_most() -> None:
+    stroke = [[0.0, 0.0]] * 8000
+    assert StrokesWithText(strokes=[stroke], text="a")
+    with pytest.raises(ValidationError, match="2 strokes of 8001 points; at most 200 of 8000"):
+        StrokesWithText(strokes=[stroke, stroke[:1]], text="a")
 
 
 def test_an_unknown_style_is_refused_by_name_with_those_there_are(ink: InkService) -> None:
