@@ -1,4 +1,4 @@
-// Which letter of a line each point of its ink is of, as service/ink/marks.py has it.
+// Which letter of a line each point of its ink is of, as service/ink/owners.py has it.
 
 // The window looks ahead: it leaves a letter some points before the pen does. Median of 8 hands.
 const AHEAD = 3;

@@ -22,8 +22,8 @@ from lab.legibility.reading import NoReader, Offsets, in_units, tesseract_versio
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading.shown import READER, TESSERACT, Readers, named, readers_of
 from service.artifact import load_artifact
-from service.ink.marks import owners
 from service.ink.model import stored_hands
+from service.ink.owners import owners
 from training.command import positive
 
 RESULTS = Path("docs", "results", "ink-glyphs.json")
