@@ -15,6 +15,7 @@ from tests.site.visiting import (
     Visitor,
     model,
     serving,
+    styles,
 )  # fmt: skip
 
 _ROUTE = "/v1/handwriting"
@@ -92,6 +93,16 @@ def test_a_link_that_cannot_be_followed_writes_nothing(
     assert found == [[], told, "a"]
 
 
+def test_a_link_may_name_another_model_and_a_hand_of_it(visit: Visitor) -> None:
+    hands = styles("ada") + styles("cyd", of="pencil")
+    other = model("pencil", "handwriting")
+    link = "#write?text=a&model=pencil&hand=cyd&draws=1"
+    answers = serving(PEN, other, TEXT, hands=hands)
+    found = visit(_ASKED, ["history"], ["look", "#write-count"], address=link, answers=answers)
+    assert [(body["model"], body["style"]) for body in _bodies(found[0])] == [("pencil", "cyd")]
+    assert found[1:] == [{"write-model": "pencil", "write-hands": "cyd"}, "3 to choose from"]
+
+
 def test_a_link_that_asks_for_draws_needs_one_who_chooses(visit: Visitor) -> None:
     link = "#write?text=a&draws=2"
     found = visit(_ASKED, _ERROR, address=link, answers=serving(PEN, TEXT))
@@ -100,6 +111,8 @@ def test_a_link_that_asks_for_draws_needs_one_who_chooses(visit: Visitor) -> Non
     two = serving(PEN, TEXT, READER, model("looks", "reader"))
     found = visit(_ASKED, _ERROR, address=link, answers=two)
     assert "the only model that reads (there are 2)" in found[1]
+    found = visit(_ASKED, address="#write?text=a&draws=1", answers=serving(PEN, TEXT))
+    assert len(found[0]) == 1
     found = visit(_ASKED, address=f"{link}&judge=looks", answers=two)
     assert _bodies(found[0])[0]["judge"] == "looks"
 
@@ -140,6 +153,7 @@ def test_the_sentence_whose_ink_is_there_is_written_when_the_page_opens(visit: V
     assert found[3:] == [True, [image], []]
     (body,) = _bodies(found[1])
     assert (body["seed"], body["width"], "best_of" in body) == (9, 752, False)
+    assert (body["line_height"], body["stroke_width"]) == (88, 3)
 
 
 def test_who_asks_for_something_else_does_not_wait_for_the_opening(visit: Visitor) -> None:
@@ -215,8 +229,9 @@ def test_without_whom_to_choose_among_draws_there_is_one(visit: Visitor, param: 
 @pytest.mark.parametrize("param", ["judge", "best_of", "text"])
 def test_so_many_draws_are_not_to_be_had_says_the_service(visit: Visitor, param: str) -> None:
     answers = serving(**{_ROUTE: [{"events": WRITTEN}, _refused("not so many", param=param)]})
-    found = visit(*_PRESSED, _ASKED, _ERROR, answers=answers)
-    assert (len(found[1]), found[2]) == (1, "not so many")
+    found = visit(*_PRESSED, ["asked"], _ERROR, answers=answers)
+    asked = ["/v1/handwriting", *([] if param == "text" else ["/v1/models"])]
+    assert ([one["path"] for one in found[1]], found[2]) == (asked, "not so many")
 
 
 def test_what_cannot_be_written_is_not_asked_for(visit: Visitor) -> None:

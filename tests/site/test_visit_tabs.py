@@ -34,8 +34,10 @@ def test_arrows_home_and_end_walk_the_tabs(visit: Visitor) -> None:
 def test_a_key_that_is_the_browsers_is_left_to_it(visit: Visitor) -> None:
     keys = [("ArrowRight", {name: True}) for name in ("ctrlKey", "altKey", "metaKey")]
     keys += [("Tab", {}), ("ArrowDown", {}), ("Home", {"altKey": True})]
-    steps = [["refused", "#text-tab", key, more] for key, more in keys]
-    found = visit(*steps, _PANELS, ["refused", "#text-tab", "ArrowRight"], address="#text")
+    steps = [["left", "keydown", "#text-tab", {"key": key, **more}] for key, more in keys]
+    found = visit(
+        *steps, _PANELS, ["left", "keydown", "#text-tab", {"key": "ArrowRight"}], address="#text"
+    )
     assert found[:-2] == len(keys) * [True]
     assert (_shown(found[-2]), found[-1]) == (["text"], False)
 
@@ -123,6 +125,12 @@ def test_the_verdict_is_of_the_model_that_is_shown(visit: Visitor) -> None:
     assert found[1:3] == ["verdict good", False]
     assert found[3:6] == ["Not served: it is lost.", "verdict bad", False]
     assert found[6:] == [True, True, False]
+    other = ["fill", "#text-model", "other"]
+    found = visit(
+        *look[:1], other, *look[:1], answers=serving(TEXT, {**lost, "id": "other"}), address="#text"
+    )
+    assert found[0].startswith("Ready: ")
+    assert found[1] == "Not served: it is lost."
 
 
 def test_a_field_that_is_wrong_is_folded_out(visit: Visitor) -> None:
@@ -169,9 +177,13 @@ def test_fields_that_another_page_left_are_passed_over(visit: Visitor, spoilt: s
 
 
 def test_what_a_browser_fills_in_again_is_told_beside_it(visit: Visitor) -> None:
-    given = ["heard", "any", "#text-temperature", {}]
-    found = visit(given, ["happens", "pageshow"], ["look", "#text-heat"])
-    assert found == ["0.6"]
+    filled = ["sets", "#text-temperature", "value", "1.5"]
+    assert visit(filled, ["happens", "pageshow"], ["look", "#text-heat"]) == ["1.5"]
+
+
+def test_a_form_is_sent_by_the_page_and_not_by_the_browser(visit: Visitor) -> None:
+    found = visit(["left", "submit", "#text-form"], ["asked", "/v1/completions"], address="#text")
+    assert (found[0], len(found[1])) == (False, 1)
 
 
 _REFUSED = {"status": 401, "body": {"error": {"message": "no key"}}}
@@ -234,3 +246,13 @@ def test_a_task_that_waits_for_a_key_says_so_and_may_be_stopped(visit: Visitor) 
     assert len([a for a in found[4] if a["path"] == "/v1/completions"]) == 2
     assert found[5:7] == ["Writing…", "text-prompt"]
     assert json.dumps(found[7]).count("Bearer ek-any") == 1  # of who still waits
+
+
+def test_a_key_is_asked_for_where_there_is_no_status_too(visit: Visitor) -> None:
+    answers = serving(**{"/v1/models/pen/attest": _REFUSED})
+    look = [["look", "#status", "hidden"], ["look", "#key", "hidden"]]
+    found = visit(
+        look[0], ["press", "#proof-models button"], *look, ["press", "#lab-tab"], *look,
+        ["press", "#proof-tab"], *look, address="#proof", answers=answers,
+    )  # fmt: skip
+    assert found == [True, *6 * [False]]

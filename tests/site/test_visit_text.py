@@ -245,9 +245,9 @@ def test_the_chance_of_a_letter_is_told_by_pointer_and_keyboard(visit: Visitor) 
         step, told, step, told,
         ["heard", "pointerover", "#text-passage [data-chance]"], told, letter,
         ["heard", "click", "#text-passage .prompt"], told, back, told, letter,
-        ["refused", "#text-paper", "ArrowRight"],
-        ["refused", "#text-paper", "ArrowRight", {"altKey": True}],
-        ["refused", "#text-paper", "ArrowUp"], answers=[{"events": _WHOLE}],
+        ["left", "keydown", "#text-paper", {"key": "ArrowRight"}],
+        ["left", "keydown", "#text-paper", {"key": "ArrowRight", "altKey": True}],
+        ["left", "keydown", "#text-paper", {"key": "ArrowUp"}], answers=[{"events": _WHOLE}],
     )  # fmt: skip
     assert found[:5] == [["c"], "c: 0.7 %", ["\n"], ["c"], ["c"]]
     assert found[5:] == [["c"], ["a"], "a: 37 %", ["a"], ["a"], "a: 37 %", False, True, True]

@@ -152,7 +152,8 @@ def test_a_file_is_what_is_shown(visit: Visitor) -> None:
     answers = serving(**{_ROUTE: [{"events": WRITTEN}, {"events": [head, INK, USAGE]}, pdf]})
     found = visit(
         *_WRITE, ["press", "#write-svg"], _PROGRESS, ["saved"], ["press", "#write-png"], _PROGRESS,
-        ["saved"], _ASKED, ["press", "#write-pdf"], _PROGRESS, ["saved"], _ASKED,
+        ["saved"], _ASKED, ["fill", "#write-text", "since"], ["press", "#write-pdf"], _PROGRESS,
+        ["saved"], _ASKED,
         ["all", "#write-sheet path", "outerHTML"], ["revoked"], ["passes", 60000], ["revoked"],
         answers=answers,
     )  # fmt: skip
@@ -209,7 +210,8 @@ def test_what_is_copied_is_said_and_shown_where_there_is_no_clipboard(
 ) -> None:
     kinds = ("curl", "python", "link")
     steps = [step for kind in kinds for step in (["press", f"#write-{kind}"], _PROGRESS)]
-    found = visit(*_WRITE, *steps, ["copied"], noClipboard=shut)
+    since = ["fill", "#write-text", "since"]
+    found = visit(*_WRITE, since, *steps, ["copied"], noClipboard=shut)
     told, copied = found[1:4], found[4]
     if shut:
         assert copied == []
@@ -220,6 +222,7 @@ def test_what_is_copied_is_said_and_shown_where_there_is_no_clipboard(
     assert curl.startswith("curl ")
     assert "httpx" in python
     assert all('"seed": 3' in text.replace('"seed":3', '"seed": 3') for text in (curl, python))
+    assert not any("since" in text for text in copied)
     assert "seed=3&" in link
     assert "draws=4" in link
 

@@ -237,7 +237,7 @@ const LOOKS = {
     const took = saved.splice(0);
     return Promise.all(took.map(async ([address, name]) => [name, await files.get(address).text(), files.get(address).type]));
   },
-  refused: (selector, key, more = {}) => one(selector).dispatchEvent(happen("keydown", { key, ...more })),
+  left: (type, selector, more) => one(selector).dispatchEvent(happen(type, more)), // to the browser
 };
 
 async function stayed(steps) {
