@@ -140,6 +140,13 @@ def test_a_link_that_is_put_into_the_address_is_written_too(visit: Visitor) -> N
     assert found[2] == []
 
 
+def test_a_link_does_not_wait_for_what_is_being_written(visit: Visitor) -> None:
+    held = {"events": [HEAD], "open": True}
+    answers = serving(**{_ROUTE: [{"events": WRITTEN}, held, {"events": WRITTEN}]})
+    found = visit(*_PRESSED, ["asked"], ["goes", _LINK], _ASKED, answers=answers)
+    assert _bodies(found[2]) == [_LINKED]
+
+
 def test_the_sentence_whose_ink_is_there_is_written_when_the_page_opens(visit: Visitor) -> None:
     opening = ["look", "#write-opening", "hidden"]
     found = visit(
@@ -261,18 +268,19 @@ def test_on_a_phone_lines_are_lower(visit: Visitor, narrow: bool, said: list[str
 
 def test_paper_gets_the_ink_line_by_line(visit: Visitor) -> None:
     """And once, however often it is printed."""
-    ys = (20, 60, 90, 150, 260)
-    strokes = [{"points": [[9, y, 0], [19, y + 4, 1]], "line": 0, "character": 0} for y in ys]
+    ends = ((20, 24), (60, 98), (85, 125), (150, 154), (260, 264))
+    strokes = [{"points": [[9, a, 0], [19, b, 1]], "line": 0, "character": 0} for a, b in ends]
     events = [HEAD | {"height": 256}, *strokes, USAGE]
     lines = ["all", ".lines svg", "@viewBox"]
     found = visit(
         lines, ["fill", "#write-speed", "Infinity"], ["press", "#write-start"],
-        ["happens", "beforeprint"], ["happens", "beforeprint"], lines,
+        ["fill", "#write-size", "99"], ["happens", "beforeprint"], ["happens", "beforeprint"],
+        lines,
         ["all", ".lines svg", "children.length"], ["all", ".lines svg", "style.maxWidth"],
         ["happens", "afterprint"], lines, ["press", "#text-tab"], ["happens", "beforeprint"], lines,
         answers=serving(**{_ROUTE: {"events": events}}),
     )  # fmt: skip
     assert found[0] == found[4] == found[5] == []
     assert found[1] == ["0 0 600 96", "0 96 600 64", "0 160 600 96"]
-    assert found[2] == [3, 1, 1]
+    assert found[2] == [2, 2, 1]
     assert found[3] == 3 * ["600px"]

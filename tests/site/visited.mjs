@@ -29,7 +29,7 @@ function stopTime() {
 }
 
 /** Have promises settled, and pictures shown until nothing moves, or so many were. */
-async function settle(most = 2000) {
+async function settle(most = visit.frames ?? 2000) {
   for (let round = 0; round < ROUNDS; round += 1) {
     await new Promise(setImmediate);
     if (!frames.size || !most) continue;
@@ -139,8 +139,8 @@ Element.prototype.toBlob = function (done) {
 
 let visit; // what is said of a visit
 
-/** A browser at an address, as a visit says: {address, page, narrow, still, session, local, history, refuses, noClipboard,
- *  noPng, wide}. */
+/** A browser at an address, as a visit says: {address, page, narrow, still, frames, session, local, history, refuses, noClipboard,
+ *  noPng}; of its pictures only so many `frames` are shown after a step. */
 function open({ address = "", page = html, narrow = false, still = false, ...how }) {
   stopTime();
   const window = new Window();
