@@ -15,6 +15,7 @@ from tests.site.visiting import (
     Visitor,
     model,
     serving,
+    stroke,
 )  # fmt: skip
 
 _ROUTE = "/v1/handwriting"
@@ -30,18 +31,8 @@ _DOT = "A dot shows no hand: write a word or two on the line first."
 _EVENTS = [HEAD, INK, {"finish_reason": "stop"}, USAGE]
 
 
-def _point(type_: str, x: float, y: float, **more: Any) -> list[Any]:
-    return ["pointer", "#draw-pad", f"pointer{type_}", {"clientX": x, "clientY": y, **more}]
-
-
-def _stroke(*points: tuple[float, float], **more: Any) -> list[list[Any]]:
-    first, *rest = points
-    moves = [_point("move", *point, **more) for point in rest]
-    return [_point("down", *first, **more), *moves, _point("up", *points[-1], **more)]
-
-
-_ONE = _stroke((10, 100), (40, 60), (70, 100))
-_TWO = _stroke((80.004, 70), (80.2, 70), (110, 130))
+_ONE = stroke((10, 100), (40, 60), (70, 100))
+_TWO = stroke((80.004, 70), (80.2, 70), (110, 130))
 _STROKES = [[[10, 100], [40, 60], [70, 100]], [[80, 70], [110, 130]]]
 
 
@@ -81,26 +72,28 @@ def test_what_a_pointer_draws_is_asked_to_go_on(visit: Visitor) -> None:
 def test_the_ink_is_as_large_as_what_was_drawn(
     visit: Visitor, ys: tuple[float, ...], line_px: int
 ) -> None:
-    drawn = _stroke(*((10 + 20 * i, y) for i, y in enumerate(ys)))
+    drawn = stroke(*((10 + 20 * i, y) for i, y in enumerate(ys)))
     found = _draw(visit, _QUIET, *drawn, *_TYPED, _START, _ASKED)
     assert [one["body"]["line_height"] for one in found[0]] == [line_px]
 
 
-def test_a_page_is_some_line_heights_wide_at_least(visit: Visitor) -> None:
-    wide = ["sets", "#draw-desk", "clientWidth", 320]
-    found = _draw(
-        visit, _QUIET, wide, ["press", "#draw-clear"], ["resized"], *_ONE, *_TYPED, _START, _ASKED
-    )
-    assert [(one["body"]["width"], one["body"]["line_height"]) for one in found[0]] == [(300, 75)]
+@pytest.mark.parametrize(("room", "size"), [(320, (300, 75)), (1000, (900, 160))])
+def test_a_page_is_some_line_heights_wide_at_least(
+    visit: Visitor, room: int, size: tuple[int, int]
+) -> None:
+    wide = [["sets", "#draw-desk", "clientWidth", room], ["press", "#draw-clear"], ["resized"]]
+    tall = stroke((10, 20), (40, 180))
+    found = _draw(visit, _QUIET, *wide, *tall, *_TYPED, _START, _ASKED)
+    assert [(one["body"]["width"], one["body"]["line_height"]) for one in found[0]] == [size]
 
 
 @pytest.mark.parametrize(
     ("strokes", "told"),
     [
         ([], "The line is empty: write a word or two on it first."),
-        (_stroke((10, 10)), _DOT),
-        (_stroke((10, 10), (17.9, 17.9)), _DOT),
-        (_stroke((10, 10), (18, 10)), ""),
+        (stroke((10, 10)), _DOT),
+        (stroke((10, 10), (17.9, 17.9)), _DOT),
+        (stroke((10, 10), (18, 10)), ""),
     ],
 )  # fmt: skip
 def test_without_a_word_of_ink_nothing_is_asked(
@@ -108,61 +101,6 @@ def test_without_a_word_of_ink_nothing_is_asked(
 ) -> None:
     found = _draw(visit, _QUIET, *strokes, *_TYPED, _START, _ERROR, _ASKED)
     assert (found[0], len(found[1])) == (told, not told)
-
-
-def test_only_the_pointer_that_began_a_stroke_draws_it(visit: Visitor) -> None:
-    strokes = ["all", "#draw-pad path", "@d"]
-    found = _draw(
-        visit, _QUIET, _point("down", 10, 10), _point("down", 300, 10, pointerId=2),
-        _point("move", 300, 90, pointerId=2),
-        _point("up", 300, 90, pointerId=2), _point("move", 30, 40), _point("up", 30, 40),
-        _point("move", 90, 90), strokes,
-        _point("down", 50, 50, button=2), strokes, *_stroke((50, 50), (90, 90)), strokes,
-    )  # fmt: skip
-    assert [len(paths) for paths in found] == [1, 1, 2]
-    assert found[0][0].startswith("M10,10 C")
-    assert found[0][0].endswith(" 30,40")
-
-
-def test_a_stroke_is_taken_back_and_all_are(visit: Visitor) -> None:
-    found = _draw(
-        visit, _QUIET, *_ONE, *_TWO, *_TYPED, ["press", "#draw-undo"], _PATHS, _START, _ASKED,
-        *_TWO,
-        ["all", ".invitation", "textContent"], ["press", "#draw-clear"], _PATHS,
-        ["look", "#draw-text", "value"],
-        ["look", "#draw-sheet", "hidden"], ["look", "#draw-progress"],
-        ["look", "#draw-stale", "hidden"], *_MAY,
-        ["all", ".invitation", "textContent"], *_ONE, _point("down", 80, 80),
-        _point("move", 99, 99),
-        ["pointer", "#draw-pad", "pointercancel", {"pointerId": 1}], _PATHS,
-        _point("move", 120, 120), _PATHS,
-        ["pointer", "#draw-pad", "pointercancel", {"pointerId": 2}], _PATHS,
-    )  # fmt: skip
-    assert len(found[0]) == 1
-    assert [one["body"]["style"]["strokes"] for one in found[1]] == [_STROKES[:1]]
-    assert found[2:7] == [[], [], "", True, ""]
-    assert found[7:13] == [True, "false", "true", "true", "true", "false"]
-    assert found[13] == ["Write here"]
-    assert [len(paths) for paths in found[14:]] == [1, 1, 1]
-
-
-def test_a_full_paper_says_so(visit: Visitor) -> None:
-    dots = [_stroke((i, 5)) for i in range(201)]
-    found = _draw(
-        visit,
-        _QUIET,
-        *(step for dot in dots[:199] for step in dot),
-        *dots[199],
-        _ERROR,
-        *dots[200],
-        _ERROR,
-        ["all", "#draw-pad path", "@d"],
-        ["press", "#draw-undo"],
-        *dots[200],
-        ["all", "#draw-pad path", "@d"],
-    )
-    assert found[:2] == ["", "The paper is full: Undo or Clear makes room."]
-    assert [len(paths) for paths in found[2:]] == [200, 200]
 
 
 _READ = {"/v1/read": {"body": {"text": " he\nllo "}}}
@@ -195,6 +133,18 @@ def test_who_types_the_words_knows_better_than_a_reader(visit: Visitor) -> None:
     assert found[3] == "read"
 
 
+def test_it_is_read_again_when_all_is_cleared_and_by_a_reader_that_is_chosen(
+    visit: Visitor,
+) -> None:
+    two = serving(PEN, TEXT, READER, model("looks", "reader"), **_READ)
+    asked = [["passes", 350], ["asked", "/v1/read"]]
+    anew = [["type", "#draw-text", "mine"], ["press", "#draw-clear"], *_ONE]
+    found = _draw(
+        visit, _QUIET, *_ONE, *anew, *asked, ["fill", "#draw-reader", "looks"], *asked, answers=two
+    )  # fmt: skip
+    assert [[one["body"]["model"] for one in read] for read in found] == [["reads"], ["looks"]]
+
+
 def test_what_is_asked_for_waits_until_the_ink_is_read(visit: Visitor) -> None:
     held = {"/v1/read": {"held": True, "body": {"text": "read"}}, _ROUTE: {"events": _EVENTS}}
     found = _draw(
@@ -204,19 +154,18 @@ def test_what_is_asked_for_waits_until_the_ink_is_read(visit: Visitor) -> None:
     )  # fmt: skip
     assert found[:2] == [[], "true"]
     assert [one["body"]["style"]["text"] for one in found[2]] == ["read"]
-    found = _draw(
-        visit,
-        _QUIET,
-        *_ONE,
-        _START,
-        ["passes", 350],
-        ["press", "#draw-stop"],
-        ["says", None],
-        _ASKED,
-        ["look", "#draw-start", "ariaDisabled"],
-        answers=serving(**held),
-    )
-    assert found == [[], "false"]
+    stopped = [["press", "#draw-stop"], ["look", "#draw-start", "ariaDisabled"], ["says", None]]
+    asked = [*_ONE, _START, ["passes", 350], *stopped, _ASKED]
+    assert _draw(visit, _QUIET, *asked, answers=serving(**held)) == ["false", []]
+
+
+def test_what_was_read_of_the_ink_before_is_passed_over(visit: Visitor) -> None:
+    """And of many words as many as the field has room for."""
+    late = {"held": True, "body": {"text": "one"}}
+    answers = serving(**{"/v1/read": [late, {"body": {"text": 70 * "x"}}]})
+    steps = [*_ONE, ["passes", 350], *_TWO, ["passes", 350], ["says", None]]
+    found = _draw(visit, _QUIET, *steps, ["look", "#draw-text", "value"], answers=answers)
+    assert found == [60 * "x"]
 
 
 def test_what_cannot_be_read_is_said(visit: Visitor) -> None:
@@ -304,6 +253,17 @@ def test_ink_of_before_the_last_change_is_marked(visit: Visitor) -> None:
     assert found == [False, True]
 
 
+def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
+    """And until it has come nothing can be taken off the paper."""
+    held = serving(**{_ROUTE: {"events": [], "open": True}})
+    typed = ["type", "#draw-next", "or"]
+    found = _draw(
+        visit, _QUIET, *_ONE, *_TYPED, _START, *_MAY, typed, ["says", HEAD],
+        ["look", "#draw-stale", "hidden"], answers=held,
+    )  # fmt: skip
+    assert found == ["true", "false", "true", "true", "true", False]
+
+
 def test_a_hand_that_was_drawn_anew_is_the_one_that_was_chosen(visit: Visitor) -> None:
     hand = {"token": "old", "strokes": _STROKES, "model": "pen"}
     checked = ["all", "#write-hands input:checked", "value"]
@@ -373,8 +333,13 @@ def test_nothing_is_expected_where_nobody_wants_it(visit: Visitor) -> None:
         ["sockets"],
     )
     assert (found[0], found[1][0]["closed"]) == ([], True)
-    found = _draw(visit, *_ONE, ["socket"], *_TYPED, _START, ["sockets"])
-    assert found[0][0]["closed"] is True  # who has its ink written has ended it
+    found = _draw(visit, *_TYPED, *_ONE, ["socket"], ["sockets"], _START, ["sockets"])
+    assert [sockets[0]["closed"] for sockets in found] == [False, True]  # whose ink is written
+    shade = ["all", "#draw-pad ellipse"]
+    found = _draw(visit, *_ONE, ["socket"], ["socket", _MIXTURE], ["socket", "close"], shade)
+    assert found == [[]]  # where the service has ended it
+    used = [["passes", 14000], *_TWO, ["passes", 14000]]
+    assert _draw(visit, *_ONE, ["socket"], *used, ["sockets"])[0][0]["closed"] is False
 
 
 def test_a_session_has_the_key_as_a_protocol(visit: Visitor) -> None:

@@ -61,10 +61,44 @@ def test_the_hand_that_is_chosen_is_asked_for(visit: Visitor, value: str, style:
 def test_a_hand_that_is_not_there_is_nobodys_choice(visit: Visitor) -> None:
     found = visit(_CHECKED, *_WRITE, history={"write-hands": "zoe"})
     assert (found[0], _style(found)) == ([""], None)
+    for kept, values in ({}, ["made-up"]), (_KEPT, ["mine", "made-up"]):
+        found = visit(
+            _VALUES, _CHECKED, _COUNT, *_WRITE, answers=serving(hands=[]), local=kept,
+            history={"write-hands": "zoe"},
+        )  # fmt: skip
+        assert found[:3] == [values, ["made-up"], f"{len(values)} to choose from"]
+        assert _style(found) is None
+
+
+def test_ink_of_a_hand_that_was_forgotten_is_marked(visit: Visitor) -> None:
+    stale = ["look", "#write-stale", "hidden"]
+    found = visit(_choose("mine"), *_WRITE, stale, ["press", "#write-forget"], stale, local=_KEPT)
+    assert found[2:] == [True, False]
+
+
+def test_hands_that_come_after_another_model_was_chosen_are_not_shown(visit: Visitor) -> None:
+    hands = styles("ada") + styles("cyd", of="pencil")
+    early = {**PEN, "ready": False, "attestation": None}
+    answers = serving(early, PENCIL, TEXT, hands=hands)
+    answers["/v1/styles"] = [{"held": True, **answers["/v1/styles"]}, answers["/v1/styles"]]
+    pencil = ["fill", "#write-model", "pencil"]
+    found = visit(pencil, ["says", None], _VALUES, answers=answers)
+    assert found == [["", "cyd", "made-up"]]
+    answers = serving(early, PENCIL, TEXT, hands=styles("cyd", of="pencil"))
+    assert visit(pencil, ["passes", 2000], _VALUES, answers=answers) == found
+
+
+def test_pictures_of_a_model_that_was_left_are_not_asked_for(visit: Visitor) -> None:
+    hands = styles("ada", "bea") + styles("cyd", of="pencil")
+    answers = serving(PEN, PENCIL, TEXT, hands=hands)
+    answers["/v1/previews/it"] = [{"held": True, "text": "<svg/>"}, {"text": "<svg/>"}]
+    load = ["heard", "load", "#write-hands img"]
     found = visit(
-        _VALUES, _CHECKED, _COUNT, answers=serving(hands=[]), history={"write-hands": "zoe"}
-    )
-    assert found == [["made-up"], ["made-up"], "1 to choose from"]
+        ["fill", "#write-model", "pencil"], ["asked"], ["says", None], ["asked", "/v1/previews/it"],
+        ["revoked"], load, ["revoked"], answers=answers, session={"evenkeel-key": "ek"},
+    )  # fmt: skip
+    assert len(found[1]) == 1
+    assert (len(found[2]), len(found[3])) == (0, 1)  # what is shown is not kept
 
 
 def test_the_model_is_asked_again_until_its_hands_are_there(visit: Visitor) -> None:
@@ -163,12 +197,12 @@ def test_ones_own_hand_is_offered_drawn_and_kept(visit: Visitor) -> None:
 def test_a_hand_is_forgotten_where_it_is_wanted(visit: Visitor) -> None:
     found = visit(
         _FORGET, _choose("mine"), ["focus", "#write-forget"], ["press", "#write-forget"], _VALUES,
-        _CHECKED, ["kept", "localStorage"], _FORGET, ["looks", "value"], ["history"], *_WRITE,
+        _CHECKED, ["kept", "localStorage"], _FORGET, ["looks", "localName"], ["history"], *_WRITE,
         local=_KEPT,
     )  # fmt: skip
     assert found[0] is True
     assert found[1:5] == [["", "ada", "bea", "made-up"], [""], {}, True]
-    assert found[5:7] == ["", {"write-hands": ""}]
+    assert found[5:7] == ["input", {"write-hands": ""}]
     assert _style(found) is None
 
 
@@ -226,6 +260,16 @@ def test_a_link_that_is_copied_has_no_hand_of_ones_own(visit: Visitor) -> None:
     assert found[1:3] == ["Copied, but for your hand, which stays here\nseed 3", "Copied\nseed 3"]
     assert ["hand=" in text for text in copied] == [False, False, True, True, False]
     assert '"style":"mine"' in copied[1]
+
+
+def test_a_hand_is_forgotten_at_once_and_when_all_that_was_kept_is(visit: Visitor) -> None:
+    answers = serving()
+    answers["/v1/styles"] = [answers["/v1/styles"], {"held": True}]
+    found = visit(
+        _choose("mine"), ["press", "#write-forget"], _VALUES, answers=answers, local=_KEPT
+    )
+    assert found == [["", "ada", "bea", "made-up"]]
+    assert visit(["clears", "localStorage"], _VALUES, local=_KEPT) == found
 
 
 def test_another_page_of_this_browser_changes_the_hand(visit: Visitor) -> None:

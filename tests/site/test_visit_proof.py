@@ -71,6 +71,17 @@ def test_a_model_is_checked_when_somebody_asks(visit: Visitor) -> None:
     assert found[7] == 3 * ["false"]
 
 
+def test_what_is_checked_is_the_model_of_the_button_as_it_is_now(visit: Visitor) -> None:
+    path = "/v1/models/shakespeare"
+    answers = serving(**{f"{path}/attest": {"body": TEXT["attestation"]}})
+    answers[path] = {"body": TEXT | {"digest": "def"}}
+    facts = ["all", "#proof-models dd"]
+    press = ["press", "[aria-labelledby=proof-of-shakespeare] button"]
+    found = _proof(visit, facts, ["asked"], press, ["asked"], facts, answers=answers)
+    assert [one["path"] for one in found[2]] == [f"{path}/attest", path]
+    assert sorted(found[3]) == sorted([*found[0][:9], "def", *found[0][10:]])
+
+
 def test_a_check_that_fails_says_why_and_may_be_asked_for_again(visit: Visitor) -> None:
     busy = {"status": 429, "body": {"error": {"message": "busy"}}}
     answers = serving(**{"/v1/models/pen/attest": [busy, {"body": _LOST}]})
@@ -134,6 +145,20 @@ def test_a_model_that_is_not_ready_is_asked_about_until_it_is(visit: Visitor) ->
     assert found[0] == "It waits."
     assert [len(asked) for asked in found[1::2]] == [1, 1, 1, 1, 0]
     assert [text[:6] for text in found[2::2]] == ["It wai", "It wai", "Ready:", "Ready:"]
+
+
+def test_a_model_is_asked_about_in_one_place_and_again_when_need_be(visit: Visitor) -> None:
+    early = {**TEXT, "ready": False, "attestation": None}
+    route, path = "/v1/completions", "/v1/models/shakespeare"
+    answers = serving(PEN, early, **{route: [{"events": []}, {"lost": True}]})
+    answers[path] = [*3 * [{"body": early}], {"body": TEXT}]
+    start, ask = ["press", "#text-start"], ["asked", path]
+    waits = [["passes", 2000], ask]
+    found = visit(
+        ask, start, ask, *waits, *waits, *waits, *waits, start, ask, address="#text",
+        answers=answers
+    )  # fmt: skip
+    assert [len(asked) for asked in found] == [1, 0, 1, 1, 1, 0, 1]
 
 
 def test_a_model_that_has_gone_is_not_asked_for_any_more(visit: Visitor) -> None:

@@ -171,6 +171,8 @@ def test_a_run_of_which_nothing_came_leaves_what_was_there(visit: Visitor) -> No
     assert _bodies(found[6])[-1]["state"] == "after"
     found = _visit(visit, _START, _STOP, _PROGRESS, *_MAY, answers=[{"events": [], "open": True}])
     assert found == ["Stopped", "false", "true", "true"]
+    answers = [{"events": _WHOLE}, {"events": [], "open": True}]
+    assert _visit(visit, _START, _START, _STOP, *_MAY, answers=answers) == ["false", "true", "true"]
 
 
 def test_another_model_does_not_go_on_with_what_this_one_wrote(visit: Visitor) -> None:

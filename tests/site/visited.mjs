@@ -197,7 +197,8 @@ const STEPS = {
   sets: (selector, name, value) => (one(selector)[name] = value),
   check: (selector, checked) => changed(Object.assign(one(selector), { checked }), ["input", "change"]),
   key: (key, more = {}, selector) => one(selector).dispatchEvent(happen("keydown", { key, ...more })),
-  pointer: (selector, type, more) => one(selector).dispatchEvent(happen(type, { button: 0, pointerId: 1, ...more })),
+  pointer: (selector, type, { between, ...more }) =>
+    one(selector).dispatchEvent(happen(type, { button: 0, pointerId: 1, getCoalescedEvents: between && (() => between), ...more })),
   happens: (type, more) => dispatchEvent(happen(type, more)),
   heard: (type, selector, more) => one(selector).dispatchEvent(happen(type, more)),
   goes: (hash) => ((location.hash = hash), dispatchEvent(happen("hashchange"))),
@@ -213,6 +214,10 @@ const STEPS = {
   passes: pass,
   resized: () => visit.sized.forEach((hear) => hear()),
   worker: (data) => service.worker.dispatchEvent(happen("message", { data })),
+  clears: (storage) => {
+    window[storage].kept.clear();
+    dispatchEvent(happen("storage", { key: null, oldValue: null }));
+  },
   puts: (storage, name, text) => {
     const [shelf, oldValue] = [window[storage], window[storage].getItem(name)];
     text === null ? shelf.removeItem(name) : shelf.setItem(name, text);

@@ -58,6 +58,18 @@ def serving(*models: Json, hands: list[Json] | None = None, **more: Any) -> Json
     } | more
 
 
+def point(type_: str, x: float, y: float, **more: Any) -> list[Any]:
+    """A step of a pointer on the paper that is written on."""
+    return ["pointer", "#draw-pad", f"pointer{type_}", {"clientX": x, "clientY": y, **more}]
+
+
+def stroke(*points: tuple[float, float], **more: Any) -> list[list[Any]]:
+    """The steps of a stroke."""
+    first, *rest = points
+    moves = [point("move", *place, **more) for place in rest]
+    return [point("down", *first, **more), *moves, point("up", *points[-1], **more)]
+
+
 class Visitor:
     """A process that visits the page, one visit after the other."""
 
