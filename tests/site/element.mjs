@@ -244,7 +244,9 @@ export class Element extends Target {
     }
     if (this.localName === "a" && this.download) saved.push([this.href, this.download]);
     const goesOn = this.dispatchEvent(happen("click"));
-    if (goesOn && this.type === "submit") this.closest("form").dispatchEvent(happen("submit"));
+    if (!goesOn || this.type !== "submit") return;
+    const form = this.closest("form");
+    if (this.getAttribute("formnovalidate") !== null || form.reportValidity()) form.dispatchEvent(happen("submit"));
   }
 
   // --- Fields ---

@@ -258,6 +258,19 @@ def test_what_cannot_be_written_is_not_asked_for(visit: Visitor) -> None:
     assert found[2:] == [[], "write-text", True, "The pen cannot write x  y  z", True, []]
 
 
+_BOUNDS = {"nib": (0.25, 12), "size": (24, 200), "seed": (0, 9007199254740991)}
+
+
+def test_a_number_out_of_its_bounds_is_not_asked_for(visit: Visitor) -> None:
+    steps = []
+    for field, (least, most) in _BOUNDS.items():
+        for number in (least - 1 if least != 0.25 else 0, most + 1, least, most):
+            fill = ["fill", f"#write-{field}", str(number)]
+            steps += [fill, ["press", "#write-start"], _ASKED]
+    found = visit(["fill", "#write-speed", "Infinity"], _ASKED, *steps)
+    assert [len(asked) for asked in found[1:]] == 3 * [0, 0, 1, 1]
+
+
 @pytest.mark.parametrize(("narrow", "said"), [(False, ["64", "2.5"]), (True, ["44", "2"])])
 def test_on_a_phone_lines_are_lower(visit: Visitor, narrow: bool, said: list[str]) -> None:
     fields = [["look", f"#write-{name}", "value"] for name in ("size", "nib")]

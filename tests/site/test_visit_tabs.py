@@ -252,7 +252,8 @@ def test_a_key_is_asked_for_where_there_is_no_status_too(visit: Visitor) -> None
     answers = serving(**{"/v1/models/pen/attest": _REFUSED})
     look = [["look", "#status", "hidden"], ["look", "#key", "hidden"]]
     found = visit(
-        look[0], ["press", "#proof-models button"], *look, ["press", "#lab-tab"], *look,
+        look[0], ["look", "#key-field", "type"], ["press", "#proof-models button"], *look,
+        ["press", "#lab-tab"], *look,
         ["press", "#proof-tab"], *look, address="#proof", answers=answers,
     )  # fmt: skip
-    assert found == [True, *6 * [False]]
+    assert found == [True, "password", *6 * [False]]
