@@ -101,6 +101,8 @@ def test_a_link_may_name_another_model_and_a_hand_of_it(visit: Visitor) -> None:
     found = visit(_ASKED, ["history"], ["look", "#write-count"], address=link, answers=answers)
     assert [(body["model"], body["style"]) for body in _bodies(found[0])] == [("pencil", "cyd")]
     assert found[1:] == [{"write-model": "pencil", "write-hands": "cyd"}, "3 to choose from"]
+    later = visit(_ASKED, ["goes", link], _ASKED, ["look", "#write-error"], answers=answers)
+    assert ([body["style"] for body in _bodies(later[1])], later[2]) == (["cyd"], "")
 
 
 def test_a_link_that_asks_for_draws_needs_one_who_chooses(visit: Visitor) -> None:
