@@ -26,7 +26,7 @@ export function offerPlaces() {
 export function bringFields() {
   let typed = {};
   try {
-    typed = JSON.parse(kept.text) ?? {};
+    typed = Object(JSON.parse(kept.text));
   } catch {
     // Not of this page's making.
   }

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.service.serving import Service, running, settings
+from tests.site.visiting import Visitor
 
 _ROOT = Path(__file__).parents[2]
 _SCRIPTS = ("site", "service/web")
@@ -68,6 +69,13 @@ def ask(modules: Path) -> Ask:
         return answers
 
     return asked
+
+
+@pytest.fixture(scope="session")
+def visit(modules: Path) -> Iterator[Visitor]:
+    """Visit the page in a document that stands in for a browser's."""
+    with Visitor(modules) as visitor:
+        yield visitor
 
 
 @pytest.fixture(scope="session")

@@ -1,84 +1,9 @@
-// What `answers.mjs` asks of the page's modules that make elements: of a document there is as much as they use.
-
-class Element extends EventTarget {
-  attributes = new Map();
-  childNodes = [];
-  parentNode = null;
-  dataset = {};
-  style = {};
-  #classes = new Set();
-  #text = "";
-
-  constructor(name) {
-    super();
-    this.name = name;
-  }
-
-  get className() {
-    return [...this.#classes].join(" ");
-  }
-
-  set className(names) {
-    this.#classes = new Set(names.split(" ").filter(Boolean));
-  }
-
-  classList = { toggle: (name, on) => (on ? this.#classes.add(name) : this.#classes.delete(name)) };
-
-  get textContent() {
-    return this.childNodes.map((node) => node.textContent ?? node).join("") || this.#text;
-  }
-
-  set textContent(text) {
-    [this.childNodes, this.#text] = [[], text];
-  }
-
-  get lastElementChild() {
-    return this.childNodes.findLast((node) => node instanceof Element);
-  }
-
-  get firstChild() {
-    return this.childNodes[0];
-  }
-
-  get lastChild() {
-    return this.childNodes.at(-1);
-  }
-
-  get previousElementSibling() {
-    return this.parentNode.childNodes[this.parentNode.childNodes.indexOf(this) - 1];
-  }
-
-  setAttribute = (name, value) => this.attributes.set(name, String(value));
-  getAttribute = (name) => this.attributes.get(name) ?? null;
-  hasChildNodes = () => this.childNodes.length > 0;
-  contains = (other) => other === this || this.childNodes.some((node) => node.contains?.(other));
-  append = (...nodes) => nodes.forEach((node) => this.insertBefore(node, null));
-  prepend = (node) => this.insertBefore(node, this.firstChild ?? null);
-  appendChild = (node) => this.insertBefore(node, null);
-  matches = (selector) => (selector[0] === "." ? this.#classes.has(selector.slice(1)) : this.name === selector);
-  focus = () => (document.activeElement = this);
-  click = () => this.dispatchEvent(new Event("click"));
-  #all = () => this.childNodes.flatMap((node) => (node instanceof Element ? [node, ...node.#all()] : []));
-  querySelectorAll = (selector) => this.#all().filter((node) => node.matches(selector));
-  querySelector = (selector) => this.querySelectorAll(selector)[0] ?? null;
-
-  insertBefore(node, before) {
-    node.remove?.();
-    this.childNodes.splice(before ? this.childNodes.indexOf(before) : this.childNodes.length, 0, node);
-    if (node instanceof Element) node.parentNode = this;
-    return node;
-  }
-
-  remove() {
-    if (!this.parentNode) return;
-    this.parentNode.childNodes = this.parentNode.childNodes.filter((node) => node !== this);
-    this.parentNode = null;
-  }
-}
+// What `answers.mjs` asks of the page's modules that make elements.
+import { documentOf } from "./document.mjs";
+import { Element } from "./element.mjs";
 
 function drawing() {
-  const made = (name) => new Element(name);
-  globalThis.document = { createElement: made, createElementNS: (_, name) => made(name), activeElement: null };
+  globalThis.document = documentOf("");
   globalThis.matchMedia = () => ({ matches: false });
 }
 
@@ -147,7 +72,7 @@ export async function tinted({ before, events }) {
   letters.clear();
   for (const event of events) letters.append(event);
   const { text, bytes, surprise } = letters;
-  const lines = paper.childNodes.map((line) => line.childNodes.map((span) => [span.textContent, span.className, span.title ?? null]));
+  const lines = paper.childNodes.map((line) => line.childNodes.map((span) => [span.textContent, span.className, span.title || null]));
   return { lines, text, bytes, surprise };
 }
 

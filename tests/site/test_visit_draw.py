@@ -1,0 +1,347 @@
+"""The Draw tab visited without a browser: what a pointer draws, what is read, the hand it makes."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.site.visiting import (
+    HEAD,
+    INK,
+    PEN,
+    READER,
+    TEXT,
+    USAGE,
+    Visitor,
+    model,
+    serving,
+    stroke,
+)  # fmt: skip
+
+_ROUTE = "/v1/handwriting"
+_ASKED = ["asked", _ROUTE]
+_PATHS, _ERROR = ["all", "#draw-pad path", "@d"], ["look", "#draw-error"]
+_START = ["press", "#draw-start"]
+_MAY = [
+    ["look", f"#draw-{name}", "ariaDisabled"] for name in ("start", "stop", "undo", "clear", "use")
+]
+_TYPED = [["fill", "#draw-text", "ho"], ["fill", "#draw-next", "and on"]]
+_QUIET = ["check", "#draw-live", False]
+_DOT = "A dot shows no hand: write a word or two on the line first."
+_EVENTS = [HEAD, INK, {"finish_reason": "stop"}, USAGE]
+
+
+_ONE = stroke((10, 100), (40, 60), (70, 100))
+_TWO = stroke((80.004, 70), (80.2, 70), (110, 130))
+_STROKES = [[[10, 100], [40, 60], [70, 100]], [[80, 70], [110, 130]]]
+
+
+def _draw(visit: Visitor, *steps: list[Any], **how: Any) -> list[Any]:
+    how = {"answers": serving(**{_ROUTE: {"events": _EVENTS}}), "address": "#draw"} | how
+    return visit(*steps, **how)
+
+
+def test_what_a_pointer_draws_is_asked_to_go_on(visit: Visitor) -> None:
+    found = _draw(
+        visit, _QUIET, *_MAY, *_ONE, *_TWO, *_TYPED, ["fill", "#draw-bias", "0.5"],
+        ["look", "#draw-neat"], *_MAY, _PATHS, ["asked"],
+        _START, _ASKED, ["look", "#draw-progress"], ["kept", "localStorage"], *_MAY,
+        ["all", "#draw-sheet path", "@d"], ["look", "#draw-sheet", "hidden"],
+        ["press", "#draw-use"], ["at"], ["where"], ["all", "#write-hands input:checked", "value"],
+    )  # fmt: skip
+    assert found[:5] == ["false", "true", "true", "true", "true"]
+    assert found[5:11] == ["0.5", "false", "true", "false", "false", "true"]
+    assert [path.count("C") for path in found[11]] == [2, 1]
+    (body,) = [one["body"] for one in found[13]]
+    assert body == {
+        "model": "pen", "text": "and on", "bias": 0.5, "style": {"strokes": _STROKES, "text": "ho"},
+        "format": "json", "stream": True, "width": 640, "line_height": 133, "color": "#1b2a49",
+        "best_of": 4, "best_by": "word", "judge": "reads",
+    }  # fmt: skip
+    assert found[14] == "2 characters in your hand\nseed 3"
+    hand = {"token": "token", "strokes": _STROKES, "model": "pen"}
+    assert json.loads(found[15]["evenkeel-hand"]) == hand
+    assert found[16:21] == ["false", "true", "false", "false", "false"]
+    assert (len(found[21]), found[22]) == (1, False)
+    assert found[23:] == ["write-tab", "#write", ["token"]]
+
+
+@pytest.mark.parametrize(
+    ("ys", "line_px"), [((100, 101), 32), ((100, 112, 124, 100), 60), ((60, 130), 160)]
+)
+def test_the_ink_is_as_large_as_what_was_drawn(
+    visit: Visitor, ys: tuple[float, ...], line_px: int
+) -> None:
+    drawn = stroke(*((10 + 20 * i, y) for i, y in enumerate(ys)))
+    found = _draw(visit, _QUIET, *drawn, *_TYPED, _START, _ASKED)
+    assert [one["body"]["line_height"] for one in found[0]] == [line_px]
+
+
+@pytest.mark.parametrize(("room", "size"), [(320, (300, 75)), (1000, (900, 160))])
+def test_a_page_is_some_line_heights_wide_at_least(
+    visit: Visitor, room: int, size: tuple[int, int]
+) -> None:
+    wide = [["sets", "#draw-desk", "clientWidth", room], ["press", "#draw-clear"], ["resized"]]
+    tall = stroke((10, 20), (40, 180))
+    found = _draw(visit, _QUIET, *wide, *tall, *_TYPED, _START, _ASKED)
+    assert [(one["body"]["width"], one["body"]["line_height"]) for one in found[0]] == [size]
+
+
+@pytest.mark.parametrize(
+    ("strokes", "told"),
+    [
+        ([], "The line is empty: write a word or two on it first."),
+        (stroke((10, 10)), _DOT),
+        (stroke((10, 10), (17.9, 17.9)), _DOT),
+        (stroke((10, 10), (18, 10)), ""),
+    ],
+)  # fmt: skip
+def test_without_a_word_of_ink_nothing_is_asked(
+    visit: Visitor, strokes: list[Any], told: str
+) -> None:
+    found = _draw(visit, _QUIET, *strokes, *_TYPED, _START, _ERROR, _ASKED)
+    assert (found[0], len(found[1])) == (told, not told)
+
+
+_READ = {"/v1/read": {"body": {"text": " he\nllo "}}}
+
+
+def test_what_was_drawn_is_read_after_a_pause(visit: Visitor) -> None:
+    text, asked = ["look", "#draw-text", "value"], ["asked", "/v1/read"]
+    found = _draw(
+        visit, _QUIET, *_ONE, ["passes", 349], asked, *_TWO, ["passes", 349], asked, ["passes", 1],
+        asked, text,
+        ["look", "#draw-text", "placeholder"], answers=serving(**_READ),
+    )  # fmt: skip
+    assert found[:2] == [[], []]
+    assert [one["body"] for one in found[2]] == [{"model": "reads", "strokes": _STROKES}]
+    assert found[3:] == ["he llo", "read as you write, or typed"]
+
+
+def test_who_types_the_words_knows_better_than_a_reader(visit: Visitor) -> None:
+    text, asked = ["look", "#draw-text", "value"], ["asked", "/v1/read"]
+    held = {"/v1/read": {"held": True, "body": {"text": "read"}}}
+    found = _draw(
+        visit, _QUIET, *_ONE, ["passes", 350], ["type", "#draw-text", "mine"], ["says", None], text,
+        asked, *_TWO,
+        ["passes", 350], asked, ["type", "#draw-text", " "], *_ONE, ["passes", 350], ["says", None],
+        text, asked,
+        answers=serving(**held),
+    )  # fmt: skip
+    assert found[0] == "mine"
+    assert [len(asked) for asked in (found[1], found[2], found[4])] == [1, 0, 1]
+    assert found[3] == "read"
+
+
+def test_it_is_read_again_when_all_is_cleared_and_by_a_reader_that_is_chosen(
+    visit: Visitor,
+) -> None:
+    two = serving(PEN, TEXT, READER, model("looks", "reader"), **_READ)
+    asked = [["passes", 350], ["asked", "/v1/read"]]
+    anew = [["type", "#draw-text", "mine"], ["press", "#draw-clear"], *_ONE]
+    found = _draw(
+        visit, _QUIET, *_ONE, *anew, *asked, ["fill", "#draw-reader", "looks"], *asked, answers=two
+    )  # fmt: skip
+    assert [[one["body"]["model"] for one in read] for read in found] == [["reads"], ["looks"]]
+
+
+def test_what_is_asked_for_waits_until_the_ink_is_read(visit: Visitor) -> None:
+    held = {"/v1/read": {"held": True, "body": {"text": "read"}}, _ROUTE: {"events": _EVENTS}}
+    found = _draw(
+        visit, _QUIET, *_ONE, _START, _ASKED, ["look", "#draw-start", "ariaDisabled"],
+        ["passes", 350], ["says", None], _ASKED,
+        answers=serving(**held),
+    )  # fmt: skip
+    assert found[:2] == [[], "true"]
+    assert [one["body"]["style"]["text"] for one in found[2]] == ["read"]
+    stopped = [["press", "#draw-stop"], ["look", "#draw-start", "ariaDisabled"], ["says", None]]
+    asked = [*_ONE, _START, ["passes", 350], *stopped, _ASKED]
+    assert _draw(visit, _QUIET, *asked, answers=serving(**held)) == ["false", []]
+
+
+def test_what_was_read_of_the_ink_before_is_passed_over(visit: Visitor) -> None:
+    """And of many words as many as the field has room for."""
+    late = {"held": True, "body": {"text": "one"}}
+    answers = serving(**{"/v1/read": [late, {"body": {"text": 70 * "x"}}]})
+    steps = [*_ONE, ["passes", 350], *_TWO, ["passes", 350], ["says", None]]
+    found = _draw(visit, _QUIET, *steps, ["look", "#draw-text", "value"], answers=answers)
+    assert found == [60 * "x"]
+
+
+def test_what_cannot_be_read_is_said(visit: Visitor) -> None:
+    note = ["look", "#draw-wrote"]
+    lost = {"/v1/read": {"status": 500}}
+    found = _draw(
+        visit,
+        _QUIET,
+        *_ONE,
+        ["passes", 350],
+        note,
+        ["look", "#draw-wrote", "hidden"],
+        ["type", "#draw-text", "a"],
+        ["look", "#draw-wrote", "hidden"],
+        answers=serving(**lost),
+    )
+    assert found == ["This could not be read: say yourself what you wrote.", False, True]
+    found = _draw(
+        visit,
+        _QUIET,
+        *_ONE,
+        ["passes", 350],
+        ["asked", "/v1/read"],
+        ["look", "#draw-text", "placeholder"],
+        answers=serving(PEN, TEXT),
+    )
+    assert found == [[], "the words you wrote"]
+
+
+def test_the_reader_that_is_chosen_reads_and_chooses(visit: Visitor) -> None:
+    two = serving(
+        PEN, TEXT, READER, model("looks", "reader"), **_READ, **{_ROUTE: {"events": _EVENTS}}
+    )
+    choose = ["fill", "#draw-reader", "looks"]
+    found = _draw(
+        visit,
+        ["look", "#draw-readers", "hidden"],
+        _QUIET,
+        *_ONE,
+        choose,
+        ["passes", 350],
+        ["asked", "/v1/read"],
+        _START,
+        _ASKED,
+        ["history"],
+        answers=two,
+    )
+    assert found[0] is False
+    assert [one["body"]["model"] for one in found[1]] == ["looks"]
+    assert [one["body"]["judge"] for one in found[2]] == ["looks"]
+    assert found[3] == {"draw-reader": "looks"}
+    assert _draw(
+        visit, ["look", "#draw-readers", "hidden"], ["look", "#draw-models", "hidden"]
+    ) == [True, True]
+
+
+def test_ink_of_before_the_last_change_is_marked(visit: Visitor) -> None:
+    stale = ["look", "#draw-stale", "hidden"]
+    sheet = ["look", "#draw-sheet", "className"]
+    for field, before, after in (
+        ("text", "ho", "no"),
+        ("next", "and on", "or"),
+        ("bias", "1", "2"),
+    ):
+        change, back = (["type", f"#draw-{field}", text] for text in (after, before))
+        found = _draw(
+            visit,
+            _QUIET,
+            *_ONE,
+            *_TYPED,
+            stale,
+            _START,
+            stale,
+            change,
+            stale,
+            sheet,
+            back,
+            stale,
+            sheet,
+        )
+        assert found == [True, True, False, "sheet stale", True, "sheet"]
+    found = _draw(
+        visit, _QUIET, *_ONE, *_TYPED, _START, *_TWO, stale, ["press", "#draw-undo"], stale
+    )
+    assert found == [False, True]
+
+
+def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
+    """And until it has come nothing can be taken off the paper."""
+    held = serving(**{_ROUTE: {"events": [], "open": True}})
+    typed = ["type", "#draw-next", "or"]
+    found = _draw(
+        visit, _QUIET, *_ONE, *_TYPED, _START, *_MAY, typed, ["says", HEAD],
+        ["look", "#draw-stale", "hidden"], answers=held,
+    )  # fmt: skip
+    assert found == ["true", "false", "true", "true", "true", False]
+
+
+def test_a_hand_that_was_drawn_anew_is_the_one_that_was_chosen(visit: Visitor) -> None:
+    hand = {"token": "old", "strokes": _STROKES, "model": "pen"}
+    checked = ["all", "#write-hands input:checked", "value"]
+    chosen = ["press", "#write-hands input[value=old]"]
+    draw = [["press", "#draw-tab"], _QUIET, *_ONE, *_TYPED, _START, ["press", "#write-tab"]]
+    local = {"evenkeel-hand": json.dumps(hand)}
+    assert _draw(visit, *draw, checked, local=local, address="#write")[0] == [""]
+    assert _draw(visit, chosen, *draw, checked, local=local, address="#write")[0] == ["token"]
+    assert _draw(visit, *_MAY, local=local)[-1] == "false"
+    local = {"evenkeel-hand": json.dumps(hand | {"model": "gone"})}
+    assert _draw(visit, *_MAY, local=local)[-1] == "true"
+
+
+def test_what_the_pen_cannot_write_is_said_at_both_fields(visit: Visitor) -> None:
+    found = _draw(
+        visit, _QUIET, *_ONE, ["fill", "#draw-text", "\u0434"], ["fill", "#draw-next", "\u0436"],
+        ["look", "#draw-wrote"],
+        ["look", "#draw-wrong"], _START, _ASKED, ["fill", "#draw-text", "a"], _START, _ASKED,
+        ["fill", "#draw-next", "b"], _START, _ASKED,
+    )  # fmt: skip
+    assert found[:2] == ["The pen cannot write \u0434", "The pen cannot write \u0436"]
+    assert [len(asked) for asked in found[2:]] == [0, 0, 1]
+
+
+# --- The layer below the pen ----------------------------------------------------------------------
+
+_MIXTURE = {
+    "mixture": [{"weight": 0.5, "mean": [7, 8], "sigma": [2, 1], "rho": 0}],
+    "pen_up": 0.256,
+}
+
+
+def test_points_are_told_as_they_are_drawn_and_where_the_next_is_expected(visit: Visitor) -> None:
+    shade, told = ["all", "#draw-pad .shade ellipse", "@opacity"], ["look", "#draw-expected"]
+    found = _draw(
+        visit, ["fill", "#draw-text", "ho"], *_ONE, ["sockets"], ["socket"], ["sockets"], shade,
+        ["socket", _MIXTURE], shade, told,
+        ["passes", 14999], shade, ["passes", 1], shade, told, ["sockets"], *_TWO, ["socket"],
+        ["sockets"],
+    )  # fmt: skip
+    assert found[0] == [
+        {"address": "ws://127.0.0.1:8000/v1/online", "protocols": [], "sent": [], "closed": False}
+    ]
+    opening = {"model": "pen", "text": "ho", "line_height": 110, "origin": [10, 130]}
+    points = [[10, 100, 0], [40, 60, 0], [70, 100, 0], [70, 100, 1]]
+    assert found[1][0]["sent"] == [opening, *({"point": point} for point in points)]
+    assert found[2:4] == [[], ["0.65"]]
+    assert found[4] == "Shaded: the next point. The pen lifts there with 26 %."
+    assert found[5:8] == [["0.65"], [], "Shaded while you write: the darker, the likelier."]
+    assert [socket["closed"] for socket in found[8]] == [True]
+    # The next stroke begins a session anew, which is told of what is there.
+    opened, *told_then = found[9][1]["sent"]
+    assert opened == opening | {"line_height": 117, "origin": [10, 130]}
+    then = [*points[:2], points[3], [80, 70, 0], [110, 130, 0], [110, 130, 1]]
+    assert told_then == [{"point": point} for point in then]
+
+
+def test_nothing_is_expected_where_nobody_wants_it(visit: Visitor) -> None:
+    assert _draw(visit, _QUIET, *_ONE, ["sockets"]) == [[]]
+    found = _draw(
+        visit,
+        *_ONE,
+        ["socket"],
+        ["socket", _MIXTURE],
+        _QUIET,
+        ["all", "#draw-pad ellipse"],
+        ["sockets"],
+    )
+    assert (found[0], found[1][0]["closed"]) == ([], True)
+    found = _draw(visit, *_TYPED, *_ONE, ["socket"], ["sockets"], _START, ["sockets"])
+    assert [sockets[0]["closed"] for sockets in found] == [False, True]  # whose ink is written
+    shade = ["all", "#draw-pad ellipse"]
+    found = _draw(visit, *_ONE, ["socket"], ["socket", _MIXTURE], ["socket", "close"], shade)
+    assert found == [[]]  # where the service has ended it
+    used = [["passes", 14000], *_TWO, ["passes", 14000]]
+    assert _draw(visit, *_ONE, ["socket"], *used, ["sockets"])[0][0]["closed"] is False
+
+
+def test_a_session_has_the_key_as_a_protocol(visit: Visitor) -> None:
+    found = _draw(visit, *_ONE, ["sockets"], session={"evenkeel-key": "ek"})
+    assert found[0][0]["protocols"] == ["evenkeel", "bearer.ek"]
