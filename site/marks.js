@@ -15,9 +15,8 @@ const WIDEST_O = 1.1;
 const TALLEST = 1.5; // of small letters
 const SMALLEST = 0.5; // a dot over an i
 const NEAREST = 1.2; // from an i to its dot
-const LONGEST = 1.2; // apostrophe
 const RING = [0.4, 1]; // how large a degree is at least and at most
-const NEXT = 12; // points from an apostrophe to its letter's first one
+const NEXT = 16; // points from an apostrophe to its letter's first one
 const SMALL_UNITS = 2.5; // how high a small letter is, where a line has none
 const JOINS = [0.15, 0.85]; // of the points of a letter
 const [SMALL, DOTTED] = ["aceimnorsuvwxz", "ij"];
@@ -120,6 +119,36 @@ function dotsOf(line, text) {
   return dots;
 }
 
+/** The strokes of the apostrophes by their place: of those high up and higher than wide, the one next to
+ *  where the window came to the letter, which it may have left for the next one or, after figures, not
+ *  come to. No two have one stroke, and the nearest find each other first. */
+function apostrophesOf(line, text) {
+  const places = [...text].flatMap((letter, place) => (apart(letter)[0] === "'" ? [place] : []));
+  const firsts = new Map(places.map((place) => [place, placeOfLeast(line.distances(place))]));
+  const pairs = [];
+  let begin = 0;
+  for (const stroke of strokesOf(line.points)) {
+    const end = begin + stroke.length;
+    const upright = stroke.map(([x, y]) => x + line.lean * y);
+    const high = most(ys(stroke)) < line.foot - line.height / 2;
+    if (high && range(ys(stroke)) >= range(upright)) {
+      for (const [place, first] of firsts) {
+        pairs.push({ place, stroke, far: Math.max(begin - first, first - end + 1, 0) });
+      }
+    }
+    begin = end;
+  }
+  const [found, taken] = [new Map(), new Set()];
+  for (const { place, stroke, far } of pairs.sort((a, b) => a.far - b.far || a.place - b.place)) {
+    if (far >= NEXT || found.has(place) || taken.has(stroke)) continue;
+    found.set(place, stroke);
+    taken.add(stroke);
+  }
+  // Where there is none, whatever the window was at.
+  const windows = (first) => strokesOf(line.points.slice(first))[0];
+  return new Map([...firsts].map(([place, first]) => [place, found.get(place) ?? windows(first)]));
+}
+
 /** The stroke through ø, đ, ð and ł. */
 function bar(line, base, ink) {
   const [left, right, top, foot] = [least(xs(ink)), most(xs(ink)), least(ys(ink)), most(ys(ink))];
@@ -168,32 +197,16 @@ function across(line, ink, mark) {
   return mark === "£" ? [...bars, ...line.shape(ink[placeOfLeast(ys(ink))], HOOK)] : bars;
 }
 
-/** An apostrophe: of small strokes high up the one next to its letter, which the window may have left
- *  for the next one or, after figures, not come to. */
-function apostrophe(line, place) {
-  const first = placeOfLeast(line.distances(place));
-  let [found, nearest, begin] = [undefined, NEXT, 0];
-  for (const stroke of strokesOf(line.points)) {
-    const end = begin + stroke.length;
-    const far = Math.max(begin - first, first - end + 1, 0);
-    const high = most(ys(stroke)) < line.foot - line.height / 2;
-    const small = Math.max(range(xs(stroke)), range(ys(stroke))) < LONGEST * line.height;
-    if (high && small && far < nearest) [found, nearest] = [stroke, far];
-    begin = end;
-  }
-  return found ?? strokesOf(line.points.slice(first))[0];
-}
-
 /** What makes a ring of the apostrophe that the pen has written for °. */
 function closing(line, place) {
-  const left = apostrophe(line, place);
+  const left = line.apostrophes.get(place);
   const size = clamp(range(ys(left)) / line.height, ...RING);
   return line.shape(left[placeOfLeast(ys(left))], [CLOSING.map(([x, y]) => [x * size, y * size])]);
 }
 
 /** What hangs from the dot of ¿ and ¡, which the pen has written as an apostrophe. */
 function hanging(line, place, shape) {
-  const dot = apostrophe(line, place);
+  const dot = line.apostrophes.get(place);
   const begin = most(ys(dot)) + 0.3 * line.height;
   const foot = Math.max(line.foot, begin + line.height / 2);
   const high = (foot - begin) / line.height;
@@ -232,6 +245,7 @@ function compose(text, points, characters, slant, px) {
   if (!marked.length) return [];
   const line = new Line(text, points, characters, slant, px);
   const dots = dotsOf(line, begun);
+  line.apostrophes = apostrophesOf(line, begun);
   const drawn = marked.flatMap(([place, base, marks]) => marksOf(line, place, base, marks, dots.get(place)));
   return drawn.flatMap((stroke) => stroke.map(([x, y], i) => [x, y, Number(i === stroke.length - 1)]));
 }

@@ -47,7 +47,7 @@ export const CROSSED = { "€": [[0.42, 0.62], 0.8], "£": [[0.55], 0.45], "¥":
 /** From the top of an L, which it bends over into a £. */
 export const HOOK = [[[0, -0.1], [0.04, 0.1], [0.18, 0.26], [0.36, 0.26], [0.46, 0.06]]];
 
-/** From the top of an apostrophe round to its foot, in its heights: it becomes the ring of a degree. */
+/** From the top of an apostrophe round to its foot, in shares of how high the ring of a degree is. */
 export const CLOSING = Array.from({ length: 8 }, (_, i) => {
   const angle = (Math.PI * i) / 7;
   return [0.75 * Math.sin(angle), (Math.cos(angle) - 1) / 2];

@@ -11,7 +11,7 @@ from contract.alphabets import LONGEST_TEXT
 from contract.ink import InkManifest
 from service.errors import InvalidRequest
 
-# Combining marks that can be drawn over or under a letter (`service/ink/marks.py`).
+# Combining marks that can be drawn over or under a letter (`service/ink/shapes.py`).
 GRAVE, ACUTE, CIRCUMFLEX, TILDE, MACRON = "\u0300", "\u0301", "\u0302", "\u0303", "\u0304"
 BREVE, DOT, DIAERESIS, RING, DOUBLE_ACUTE = "\u0306", "\u0307", "\u0308", "\u030a", "\u030b"
 CARON, CEDILLA, OGONEK, BAR = "\u030c", "\u0327", "\u0328", "\u0338"
@@ -48,8 +48,12 @@ _FOLDED = {
     "£": "￡", "¥": "￥", "°": "º˚", "°C": "℃", "°F": "℉", "a": "ª", "No": "№",
 }  # fmt: skip
 _FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"
-# 2½ is no 21/2, nor ½¼ 1/21/4, also where nothing to be seen is between, such as an invisible plus.
-_MIXED = re.compile(f"[0-9０-９{_FRACTIONS}][{_FOLDED['']}]*(?=[{_FRACTIONS}])")
+# 2½ is no 21/2, nor ½¼ 1/21/4 and ½2 1/22, also where nothing to be seen is between, such as an
+# invisible plus.
+_DIGITS, _UNSEEN = "0-9０-９", f"[{_FOLDED['']}]*"
+_MIXED = re.compile(
+    f"[{_DIGITS}{_FRACTIONS}]{_UNSEEN}(?=[{_FRACTIONS}])|[{_FRACTIONS}]{_UNSEEN}(?=[{_DIGITS}])"
+)
 _FOLDS = {ord(other): plain for plain, others in _FOLDED.items() for other in others}
 _FOLDS |= {ord(c): unicodedata.normalize("NFKD", c).replace("⁄", "/") for c in _FRACTIONS}
 # The wide forms of ASCII that East Asian keyboards type.

@@ -24,8 +24,7 @@ _GAP = 0.5  # from the top of a letter to the middle of its mark
 _JOINS = (0.15, 0.85)  # of the points of a letter
 _WIDEST_O = 1.1  # of its height
 _TALLEST = 1.5  # of small letters, in heights of one
-_LONGEST = 1.2  # apostrophe, in heights of a small letter
-_NEXT = 12  # points from its letter's first one
+_NEXT = 16  # points from an apostrophe to its letter's first one
 _RING = (0.4, 1.0)  # how large a degree is at least and at most, in heights of a small letter
 _SMALL = frozenset("aceimnorsuvwxz")
 _DOTTED = frozenset("ij")
@@ -36,8 +35,8 @@ _STEEPEST = math.tan(math.radians(35))
 @dataclass(frozen=True, slots=True)
 class _Line:
     """A line as it was written: its small letters stand on y = `foot` and reach to `top`; `lean`
-    is how far it goes right for each px up. `dots` are the middles of those of its i and j by the
-    place of the letter, where they are wanted."""
+    is how far it goes right for each px up. By the place of the letter, where they are wanted,
+    `dots` are the middles of those of its i and j, `apostrophes` the strokes of its '."""
 
     points: Points
     characters: NDArray[np.int64]
@@ -45,6 +44,7 @@ class _Line:
     foot: float
     lean: float
     dots: Mapping[int, Points] = field(default_factory=dict)
+    apostrophes: Mapping[int, Points] = field(default_factory=dict)
 
     @property
     def height(self) -> float:
@@ -93,8 +93,11 @@ def compose(
     if not marked:
         return np.zeros((0, 3))
     line = _measured(text, points, owners(text, characters, points), slant_degrees, px)
-    if any(base in _DOTTED for _, base, _ in marked):
+    wanted = {base for _, base, _ in marked}
+    if wanted & _DOTTED:
         line = replace(line, dots=_dots(line, begun))
+    if "'" in wanted:
+        line = replace(line, apostrophes=_apostrophes(line, begun))
     drawn = [stroke for place, base, marks in marked for stroke in _marks(line, place, base, marks)]
     ups = [np.arange(1, len(stroke) + 1)[:, None] == len(stroke) for stroke in drawn]
     return np.concatenate([np.hstack(pair) for pair in zip(drawn, ups, strict=True)])
@@ -133,6 +136,33 @@ def _dots(line: _Line, text: str) -> dict[int, Points]:
         found[dotted[letter][0]] = small[dot]
         distances[letter], distances[:, dot] = np.inf, np.inf
     return found
+
+
+def _apostrophes(line: _Line, text: str) -> dict[int, Points]:
+    """The strokes `(k, 2)` of the apostrophes: of those high up and higher than wide, the one next
+    to where the window came to the letter, which it may have left for the next one or, after
+    figures, not come to. No two have one stroke, and the nearest find each other first."""
+    firsts = {
+        place: int(np.abs(line.characters - place).argmin())
+        for place, letter in enumerate(text) if apart(letter)[0] == "'"
+    }  # fmt: skip
+    written, begin = dict[int, Points](), 0
+    for stroke in strokes(line.points):
+        upright = stroke[:, 0] + line.lean * stroke[:, 1]
+        high = stroke[:, 1].max() < line.foot - line.height / 2
+        if high and np.ptp(stroke[:, 1]) >= np.ptp(upright):
+            written[begin] = stroke
+        begin += len(stroke)
+    pairs = sorted(
+        (max(begin - first, first + 1 - begin - len(stroke), 0), place, begin)
+        for place, first in firsts.items() for begin, stroke in written.items()
+    )  # fmt: skip
+    found: dict[int, Points] = {}
+    for far, place, begin in pairs:
+        if far < _NEXT and place not in found and begin in written:
+            found[place] = written.pop(begin)
+    # Where there is none, whatever the window was at.
+    return {p: found.get(p, strokes(line.points[first:])[0]) for p, first in firsts.items()}
 
 
 def _marks(line: _Line, place: int, base: str, marks: str) -> list[Points]:
@@ -240,7 +270,7 @@ def _across(line: _Line, ink: Points, mark: str) -> list[Points]:
 
 def _hanging(line: _Line, place: int, shape: Strokes) -> list[Points]:
     """What hangs from the dot of ¿ and ¡, which the pen has written as an apostrophe."""
-    dot = _apostrophe(line, place)
+    dot = line.apostrophes[place]
     begin = dot[:, 1].max() + 0.3 * line.height
     foot = max(line.foot, begin + line.height / 2)
     high = (foot - begin) / line.height
@@ -251,25 +281,9 @@ def _hanging(line: _Line, place: int, shape: Strokes) -> list[Points]:
 
 def _closing(line: _Line, place: int) -> list[Points]:
     """What makes a ring of the apostrophe that the pen has written for °."""
-    left = _apostrophe(line, place)
+    left = line.apostrophes[place]
     size = float(np.clip(np.ptp(left[:, 1]) / line.height, *_RING))
     return _shape(line, left[left[:, 1].argmin()], [[(x * size, y * size) for x, y in CLOSING]])
-
-
-def _apostrophe(line: _Line, place: int) -> Points:
-    """The points `(k, 2)` of an apostrophe: of small strokes high up the one next to its letter,
-    which the window may have left for the next one or, after figures, not come to."""
-    first = int(np.abs(line.characters - place).argmin())
-    found, nearest, begin = None, _NEXT, 0
-    for stroke in strokes(line.points):
-        end = begin + len(stroke)
-        far = max(begin - first, first - end + 1, 0)
-        high = stroke[:, 1].max() < line.foot - line.height / 2
-        small = np.ptp(stroke, axis=0).max() < _LONGEST * line.height
-        if high and small and far < nearest:
-            found, nearest = stroke, far
-        begin = end
-    return strokes(line.points[first:])[0] if found is None else found
 
 
 def _crossings(ink: Points, y: float) -> NDArray[np.float64]:

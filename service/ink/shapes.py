@@ -1,4 +1,4 @@
-"""The strokes of accents and the like, x to the right and y up, in heights of a small letter."""
+"""The strokes of accents and the like, as service/ink/marks.py draws them."""
 
 import math
 
@@ -44,5 +44,5 @@ HANGING: dict[str, Strokes] = {
 CROSSED = {"€": ((0.42, 0.62), 0.8), "£": ((0.55,), 0.45), "¥": ((0.6, 0.78), 0.45)}
 # The same strokes as above from the top of an L, which bends it over into a £.
 HOOK: Strokes = [[(0.0, -0.1), (0.04, 0.1), (0.18, 0.26), (0.36, 0.26), (0.46, 0.06)]]
-# From the top of an apostrophe round to its foot, in its heights: it becomes the ring of a degree.
+# From the top of an apostrophe round to its foot, in shares of how high the ring of a degree is.
 CLOSING = [(0.75 * math.sin(a), (math.cos(a) - 1) / 2) for a in np.linspace(0, math.pi, 8)]

@@ -36,8 +36,12 @@ const APART = {
 };
 
 const FRACTIONS = "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞";
-// 2½ is no 21/2, nor ½¼ 1/21/4, also where nothing to be seen is between, such as an invisible plus.
-const MIXED = new RegExp(`[0-9０-９${FRACTIONS}][${FOLDED[""]}]*(?=[${FRACTIONS}])`, "g");
+// 2½ is no 21/2, nor ½¼ 1/21/4 and ½2 1/22, also where nothing to be seen is between, such as an
+// invisible plus.
+const [DIGITS, UNSEEN] = ["0-9０-９", `[${FOLDED[""]}]*`];
+const MIXED = new RegExp(
+  `[${DIGITS}${FRACTIONS}]${UNSEEN}(?=[${FRACTIONS}])|[${FRACTIONS}]${UNSEEN}(?=[${DIGITS}])`, "g",
+);
 
 function folded(character) {
   if (FRACTIONS.includes(character)) return character.normalize("NFKD").replace("\u2044", "/");

@@ -23,6 +23,8 @@ def _text(random: np.random.Generator, number: int) -> str:
     letters += random.choice(_MARKED, number % 3).tolist()
     if number % 4 == 0:  # letters whose dots are near each other
         letters += random.choice(list("iïíĵj"), 4).tolist()
+    if number % 4 == 1:  # and apostrophes
+        letters += random.choice(list("°¿¡'"), 3).tolist()
     return " ".join("".join(letters).split())
 
 

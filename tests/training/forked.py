@@ -13,24 +13,27 @@ from tempfile import TemporaryFile
 
 _PATIENCE_S = 120.0
 _MOST_BYTES = 1 << 10
-# A program comes with its standard output and error; its number goes back, then how it ended. What
-# a first update would import, in a second, is there as well.
+# A program comes with its standard output and error and a socket of its own, on which its number
+# goes back, then how it ended. What a first update would import, in a second, is there as well.
 _FORKS = """
 import argparse, os, runpy, signal, socket, sys, torch._dynamo
 from training.command import run
 asked = socket.socket(fileno=int(sys.argv[1]))
 while True:
-    program, files, *_ = socket.recv_fds(asked, 1 << 16, 2)
+    program, files, *_ = socket.recv_fds(asked, 1 << 16, 3)
     if not program:
         sys.exit()
     child = os.fork()
     if not child:
         break
+    tells = socket.socket(fileno=files.pop())
     for file in files:
         os.close(file)
-    asked.send(str(child).encode())
-    asked.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+    tells.send(str(child).encode())
+    tells.send(str(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])).encode())
+    tells.close()
 asked.close()
+os.close(files.pop())
 for number, file in enumerate(files, 1):
     os.dup2(file, number)
     os.close(file)
@@ -40,18 +43,19 @@ exec(program)
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """One that runs, by its process number."""
+    """One that runs, by its process number, and what tells how it ends."""
 
     number: int
-    _asked: socket.socket
+    _told: socket.socket
 
     def code(self) -> int:
         """Its exit code, once it has ended; it is killed if it does not."""
-        try:
-            return int(self._asked.recv(_MOST_BYTES))
-        except TimeoutError:
-            os.kill(self.number, signal.SIGKILL)
-            raise
+        with self._told:
+            try:
+                return int(self._told.recv(_MOST_BYTES))
+            except TimeoutError:
+                os.kill(self.number, signal.SIGKILL)
+                raise
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +66,12 @@ class Forks:
     _asked: socket.socket
 
     def begin(self, program: str, stderr: int, stdout: int | None = None) -> Fork:
-        with open(os.devnull, "wb") as null:
-            files = null.fileno() if stdout is None else stdout, stderr
+        told, tells = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        told.settimeout(_PATIENCE_S)
+        with tells, open(os.devnull, "wb") as null:
+            files = null.fileno() if stdout is None else stdout, stderr, tells.fileno()
             socket.send_fds(self._asked, [program.encode()], files)
-        return Fork(int(self._asked.recv(_MOST_BYTES)), self._asked)
+        return Fork(int(told.recv(_MOST_BYTES)), told)
 
     def ended(self, program: str, stdout: int | None = None) -> tuple[int, bytes]:
         """The exit code and standard error of a program."""

@@ -54,23 +54,39 @@ def test_an_apostrophe_is_found_where_the_window_is_not(late: int) -> None:
         assert drawn[0, :2].tolist() == pytest.approx([20, begin], abs=2), mark
 
 
-def test_of_two_apostrophes_each_degree_has_the_nearest() -> None:
-    points = _written([90, 78, 78, 90], [10, 6, 6, 10])
-    drawn = compose("n°°n", points, np.repeat([0, 1, 2, 3], [3, 6, 6, 9]), 0.0, 10.0)
-    assert drawn[[0, 8], 0].tolist() == pytest.approx([20, 40])
-
-
-@pytest.mark.parametrize(
-    ("top", "high"), [(82.0, 14.0), (80.0, 15.4)], ids=["on the line", "a letter"]
-)
-def test_what_is_low_or_large_is_no_apostrophe(top: float, high: float) -> None:
+def test_what_stands_on_the_line_is_no_apostrophe() -> None:
     """Though the window was at it; the one before it is meant."""
-    points = _written([78, top, 90, 90], [6, high, 10, 10])
-    drawn = compose("n°no", points, _HERE, 0.0, 10.0)
-    assert drawn[0, :2].tolist() == pytest.approx([0, 78])
+    points = _written([78, 82, 90, 90], [6, 14, 10, 10])
+    assert compose("n°no", points, _HERE, 0.0, 10.0)[0, :2].tolist() == pytest.approx([0, 78])
 
 
-def test_an_apostrophe_far_from_the_window_is_that_of_others() -> None:
+@pytest.mark.parametrize("lean", [0.0, 0.8])
+def test_what_is_wider_than_high_is_no_apostrophe(lean: float) -> None:
+    """As the flag of a 5, at which the window often still is."""
+    points = _written([78, 78, 90, 90], [6, 6, 10, 10])
+    points[6:12, 0] += np.linspace(0, 9, 6)
+    points[:, 0] -= (points[:, 1] - 100) * lean
+    drawn = compose("n°no", points, _HERE, math.degrees(math.atan(lean)), 10.0)
+    assert drawn[0, 0] + (drawn[0, 1] - 100) * lean == pytest.approx(0, abs=2)
+
+
+@pytest.mark.parametrize(("late", "x"), [(15, 20), (16, 80)])
+def test_an_apostrophe_far_from_where_the_window_came_is_none(late: int, x: int) -> None:
+    points = _written([90, 78, 90, 90, 90, 90], [10, 6, 10, 10, 10, 10])
+    came = 11 + late - 3  # the window is three points ahead
+    drawn = compose("n°", points, np.repeat([0, 1], [came, 36 - came]), 0.0, 10.0)
+    assert drawn[0, 0] == pytest.approx(x)
+
+
+def test_an_apostrophe_that_the_text_has_is_no_degree() -> None:
     points = _written([90, 78, 90, 90, 90], [10, 6, 10, 10, 10])
     drawn = compose("n'no°", points, np.repeat([0, 1, 2, 3, 4], [3, 6, 6, 6, 9]), 0.0, 10.0)
     assert drawn[0, 0] == pytest.approx(80)
+
+
+def test_of_two_degrees_next_to_one_apostrophe_each_has_its_own() -> None:
+    points = _written([90, 78, 78, 90, 90], [10, 6, 6, 10, 10])
+    drawn = compose("n°°nn", points, np.repeat([0, 1, 2, 3, 4], [6, 6, 3, 6, 9]), 0.0, 10.0)
+    assert drawn[[0, 8], 0].tolist() == pytest.approx([20, 40])
+    drawn = compose("n°°nn", points, np.repeat([0, 1, 2, 3, 4], [3, 2, 7, 9, 9]), 0.0, 10.0)
+    assert sorted(drawn[[0, 8], 0].tolist()) == pytest.approx([20, 40])

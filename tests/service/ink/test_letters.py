@@ -41,7 +41,7 @@ _PLAIN = "AAAAAACEEEEIIIINOOOOOOUUUUYaaaaaaceeeeiiiinoooooouuuuyycdenrstuzacelns
         ("• eggs ‣ ⁃ ◦ ▪ milk", "- eggs - - - - milk"),
         ("½ cup, 2½ of １¼; a⅞, 3⁄4 ∕", "1/2 cup, 2 1/2 of 1 1/4; a7/8, 3/4 /"),
         ("2\u2064½ 3\u00ad\u200b¼", "2 1/2 3 1/4"),  # of which the first is an invisible plus
-        ("2½½ ¼\u200b¾", "2 1/2 1/2 1/4 3/4"),
+        ("2½½ ¼\u200b¾ ½2 ⅔\u2064３", "2 1/2 1/2 1/4 3/4 1/2 2 2/3 3"),
         (
             "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞",
             "1/4 1/2 3/4 1/7 1/9 1/10 1/3 2/3 1/5 2/5 3/5 4/5 1/6 5/6 1/8 3/8 5/8 7/8",
