@@ -161,29 +161,29 @@ def test_a_file_is_what_is_shown(visit: Visitor) -> None:
         ["all", "#write-sheet path", "outerHTML"], ["revoked"], ["passes", 60000], ["revoked"],
         answers=answers,
     )  # fmt: skip
-    paths = found[-3]
+    _, told_svg, saved_svg, told_png, saved_png, since, *made, asked, paths, soon, late = found
     assert len(paths) > 1
     assert {path.partition('stroke-width="')[2][:4] for path in paths} == {"1.19"}  # it is fast
-    assert found[1] == "Saved evenkeel-3.svg\nseed 3"
-    ((name, svg, kind),) = found[2]
+    assert told_svg == "Saved evenkeel-3.svg\nseed 3"
+    ((name, svg, kind),) = saved_svg
     assert (name, kind) == ("evenkeel-3.svg", "image/svg+xml")
     assert svg == (
         '<svg width="600" height="128" viewBox="0 0 600 128" role="img">'
         '<title>a&lt;b\nc</title><g fill="none" stroke="#123456" stroke-width="2" '
         f'stroke-linecap="round" stroke-linejoin="round">{"".join(paths)}</g></svg>'
     )
-    assert found[3] == "Saved evenkeel-3.png\nseed 3"
-    ((name, png, kind),) = found[4]
+    assert told_png == "Saved evenkeel-3.png\nseed 3"
+    ((name, png, kind),) = saved_png
     (white, image) = json.loads(png)
     assert (name, kind, white) == ("evenkeel-3.png", "image/png", ["white", 0, 0, 600, 128])
     assert image[1:] == [0, 0, 600, 128]
-    assert [asked["method"] for asked in found[5]] == ["POST"]  # the writing alone
-    assert found[6:8] == ["Saved evenkeel-3.pdf\nseed 3", [["evenkeel-3.pdf", "%PDF", _TEXT]]]
-    asked = _BODY | _JUDGED | {"format": "pdf", "seed": 3}
-    del asked["stream"]
-    assert [a["body"] for a in found[8]] == [asked]
+    assert [one["method"] for one in since] == ["POST"]  # the writing alone
+    assert made == ["Saved evenkeel-3.pdf\nseed 3", [["evenkeel-3.pdf", "%PDF", _TEXT]]]
+    body = _BODY | _JUDGED | {"format": "pdf", "seed": 3}
+    del body["stream"]
+    assert [one["body"] for one in asked] == [body]
     # The picture that a PNG is made of; and in the end nothing is kept of what has been saved.
-    assert (len(found[10]), len(found[11])) == (1, 4)
+    assert (len(soon), len(late)) == (1, 4)
 
 
 @pytest.mark.parametrize(
