@@ -7,6 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from random import Random
 from types import SimpleNamespace
 from typing import Any, Self
 
@@ -85,6 +86,7 @@ def users(monkeypatch: pytest.MonkeyPatch, now_s: list[float]) -> _Users:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    monkeypatch.setattr(module, "random", Random(1))
     return _Users(module.Writer, now_s)
 
 

@@ -69,9 +69,9 @@ def test_what_waits_takes_what_the_service_holds_more_than_without_it(
         assert len(asked) == memory._SLOTS + queued
         did.append(queued)
 
-    async def rest(seconds: float, usual: Any = asyncio.sleep) -> None:
-        did.extend([seconds] if seconds else [])
-        await usual(0)
+    async def sleep(seconds: float) -> None:
+        did.append(seconds)
+        await asyncio.sleep(0)
 
     def resident_mb(pid: int) -> float:
         did.append("held")
@@ -79,7 +79,10 @@ def test_what_waits_takes_what_the_service_holds_more_than_without_it(
 
     monkeypatch.setattr(memory, "ask", ask)
     monkeypatch.setattr(memory, "_until_waiting", until_waiting)
-    monkeypatch.setattr(memory.asyncio, "sleep", rest)
+    stands_for = SimpleNamespace(
+        create_task=asyncio.create_task, gather=asyncio.gather, sleep=sleep
+    )
+    monkeypatch.setattr(memory, "asyncio", stands_for)
     monkeypatch.setattr(memory, "resident_mb", resident_mb)
     row = asyncio.run(memory._fill(_SERVICE, 200))
     assert did == [0, memory._SETTLE_S, "held", 200, memory._SETTLE_S, "held"]
@@ -117,7 +120,7 @@ def test_more_that_wait_are_as_little_what_was_asked_for_as_fewer(
         pass
 
     monkeypatch.setattr(memory, "_waiting", waiting)
-    monkeypatch.setattr(memory.asyncio, "sleep", no_pause)
+    monkeypatch.setattr(memory, "asyncio", SimpleNamespace(sleep=no_pause))
     monkeypatch.setattr(memory, "_PATIENCE_S", 1e-9)
     session: Any = None
     with pytest.raises(RuntimeError, match="0 requests wait after"):

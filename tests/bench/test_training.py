@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator
 from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -83,7 +84,7 @@ def test_rates_are_characters_a_second_and_ratios_how_many_times_as_fast_we_are(
         return update
 
     monkeypatch.setattr(training, "_updates", updates)
-    monkeypatch.setattr(training.time, "perf_counter", lambda: now_s[0])
+    monkeypatch.setattr(training, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
     threads = list[int]()
     monkeypatch.setattr(torch, "set_num_threads", threads.append)
     row = time_updates(8, 3, rounds=1, batch=4, steps=10)

@@ -6,6 +6,7 @@ Graphs are stood in for by small classes; of artifacts the shipped ones alone ar
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -193,7 +194,7 @@ def test_the_cost_of_keeping_the_bits_is_the_worse_of_two_batches(
     def free(rows: int) -> None:
         now[0] += 2
 
-    monkeypatch.setattr(bits.time, "perf_counter", lambda: now[0])
+    monkeypatch.setattr(bits, "time", SimpleNamespace(perf_counter=lambda: now[0]))
     found = bits.cost(FakeGraph(takes=kept), FakeGraph(takes=free), _work())  # type: ignore[arg-type]
     assert found.value == pytest.approx(max(alone, many))
     assert found.holds is holds
@@ -212,8 +213,8 @@ def test_what_keeping_the_bits_costs_is_told_where_it_is_timed(
             wrong = None if prepacking else lambda forced, bias: len(bias)
             return FakeGraph(wrong, takes=lambda _: now.append(now[-1] + 2 + prepacking))
 
-    monkeypatch.setattr(bits.time, "perf_counter", lambda: now[-1])
-    monkeypatch.setattr(bits.os, "cpu_count", lambda: 1)
+    monkeypatch.setattr(bits, "time", SimpleNamespace(perf_counter=lambda: now[-1]))
+    monkeypatch.setattr(bits, "os", SimpleNamespace(cpu_count=lambda: 1))
     found = bits.findings(Graphs(), _work(), replace(QUICK, timed=timed), 1)  # type: ignore[arg-type]
     names = ["forcing", "bits", "bits, control", *["bits, cost"] * timed]
     assert [f.name for f in found] == names

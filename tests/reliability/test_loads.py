@@ -5,6 +5,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,6 +26,11 @@ def _reply(status: str, begin_s: float = 1.0, late_s: float = 0.0) -> Reply:
         status=status, intended_s=begin_s, sent_s=sent_s, first_s=sent_s + 0.01,
         ended_s=sent_s + 0.03, retry_after_s="0.001",
     )  # fmt: skip
+
+
+@asynccontextmanager
+async def _connect(address: str = "127.0.0.1") -> AsyncIterator[str]:
+    yield address
 
 
 def test_each_work_arrives_by_a_schedule_of_its_own_in_the_order_of_time() -> None:
@@ -50,32 +56,25 @@ def test_capacity_is_what_was_answered_to_clients_who_share_the_works(
 ) -> None:
     """Whoever is refused comes back when it may, and is none that could be served."""
     now_s, asked = [0.0], list[tuple[Work, bool]]()
-    slept, others_turn = list[float](), asyncio.sleep
+    slept, sizes = list[float](), list[int]()
 
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[None]:
-        yield None
-
-    async def ask(_: None, url: str, work: Work, number: int, *, streamed: bool) -> Reply:
+    async def ask(_: str, url: str, work: Work, number: int, *, streamed: bool) -> Reply:
         asked.append((work, streamed))
         now_s[0] += 0.25
-        await others_turn(0)
+        await asyncio.sleep(0)
         return _reply("200" if work is TEXT else "503")
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
-    monkeypatch.setattr(load, "connect", connect)
-    monkeypatch.setattr(load, "ask", ask)
-    monkeypatch.setattr(load.time, "perf_counter", lambda: now_s[0])
-    monkeypatch.setattr(load.asyncio, "sleep", sleep)
-    gather, sizes = asyncio.gather, list[int]()
-
-    def counted(*waiting: Awaitable[Any]) -> Awaitable[list[Any]]:
+    def gather(*waiting: Awaitable[Any]) -> Awaitable[list[Any]]:
         sizes.append(len(waiting))
-        return gather(*waiting)
+        return asyncio.gather(*waiting)
 
-    monkeypatch.setattr(load.asyncio, "gather", counted)
+    monkeypatch.setattr(load, "connect", _connect)
+    monkeypatch.setattr(load, "ask", ask)
+    monkeypatch.setattr(load, "time", SimpleNamespace(perf_counter=lambda: now_s[0]))
+    monkeypatch.setattr(load, "asyncio", SimpleNamespace(sleep=sleep, gather=gather))
     found = asyncio.run(load.capacity_per_s("", (TEXT, INK), 4.0, clients=4))
     texts = sum(work is TEXT for work, _ in asked)
     assert sizes == [2, 2, 2]  # two works, and two clients of each
@@ -89,10 +88,6 @@ def test_a_load_is_told_of_each_work_after_its_warm_up(monkeypatch: pytest.Monke
     """At its share of the capacity of that work, though that is more than it can do."""
     offered: list[tuple[Mapping[Work, float], float]] = []
 
-    @asynccontextmanager
-    async def connect() -> AsyncIterator[None]:
-        yield None
-
     async def ask(*_: object, intended_s: float) -> Reply:
         return _reply("200", intended_s)
 
@@ -104,7 +99,7 @@ def test_a_load_is_told_of_each_work_after_its_warm_up(monkeypatch: pytest.Monke
         due = [began_s + seconds * tenth / 11 for tenth in range(11)]
         return {work: [await one(work, due_s, 1) for due_s in due] for work in rates}
 
-    monkeypatch.setattr(overload, "connect", connect)
+    monkeypatch.setattr(overload, "connect", _connect)
     monkeypatch.setattr(overload, "ask", ask)
     monkeypatch.setattr(overload, "offer", offer)
     rows = asyncio.run(overload._offer("", {TEXT: 10.0, INK: 4.0}, 3.0, 10.0))
@@ -142,21 +137,18 @@ def test_a_greedy_caller_has_an_address_of_its_own_and_begins_first(
 ) -> None:
     did: list[tuple[Any, ...]] = []
 
-    @asynccontextmanager
-    async def connect(address: str = "127.0.0.1") -> AsyncIterator[str]:
-        yield address
-
     async def repeat(clients: int, seconds: float, one: Any) -> list[Reply]:
         did.append((one.args[0], clients, seconds))
         return []
 
-    async def sleep(seconds: float, usual: Any = asyncio.sleep) -> None:
+    async def sleep(seconds: float) -> None:
         did.append(("rest", seconds))
-        await usual(0)
+        await asyncio.sleep(0)
 
-    monkeypatch.setattr(overload, "connect", connect)
+    monkeypatch.setattr(overload, "connect", _connect)
     monkeypatch.setattr(overload, "repeat", repeat)
-    monkeypatch.setattr(overload.asyncio, "sleep", sleep)
+    stands_for = SimpleNamespace(ensure_future=asyncio.ensure_future, sleep=sleep)
+    monkeypatch.setattr(overload, "asyncio", stands_for)
     row = asyncio.run(overload._one_caller("", 200, 10.0))
     assert (row.beside, row.answers) == (200, 0)
     rest, theirs, mine = did

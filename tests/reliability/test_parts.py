@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -60,7 +61,8 @@ def _asked(
             content=SimpleNamespace(iter_any=pieces),
         )
 
-    monkeypatch.setattr(work.time, "perf_counter", lambda: float(next(now_s)))
+    clock = SimpleNamespace(perf_counter=lambda: float(next(now_s)))
+    monkeypatch.setattr(work, "time", clock)
     session: Any = SimpleNamespace(post=post)
     return asyncio.run(ask(session, "", TEXT, 1, **more))
 
@@ -138,6 +140,13 @@ def test_a_reader_compares_every_answer_with_its_first() -> None:
     assert (reader.expected, reader.streams, reader.wrong, reader.lost) == (["a"], 3, 1, [])
 
 
+def _closed_port() -> int:
+    """A port where nobody listens any more."""
+    with socket.create_server(("127.0.0.1", 0)) as listens:
+        port: int = listens.getsockname()[1]
+        return port
+
+
 @asynccontextmanager
 async def _replica(status: int, asked: list[int]) -> Any:
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -160,8 +169,10 @@ def test_connections_go_by_turns_to_the_replicas_that_are_ready(
     async def ask_four() -> list[int]:
         balancer, stop = Proxy(), asyncio.Event()
         started: Any = SimpleNamespace(set=began.set) if (began := asyncio.Event()) else None
-        async with _replica(200, asked) as one, _replica(503, asked), _replica(200, asked) as two:
-            balancer.ports = [one, 9, two]
+        async with (
+            _replica(200, asked) as one, _replica(503, asked) as busy, _replica(200, asked) as two,
+        ):  # fmt: skip
+            balancer.ports = [one, busy, _closed_port(), two]
             running = asyncio.create_task(balancer.run(started, stop))
             await began.wait()
             for _ in range(4):
@@ -180,7 +191,7 @@ def test_connections_go_by_turns_to_the_replicas_that_are_ready(
 def test_a_replica_that_is_not_ready_is_no_replica() -> None:
     async def ready() -> list[bool]:
         async with _replica(200, []) as one, _replica(503, []) as two:
-            return [await proxy._is_ready(port) for port in (one, two, 9)]
+            return [await proxy._is_ready(port) for port in (one, two, _closed_port())]
 
     assert asyncio.run(ready()) == [True, False, False]
 

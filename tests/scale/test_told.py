@@ -2,6 +2,7 @@
 that its name has, and each goal of its own figure."""
 
 import asyncio
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -179,5 +180,6 @@ def test_a_series_is_asked_of_each_replica_by_when_it_was_made(
         f"evenkeel_a_created 1.{made}\nevenkeel_running 5.0\n" for made in (1, 1, 2)
     ]  # fmt: skip
     monkeypatch.setattr(checks, "metrics", lambda _: pages.pop(0))
-    monkeypatch.setattr(checks.time, "sleep", lambda _: None)
+    clock = SimpleNamespace(monotonic=time.monotonic, sleep=lambda _: None)
+    monkeypatch.setattr(checks, "time", clock)
     assert checks._each(_FLEET, "running") == [2.0, 5.0]

@@ -291,7 +291,7 @@ export class Element extends Target {
   set checked(on) {
     this.#checked = on;
     if (on && this.type === "radio" && this.parentNode) {
-      for (const other of document.querySelectorAll("input")) if (other !== this && other.type === "radio") other.#checked = false;
+      for (const other of document.querySelectorAll("input[type=radio]")) if (other !== this && other.name === this.name) other.#checked = false;
     }
   }
 

@@ -5,65 +5,60 @@ from typing import Any
 
 import pytest
 
+from tests.site.drawing import (
+    ASKED,
+    ERROR,
+    MAY,
+    ONE,
+    PATHS,
+    QUIET,
+    ROUTE,
+    START,
+    STROKES,
+    TWO,
+    TYPED,
+    draw,
+    may,
+)
 from tests.site.visiting import (
     HEAD,
-    INK,
     PEN,
     READER,
     TEXT,
-    USAGE,
+    WRITTEN,
     Visitor,
     model,
     serving,
     stroke,
-)  # fmt: skip
+)
 
-_ROUTE = "/v1/handwriting"
-_ASKED = ["asked", _ROUTE]
-_PATHS, _ERROR = ["all", "#draw-pad path", "@d"], ["look", "#draw-error"]
-_START = ["press", "#draw-start"]
-_MAY = [
-    ["look", f"#draw-{name}", "ariaDisabled"] for name in ("start", "stop", "undo", "clear", "use")
-]
-_TYPED = [["fill", "#draw-text", "ho"], ["fill", "#draw-next", "and on"]]
-_QUIET = ["check", "#draw-live", False]
 _DOT = "A dot shows no hand: write a word or two on the line first."
-_EVENTS = [HEAD, INK, {"finish_reason": "stop"}, USAGE]
-
-
-_ONE = stroke((10, 100), (40, 60), (70, 100))
-_TWO = stroke((80.004, 70), (80.2, 70), (110, 130))
-_STROKES = [[[10, 100], [40, 60], [70, 100]], [[80, 70], [110, 130]]]
-
-
-def _draw(visit: Visitor, *steps: list[Any], **how: Any) -> list[Any]:
-    how = {"answers": serving(**{_ROUTE: {"events": _EVENTS}}), "address": "#draw"} | how
-    return visit(*steps, **how)
 
 
 def test_what_a_pointer_draws_is_asked_to_go_on(visit: Visitor) -> None:
-    found = _draw(
-        visit, _QUIET, *_MAY, *_ONE, *_TWO, *_TYPED, ["fill", "#draw-bias", "0.5"],
-        ["look", "#draw-neat"], *_MAY, _PATHS, ["asked"],
-        _START, _ASKED, ["look", "#draw-progress"], ["kept", "localStorage"], *_MAY,
+    found = draw(
+        visit, QUIET, MAY, *ONE, *TWO, *TYPED, ["fill", "#draw-bias", "0.5"],
+        ["look", "#draw-neat"], MAY, PATHS, ["asked"],
+        START, ASKED, ["look", "#draw-progress"], ["kept", "localStorage"], MAY,
         ["all", "#draw-sheet path", "@d"], ["look", "#draw-sheet", "hidden"],
         ["press", "#draw-use"], ["at"], ["where"], ["all", "#write-hands input:checked", "value"],
     )  # fmt: skip
-    assert found[:5] == ["false", "true", "true", "true", "true"]
-    assert found[5:11] == ["0.5", "false", "true", "false", "false", "true"]
-    assert [path.count("C") for path in found[11]] == [2, 1]
-    (body,) = [one["body"] for one in found[13]]
+    before, neat, drawn, paths, _, asked, progress, kept, written, sheet, hidden, *used = found
+    assert may(before) == ["start"]
+    assert (neat, may(drawn)) == ("0.5", ["start", "undo", "clear"])
+    assert [path.count("C") for path in paths] == [2, 1]
+    (body,) = [one["body"] for one in asked]
     assert body == {
-        "model": "pen", "text": "and on", "bias": 0.5, "style": {"strokes": _STROKES, "text": "ho"},
+        "model": "pen", "text": "and on", "bias": 0.5, "style": {"strokes": STROKES, "text": "ho"},
         "format": "json", "stream": True, "width": 640, "line_height": 133, "color": "#1b2a49",
         "best_of": 4, "best_by": "word", "judge": "reads",
     }  # fmt: skip
-    assert found[14] == "2 characters in your hand\nseed 3"
-    hand = {"token": "token", "strokes": _STROKES, "model": "pen"}
-    assert json.loads(found[15]["evenkeel-hand"]) == hand
-    assert found[16:21] == ["false", "true", "false", "false", "false"]
-    assert (len(found[21]), found[22]) == (1, False)
-    assert found[23:] == ["write-tab", "#write", ["token"]]
+    assert progress == "2 characters in your hand\nseed 3"
+    hand = {"token": "token", "strokes": STROKES, "model": "pen"}
+    assert json.loads(kept["evenkeel-hand"]) == hand
+    assert may(written) == ["start", "undo", "clear", "use"]
+    assert (len(sheet), hidden) == (1, False)
+    assert used == ["write-tab", "#write", ["token"]]
 
 
 @pytest.mark.parametrize(
@@ -73,7 +68,7 @@ def test_the_ink_is_as_large_as_what_was_drawn(
     visit: Visitor, ys: tuple[float, ...], line_px: int
 ) -> None:
     drawn = stroke(*((10 + 20 * i, y) for i, y in enumerate(ys)))
-    found = _draw(visit, _QUIET, *drawn, *_TYPED, _START, _ASKED)
+    found = draw(visit, QUIET, *drawn, *TYPED, START, ASKED)
     assert [one["body"]["line_height"] for one in found[0]] == [line_px]
 
 
@@ -83,7 +78,7 @@ def test_a_page_is_some_line_heights_wide_at_least(
 ) -> None:
     wide = [["sets", "#draw-desk", "clientWidth", room], ["press", "#draw-clear"], ["resized"]]
     tall = stroke((10, 20), (40, 180))
-    found = _draw(visit, _QUIET, *wide, *tall, *_TYPED, _START, _ASKED)
+    found = draw(visit, QUIET, *wide, *tall, *TYPED, START, ASKED)
     assert [(one["body"]["width"], one["body"]["line_height"]) for one in found[0]] == [size]
 
 
@@ -99,7 +94,7 @@ def test_a_page_is_some_line_heights_wide_at_least(
 def test_without_a_word_of_ink_nothing_is_asked(
     visit: Visitor, strokes: list[Any], told: str
 ) -> None:
-    found = _draw(visit, _QUIET, *strokes, *_TYPED, _START, _ERROR, _ASKED)
+    found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED)
     assert (found[0], len(found[1])) == (told, not told)
 
 
@@ -108,23 +103,23 @@ _READ = {"/v1/read": {"body": {"text": " he\nllo "}}}
 
 def test_what_was_drawn_is_read_after_a_pause(visit: Visitor) -> None:
     text, asked = ["look", "#draw-text", "value"], ["asked", "/v1/read"]
-    found = _draw(
-        visit, _QUIET, *_ONE, ["passes", 349], asked, *_TWO, ["passes", 349], asked, ["passes", 1],
+    found = draw(
+        visit, QUIET, *ONE, ["passes", 349], asked, *TWO, ["passes", 349], asked, ["passes", 1],
         asked, text,
         ["look", "#draw-text", "placeholder"], answers=serving(**_READ),
     )  # fmt: skip
     assert found[:2] == [[], []]
-    assert [one["body"] for one in found[2]] == [{"model": "reads", "strokes": _STROKES}]
+    assert [one["body"] for one in found[2]] == [{"model": "reads", "strokes": STROKES}]
     assert found[3:] == ["he llo", "read as you write, or typed"]
 
 
 def test_who_types_the_words_knows_better_than_a_reader(visit: Visitor) -> None:
     text, asked = ["look", "#draw-text", "value"], ["asked", "/v1/read"]
     held = {"/v1/read": {"held": True, "body": {"text": "read"}}}
-    found = _draw(
-        visit, _QUIET, *_ONE, ["passes", 350], ["type", "#draw-text", "mine"], ["says", None], text,
-        asked, *_TWO,
-        ["passes", 350], asked, ["type", "#draw-text", " "], *_ONE, ["passes", 350], ["says", None],
+    found = draw(
+        visit, QUIET, *ONE, ["passes", 350], ["type", "#draw-text", "mine"], ["says", None], text,
+        asked, *TWO,
+        ["passes", 350], asked, ["type", "#draw-text", " "], *ONE, ["passes", 350], ["says", None],
         text, asked,
         answers=serving(**held),
     )  # fmt: skip
@@ -138,43 +133,43 @@ def test_it_is_read_again_when_all_is_cleared_and_by_a_reader_that_is_chosen(
 ) -> None:
     two = serving(PEN, TEXT, READER, model("looks", "reader"), **_READ)
     asked = [["passes", 350], ["asked", "/v1/read"]]
-    anew = [["type", "#draw-text", "mine"], ["press", "#draw-clear"], *_ONE]
-    found = _draw(
-        visit, _QUIET, *_ONE, *anew, *asked, ["fill", "#draw-reader", "looks"], *asked, answers=two
+    anew = [["type", "#draw-text", "mine"], ["press", "#draw-clear"], *ONE]
+    found = draw(
+        visit, QUIET, *ONE, *anew, *asked, ["fill", "#draw-reader", "looks"], *asked, answers=two
     )  # fmt: skip
     assert [[one["body"]["model"] for one in read] for read in found] == [["reads"], ["looks"]]
 
 
 def test_what_is_asked_for_waits_until_the_ink_is_read(visit: Visitor) -> None:
-    held = {"/v1/read": {"held": True, "body": {"text": "read"}}, _ROUTE: {"events": _EVENTS}}
-    found = _draw(
-        visit, _QUIET, *_ONE, _START, _ASKED, ["look", "#draw-start", "ariaDisabled"],
-        ["passes", 350], ["says", None], _ASKED,
+    held = {"/v1/read": {"held": True, "body": {"text": "read"}}, ROUTE: {"events": WRITTEN}}
+    found = draw(
+        visit, QUIET, *ONE, START, ASKED, ["look", "#draw-start", "ariaDisabled"],
+        ["passes", 350], ["says", None], ASKED,
         answers=serving(**held),
     )  # fmt: skip
     assert found[:2] == [[], "true"]
     assert [one["body"]["style"]["text"] for one in found[2]] == ["read"]
     stopped = [["press", "#draw-stop"], ["look", "#draw-start", "ariaDisabled"], ["says", None]]
-    asked = [*_ONE, _START, ["passes", 350], *stopped, _ASKED]
-    assert _draw(visit, _QUIET, *asked, answers=serving(**held)) == ["false", []]
+    asked = [*ONE, START, ["passes", 350], *stopped, ASKED]
+    assert draw(visit, QUIET, *asked, answers=serving(**held)) == ["false", []]
 
 
 def test_what_was_read_of_the_ink_before_is_passed_over(visit: Visitor) -> None:
     """And of many words as many as the field has room for."""
     late = {"held": True, "body": {"text": "one"}}
     answers = serving(**{"/v1/read": [late, {"body": {"text": 70 * "x"}}]})
-    steps = [*_ONE, ["passes", 350], *_TWO, ["passes", 350], ["says", None]]
-    found = _draw(visit, _QUIET, *steps, ["look", "#draw-text", "value"], answers=answers)
+    steps = [*ONE, ["passes", 350], *TWO, ["passes", 350], ["says", None]]
+    found = draw(visit, QUIET, *steps, ["look", "#draw-text", "value"], answers=answers)
     assert found == [60 * "x"]
 
 
 def test_what_cannot_be_read_is_said(visit: Visitor) -> None:
     note = ["look", "#draw-wrote"]
     lost = {"/v1/read": {"status": 500}}
-    found = _draw(
+    found = draw(
         visit,
-        _QUIET,
-        *_ONE,
+        QUIET,
+        *ONE,
         ["passes", 350],
         note,
         ["look", "#draw-wrote", "hidden"],
@@ -183,10 +178,10 @@ def test_what_cannot_be_read_is_said(visit: Visitor) -> None:
         answers=serving(**lost),
     )
     assert found == ["This could not be read: say yourself what you wrote.", False, True]
-    found = _draw(
+    found = draw(
         visit,
-        _QUIET,
-        *_ONE,
+        QUIET,
+        *ONE,
         ["passes", 350],
         ["asked", "/v1/read"],
         ["look", "#draw-text", "placeholder"],
@@ -197,19 +192,19 @@ def test_what_cannot_be_read_is_said(visit: Visitor) -> None:
 
 def test_the_reader_that_is_chosen_reads_and_chooses(visit: Visitor) -> None:
     two = serving(
-        PEN, TEXT, READER, model("looks", "reader"), **_READ, **{_ROUTE: {"events": _EVENTS}}
+        PEN, TEXT, READER, model("looks", "reader"), **_READ, **{ROUTE: {"events": WRITTEN}}
     )
     choose = ["fill", "#draw-reader", "looks"]
-    found = _draw(
+    found = draw(
         visit,
         ["look", "#draw-readers", "hidden"],
-        _QUIET,
-        *_ONE,
+        QUIET,
+        *ONE,
         choose,
         ["passes", 350],
         ["asked", "/v1/read"],
-        _START,
-        _ASKED,
+        START,
+        ASKED,
         ["history"],
         answers=two,
     )
@@ -217,9 +212,10 @@ def test_the_reader_that_is_chosen_reads_and_chooses(visit: Visitor) -> None:
     assert [one["body"]["model"] for one in found[1]] == ["looks"]
     assert [one["body"]["judge"] for one in found[2]] == ["looks"]
     assert found[3] == {"draw-reader": "looks"}
-    assert _draw(
-        visit, ["look", "#draw-readers", "hidden"], ["look", "#draw-models", "hidden"]
-    ) == [True, True]
+    assert draw(visit, ["look", "#draw-readers", "hidden"], ["look", "#draw-models", "hidden"]) == [
+        True,
+        True,
+    ]
 
 
 def test_ink_of_before_the_last_change_is_marked(visit: Visitor) -> None:
@@ -231,13 +227,13 @@ def test_ink_of_before_the_last_change_is_marked(visit: Visitor) -> None:
         ("bias", "1", "2"),
     ):
         change, back = (["type", f"#draw-{field}", text] for text in (after, before))
-        found = _draw(
+        found = draw(
             visit,
-            _QUIET,
-            *_ONE,
-            *_TYPED,
+            QUIET,
+            *ONE,
+            *TYPED,
             stale,
-            _START,
+            START,
             stale,
             change,
             stale,
@@ -247,42 +243,41 @@ def test_ink_of_before_the_last_change_is_marked(visit: Visitor) -> None:
             sheet,
         )
         assert found == [True, True, False, "sheet stale", True, "sheet"]
-    found = _draw(
-        visit, _QUIET, *_ONE, *_TYPED, _START, *_TWO, stale, ["press", "#draw-undo"], stale
-    )
+    found = draw(visit, QUIET, *ONE, *TYPED, START, *TWO, stale, ["press", "#draw-undo"], stale)
     assert found == [False, True]
 
 
 def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
     """And until it has come nothing can be taken off the paper."""
-    held = serving(**{_ROUTE: {"events": [], "open": True}})
+    held = serving(**{ROUTE: {"events": [], "open": True}})
     typed = ["type", "#draw-next", "or"]
-    found = _draw(
-        visit, _QUIET, *_ONE, *_TYPED, _START, *_MAY, typed, ["says", HEAD],
+    found = draw(
+        visit, QUIET, *ONE, *TYPED, START, MAY, typed, ["says", HEAD],
         ["look", "#draw-stale", "hidden"], answers=held,
     )  # fmt: skip
-    assert found == ["true", "false", "true", "true", "true", False]
+    writing, fresh = found
+    assert (may(writing), fresh) == (["stop"], False)
 
 
 def test_a_hand_that_was_drawn_anew_is_the_one_that_was_chosen(visit: Visitor) -> None:
-    hand = {"token": "old", "strokes": _STROKES, "model": "pen"}
+    hand = {"token": "old", "strokes": STROKES, "model": "pen"}
     checked = ["all", "#write-hands input:checked", "value"]
     chosen = ["press", "#write-hands input[value=old]"]
-    draw = [["press", "#draw-tab"], _QUIET, *_ONE, *_TYPED, _START, ["press", "#write-tab"]]
+    anew = [["press", "#draw-tab"], QUIET, *ONE, *TYPED, START, ["press", "#write-tab"]]
     local = {"evenkeel-hand": json.dumps(hand)}
-    assert _draw(visit, *draw, checked, local=local, address="#write")[0] == [""]
-    assert _draw(visit, chosen, *draw, checked, local=local, address="#write")[0] == ["token"]
-    assert _draw(visit, *_MAY, local=local)[-1] == "false"
+    assert draw(visit, *anew, checked, local=local, address="#write")[0] == [""]
+    assert draw(visit, chosen, *anew, checked, local=local, address="#write")[0] == ["token"]
+    assert may(*draw(visit, MAY, local=local)) == ["start", "use"]
     local = {"evenkeel-hand": json.dumps(hand | {"model": "gone"})}
-    assert _draw(visit, *_MAY, local=local)[-1] == "true"
+    assert may(*draw(visit, MAY, local=local)) == ["start"]
 
 
 def test_what_the_pen_cannot_write_is_said_at_both_fields(visit: Visitor) -> None:
-    found = _draw(
-        visit, _QUIET, *_ONE, ["fill", "#draw-text", "\u0434"], ["fill", "#draw-next", "\u0436"],
+    found = draw(
+        visit, QUIET, *ONE, ["fill", "#draw-text", "\u0434"], ["fill", "#draw-next", "\u0436"],
         ["look", "#draw-wrote"],
-        ["look", "#draw-wrong"], _START, _ASKED, ["fill", "#draw-text", "a"], _START, _ASKED,
-        ["fill", "#draw-next", "b"], _START, _ASKED,
+        ["look", "#draw-wrong"], START, ASKED, ["fill", "#draw-text", "a"], START, ASKED,
+        ["fill", "#draw-next", "b"], START, ASKED,
     )  # fmt: skip
     assert found[:2] == ["The pen cannot write \u0434", "The pen cannot write \u0436"]
     assert [len(asked) for asked in found[2:]] == [0, 0, 1]
@@ -298,10 +293,10 @@ _MIXTURE = {
 
 def test_points_are_told_as_they_are_drawn_and_where_the_next_is_expected(visit: Visitor) -> None:
     shade, told = ["all", "#draw-pad .shade ellipse", "@opacity"], ["look", "#draw-expected"]
-    found = _draw(
-        visit, ["fill", "#draw-text", "ho"], *_ONE, ["sockets"], ["socket"], ["sockets"], shade,
+    found = draw(
+        visit, ["fill", "#draw-text", "ho"], *ONE, ["sockets"], ["socket"], ["sockets"], shade,
         ["socket", _MIXTURE], shade, told,
-        ["passes", 14999], shade, ["passes", 1], shade, told, ["sockets"], *_TWO, ["socket"],
+        ["passes", 14999], shade, ["passes", 1], shade, told, ["sockets"], *TWO, ["socket"],
         ["sockets"],
     )  # fmt: skip
     assert found[0] == [
@@ -322,26 +317,26 @@ def test_points_are_told_as_they_are_drawn_and_where_the_next_is_expected(visit:
 
 
 def test_nothing_is_expected_where_nobody_wants_it(visit: Visitor) -> None:
-    assert _draw(visit, _QUIET, *_ONE, ["sockets"]) == [[]]
-    found = _draw(
+    assert draw(visit, QUIET, *ONE, ["sockets"]) == [[]]
+    found = draw(
         visit,
-        *_ONE,
+        *ONE,
         ["socket"],
         ["socket", _MIXTURE],
-        _QUIET,
+        QUIET,
         ["all", "#draw-pad ellipse"],
         ["sockets"],
     )
     assert (found[0], found[1][0]["closed"]) == ([], True)
-    found = _draw(visit, *_TYPED, *_ONE, ["socket"], ["sockets"], _START, ["sockets"])
+    found = draw(visit, *TYPED, *ONE, ["socket"], ["sockets"], START, ["sockets"])
     assert [sockets[0]["closed"] for sockets in found] == [False, True]  # whose ink is written
     shade = ["all", "#draw-pad ellipse"]
-    found = _draw(visit, *_ONE, ["socket"], ["socket", _MIXTURE], ["socket", "close"], shade)
+    found = draw(visit, *ONE, ["socket"], ["socket", _MIXTURE], ["socket", "close"], shade)
     assert found == [[]]  # where the service has ended it
-    used = [["passes", 14000], *_TWO, ["passes", 14000]]
-    assert _draw(visit, *_ONE, ["socket"], *used, ["sockets"])[0][0]["closed"] is False
+    used = [["passes", 14000], *TWO, ["passes", 14000]]
+    assert draw(visit, *ONE, ["socket"], *used, ["sockets"])[0][0]["closed"] is False
 
 
 def test_a_session_has_the_key_as_a_protocol(visit: Visitor) -> None:
-    found = _draw(visit, *_ONE, ["sockets"], session={"evenkeel-key": "ek"})
+    found = draw(visit, *ONE, ["sockets"], session={"evenkeel-key": "ek"})
     assert found[0][0]["protocols"] == ["evenkeel", "bearer.ek"]

@@ -138,8 +138,9 @@ def test_a_link_is_written_once_its_tab_is_shown(visit: Visitor) -> None:
 
 def test_a_link_that_is_put_into_the_address_is_written_too(visit: Visitor) -> None:
     found = visit(_ASKED, ["goes", _LINK], _ASKED, ["goes", "#write?seed=3"], _ASKED, ["where"])
-    assert _bodies(found[1]) == [_LINKED]
-    assert found[2] == []
+    _, linked, unlinked, where = found
+    assert _bodies(linked) == [_LINKED]
+    assert (unlinked, where) == ([], "#write?seed=3")
 
 
 def test_a_link_does_not_wait_for_what_is_being_written(visit: Visitor) -> None:

@@ -172,8 +172,10 @@ def test_what_was_typed_goes_along_to_the_other_place_once(visit: Visitor) -> No
 
 @pytest.mark.parametrize("spoilt", ["{", "null", "[]", "1", '"x"', '{"lab-padding": "3"}'])
 def test_fields_that_another_page_left_are_passed_over(visit: Visitor, spoilt: str) -> None:
-    found = visit(["look", "#write-text", "value"], session={"evenkeel-fields": spoilt})
-    assert found == ["Steady as she goes."]
+    """And so are fields that do not go along, as those outside the forms."""
+    looks = [["look", field, "value"] for field in ("#write-text", "#lab-padding")]
+    found = visit(*looks, session={"evenkeel-fields": spoilt})
+    assert found == ["Steady as she goes.", "0"]
 
 
 def test_what_a_browser_fills_in_again_is_told_beside_it(visit: Visitor) -> None:

@@ -39,14 +39,11 @@ _TEXT = "text/plain;charset=utf-8"
 _JUDGED = {"best_of": 4, "best_by": "word", "judge": "reads"}
 _SECOND = INK | {"points": [[120, 60, 0], [140, 70, 1]], "line": 1, "character": 0}
 _BUTTONS = ("start", "again", "stop", "svg", "png", "pdf", "curl", "python", "link")
+_PRESSABLE = ["all", ", ".join(f"#write-{name}" for name in _BUTTONS), "ariaDisabled"]
 
 
 def _open(*events: dict[str, Any]) -> dict[str, Any]:
     return {_ROUTE: [{"events": WRITTEN}, {"events": events, "open": True}]}
-
-
-def _pressable() -> list[list[Any]]:
-    return [["look", f"#write-{name}", "ariaDisabled"] for name in _BUTTONS]
 
 
 def _may(found: list[str]) -> list[str]:
@@ -80,40 +77,45 @@ def test_a_page_is_as_wide_as_there_is_room(visit: Visitor, room: float, width: 
 def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
     now, ho = ["all", ".now", "textContent"], "h\U0001d11e"
     found = visit(
-        ["press", "#write-stop"], *_pressable(), *_WRITE, *_pressable(), _PROGRESS,
+        ["press", "#write-stop"], _PRESSABLE, *_WRITE, _PRESSABLE, _PROGRESS,
         ["says", HEAD | {"lines": [ho, "it"], "seed": 13}], _PROGRESS, ["look", "#write-echo"],
         ["look", "#write-sheet", "@aria-label"],
         ["says", INK], ["all", "#write-sheet path", "@d"], now, ["says", _SECOND],
         ["all", "#write-sheet path", "@d"], now, ["all", "#write-sheets button", "title"],
-        ["press", "#write-stop"], _PROGRESS, *_pressable(), now, ["look", "#write-error", "hidden"],
+        ["press", "#write-stop"], _PROGRESS, _PRESSABLE, now, ["look", "#write-error", "hidden"],
         ["all", "#write-sheets button", "title"], ["look", "#write-sheet", "hidden"],
         answers=serving(**_open()),
     )  # fmt: skip
-    n = len(_BUTTONS)
-    assert _may(found[:n]) == [name for name in _BUTTONS if name != "stop"]
-    assert _may(found[n + 1 : 2 * n + 1]) == ["stop"]
-    told = found[2 * n + 1 :]
-    assert told[:4] == ["Writing…", "Writing…\nseed 13", f"{ho}it", f"Handwriting: {ho} it"]
-    assert told[4:9] == [
+    before, _, writing, *told, stopped, now_none, quiet, sheets, no_sheet = found
+    assert _may(before) == [name for name in _BUTTONS if name != "stop"]
+    assert _may(writing) == ["stop"]
+    assert told == [
+        "Writing…",
+        "Writing…\nseed 13",
+        f"{ho}it",
+        f"Handwriting: {ho} it",
         [_PATH],
         [ho[1]],
         [_PATH, "M120,60 C126.67,63.33 133.33,66.67 140,70"],
         ["i"],
         ["ho, seed 3"],
+        "Stopped\nseed 13",
     ]
-    assert told[9] == "Stopped\nseed 13"
-    assert _may(told[10 : 10 + n]) == [name for name in _BUTTONS if name not in ("stop", "pdf")]
-    assert told[10 + n :] == [[], True, [f"{ho} it, seed 13", "ho, seed 3"], False]
+    assert _may(stopped) == [name for name in _BUTTONS if name not in ("stop", "pdf")]
+    assert (now_none, quiet, no_sheet) == ([], True, False)
+    assert sheets == [f"{ho} it, seed 13", "ho, seed 3"]
 
 
 def test_what_was_stopped_before_anything_came_is_no_sheet(visit: Visitor) -> None:
     found = visit(
         *_WRITE, ["press", "#write-stop"], _PROGRESS, ["all", "#write-sheets button", "title"],
-        _STALE[0], *_pressable(), answers=serving(**_open()), address="#write",
+        _STALE[0], _PRESSABLE, answers=serving(**_open()), address="#write",
     )  # fmt: skip
-    assert found[1] == "2 characters, 9 points\nseed 3"  # of the sheet that is there
-    assert found[2] == ["ho, seed 3"]
-    assert found[3] is False
+    _, progress, sheets, fresh, pressable = found
+    assert progress == "2 characters, 9 points\nseed 3"  # of the sheet that is there
+    assert sheets == ["ho, seed 3"]
+    assert fresh is False
+    assert _may(pressable) == [name for name in _BUTTONS if name != "stop"]
 
 
 @pytest.mark.parametrize(("field", "text"), [*_FILLED.items()])
@@ -159,29 +161,29 @@ def test_a_file_is_what_is_shown(visit: Visitor) -> None:
         ["all", "#write-sheet path", "outerHTML"], ["revoked"], ["passes", 60000], ["revoked"],
         answers=answers,
     )  # fmt: skip
-    paths = found[-3]
+    _, told_svg, saved_svg, told_png, saved_png, since, *made, asked, paths, soon, late = found
     assert len(paths) > 1
     assert {path.partition('stroke-width="')[2][:4] for path in paths} == {"1.19"}  # it is fast
-    assert found[1] == "Saved evenkeel-3.svg\nseed 3"
-    ((name, svg, kind),) = found[2]
+    assert told_svg == "Saved evenkeel-3.svg\nseed 3"
+    ((name, svg, kind),) = saved_svg
     assert (name, kind) == ("evenkeel-3.svg", "image/svg+xml")
     assert svg == (
         '<svg width="600" height="128" viewBox="0 0 600 128" role="img">'
         '<title>a&lt;b\nc</title><g fill="none" stroke="#123456" stroke-width="2" '
         f'stroke-linecap="round" stroke-linejoin="round">{"".join(paths)}</g></svg>'
     )
-    assert found[3] == "Saved evenkeel-3.png\nseed 3"
-    ((name, png, kind),) = found[4]
+    assert told_png == "Saved evenkeel-3.png\nseed 3"
+    ((name, png, kind),) = saved_png
     (white, image) = json.loads(png)
     assert (name, kind, white) == ("evenkeel-3.png", "image/png", ["white", 0, 0, 600, 128])
     assert image[1:] == [0, 0, 600, 128]
-    assert [asked["method"] for asked in found[5]] == ["POST"]  # the writing alone
-    assert found[6:8] == ["Saved evenkeel-3.pdf\nseed 3", [["evenkeel-3.pdf", "%PDF", _TEXT]]]
-    asked = _BODY | _JUDGED | {"format": "pdf", "seed": 3}
-    del asked["stream"]
-    assert [a["body"] for a in found[8]] == [asked]
+    assert [one["method"] for one in since] == ["POST"]  # the writing alone
+    assert made == ["Saved evenkeel-3.pdf\nseed 3", [["evenkeel-3.pdf", "%PDF", _TEXT]]]
+    body = _BODY | _JUDGED | {"format": "pdf", "seed": 3}
+    del body["stream"]
+    assert [one["body"] for one in asked] == [body]
     # The picture that a PNG is made of; and in the end nothing is kept of what has been saved.
-    assert (len(found[10]), len(found[11])) == (1, 4)
+    assert (len(soon), len(late)) == (1, 4)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,6 @@ def test_sheets_of_this_visit_are_put_back_as_they_were(visit: Visitor) -> None:
         ["all", "#write-sheets button", "@aria-current"], ["look", "#write-sheet", "@aria-label"],
         ["look", "#write-sheet", "style.strokeWidth"],
     ]  # fmt: skip
-    n = len(look)
     found = visit(
         *_WRITE, *look, ["fill", "#write-text", "other"], ["fill", "#write-seed", "4"],
         ["fill", "#write-size", "70"], ["press", "#write-hands input[value=bea]"],
@@ -259,19 +260,21 @@ def test_sheets_of_this_visit_are_put_back_as_they_were(visit: Visitor) -> None:
         ["press", "#write-start"], ["press", "#write-sheets button[title^=other]"],
         look[0], answers=answers,
     )  # fmt: skip
-    first, then, back = found[1 : n + 1], found[n + 2 : 2 * n + 2], found[2 * n + 2 : 3 * n + 2]
+    n = len(look)
+    first, then, back = (found[i : i + n] for i in (1, n + 2, 2 * n + 2))
+    saved, hands, asked, not_put_back = found[3 * n + 2 :]
     assert first[:4] == [[_PATH], "0 0 600 128", first[2], False]
     assert then[:2] == [["M5,5 C6.33,6.33 7.67,7.67 9,9"], "0 0 500 128"]
     assert back[:4] == [[_PATH], "0 0 600 128", first[2], True]
     assert back[4 : 4 + len(_FILLED)] == [*[*_FILLED.values()][:-1], "3"]
     assert back[-4:] == ["ho", ["false", "true", "false"], "Handwriting: ho", "2"]
     assert then[-4:] == ["other", ["true", "false", "false"], "Handwriting: other", 4]
-    ((name, svg, _),) = found[3 * n + 2]
+    ((name, svg, _),) = saved
     assert name == "evenkeel-3.svg"
     assert _PATH in svg
     assert 'stroke="#123456" stroke-width="2"' in svg
-    assert found[3 * n + 3] == [""]
-    assert found[-1] == [_PATH]  # nothing is put back while another is written
+    assert (hands, asked) == ([""], [])
+    assert not_put_back == [_PATH]  # nothing is put back while another is written
 
 
 def test_a_pen_that_is_stopped_stops_and_one_whose_ink_is_lost_draws_what_came(

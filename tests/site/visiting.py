@@ -71,19 +71,18 @@ def stroke(*points: tuple[float, float], **more: Any) -> list[list[Any]]:
 
 
 class Visitor:
-    """A process that visits the page, one visit after the other."""
+    """A process that visits the page, one visit after the other; anew when one has failed, of which
+    something may go on."""
 
     def __init__(self, folder: Path) -> None:
-        pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = ["node", "--no-warnings", "--experimental-vm-modules", "visited.mjs"]
-        self._process = subprocess.Popen(command, cwd=folder, **pipes)
+        self._folder = folder
+        self._begin()
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._process.kill()
-        self._process.communicate()
+        self._end()
 
     def __call__(self, *steps: list[Any], answers: Json | None = None, **how: Any) -> list[Any]:
         """What is found by the steps of a visit, each a verb of `visited.mjs` and what it takes."""
@@ -97,6 +96,18 @@ class Visitor:
         line = self._process.stdout.readline()
         ends.cancel()
         answer = json.loads(line or '{"error": "it does not end"}')
-        assert "error" not in answer, answer["error"]
+        if "error" in answer:
+            self._end()
+            self._begin()
+            raise AssertionError(answer["error"])
         found: list[Any] = answer["found"]
         return found
+
+    def _begin(self) -> None:
+        pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        command = ["node", "--no-warnings", "--experimental-vm-modules", "visited.mjs"]
+        self._process = subprocess.Popen(command, cwd=self._folder, **pipes)
+
+    def _end(self) -> None:
+        self._process.kill()
+        self._process.communicate()

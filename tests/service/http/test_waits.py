@@ -222,7 +222,7 @@ def test_a_thread_has_its_place_until_it_ends_whoever_waits_for_it() -> None:
 
         def work() -> None:
             begun.set()
-            end.wait()
+            end.wait(20)
 
         asking = asyncio.create_task(turns.beside(work))
         while not begun.is_set():
