@@ -55,7 +55,7 @@ parity: $(VENV) ## compare every model in artifacts/ with the computation that w
 parity-full: PARITY := --full
 parity-full: parity ## the same with 10^6 row-steps and 10^5 sampled bytes
 
-mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name the test that notices; some hours
+mutations: $(VENV) ## plant every defect of tests/mutations in a copy and name the test that notices; some three hours
 	nice $(RUN) tests.mutations $(IDS)
 
 page-check: $(VENV) ## walk through the page in real browsers; SCREENS=docs saves pictures; skipped without them
