@@ -50,6 +50,23 @@ def test_a_defect_that_had_no_end_does_not_keep_the_others_from_being_asked(clea
     assert results[1]["killed_by"] is None
 
 
+def test_a_browser_is_driven_in_a_process_of_its_own(clean: Path) -> None:
+    """Whose event loop runs on in it."""
+    lasting = "import asyncio\nloop = asyncio.new_event_loop()\n"
+    for name, test in (
+        ("page", "asyncio._set_running_loop(loop)"),
+        ("rest", "asyncio.run(asyncio.sleep(0))"),
+    ):
+        (clean / "tests" / name).mkdir()
+        (clean / "tests" / name / f"test_{name}.py").write_text(
+            f"{lasting}\n\ndef test_it():\n    {test}\n"
+        )
+    names = [f"tests/{name}/test_{name}.py::test_it" for name in ("page", "rest")]
+    results = [_noticed(name) for name in names]
+    _void(clean, None, results)
+    assert [result["killed_by"] for result in results] == names
+
+
 @pytest.mark.parametrize("gone", ["tests/test_it.py::test_gone", "tests/test_gone.py::test_it"])
 def test_a_test_that_is_gone_ends_the_command(clean: Path, gone: str) -> None:
     with pytest.raises(SystemExit, match="could not be run"):
