@@ -86,6 +86,15 @@ class ScriptedRunner:
         pass
 
 
+class NoFilters(ScriptedRunner):
+    """Fails where rows are filtered."""
+
+    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
+        if filtered:
+            raise OSError("no such kernel")
+        return super().run(slots, steps, row, filtered=filtered)
+
+
 def limits(**changes: float) -> Limits:
     """Of an engine that is told by steps alone when to look up."""
     usual: dict[str, Any] = {"chunk_steps": 8, "first_chunk_steps": 3, "queue_size": 8}

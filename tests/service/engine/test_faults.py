@@ -18,7 +18,7 @@ from service.engine.runners import Runner
 from service.errors import EngineFault, NotReady
 from service.metrics import Metrics
 from service.text.sampling import Sampling
-from tests.service.engine.scripted import Call, ScriptedRunner, engine, made_engine
+from tests.service.engine.scripted import Call, NoFilters, ScriptedRunner, engine, made_engine
 from tests.service.serving import Service, eventually, held, running, settings
 
 _SCRIPT = b"every byte of this text is known beforehand, so a wrong one would show"
@@ -111,17 +111,8 @@ def test_failures_in_a_row_make_it_not_ready_and_others_between_do_not() -> None
         assert started.ready
 
 
-class _FailsFiltered(ScriptedRunner):
-    """Runs the graph without filters alone."""
-
-    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        if filtered:
-            raise OSError("the device fell off the bus")
-        return super().run(slots, steps, row, filtered=filtered)
-
-
 def test_a_graph_that_keeps_failing_makes_it_not_ready_though_the_other_does_not() -> None:
-    runner = _FailsFiltered(_SCRIPT, width=2)
+    runner = NoFilters(_SCRIPT, width=2)
 
     def apart(runner: Runner) -> Pace:
         return Pace((1e-6, 0.0), (1e-6, 1.0))

@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,14 @@ from service.engine.given import GivenSteps
 from service.engine.pace import Pace
 from service.errors import DeadlineExceeded, Overloaded, ServiceError
 from service.text.sampling import Sampling
-from tests.service.engine.scripted import Call, ScriptedRunner, engine, limits, made_engine
+from tests.service.engine.scripted import (
+    Call,
+    NoFilters,
+    ScriptedRunner,
+    engine,
+    limits,
+    made_engine,
+)
 from tests.service.serving import eventually
 
 _SCRIPT = b"0123456789" * 60
@@ -265,18 +272,9 @@ def test_a_runner_that_moves_all_slots_is_not_asked_for_some() -> None:
     assert all(len(run.slots) == 2 for run in runner.runs)
 
 
-class _NoFilters(ScriptedRunner):
-    """Fails where rows are filtered."""
-
-    def run(self, slots: Sequence[int], steps: Arrays, row: Arrays, *, filtered: bool) -> Arrays:
-        if filtered:
-            raise OSError("no such kernel")
-        return super().run(slots, steps, row, filtered=filtered)
-
-
 def test_of_two_runs_the_one_that_fails_ends_its_own_rows_alone() -> None:
     plain, filtered = Call(max_tokens=40), Call(max_tokens=9, sampling=Sampling(top_p=0.5))
-    with engine(_NoFilters(_SCRIPT), measure=_split(True)) as started:
+    with engine(NoFilters(_SCRIPT), measure=_split(True)) as started:
         started.submit([plain.job, Call(max_tokens=40).job, filtered.job])
         assert filtered.result().pieces[-1].error is not None
         assert plain.result().text == _SCRIPT[:40].decode()
@@ -337,7 +335,7 @@ def test_what_is_ended_by_a_stop_says_where_it_stands() -> None:
 
 def test_rows_beside_a_run_that_failed_stand_where_they_did_if_no_runner_is_good() -> None:
     """Another run of the same chunk fails, and what replaces its runner is not attested."""
-    first, plain = _NoFilters(_SCRIPT), _Told()
+    first, plain = NoFilters(_SCRIPT), _Told()
     filtered = Call(max_tokens=9, sampling=Sampling(top_p=0.5))
     another: dict[str, Any] = {"another": lambda: ScriptedRunner(_SCRIPT)}
     another |= {"attest": lambda runner: runner is first}

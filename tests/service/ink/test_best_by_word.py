@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -69,56 +69,83 @@ def _searched(
 ) -> tuple[list[Any], list[int], float]:
     """The strokes of a line in px, whose draw each part is, and how legible it is."""
     loaded = load_artifact(artifact)
-    runner = ScanRunner(loaded, Runtime("cpu", "scan", 1, _DRAWS))
     manifest: Any = loaded.manifest
     hand = replace(stored_hands(loaded, manifest)[HANDS[0]], seed=seed)
-    row = stack_rows([row_of(text, hand.edge, manifest, 1.0)] * _DRAWS, axis=0)
+    search = _Search(
+        ScanRunner(loaded, Runtime("cpu", "scan", 1, _DRAWS)),
+        stack_rows([row_of(text, hand.edge, manifest, 1.0)] * _DRAWS, axis=0),
+        [InkNoise(seed, number) for number in range(_DRAWS)],
+        hand.drawn,
+        len(in_sight(text, hand.edge)) - len(text),
+        40 * len(text) + 100,
+    )
     layout = HandwritingRequest(text=text, width=2000).layout(
         manifest.ink.units_per_line, hand.edge.advance or manifest.ink.units_per_character
     )
-    before = len(in_sight(text, hand.edge)) - len(text)
-    ink, state, numbers = np.zeros((0, 3), np.float32), hand.state, []
-    found: list[tuple[float, float]] = []
-    noises = [InkNoise(seed, number) for number in range(_DRAWS)]
+    ink, state, numbers, legibility = np.zeros((0, 3), np.float32), hand.state, [], 0.0
+    shown: list[Any] = []
     for until in parts_of(text):
-        drawn, states = [ink] * _DRAWS, [[state] for _ in noises]
-        rules = [Ending() for _ in noises]
+        draws = search.draws(ink, state, until)
+        pens = [LinePen(layout, 0).move(on_its_line(one, hand.edge)) for one, _ in draws]
+        inks = [[part.tolist() for part in strokes(pen.round(DECIMALS))] for pen in pens]
+        judgements = [judged(text[:until].rstrip(), its) for its in inks]
+        best = max(range(_DRAWS), key=lambda number: (judgements[number][1], -number))
+        numbers.append(best)
+        (ink, state), shown, legibility = draws[best], inks[best], judgements[best][0]
+    return shown, numbers, legibility
+
+
+@dataclass(frozen=True)
+class _Search:
+    """Draws of a line whose window begins `before` its text, a step at a time."""
+
+    runner: ScanRunner
+    row: Arrays
+    noises: list[InkNoise]
+    begun: int
+    before: int
+    most: int
+
+    def draws(
+        self, ink: np.ndarray, state: Arrays, until: int | None
+    ) -> list[tuple[np.ndarray, Arrays]]:
+        """Of each draw that goes on from `ink (n, 3)` and its state, its ink and state where the
+        window has come to the place `until`, or at the end of the line."""
+        drawn, states = [ink] * _DRAWS, [[state] for _ in range(_DRAWS)]
+        rules = [Ending() for _ in range(_DRAWS)]
         for rule in rules:
             rule.follow(ink)
         left = {*range(_DRAWS)}
         while left:
             some = sorted(left)
-            at = {number: len(drawn[number]) for number in some}
-            if max(at.values()) >= 40 * (until or len(text)) + 100:
-                raise AssertionError("a draw is lost, which these are not")
-            for number in some:
-                runner.load(number, states[number][-1])
-            steps = [_step(noises[number], hand.drawn + at[number]) for number in some]
-            rows = {name: array[some] for name, array in row.items()}
-            out = runner.run(some, stack_rows(steps, axis=1), rows, filtered=False)
-            for place, number in enumerate(some):
-                point = out["drawn"][:, place]
-                if rules[number].first(out["ended"][:, place], point) is not None:
+            assert max(len(drawn[number]) for number in some) < self.most, "a draw is lost"
+            for number, out in self._step(some, drawn, states):
+                if rules[number].first(out["ended"], out["drawn"]) is not None:
                     left.remove(number)
-                elif until is not None and out["character"][0, place] - before >= until:
-                    if at[number] - len(ink) > 1:
+                elif until is not None and out["character"][0] - self.before >= until:
+                    if len(drawn[number]) - len(ink) > 1:  # that point is the next part's
                         drawn[number] = drawn[number][:-1]
                         states[number].pop()
                     left.remove(number)
                 else:
-                    drawn[number] = np.concatenate([drawn[number], point])
-                    rules[number].follow(point)
-                    states[number].append(runner.read(number))
-        draws = []
-        for one, its in zip(drawn, states, strict=True):
-            points = LinePen(layout, 0).move(on_its_line(one, hand.edge)).round(DECIMALS)
-            shown = [stroke.tolist() for stroke in strokes(points)]
-            draws.append((judged(text[:until].rstrip(), shown), one, its[-1], shown))
-        best = max(range(_DRAWS), key=lambda number: (draws[number][0][1], -number))
-        numbers.append(best)
-        judgement, ink, state, shown = draws[best]
-        found.append(judgement)
-    return shown, numbers, found[-1][0]
+                    drawn[number] = np.concatenate([drawn[number], out["drawn"]])
+                    rules[number].follow(out["drawn"])
+                    states[number].append(self.runner.read(number))
+        return [(one, its[-1]) for one, its in zip(drawn, states, strict=True)]
+
+    def _step(
+        self, some: list[int], drawn: list[np.ndarray], states: list[list[Arrays]]
+    ) -> list[tuple[int, Arrays]]:
+        """What a step of some of the draws gives each, `(1, ...)`."""
+        for number in some:
+            self.runner.load(number, states[number][-1])
+        steps = [_step(self.noises[n], self.begun + len(drawn[n])) for n in some]
+        rows = {name: array[some] for name, array in self.row.items()}
+        out = self.runner.run(some, stack_rows(steps, axis=1), rows, filtered=False)
+        return [
+            (number, {name: array[:, place] for name, array in out.items()})
+            for place, number in enumerate(some)
+        ]
 
 
 def _step(noise: InkNoise, at: int) -> Arrays:
