@@ -139,7 +139,7 @@ function apostrophesOf(line, text) {
     begin = end;
   }
   const [found, taken] = [new Map(), new Set()];
-  for (const { place, stroke, far } of pairs.sort((a, b) => a.far - b.far || a.place - b.place)) {
+  for (const { place, stroke, far } of pairs.sort((a, b) => a.far - b.far)) {
     if (far >= NEXT || found.has(place) || taken.has(stroke)) continue;
     found.set(place, stroke);
     taken.add(stroke);
