@@ -60,10 +60,8 @@ class Page:
         return [line["text"] for line in self._lines if line.get("finish_reason") == how]
 
     def _draw(self, event: dict[str, Any], line: dict[str, Any]) -> None:
-        if not line["strokes"]:
-            self._up = True
         for x, y, up in event.get("points", ()):
-            if self._up:
+            if self._up or not line["strokes"]:
                 line["strokes"].append([])
             line["strokes"][-1].append([x, y])
             self._up = up > 0.5

@@ -9,6 +9,7 @@ import httpx
 import pytest
 
 from clients.client import Client
+from clients.command import complete
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
 
@@ -216,6 +217,15 @@ def test_a_text_on_a_terminal_ends_with_a_line_end_and_what_is_piped_as_it_does(
             told.append(evenkeel(service.url, "complete", "a", "-m", "m", *words).stdout)
     event = f"{json.dumps(_TEXT[0])}\n"
     assert told == ["b", event, "b\n", event]
+
+
+def test_where_standard_input_is_closed_a_text_begins_from_nothing(
+    service: Scripted, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stdin", None)  # as Python has it then
+    service.script = [streamed(_TEXT)]
+    complete(model="m", url=service.url)
+    assert (service.requests[0]["prompt"], capsys.readouterr().out) == ("", "b")
 
 
 def test_a_model_that_has_yet_to_prove_itself_is_listed(service: Scripted) -> None:

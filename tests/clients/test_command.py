@@ -16,7 +16,7 @@ import httpx
 import pytest
 
 from clients.command import main, write
-from clients.files import FORMATS, piped
+from clients.files import FORMATS
 from service.ink.schemas import HandwritingRequest
 from tests.clients.commands import evenkeel
 from tests.clients.scripted import Scripted, answered, refusal, streamed
@@ -336,11 +336,6 @@ def test_help_tells_of_everything(verb: str) -> None:
     out = _out("", *filter(None, [verb]), "--help")
     assert "\x1b" not in out
     assert "--help" in out
-
-
-def test_of_a_closed_standard_input_nothing_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", None)  # as Python has it then
-    assert piped() == ""
 
 
 def test_of_a_closed_standard_output_it_is_no_success(url: str) -> None:

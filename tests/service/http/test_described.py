@@ -281,6 +281,13 @@ def test_null_is_a_value_of_every_field_that_has_a_default(document: dict[str, A
             assert nullable == (field not in schema.get("required", [])), (name, field)
 
 
+def test_every_answer_in_json_is_told_field_by_field(document: dict[str, Any]) -> None:
+    for method, path in _operations(document):
+        told = document["paths"][path][method]["responses"]["200"]["content"]
+        if "application/json" in told:
+            assert "$ref" in told["application/json"]["schema"], path
+
+
 def test_an_answer_has_the_fields_that_are_told_and_a_card_alone_may_have_more(
     document: dict[str, Any],
 ) -> None:

@@ -251,6 +251,7 @@ def test_points_are_parted_where_strokes_end(length: int) -> None:
     parts = [list(part) for part in _portions(said)]
     assert [point for part in parts for point in part] == said
     assert all(part[-1][2] for part in parts[:-1])
+    assert all(len(part) >= 256 or sum(p[2] for p in part) == 16 for part in parts[:-1])
     # One stroke more than there may be without it is a part of its own.
     assert all(len(part) < 256 + length and sum(p[2] for p in part) <= 16 for part in parts)
 

@@ -62,6 +62,15 @@ def test_where_a_line_is_and_how_large_changes_nothing(reader: ReaderService) ->
     assert reader.read(strokes=moved)["text"] == reader.read(strokes=_INK)["text"]
 
 
+def test_where_ink_stands_on_its_line_is_told_by_the_origin(reader: ReaderService) -> None:
+    def told(strokes: Strokes, x: float, y: float) -> list[dict]:
+        return reader.read(strokes=strokes, line_height=64, origin=[x, y])["characters"]
+
+    placed = told(_INK, 40, 90)
+    assert told([[[x + 30, y - 20] for x, y in s] for s in _INK], 70, 70) == placed
+    assert placed not in (told(_INK, 70, 90), told(_INK, 40, 70))
+
+
 def test_inkml_is_read_as_its_strokes(reader: ReaderService) -> None:
     document = to_inkml([np.array(stroke) for stroke in _INK], "an even keel")
     mine, theirs = reader.read(inkml=document), reader.read(strokes=_INK)
