@@ -247,7 +247,7 @@ def test_strokes_to_be_kept_have_the_same_limits(
         {"width": 160, "margin": 0},
         {"width": 4096, "line_height": 400, "margin": 200},
         {"width": 4096, "line_height": 16, "stroke_width": 0.25},
-        {"width": 160, "line_height": 95, "style": "made-up"},  # at bias 0 it lacks room
+        {"width": 160, "line_height": 99, "style": "made-up"},  # for just two characters
         {"candidate": 15},
         {"color": "#FfF"},
         {"color": "#1b2A49"},
