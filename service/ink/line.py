@@ -244,10 +244,10 @@ class InkLine(Generation[InkPiece]):
 
     def _take(self, drawn: np.ndarray) -> None:
         shown = drawn
-        if len(drawn) and not self.written:
+        if len(drawn):
             self._begins()
-        if len(drawn) and not len(self._ink):
-            shown = on_its_line(drawn, self.moment.edge)
+            if not len(self._ink):
+                shown = on_its_line(drawn, self.moment.edge)
         self._ink = np.concatenate([self._ink, drawn])
         self.written += len(drawn)
         self._piece.offsets = np.concatenate([self._piece.offsets, shown])

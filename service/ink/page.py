@@ -177,8 +177,7 @@ class Page:
 
     def _parts(self, number: int) -> list[int | None]:
         """Where the parts of a line end that are written one after the other."""
-        by_word = self.judge is not None and self.body.best_by == "word"
-        return parts_of(self.lines[number].text) if by_word else [None]
+        return parts_of(self.lines[number].text) if self.body.best_by == "word" else [None]
 
     def _submit(self, number: int, until: int | None, begun: Begun | None = None) -> None:
         last = max(i for i, line in enumerate(self.lines) if line.text)

@@ -86,7 +86,8 @@ def test_a_page_without_room_is_told_what_it_lacks_as_by_the_service(
     assert [message.split(" px")[0] for message, _ in expected] == [
         "the margins leave 0", "the margins leave 60", "the margins leave 65",
     ]  # fmt: skip
-    assert refused(*({"page": body} for body in bodies)) == expected
+    fits = made_up | {"line_height": 99, "stream": True}  # for just two characters
+    assert refused(*({"page": body} for body in [*bodies, fits])) == [*expected, None]
 
 
 def test_a_page_is_as_large_as_in_the_service(

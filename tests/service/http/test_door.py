@@ -286,6 +286,13 @@ def test_lines_of_a_page_that_is_laid_out_may_be_shorter_than_usual(field: str) 
     assert ink_schemas.least(word | {field: 16}) == ("scrawl", 2 * USUAL_POINTS_PER_CHARACTER)
 
 
+def test_a_word_is_divided_where_its_line_ends_unless_it_has_a_mark() -> None:
+    texts = ("keels", "keelhauling", "k-eelhauling")
+    whole, divided, at_its_mark = (ink_schemas.least({"text": text}) for text in texts)
+    assert None not in (whole, divided, at_its_mark)
+    assert whole == divided != at_its_mark
+
+
 @pytest.mark.parametrize(
     "change",
     [

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file, save_file
 from contract.ink import InkManifest
 from service.artifact import ArtifactError, load_artifact
 from service.catalogue import Models
+from service.ink.hands import MADE_UP, by_seed
 from service.ink.kind import INK
 from service.ink.model import InkModel, stored_hands
 from service.kinds import KINDS
@@ -117,7 +118,9 @@ def test_a_model_without_hands_needs_no_file_of_them(copy: Path) -> None:
 
     edit_manifest(copy, edit)
     (copy / _STYLES).unlink()
-    assert _served(copy).styles == {}
+    model = _served(copy)
+    assert model.styles == {}
+    assert by_seed(model, 7) == MADE_UP  # as a page is written that asks for no hand
 
 
 def test_a_manifest_whose_kind_does_not_fit_is_refused(copy: Path) -> None:

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 from service.http.exchange import Exchange
 from service.ink import page
+from service.ink.best import Best, best_of
 from service.ink.line import InkLine, InkPiece
 from tests.service.writing import InkService
 
@@ -55,6 +57,23 @@ def test_the_pen_is_lifted_before_the_mark_of_a_line_whose_end_came_by_itself(
     (line,) = ink.lines(text="a", seed=1)
     ((*_, here, lifted), mark) = line["strokes"]
     assert (here, mark) == (lifted, [[10.0, 20.0], [30.0, 20.0]])
+
+
+def test_marks_after_a_last_word_that_has_no_ink_are_of_the_letter_before(
+    ink: InkService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the window may be past the text where it leaves the word before."""
+
+    async def emptied(*given: Any) -> Best:
+        best, until = await best_of(*given), given[-1]
+        return best if until is not None else replace(best, piece=InkPiece("stop"))
+
+    _marked(monkeypatch, (10.0, 20.0), (30.0, 20.0))
+    monkeypatch.setattr(page, "best_of", emptied)
+    events = ink.events(text="an even keel", seed=1, best_of=2, best_by="word")
+    *_, before, mark = [event for event in events if "points" in event]
+    assert mark["points"][-2:] == [[10.0, 20.0, 0.0], [30.0, 20.0, 1.0]]
+    assert mark["character"] == before["character"] > 0
 
 
 @pytest.mark.parametrize("asked", [False, True])

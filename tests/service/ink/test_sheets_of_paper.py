@@ -13,6 +13,7 @@ from PIL import Image
 from service.ink.paper import rules
 from service.ink.pdf import to_pdf
 from service.ink.schemas import PageOptions
+from service.ink.svg import to_svg
 from tests.service.writing import InkService
 
 _MM = 96 / 25.4
@@ -75,6 +76,36 @@ def test_a_text_goes_on_on_the_next_sheet(ink: InkService) -> None:
     inside = [20 < y < 580 for _, y in expected]  # what crosses an edge stays on its own sheet
     for one, other, counts in zip(found, expected, inside, strict=True):
         assert not counts or one == pytest.approx(other, abs=0.02)
+
+
+def test_the_pages_of_a_pdf_are_those_that_its_tree_lists_and_each_tells_the_tree() -> None:
+    """As PDF asks of them; a reader that keeps to it opens no others."""
+    layout = PageOptions(page="a5", line_height=50).layout(14.0, 2.0)
+    pdf = to_pdf([[np.array([[10.0, 20.0]])]] * 40, layout)
+    objects = dict(re.findall(rb"\n(\d+) 0 obj\n(.*?)\nendobj", pdf, re.DOTALL))
+    (tree,) = (number for number, told in objects.items() if b"/Type /Pages" in told)
+    pages = [number for number, told in objects.items() if re.search(rb"/Type /Page\b", told)]
+    assert len(pages) == len(layout.sheets(40)) > 2
+    kids = b" ".join(b"%s 0 R" % number for number in pages)
+    assert b"/Kids [%s]/Count %d" % (kids, len(pages)) in objects[tree]
+    assert all(b"/Parent %s 0 R" % tree in objects[number] for number in pages)
+    drawn = [re.findall(rb"/Contents (\d+) 0 R", objects[number]) for number in pages]
+    assert all(b"stream" in objects[content] for (content,) in drawn)
+    assert len({content for (content,) in drawn}) == len(pages)
+
+
+@pytest.mark.parametrize("thinning", [0.0, 0.8])
+def test_a_pdf_has_the_curves_of_the_drawing(thinning: float) -> None:
+    layout = PageOptions(thinning=thinning).layout(14.0, 2.0)
+    strokes = [np.array([[10.0, 20.0], [40, 30], [42, 35], [90, 20]]), np.array([[50.0, 60.0]])]
+    (packed,) = _STREAM.findall(to_pdf([strokes], layout))
+    told = re.findall(r"^(.*) ([mlc])$", zlib.decompress(packed).decode(), re.MULTILINE)
+    paths = " ".join(re.findall(r' d="([^"]*)"', to_svg(strokes, layout, 1)))
+    drawn = re.findall(r"([MLC])([^MLC]*)", paths)
+    assert [operator.upper() for _, operator in told] == [command for command, _ in drawn]
+    for (ours, _), (_, theirs) in zip(told, drawn, strict=True):
+        numbers = np.array(theirs.replace(",", " ").split(), float)
+        assert np.array(ours.split(), float) == pytest.approx(numbers, abs=0.006)
 
 
 def test_a_pdf_without_sheets_is_one_page_as_high_as_its_lines(ink: InkService) -> None:
