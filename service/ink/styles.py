@@ -30,7 +30,6 @@ _MEASURED_TEXT = "the quick brown fox jumps over the dog"
 _PREVIEW_WIDTH, _PREVIEW_LINE = 330, 56.0  # px
 _WIDER = 1.1
 _MEASURED_AT_ONCE = 4
-_LIST: Responses = {200: {"model": StoredList}, **fails(*BUSY)}
 _DRAWING: Responses = {
     200: {
         "content": {"image/svg+xml": TEXT},
@@ -41,7 +40,7 @@ _DRAWING: Responses = {
 _MADE: Responses = {200: {"model": Made}, **fails(InvalidRequest, UnknownModel, *BUSY)}
 
 
-@router.get("/v1/styles", responses=_LIST)
+@router.get("/v1/styles", response_model=StoredList, responses=fails(*BUSY))
 async def list_styles(request: Request) -> dict[str, Any]:
     """All stored hands of all handwriting models that are ready."""
     models: Models = request.app.state.models

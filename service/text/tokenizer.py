@@ -10,7 +10,7 @@ from pydantic import Field
 from contract.alphabets import START_TOKEN
 from service.errors import InvalidRequest
 from service.http import record
-from service.http.described import Responses, fails
+from service.http.described import fails
 from service.http.fields import RequestBody, Text
 from service.text.described import Detokenized, TokenizerInfo, Tokens
 from service.text.schemas import Token
@@ -33,16 +33,13 @@ class DetokenizeRequest(RequestBody):
     tokens: Annotated[list[Token], Field(max_length=1 << 20, fail_fast=True)]
 
 
-_TOKENS: Responses = {200: {"model": Tokens}, **fails(InvalidRequest)}
-
-
-@router.get("/tokenizer_info", responses={200: {"model": TokenizerInfo}})
+@router.get("/tokenizer_info", response_model=TokenizerInfo)
 async def tokenizer_info() -> dict[str, Any]:
     """What stands before a text, and that nothing marks its end."""
     return {"tokenizer_class": "bytes", "bos_token": chr(START_TOKEN), "eos_token": None}
 
 
-@router.post("/tokenize", responses=_TOKENS)
+@router.post("/tokenize", response_model=Tokens, responses=fails(InvalidRequest))
 async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
     """The UTF-8 bytes of a text."""
     tokens = list(body.prompt.encode())
@@ -50,7 +47,7 @@ async def tokenize(body: TokenizeRequest) -> dict[str, Any]:
     return {"count": len(tokens), "tokens": tokens}
 
 
-@router.post("/detokenize", responses={200: {"model": Detokenized}, **fails(InvalidRequest)})
+@router.post("/detokenize", response_model=Detokenized, responses=fails(InvalidRequest))
 async def detokenize(body: DetokenizeRequest) -> dict[str, str]:
     """The text of bytes; what is not UTF-8 becomes U+FFFD."""
     record.current().pay(len(body.tokens))
