@@ -1,5 +1,6 @@
 """Isolated characters: what is taken of a collection, in which size, and where a row has them."""
 
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -166,6 +167,25 @@ def test_isolated_characters_are_read_where_any_of_them_are_wanted(
     inks = read_inks(tmp_path, tally := Tally(), marks, figures)
     assert "".join(ink.text for ink in inks) == texts
     assert tally.kept == len(texts)
+
+
+@pytest.mark.parametrize(
+    ("marked", "figured", "lines"), [(0.0, 0.0, 3), (0.1, 0.0, 4), (0.0, 0.1, 7)]
+)
+def test_what_is_read_is_what_a_recipe_sets_and_the_first_process_tells_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], marked: float, figured: float, lines: int
+) -> None:
+    shutil.copytree(Path(__file__).parent / "fixtures" / "unipen", tmp_path, dirs_exist_ok=True)
+    _write(tmp_path, "1a", "syn", "ann", [_box(str(n), _bar(40)) for n in range(3)])
+    _write(tmp_path, "1d", "syn", "ann", [_box("%", _bar(30))])
+    recipe = pen_recipe(tmp_path)
+    recipe = replace(recipe, data=replace(recipe.data, marked=marked, figured=figured))
+    for rank in range(2):
+        place = Place(rank=rank, world=2)
+        _, facts = KINDS[recipe.kind].task(recipe, str(tmp_path), place)
+        assert facts["lines"] == lines
+        told = capsys.readouterr().out
+        assert (f"{lines} lines kept\n" in told, "marked BAD by" in told) == (rank == 0,) * 2
 
 
 def test_capitals_say_how_large_a_writer_is_where_there_are_no_figures(tmp_path: Path) -> None:
