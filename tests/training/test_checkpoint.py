@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import save_file
 
 from tests.training.tiny import tiny_recipe
 from training import checkpoint
@@ -93,6 +94,16 @@ def test_what_is_wrong_with_a_run_is_told_from_its_beginning(error: Exception, r
         raise error
     cut = reason if len(reason) < 200 else reason[:200]  # of weights it may be pages long
     assert str(told.value) == f"it is of another version or was altered: {cut}"
+
+
+@pytest.mark.parametrize("metadata", [None, {"format": "pt"}])
+def test_weights_that_another_program_wrote_are_told_to_be_no_checkpoint(
+    tmp_path: Path, metadata: dict[str, str] | None
+) -> None:
+    save_file({"one": torch.zeros(1)}, tmp_path / CHECKPOINT, metadata)
+    for read in (checkpoint.load, checkpoint.facts_of):
+        with pytest.raises(ValueError, match=r"\.safetensors is not a checkpoint of this project"):
+            read(tmp_path / CHECKPOINT)
 
 
 def test_tensors_of_a_name_are_not_those_of_a_longer_one() -> None:

@@ -65,6 +65,7 @@ def test_a_race_has_in_sight_the_level_and_whatever_is_below_it(
     names = [text.get_text() for text in axes.get_legend().get_texts()]
     assert names == ["norm: none", "norm: layer", "the best of none"]
     assert len({line.get_color() for line in axes.lines}) == 3
+    assert len({line.get_marker() for line in axes.lines}) == 3  # for who cannot tell colours
     least, most = axes.get_ylim()
     assert least < 1.0 < 2.5 < most
 

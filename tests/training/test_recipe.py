@@ -156,6 +156,8 @@ def test_a_value_may_be_at_its_bounds_and_not_beyond(
     [
         ("batch.rows=true", "batch.rows is True; it must be a whole number"),
         ("training.epochs=true", "training.epochs is True; it must be a number"),
+        ("training.epochs='3'", "training.epochs is '3'; it must be a number"),
+        ("training.epochs=[3]", "training.epochs is [3]; it must be a number"),
         ("batch.growing=1", "batch.growing is 1; it must be true or false"),
     ],
 )

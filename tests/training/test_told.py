@@ -126,6 +126,15 @@ def test_a_validation_that_was_logged_and_not_kept_is_logged_once(tmp_path: Path
     assert [row["update"] for row in rows] == [3]
 
 
+def test_a_run_that_has_ended_and_is_begun_again_keeps_the_last_row_of_its_log(
+    tmp_path: Path,
+) -> None:
+    for _ in range(2):
+        _trainer(tmp_path).run()
+        (row,) = map(json.loads, (tmp_path / LOG).read_text("utf-8").splitlines())
+        assert row["update"] == 3
+
+
 def test_a_machine_without_the_checkpoint_of_the_first_is_told(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -98,7 +98,7 @@ class UnipenFolder:
         for name in names:
             try:
                 yield from self._lines_of(name, kinds, tally)
-            except (Malformed, OSError, LookupError, ArithmeticError, ValueError) as error:
+            except (OSError, LookupError, ArithmeticError, ValueError) as error:
                 tally.skip(f"unreadable file ({_reason(error)})", name)
 
     def _lines_of(self, name: str, kinds: tuple[str, ...], tally: Tally) -> Iterator[Line]:

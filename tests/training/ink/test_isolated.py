@@ -1,5 +1,6 @@
 """Isolated characters: what is taken of a collection, in which size, and where a row has them."""
 
+import shutil
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
@@ -63,6 +64,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> UnipenFolder:
         _box("_", [(4 * i, 100) for i in range(11)]),
         _box("(", _bar(50)[::-1], _bar(30, 5)[::-1]),
         _box("'", _bar(12)),
+        _box(")", _bar(45)),
         _box(")", _bar(50), _bar(30, 20)),
         _box("|", _bar(50)),
         _box("|", _bar(20), _bar(20, 1)),
@@ -93,13 +95,13 @@ def test_marks_are_taken_from_sources_whose_ink_is_whole_and_new(
 ) -> None:
     inks, tally = found
     assert {ink.writer for ink in inks} == {"syn/ann"}
-    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", "\\", "_", "|"]
+    assert sorted(ink.text for ink in inks) == ["!", "!", "!", "'", "(", ")", "\\", "_", "|"]
     assert tally.skipped == {
         "a character too large or too small for what it is": 2,
         "a bracket and what is not of it": 1,
         "a bar that is broken": 1,
         "a character that lines have enough of": 4,  # a dot and nothing, of both writers
-        "a mark of a writer without figures": 12,
+        "a mark of a writer without figures": 13,
     }
 
 
@@ -108,6 +110,18 @@ def test_a_mark_is_as_large_beside_capitals_as_its_writer_makes_it(
 ) -> None:
     heights = [np.ptp(_places(ink)[:, 1]) for ink in found[0] if ink.text == "!"]
     assert heights == pytest.approx([5.2 * 48 / 40, 5.2, 5.2 * 44 / 40], rel=0.02)
+
+
+def test_a_mark_is_as_large_as_others_of_its_kind_whatever_the_tablet(tmp_path: Path) -> None:
+    for writer, fine in (("ann", 1), ("bob", 30)):
+        _write(tmp_path, "1a", "syn", writer, [_box("1", _bar(40 * fine))])
+        _write(
+            tmp_path, "1d", "syn", writer, [_box("!", _bar(44 * fine)), _box("#", _bar(30 * fine))]
+        )
+    inks = read_isolated(UnipenFolder(tmp_path), tally := Tally())
+    assert (len(inks), tally.kept, tally.skipped) == (4, 4, {})
+    one, other = ([np.ptp(_places(ink)[:, 1]) for ink in inks if ink.text == c] for c in "!#")
+    assert one + other == pytest.approx([5.2 * 44 / 40] * 2 + [5.2 * 30 / 40] * 2, rel=0.02)
 
 
 def test_a_mark_stands_where_its_kind_stands(found: tuple[list[Ink], Tally]) -> None:
@@ -166,6 +180,33 @@ def test_isolated_characters_are_read_where_any_of_them_are_wanted(
     inks = read_inks(tmp_path, tally := Tally(), marks, figures)
     assert "".join(ink.text for ink in inks) == texts
     assert tally.kept == len(texts)
+
+
+def test_data_without_isolated_characters_is_read_as_if_none_were_wanted() -> None:
+    tallies = [Tally() for _ in range(3)]
+    for tally, wanted in zip(tallies, ((False, False), (True, False), (False, True)), strict=True):
+        read_inks(Path(__file__).parent / "fixtures" / "iam", tally, *wanted)
+    assert tallies == tallies[:1] * 3
+    assert "no strokes" in tallies[0].skipped
+
+
+@pytest.mark.parametrize(
+    ("marked", "figured", "lines"), [(0.0, 0.0, 3), (0.1, 0.0, 4), (0.0, 0.1, 7)]
+)
+def test_what_is_read_is_what_a_recipe_sets_and_the_first_process_tells_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], marked: float, figured: float, lines: int
+) -> None:
+    shutil.copytree(Path(__file__).parent / "fixtures" / "unipen", tmp_path, dirs_exist_ok=True)
+    _write(tmp_path, "1a", "syn", "ann", [_box(str(n), _bar(40)) for n in range(3)])
+    _write(tmp_path, "1d", "syn", "ann", [_box("%", _bar(30))])
+    recipe = pen_recipe(tmp_path)
+    recipe = replace(recipe, data=replace(recipe.data, marked=marked, figured=figured))
+    for rank in range(2):
+        place = Place(rank=rank, world=2)
+        _, facts = KINDS[recipe.kind].task(recipe, str(tmp_path), place)
+        assert facts["lines"] == lines
+        told = capsys.readouterr().out
+        assert (f"{lines} lines kept\n" in told, "marked BAD by" in told) == (rank == 0,) * 2
 
 
 def test_capitals_say_how_large_a_writer_is_where_there_are_no_figures(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import io
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,8 +16,11 @@ _POINTS = ".PEN_DOWN 7\n1 2\n3 4\n"
 _XML = "<a><Stroke><Point x='1' y='2'/><Point x='3' y='4'/></Stroke></a>"
 
 
-def _unipen(folder: Path, files: dict[str, str], packed: bool) -> list[Line]:
-    """The lines of a distribution, its files in an archive in the order that they have here."""
+def _unipen(
+    folder: Path, files: dict[str, str], packed: bool, skipped: Sequence[str] = ()
+) -> list[Line]:
+    """The lines of a distribution but for the files that are skipped, each for a reason of its own;
+    all are in an archive in the order that they have here."""
     contents = {name: text.encode("latin-1") for name, text in files.items()}
     if packed:
         with tarfile.open(folder / "unipen_a.tar", "w") as tar:
@@ -27,9 +31,8 @@ def _unipen(folder: Path, files: dict[str, str], packed: bool) -> list[Line]:
     for name, content in contents.items() if not packed else ():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-    tally = Tally()
-    lines = read_lines(folder, tally)
-    assert not tally.skipped
+    lines = read_lines(folder, tally := Tally())
+    assert list(tally.examples.values()) == [[name] for name in skipped]
     return lines
 
 
@@ -75,6 +78,23 @@ def test_includes_nest_to_eight_below_the_first(tmp_path: Path) -> None:
     files = {"data/7/inv/a.dat": '.INCLUDE 0.dat\n.SEGMENT WORD 0 OK "a"\n'}
     files |= {f"include/{n}.dat": f".INCLUDE {n + 1}.dat\n" for n in range(8)}
     assert len(_unipen(tmp_path, files | {"include/8.dat": _POINTS}, False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "tablet"), [("a", ".COORD\n"), ("a", ".X_POINTS_PER_MM 0\n"), ("a" * 300, "")]
+)
+def test_a_tablet_without_a_point_or_a_name_that_no_file_has_is_counted_and_the_rest_loads(
+    tmp_path: Path, name: str, tablet: str
+) -> None:
+    segment = '.SEGMENT WORD 0 OK "b"\n'
+    files = {
+        "data/7/inv/a.dat": f".INCLUDE {name}.dat\n{segment}",
+        "data/7/inv/b.dat": f".INCLUDE b.dat\n{segment}",
+        "include/a.dat": tablet + _POINTS,
+        "include/b.dat": _POINTS,
+    }
+    (line,) = _unipen(tmp_path, files, False, ["data/7/inv/a.dat"])
+    assert line.writer == "inv/b"
 
 
 def _iam(folder: Path, text: bytes, lines: dict[str, str], original: bytes = b"") -> None:

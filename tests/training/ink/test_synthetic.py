@@ -54,6 +54,14 @@ def test_a_quotation_mark_is_an_apostrophe_twice() -> None:
         assert mark - mark[0] == pytest.approx(apostrophe - apostrophe[0], abs=0.1)
 
 
+@pytest.mark.parametrize("pair", ["[]", "{}", "()", "<>"])
+def test_what_opens_and_what_closes_are_mirror_images(pair: str) -> None:
+    opening, closing = (
+        _ink(character) * (side, 1) for character, side in zip(pair, (1, -1), strict=True)
+    )
+    assert closing - closing.mean(0) == pytest.approx(opening - opening.mean(0), abs=1.5)
+
+
 def test_a_hand_leans_climbs_and_is_as_large_wide_and_fast_as_it_is_said_to() -> None:
     bottom, top = _ink("l")[[-1, 0]]
     assert bottom[1] < 1 < 20 < top[1]  # it is drawn downwards

@@ -89,6 +89,17 @@ def test_three_of_five_marks_touch_what_they_stand_beside() -> None:
         assert most - 0.1 < gaps[which].max() <= most
 
 
+def test_where_marks_are_set_words_touch_only_with_a_mark_of_their_own_between() -> None:
+    words, mark = [replace(RIGHT, text=text) for text in ("ab,", '"c')], replace(RIGHT, text="!")
+    rows = Rows([*words, replace(mark, isolated=True)], marked=0.1)
+    generator = np.random.default_rng(0)
+    joined = " ".join(rows.draw(30, generator).text for _ in range(50))
+    assert "ab,ab" in joined
+    assert 'c"c' in joined
+    assert "c ab" in joined
+    assert "cab" not in joined
+
+
 def test_the_last_move_is_to_where_a_next_word_would_begin() -> None:
     moves = with_end(LEFT, gap=4.0)
     assert moves[:-1].tolist() == LEFT.offsets.tolist()

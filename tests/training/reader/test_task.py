@@ -28,6 +28,14 @@ from training.reader.task import row_losses
 from training.recipe import read_recipe
 
 
+def test_a_stroke_ends_with_the_point_after_which_the_pen_is_lifted() -> None:
+    moves = np.array([[1, 2, 0], [0, 6, 1], [3, 0, 1], [1, -6, 0], [12, 0, 0]], np.float32)
+    strokes = strokes_of(Ink("!-", moves, 17.0, "w", "invented"))
+    assert [stroke.tolist() for stroke in strokes] == [
+        [[1, 2], [1, 8]], [[4, 8]], [[5, 2], [17, 2]],
+    ]  # fmt: skip
+
+
 def test_a_row_is_cut_as_the_strokes_of_a_caller_are(pens: PenCorpus) -> None:
     """But for what levelling a line again, and its baseline again, may do to it."""
     level = [ink for ink in pens.inks if len(ink.text) > 6][:20]

@@ -58,6 +58,19 @@ def test_a_task_and_its_facts_are_those_of_the_recipe(tmp_path: Path) -> None:
     assert facts == {"name": "text", "sha256": digest, "bytes": len(_CONTENT)}
 
 
+@pytest.mark.parametrize("length", [33, 34, 40, 43, 62, 63])
+def test_of_a_text_of_hardly_a_segment_a_row_every_epoch_has_whole_ones(length: int) -> None:
+    """However far into the text its rows begin."""
+    tokens = torch.arange(length, dtype=torch.uint8)
+    task = LanguageTask(
+        LanguageModel(LanguageConfig(units=4, embedding=2)), tokens, tokens, 3, 10, 0
+    )
+    assert task.updates_per_epoch >= 1
+    for update in range(8 * task.updates_per_epoch):
+        (inputs, targets), _ = task.batch(update)
+        assert inputs.shape == targets.shape == (10, 3)
+
+
 @pytest.mark.parametrize("path", ["input_dropout", "recurrent_dropout", "output_dropout"])
 def test_what_is_served_drops_nothing(path: str) -> None:
     trained = LanguageConfig(units=4, embedding=2, **{path: 0.5})  # type: ignore[arg-type]
