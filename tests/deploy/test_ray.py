@@ -37,7 +37,7 @@ def deploy(monkeypatch: pytest.MonkeyPatch) -> Deploy:
     monkeypatch.delitem(sys.modules, "deploy.ray_serve", raising=False)
     module: Any = import_module("deploy.ray_serve")
     monkeypatch.setattr(module, "create_alone", lambda settings: settings)
-    monkeypatch.setattr(module.logs, "set_up", lambda settings: None)
+    monkeypatch.setattr(module.logs, "set_up", lambda settings: told.update(logged=settings))
 
     def deployed(**chosen: int) -> dict[str, Any]:
         module.application(module.Replicas(**chosen))
@@ -51,6 +51,12 @@ def test_a_replica_has_time_to_say_what_is_wrong_with_it(deploy: Deploy) -> None
     told, defaults = deploy(), Settings()
     assert told["health_check_timeout_s"] > defaults.stall_timeout_s
     assert told["graceful_shutdown_timeout_s"] > defaults.drain_timeout_s
+
+
+def test_a_replica_logs_as_the_service_does(deploy: Deploy) -> None:
+    """Ray's own line for each request is turned off."""
+    told = deploy()
+    assert told["logged"] is told["settings"]
 
 
 def test_replicas_share_a_key_and_have_a_thread_for_each_of_their_cpus(

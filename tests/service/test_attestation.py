@@ -53,6 +53,19 @@ def test_an_untouched_artifact_proves_itself(
 
 
 @_RUNNERS
+def test_golden_vectors_of_a_single_step_are_replayed_in_one_run(
+    artifacts: Path, runner: str
+) -> None:
+    loaded = load_artifact(artifacts / "letters")
+    arrays = {name: getattr(loaded.golden, name) for name in ("steps", "truth", "exact")}
+    first = {name: {n: a[:1] for n, a in group.items()} for name, group in arrays.items()}
+    loaded = replace(loaded, golden=replace(loaded.golden, **first))
+    runtime = choose_runtime(settings(artifacts, runner=runner, slots=4))
+    verdict = attest(loaded, make_runner(loaded, runtime))
+    assert (verdict.ok, verdict.steps) == (True, 4 + 8)
+
+
+@_RUNNERS
 @pytest.mark.parametrize("place", [(0, 0), (70, 31), (191, 47)])
 def test_one_weight_off_by_a_thousandth_fails_although_hashes_agree(
     copy: Path, runner: str, place: tuple[int, int]

@@ -207,11 +207,15 @@ def test_an_idle_service_ends_with_0(artifacts: Path) -> None:
     with spawned(artifacts) as (process, url):
         _signal_while_it_loads(process, signal.SIGHUP)
         assert eventually(lambda: ready(url))
+        assert httpx.get(f"{url}/v1/models").status_code == 200
         process.send_signal(signal.SIGINT)
-        told = "".join(process.communicate(timeout=15))
+        out, err = process.communicate(timeout=15)
     assert process.returncode == 0
-    assert "Traceback" not in told
-    assert "GET /readyz" not in told  # probes are left out of the log, and nobody else tells
+    assert "Traceback" not in err
+    assert " INFO service.models: letters: attestation ok" in err
+    # Probes are left out of the log, and nobody else tells.
+    assert [json.loads(line)["path"] for line in out.splitlines()] == ["/v1/models"]
+    assert "GET /" not in err
 
 
 def test_one_whose_standard_files_are_closed_ends_with_0(artifacts: Path) -> None:

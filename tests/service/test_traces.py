@@ -160,6 +160,7 @@ def test_what_never_ran_was_in_the_queue_until_it_ended(collector: _Collector) -
 def test_a_collector_that_does_not_answer_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    before = set(threading.enumerate())
     with socket.create_server(("127.0.0.1", 0)) as silent:
         place = f"http://127.0.0.1:{silent.getsockname()[1]}"
         monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", place)
@@ -170,6 +171,9 @@ def test_a_collector_that_does_not_answer_is_not_waited_for(
         began_s = time.monotonic()
         traces.close()
         assert time.monotonic() - began_s < 4  # the exporter would have waited for five
+        left = set(threading.enumerate()) - before
+        assert left  # which still wait, and would keep a process that ends from ending
+        assert all(thread.daemon for thread in left)
         # Whom nobody answers tries again after times at random, and a test of strategies hears of
         # whoever draws one.
         asked, _ = silent.accept()

@@ -243,12 +243,12 @@ def test_only_a_chunk_with_a_row_that_asks_for_it_takes_the_filtered_graph() -> 
 def test_stopping_ends_what_runs_and_what_waits() -> None:
     runner = ScriptedRunner(_SCRIPT, width=1)
     endless = [Call(prompt=b"p" * 10**6), Call(prompt=b"p" * 10**6)]
-    with engine(runner) as started:
+    with engine(runner, problem=lambda: "its engine has ended") as started:
         started.submit([call.job for call in endless])
     for call in endless:
         error = call.result().pieces[-1].error
         assert isinstance(error, NotReady)
-    with pytest.raises(NotReady):
+    with pytest.raises(NotReady, match="the service is stopping"):  # which no reload mends
         started.submit([Call().job])
 
 
@@ -284,7 +284,7 @@ def test_an_engine_whose_model_is_not_attested_takes_nothing(verdict: object) ->
     try:
         assert eventually(lambda: asked == [runner])
         for jobs in ([Call().job], []):  # of which there are none where nothing is to run
-            with pytest.raises(NotReady):
+            with pytest.raises(NotReady, match="the model has not been attested"):
                 refusing.submit(jobs)
     finally:
         refusing.stop()
