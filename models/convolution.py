@@ -106,7 +106,6 @@ class ConvolutionalNetwork(nn.Module):
 
     def __init__(self, config: ConvolutionConfig) -> None:
         super().__init__()
-        self.config = config
         side, inputs, layers = config.side, config.colors, []
         for channels in (config.channels, 2 * config.channels, 4 * config.channels):
             layers.append(NormalizedConvolution(side, inputs, channels, config.norm))

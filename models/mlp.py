@@ -46,7 +46,6 @@ class MLP(nn.Module):
 
     def __init__(self, config: MLPConfig) -> None:
         super().__init__()
-        self.config = config
         widths = [config.inputs] + [config.units] * config.layers
         self.hidden = nn.Sequential(
             *(

@@ -33,7 +33,6 @@ class TabulatedLanguageModel(nn.Module):
         super().__init__()
         if model.config.norm == "batch":
             raise ValueError("model.norm is 'batch'; what depends on the time step is no table")
-        self.config = model.config
         wide = copy.deepcopy(model).double()
         with torch.no_grad():
             table = _first(wide).project(wide.embedding.weight)

@@ -155,16 +155,16 @@ def test_a_bound_is_of_the_rounding_of_all_rows_that_training_had(
 
     def computed(model: LanguageModel, of: Sample) -> Tensor:
         dtype = model.readout.weight.dtype
-        return rounding.to(dtype) if dtype == torch.float32 else torch.zeros_like(rounding)
+        return (1 + rounding).to(dtype) if dtype == torch.float32 else torch.ones_like(rounding)
 
     monkeypatch.setattr("export.text.golden.golden_logits", computed)
     model = LanguageModel(LanguageConfig(units=4, embedding=4))
     made = make_golden(model, {"batch": {"rows": 24, "steps": 12}})
     assert made.truth["logits"].shape == (12, 8, VOCABULARY)
-    assert not made.truth["logits"].any()  # which is that of float64
+    assert (made.truth["logits"] == 1).all()  # which is that of float64
     assert not made.steps["force"].any()  # a replay draws it again
-    assert made.bounds["logits"] == pytest.approx(4e-3)
-    assert made.training_error == pytest.approx(1e-4)
+    assert made.bounds["logits"] == pytest.approx(4e-3, rel=1e-3)
+    assert made.training_error == pytest.approx(1e-4, rel=1e-3)
 
 
 def test_vectors_of_long_rows_are_no_larger_than_a_service_reads(
@@ -228,7 +228,7 @@ def test_bounds_of_a_reader_and_of_a_pen_are_of_all_rows_too_and_each_of_its_own
         rounding = torch.zeros(5, 6, len(outputs), dtype=torch.float64)
         rounding[2, 1, 2], rounding[3, 5, 1] = 1e-4, 1e-3  # the first in a row that is kept
         dtype = next(model.parameters()).dtype
-        return rounding.to(dtype) if dtype == torch.float32 else torch.zeros_like(rounding)
+        return (1 + rounding).to(dtype) if dtype == torch.float32 else torch.ones_like(rounding)
 
     monkeypatch.setattr(reader_golden, "training_logits", computed)
     monkeypatch.setattr(reader_golden, "_STEPS", 5)
@@ -247,8 +247,9 @@ def test_bounds_of_a_reader_and_of_a_pen_are_of_all_rows_too_and_each_of_its_own
     bounds["handwriting"] = {"mixture": 4e-3, "drawn": 8e-3}
     for name, model in (("reader", ReaderModel(ReaderConfig(units=4))), ("handwriting", pen)):
         made = KINDS[name].golden(model, {"batch": {"rows": 6}})
-        assert made.bounds == pytest.approx(bounds[name])
-        assert made.training_error == pytest.approx(1e-4)
+        assert made.bounds == pytest.approx(bounds[name], rel=1e-3)
+        assert made.training_error == pytest.approx(1e-4, rel=1e-3)
         assert {array.shape[:2] for array in made.truth.values()} == {(5, 4)}
-        assert not any(array.any() for array in made.truth.values())  # which are those of float64
+        for output, array in made.truth.items():
+            assert (array == (2 if output == "drawn" else 1)).all()  # which is that of float64
     assert precisions == [torch.float64]

@@ -30,6 +30,7 @@ from export.ink.styles import (
 )
 from tests.artifacts import HANDS, invented_ink
 from training.ink.corpus import PenCorpus
+from training.recipe import read_recipe
 
 _FAR, _PAST = 100.0, 4.0  # to the beginning of a line, and past its ink
 
@@ -309,21 +310,26 @@ def test_a_recipe_of_hands_that_is_none_is_told_so(tmp_path: Path, content: str,
         read_styles(tmp_path / "hands.toml")
 
 
-def test_hands_are_those_of_the_file_that_is_named(
+def test_hands_are_those_of_the_files_that_are_named(
     made_once: Callable[[str], Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stored = list[list[str]]()
+    stored, read = list[list[str]](), list[Path]()
 
     def add(_: object, __: object, choices: list[StyleChoice]) -> None:
         stored.append([choice.id for choice in choices])
 
     monkeypatch.setattr("export.ink.styles.add_styles", add)
-    monkeypatch.setattr("training.ink.corpus.read_pens", lambda *_: None)
+    monkeypatch.setattr("training.ink.corpus.read_pens", lambda place, _: read.append(place))
     (tmp_path / "hands.toml").write_text("[[style]]\nid = 'a'\ndescription = 'd'\nwriter = 'w'\n")
-    words = ["styles", str(made_once("scrawl")), "--data", str(tmp_path)]
-    assert main([*words, "--hands", str(tmp_path / "hands.toml")]) == 0
+    monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
+    shipped = tmp_path / read_recipe("handwriting").data.source
+    shipped.mkdir()
+    words = ["styles", str(made_once("scrawl"))]
+    named = ["--data", str(tmp_path), "--hands", str(tmp_path / "hands.toml")]
+    assert main([*words, *named]) == 0
     assert main(words) == 0
     assert stored == [["a"], [choice.id for choice in read_styles(RECIPE)]]
+    assert read == [tmp_path, shipped]
 
 
 @pytest.mark.parametrize("name", ["", "nowhere.toml"])

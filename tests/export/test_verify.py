@@ -225,6 +225,7 @@ def test_without_the_corpus_a_note_says_that_it_is_not_compared(
 ) -> None:  # fmt: skip
     # As long as the corpus, and not it.
     (tmp_path / "other.txt").write_text(TEXT[::-1])
+    (tmp_path / "empty.txt").touch()  # which is no corpus at all
     (tmp_path / "gone.txt").symlink_to(tmp_path / "nowhere")
     monkeypatch.setenv("EVENKEEL_DATA", str(tmp_path))
     assert main(["verify", str(artifact)]) == 0

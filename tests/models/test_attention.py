@@ -19,7 +19,8 @@ def _made() -> tuple[SelfAttention, Tensor, Tensor]:
 @pytest.mark.parametrize("change", [0.0, 1e-3])
 def test_it_is_pytorchs_scaled_dot_product_attention(change: float) -> None:
     model, x, real = _made()
-    query, key, value = model.query(x), model.key(x), model.value(x)
+    layers = model.query, model.key, model.value
+    query, key, value = (x @ layer.weight.t() for layer in layers)
     expected = F.scaled_dot_product_attention(query, key, value, attn_mask=real.unsqueeze(1))
     with torch.no_grad():
         model.query.weight[0, 0] += change

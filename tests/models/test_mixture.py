@@ -200,11 +200,12 @@ def test_bias_sharpens_weights_and_widths_alike(bias: float) -> None:
 def test_a_draw_keeps_the_limits_of_the_density(
     log_sigma: float, limit: float, tilt: float
 ) -> None:
-    outputs = one(log_sigma=[log_sigma] * 2 * M, tilt=[tilt] * M)
-    uniform, normal = torch.full((1,), 0.5).double(), torch.tensor([[0.0, 1.0]]).double()
-    along, across, _ = sample(outputs, uniform, normal, torch.zeros(1).double())[0].tolist()
-    assert along == 0
-    assert across == pytest.approx(math.exp(limit) / math.cosh(STEEPEST_TILT))
+    outputs = one(log_sigma=[log_sigma] * 2 * M, tilt=[tilt] * M).expand(2, -1)
+    uniform, bias = torch.tensor([[0.5, 0.5], [0.0, 0.0]]).double()
+    drawn = sample(outputs, uniform, torch.eye(2).double(), bias)[:, :2]
+    width, rho = math.exp(limit), math.copysign(math.tanh(STEEPEST_TILT), tilt)
+    expected = torch.tensor([[width, rho * width], [0.0, width / math.cosh(STEEPEST_TILT)]])
+    torch.testing.assert_close(drawn, expected.double(), rtol=1e-6, atol=0)
 
 
 def test_a_bias_is_that_of_its_row() -> None:
