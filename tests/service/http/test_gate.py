@@ -111,6 +111,27 @@ def test_who_reads_again_has_all_the_time_again() -> None:
     assert ended
 
 
+@pytest.mark.parametrize(("read", "looks"), [(32 * 1024, 4), (32 * 1024 - 1, 2)])
+def test_who_reads_less_than_32_kib_in_its_time_is_cut(read: int, looks: int) -> None:
+    """However steadily that is."""
+    unsent, ended = 200_000, list[bool]()
+    connection = Watched()
+    connection.gate = _gate()
+    connection.transport = SimpleNamespace(  # type: ignore[assignment]
+        is_closing=lambda: bool(ended),
+        is_reading=lambda: True,
+        get_write_buffer_size=lambda: unsent,
+        abort=lambda: ended.append(True),
+    )
+    connection.pause_writing()
+    looked = 0
+    while not ended and looked < 4:
+        connection.look(looked * (connection.gate.timeout_s + 1))
+        unsent -= read
+        looked += 1
+    assert looked == looks
+
+
 def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
     """The head that it has begun meanwhile has to end."""
     ended: list[bool] = []
