@@ -1,6 +1,7 @@
 """Who gets a place, and whose is taken, as facts about the gate alone."""
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,16 +91,24 @@ def test_those_beyond_the_limit_are_looked_at_as_all_are(monkeypatch: pytest.Mon
     assert all(connection.looks for connection in connections)
 
 
-def test_who_reads_again_has_all_the_time_again() -> None:
-    ended: list[bool] = []
+def _unread(
+    ended: list[bool], unsent: Callable[[], int] = lambda: 100_000, *, closing: bool = False
+) -> Watched:
+    """A connection of which so many bytes wait to be read."""
     connection = Watched()
     connection.gate = _gate()
     connection.transport = SimpleNamespace(  # type: ignore[assignment]
-        is_closing=lambda: False,
+        is_closing=lambda: closing or bool(ended),
         is_reading=lambda: True,
-        get_write_buffer_size=lambda: 100_000,
+        get_write_buffer_size=unsent,
         abort=lambda: ended.append(True),
     )
+    return connection
+
+
+def test_who_reads_again_has_all_the_time_again() -> None:
+    ended: list[bool] = []
+    connection = _unread(ended)
     late_s = connection.gate.timeout_s + 1
     connection.pause_writing()
     connection.look(0)
@@ -111,25 +120,27 @@ def test_who_reads_again_has_all_the_time_again() -> None:
     assert ended
 
 
-@pytest.mark.parametrize(("read", "looks"), [(32 * 1024, 4), (32 * 1024 - 1, 2)])
+@pytest.mark.parametrize(("read", "looks"), [(4096, 32), (4095, 9)])
 def test_who_reads_less_than_32_kib_in_its_time_is_cut(read: int, looks: int) -> None:
-    """However steadily that is."""
-    unsent, ended = 200_000, list[bool]()
-    connection = Watched()
-    connection.gate = _gate()
-    connection.transport = SimpleNamespace(  # type: ignore[assignment]
-        is_closing=lambda: bool(ended),
-        is_reading=lambda: True,
-        get_write_buffer_size=lambda: unsent,
-        abort=lambda: ended.append(True),
-    )
+    """However steadily that is; it is looked at eight times as often."""
+    ended, looked = list[bool](), 0
+    connection = _unread(ended, lambda: 200_000 - looked * read)
     connection.pause_writing()
-    looked = 0
-    while not ended and looked < 4:
-        connection.look(looked * (connection.gate.timeout_s + 1))
-        unsent -= read
+    while not ended and looked < 32:
+        connection.look(looked / 8 * (connection.gate.timeout_s + 1))
         looked += 1
     assert looked == looks
+
+
+def test_who_does_not_read_the_end_of_a_last_answer_is_cut() -> None:
+    """Of a few bytes, behind which nothing has to wait."""
+    ended: list[bool] = []
+    connection = _unread(ended, lambda: 1, closing=True)
+    connection.look(0)
+    connection.look(connection.gate.timeout_s)
+    assert not ended
+    connection.look(connection.gate.timeout_s + 1)
+    assert ended
 
 
 def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
