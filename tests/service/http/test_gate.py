@@ -1,6 +1,7 @@
 """Who gets a place, and whose is taken, as facts about the gate alone."""
 
 import asyncio
+import socket
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
@@ -141,6 +142,28 @@ def test_who_does_not_read_the_end_of_a_last_answer_is_cut() -> None:
     assert not ended
     connection.look(connection.gate.timeout_s + 1)
     assert ended
+
+
+@pytest.mark.parametrize(
+    ("left", "reading", "closing", "ends"),
+    [(True, False, False, True), (False, False, False, False), (True, True, False, False),
+     (True, False, True, False)],
+    ids=["left", "still there", "read from", "has the rest coming"],
+)  # fmt: skip
+def test_whose_client_has_left_is_ended_where_nothing_else_would_tell(
+    left: bool, reading: bool, closing: bool, ends: bool
+) -> None:
+    """Who has said all may still read the rest of the last answer."""
+    ours, theirs = socket.socketpair()
+    ended: list[bool] = []
+    connection = _unread(ended, closing=closing)
+    connection.transport.is_reading = lambda: reading  # type: ignore[method-assign]
+    connection.transport.get_extra_info = lambda name: ours  # type: ignore[method-assign]
+    with ours, theirs:
+        if left:
+            theirs.shutdown(socket.SHUT_WR)
+        connection.look(0)
+    assert bool(ended) is ends
 
 
 def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
