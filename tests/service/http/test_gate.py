@@ -166,29 +166,84 @@ def test_whose_client_has_left_is_ended_where_nothing_else_would_tell(
     assert bool(ended) is ends
 
 
+class _Wire:
+    """The transport of a connection whose client takes all that is written."""
+
+    def __init__(self) -> None:
+        self.written, self.ended, self.aborted = b"", False, False
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def is_reading(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def _connection() -> tuple[HttpConnection, _Wire]:
+    connection, wire = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate()), _Wire()
+    connection.transport = wire  # type: ignore[assignment]
+    return connection, wire
+
+
 def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
-    """The head that it has begun meanwhile has to end."""
-    ended: list[bool] = []
+    """The head that it has begun meanwhile has to end; and what it is told then is not reset before
+    it has come."""
 
     async def ask() -> None:
-        connection = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate())
+        connection, wire = _connection()
         answering: Any = SimpleNamespace(response_complete=False, response_started=True)
         connection._answering = answering
-        connection.transport = SimpleNamespace(  # type: ignore[assignment]
-            is_closing=lambda: False,
-            is_reading=lambda: True,
-            write=lambda data: None,
-            write_eof=lambda: ended.append(True),
-        )
         connection.data_received(b"G")
         late_s, now_s = connection.gate.timeout_s + 1, connection.loop.time()
         connection.look(now_s + late_s)
         answering.response_complete = True
-        assert not ended
+        assert not wire.ended
         connection.look(now_s + 3 * late_s)
+        assert wire.ended
+        connection.look(connection.loop.time() + 0.5)
+        assert not wire.aborted
+        connection.look(connection.loop.time() + 1.5)
+        assert wire.aborted
 
     asyncio.run(ask())
-    assert ended
+
+
+def test_whose_body_is_waited_for_is_not_cut_for_its_head() -> None:
+    async def ask() -> None:
+        connection, wire = _connection()
+        connection._answering = SimpleNamespace(response_complete=False)  # type: ignore[assignment]
+        connection._in_head, connection._due_s = False, 0.0
+        connection.look(1.0)
+        assert not wire.aborted
+        connection._answering = None
+        connection.look(2.0 + connection.gate.timeout_s)
+        assert wire.aborted
+
+    asyncio.run(ask())
+
+
+def test_a_head_in_two_pieces_has_the_room_of_one() -> None:
+    async def ask() -> None:
+        connection, wire = _connection()
+        most = connection.gate.max_header_bytes
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (most // 2))
+        assert not wire.written
+        connection.data_received(b"x" * most + b"\r\n\r\n")
+        assert wire.written.startswith(b"HTTP/1.1 431 ")
+
+    asyncio.run(ask())
 
 
 class _Files:
