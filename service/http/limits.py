@@ -49,13 +49,12 @@ class BodyLimit:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = dict(scope["headers"])
-        declared = headers.get(b"content-length", b"0")
+        declared = dict(scope["headers"]).get(b"content-length", b"0")
         # Of digits without end Python makes no number.
         if declared.isdigit() and (len(declared) > _MOST_DIGITS or int(declared) > self._limit):
             await refuse(BodyTooLarge(self._message()), scope, receive, send)
             return
-        if b"content-encoding" in headers and (coding := _coding(Headers(scope=scope))):
+        if coding := _coding(Headers(scope=scope)):
             told = f"the request body is in content-encoding {coding[:_MOST_OF_CODING]}"
             await refuse(CodedBody(f"{told}; this service reads none"), scope, receive, send)
             return

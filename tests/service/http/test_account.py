@@ -38,11 +38,11 @@ def _account(clock: SimpleNamespace) -> Account:
     return account
 
 
-@pytest.mark.parametrize(("now_s", "retry_after_s"), [(0.0, 3), (1.0, 2), (2.0, 1)])
+@pytest.mark.parametrize(("now_s", "retry_after_s"), [(0.0, 3), (0.1, 2), (1.0, 2), (2.0, 1)])
 def test_until_there_is_a_byte_again_it_says_when(
     clock: SimpleNamespace, now_s: float, retry_after_s: int
 ) -> None:
-    """With none left, neither more nor less, as well."""
+    """With none left, neither more nor less, as well; and no second later than that."""
     account, clock.now_s = _account(clock), now_s
     with pytest.raises(TooManyRequests) as refused:
         account.check()

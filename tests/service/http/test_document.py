@@ -71,9 +71,10 @@ def _check(document: dict[str, Any], route: str, example: Example, answer: Any) 
         Draft202012Validator(content["schema"] | components).validate(answer)
     elif example["kind"] == "text/event-stream":
         item = content["itemSchema"]
-        said = Draft202012Validator(
-            item["properties"]["data"]["anyOf"][1]["contentSchema"] | components
-        )
+        data = item["properties"]["data"]["anyOf"][1]
+        # Without it the schema of the content says nothing.
+        assert data["contentMediaType"] == "application/json"
+        said = Draft202012Validator(data["contentSchema"] | components)
         *stream, done = events(answer)
         assert done["data"] == "[DONE]"
         for event in stream:
@@ -92,6 +93,7 @@ def test_an_event_may_have_no_id_but_has_data(document: dict[str, Any], path: st
     event = Draft202012Validator(answer["itemSchema"] | {"components": document["components"]})
     assert event.is_valid({"data": "[DONE]"})
     assert not event.is_valid({"id": "0"})
+    assert not event.is_valid("[DONE]")
 
 
 @_EACH

@@ -187,11 +187,15 @@ def test_a_head_that_was_refused_opens_no_socket(
     assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
 
-def test_what_follows_a_head_that_was_refused_is_not_read(url: str) -> None:
+def test_what_follows_a_head_that_was_refused_is_not_read(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
     head = _PROBE.removesuffix(b"\r\n") + b"a:b\r\n" * 200 + b"Content-Length: 2\r\n\r\n{}"
     answer = Wire(url).send(head + _LAST).rest()
     assert answer.startswith(b"HTTP/1.1 431 ")
     assert answer.count(b"HTTP/1.1 ") == 1
+    assert Wire(url).send(_LAST).status() == 200  # and has it begun to run, it has failed by now
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
 
 def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:

@@ -1,6 +1,8 @@
 """Who gets a place, and whose is taken, as facts about the gate alone."""
 
 import asyncio
+import socket
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -90,16 +92,24 @@ def test_those_beyond_the_limit_are_looked_at_as_all_are(monkeypatch: pytest.Mon
     assert all(connection.looks for connection in connections)
 
 
-def test_who_reads_again_has_all_the_time_again() -> None:
-    ended: list[bool] = []
+def _unread(
+    ended: list[bool], unsent: Callable[[], int] = lambda: 100_000, *, closing: bool = False
+) -> Watched:
+    """A connection of which so many bytes wait to be read."""
     connection = Watched()
     connection.gate = _gate()
     connection.transport = SimpleNamespace(  # type: ignore[assignment]
-        is_closing=lambda: False,
+        is_closing=lambda: closing or bool(ended),
         is_reading=lambda: True,
-        get_write_buffer_size=lambda: 100_000,
+        get_write_buffer_size=unsent,
         abort=lambda: ended.append(True),
     )
+    return connection
+
+
+def test_who_reads_again_has_all_the_time_again() -> None:
+    ended: list[bool] = []
+    connection = _unread(ended)
     late_s = connection.gate.timeout_s + 1
     connection.pause_writing()
     connection.look(0)
@@ -111,29 +121,129 @@ def test_who_reads_again_has_all_the_time_again() -> None:
     assert ended
 
 
-def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
-    """The head that it has begun meanwhile has to end."""
+@pytest.mark.parametrize(("read", "looks"), [(4096, 32), (4095, 9)])
+def test_who_reads_less_than_32_kib_in_its_time_is_cut(read: int, looks: int) -> None:
+    """However steadily that is; it is looked at eight times as often."""
+    ended, looked = list[bool](), 0
+    connection = _unread(ended, lambda: 200_000 - looked * read)
+    connection.pause_writing()
+    while not ended and looked < 32:
+        connection.look(looked / 8 * (connection.gate.timeout_s + 1))
+        looked += 1
+    assert looked == looks
+
+
+def test_who_does_not_read_the_end_of_a_last_answer_is_cut() -> None:
+    """Of a few bytes, behind which nothing has to wait."""
     ended: list[bool] = []
+    connection = _unread(ended, lambda: 1, closing=True)
+    connection.look(0)
+    connection.look(connection.gate.timeout_s)
+    assert not ended
+    connection.look(connection.gate.timeout_s + 1)
+    assert ended
+
+
+@pytest.mark.parametrize(
+    ("left", "reading", "closing", "ends"),
+    [(True, False, False, True), (False, False, False, False), (True, True, False, False),
+     (True, False, True, False)],
+    ids=["left", "still there", "read from", "has the rest coming"],
+)  # fmt: skip
+def test_whose_client_has_left_is_ended_where_nothing_else_would_tell(
+    left: bool, reading: bool, closing: bool, ends: bool
+) -> None:
+    """Who has said all may still read the rest of the last answer."""
+    ours, theirs = socket.socketpair()
+    ended: list[bool] = []
+    connection = _unread(ended, closing=closing)
+    connection.transport.is_reading = lambda: reading  # type: ignore[method-assign]
+    connection.transport.get_extra_info = lambda name: ours  # type: ignore[method-assign]
+    with ours, theirs:
+        if left:
+            theirs.shutdown(socket.SHUT_WR)
+        connection.look(0)
+    assert bool(ended) is ends
+
+
+class _Wire:
+    """The transport of a connection whose client takes all that is written."""
+
+    def __init__(self) -> None:
+        self.written, self.ended, self.aborted = b"", False, False
+
+    def is_closing(self) -> bool:
+        return self.aborted
+
+    def is_reading(self) -> bool:
+        return True
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def write(self, data: bytes) -> None:
+        self.written += data
+
+    def write_eof(self) -> None:
+        self.ended = True
+
+    def abort(self) -> None:
+        self.aborted = True
+
+
+def _connection() -> tuple[HttpConnection, _Wire]:
+    connection, wire = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate()), _Wire()
+    connection.transport = wire  # type: ignore[assignment]
+    return connection, wire
+
+
+def test_who_waits_for_an_answer_has_its_time_again_and_no_more() -> None:
+    """The head that it has begun meanwhile has to end; and what it is told then is not reset before
+    it has come."""
 
     async def ask() -> None:
-        connection = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate())
+        connection, wire = _connection()
         answering: Any = SimpleNamespace(response_complete=False, response_started=True)
         connection._answering = answering
-        connection.transport = SimpleNamespace(  # type: ignore[assignment]
-            is_closing=lambda: False,
-            is_reading=lambda: True,
-            write=lambda data: None,
-            write_eof=lambda: ended.append(True),
-        )
         connection.data_received(b"G")
         late_s, now_s = connection.gate.timeout_s + 1, connection.loop.time()
         connection.look(now_s + late_s)
         answering.response_complete = True
-        assert not ended
+        assert not wire.ended
         connection.look(now_s + 3 * late_s)
+        assert wire.ended
+        connection.look(connection.loop.time() + 0.5)
+        assert not wire.aborted
+        connection.look(connection.loop.time() + 1.5)
+        assert wire.aborted
 
     asyncio.run(ask())
-    assert ended
+
+
+def test_whose_body_is_waited_for_is_not_cut_for_its_head() -> None:
+    async def ask() -> None:
+        connection, wire = _connection()
+        connection._answering = SimpleNamespace(response_complete=False)  # type: ignore[assignment]
+        connection._in_head, connection._due_s = False, 0.0
+        connection.look(1.0)
+        assert not wire.aborted
+        connection._answering = None
+        connection.look(2.0 + connection.gate.timeout_s)
+        assert wire.aborted
+
+    asyncio.run(ask())
+
+
+def test_a_head_in_two_pieces_has_the_room_of_one() -> None:
+    async def ask() -> None:
+        connection, wire = _connection()
+        most = connection.gate.max_header_bytes
+        connection.data_received(b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * (most // 2))
+        assert not wire.written
+        connection.data_received(b"x" * most + b"\r\n\r\n")
+        assert wire.written.startswith(b"HTTP/1.1 431 ")
+
+    asyncio.run(ask())
 
 
 class _Files:

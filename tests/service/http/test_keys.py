@@ -21,8 +21,18 @@ from websockets.sync.client import connect
 
 from service.app import create_app
 from service.http.addresses import network
+from service.http.callers import Callers
 from service.http.keys import BadKeys, Keys, new_key, read_keys
-from tests.service.serving import Service, bearing, eventually, held, listening, running, settings
+from tests.service.serving import (
+    Service,
+    bearing,
+    eventually,
+    held,
+    listening,
+    running,
+    settings,
+    told_by,
+)
 
 _OPEN = {"/", "/livez", "/readyz"}
 _BODY: dict[str, Any] = {"model": "letters", "max_tokens": 1}
@@ -322,6 +332,19 @@ def test_callers_have_names(ring: _Ring, letters: Path) -> None:
         ("address:127.0.0.1", False),
         ("address:192.0.2.1", False),
     ]
+
+
+def test_where_there_are_keys_nobody_is_an_administrator_by_address(ring: _Ring) -> None:
+    """Nor where none is asked for."""
+    seen = list[bool]()
+
+    async def tell(scope: Any, receive: Any, send: Any) -> None:
+        seen.append(scope["state"]["caller"].admin)
+
+    scope = {"type": "http", "path": "/docs", "headers": [], "client": ("127.0.0.1", 1)}
+    for keys in (None, Keys(ring.file)):
+        told_by(Callers(tell, keys, local=True), scope | {})
+    assert seen == [True, False]
 
 
 def test_a_key_is_added_to_the_file_that_a_link_leads_to(tmp_path: Path) -> None:

@@ -117,6 +117,7 @@ def test_every_message_is_said_or_answered() -> None:
         *("PointsWritten", "ReadSoFar", "Numbers"),
     }
     assert channel["messages"].keys() == hears | tells
+    assert all(told.get("summary") for told in document["components"]["messages"].values())
 
 
 def test_a_binary_message_is_told_with_its_field_and_its_numbers(document: dict[str, Any]) -> None:

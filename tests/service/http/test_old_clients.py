@@ -73,9 +73,13 @@ def test_who_sends_all_before_it_hears_is_heard_out(
 
 
 def test_who_never_sends_the_rest_is_let_go(
-    service: tuple[str, FastAPI], monkeypatch: pytest.MonkeyPatch
+    service: tuple[str, FastAPI],
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
+    """Which is no error of the service."""
     monkeypatch.setattr(connections, "_LINGER_S", connections._LINGER_S / 10)
     url, _ = service
     head = b"POST /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: 9\r\n\r\n"
     assert Wire(url).send(head).status() == 405
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
