@@ -54,8 +54,12 @@ def test_more_are_refused(url: str) -> None:
 
 
 def test_a_body_in_chunks_of_a_byte_is_refused(url: str) -> None:
-    answer = Wire(url).send(_CHUNKED + _CHUNK * 3000).rest()
-    assert answer.startswith(b"HTTP/1.1 400 ")
+    """However large the one before it was."""
+    body = b'{"model": "letters", "max_tokens": 1}' + b" " * 64_000
+    wire = Wire(url).send(_CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+    wire.until(b"finish_reason")
+    answer = wire.send(_CHUNKED + _CHUNK * 3000).rest()
+    assert b"HTTP/1.1 400 " in answer
     assert b"in chunks of a few bytes" in answer
     assert answer.count(b"HTTP/1.1 ") == 1
 
@@ -208,13 +212,15 @@ def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
     assert len(wire.rest()) < 100_000  # or every one would have its pong
 
 
-def test_a_session_takes_a_place(letters: Path) -> None:
-    """Nobody has more than half of them, which is one here."""
+def test_a_session_takes_a_place(letters: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody has more than half of them, which is one here; who has none opens no socket either."""
     models = b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     with listening(settings(letters, max_connections=2)) as (url, _), _online(url) as online:
         online.send('{"model": "letters"}')
         assert "letters" in online.recv()
+        assert Wire(url).send(_ONLINE).status() == 503
         assert Wire(url).send(models).status() == 503
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
 
 def test_who_reads_its_answers_again_is_heard_again() -> None:
