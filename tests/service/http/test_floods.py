@@ -53,6 +53,16 @@ def test_more_are_refused(url: str) -> None:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
+def test_of_what_is_wrong_behind_too_many_the_first_is_told(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = Wire(url).send(_PROBE * 100 + b"no HTTP\r\n\r\n").rest()
+    assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert Wire(url).send(_LAST).status() == 200
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
+
+
 def test_a_body_in_chunks_of_a_byte_is_refused(url: str) -> None:
     """However large the one before it was."""
     body = b'{"model": "letters", "max_tokens": 1}' + b" " * 64_000
