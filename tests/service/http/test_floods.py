@@ -6,16 +6,19 @@ import socket
 import time
 from contextlib import suppress
 from functools import partial
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from uvicorn.config import Config
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 
+from service.http import sockets
 from service.http.connections import HttpConnection
 from service.http.sockets import WebSocketConnection
 from tests.service.http.wire import LATE_S, Wire
@@ -50,9 +53,23 @@ def test_more_are_refused(url: str) -> None:
     assert answer.count(b"HTTP/1.1 ") == 1
 
 
-def test_a_body_in_chunks_of_a_byte_is_refused(url: str) -> None:
-    answer = Wire(url).send(_CHUNKED + _CHUNK * 3000).rest()
+def test_of_what_is_wrong_behind_too_many_the_first_is_told(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    answer = Wire(url).send(_PROBE * 100 + b"no HTTP\r\n\r\n").rest()
     assert answer.startswith(b"HTTP/1.1 400 ")
+    assert answer.count(b"HTTP/1.1 ") == 1
+    assert Wire(url).send(_LAST).status() == 200
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
+
+
+def test_a_body_in_chunks_of_a_byte_is_refused(url: str) -> None:
+    """However large the one before it was."""
+    body = b'{"model": "letters", "max_tokens": 1}' + b" " * 64_000
+    wire = Wire(url).send(_CHUNKED + b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body))
+    wire.until(b"finish_reason")
+    answer = wire.send(_CHUNKED + _CHUNK * 3000).rest()
+    assert b"HTTP/1.1 400 " in answer
     assert b"in chunks of a few bytes" in answer
     assert answer.count(b"HTTP/1.1 ") == 1
 
@@ -205,13 +222,15 @@ def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
     assert len(wire.rest()) < 100_000  # or every one would have its pong
 
 
-def test_a_session_takes_a_place(letters: Path) -> None:
-    """Nobody has more than half of them, which is one here."""
+def test_a_session_takes_a_place(letters: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody has more than half of them, which is one here; who has none opens no socket either."""
     models = b"GET /v1/models HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
     with listening(settings(letters, max_connections=2)) as (url, _), _online(url) as online:
         online.send('{"model": "letters"}')
         assert "letters" in online.recv()
+        assert Wire(url).send(_ONLINE).status() == 503
         assert Wire(url).send(models).status() == 503
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
 
 def test_who_reads_its_answers_again_is_heard_again() -> None:
@@ -226,6 +245,65 @@ def test_who_reads_its_answers_again_is_heard_again() -> None:
         session.pause_writing()
         session.resume_writing()
     assert told == ["pause", "resume", "pause"]
+
+
+def test_a_socket_that_sends_much_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a machine so slow that a turn is over within a KB: in a round of the loop little is taken
+    in, and what is left is not added to before it has been."""
+    whole, clock = WebSocketsSansIOProtocol.data_received, count()
+    arrived, taken, heard = 0, 0, 0
+    in_a_round, left = [0], [0]
+
+    def taking(connection: WebSocketsSansIOProtocol, data: bytes) -> None:
+        nonlocal taken
+        taken += len(data)
+        in_a_round[-1] += len(data)
+        whole(connection, data)
+
+    class Connection(WebSocketConnection):
+        def data_received(self, data: bytes) -> None:
+            nonlocal arrived
+            arrived += len(data)
+            super().data_received(data)
+            left.append(arrived - taken)
+
+    async def hear(scope: Any, receive: Any, send: Any) -> None:
+        nonlocal heard
+        await receive()
+        await send({"type": "websocket.accept"})
+        while (await receive())["type"] == "websocket.receive":
+            heard += 1
+
+    def next_round() -> None:
+        in_a_round.append(0)
+        if heard < 200:
+            asyncio.get_running_loop().call_soon(next_round)
+
+    async def flood() -> None:
+        loop, gone = asyncio.get_running_loop(), asyncio.Event()
+        gate: Any = SimpleNamespace(enter=lambda *_: True, leave=lambda _: gone.set())
+        config = Config(hear, ws_per_message_deflate=False)
+        protocol = partial(Connection, config, ServerState(), {}, gate=gate)
+        server = await loop.create_server(protocol, "127.0.0.1", 0)
+        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+        writer.write(_ONLINE)
+        await reader.readuntil(b"\r\n\r\n")
+        next_round()
+        writer.write((b"\x82\xfe" + (8192).to_bytes(2, "big") + bytes(4 + 8192)) * 200)
+        async with asyncio.timeout(LATE_S):
+            while heard < 200:
+                await asyncio.sleep(0)
+        writer.close()
+        server.close()
+        await gone.wait()
+
+    monkeypatch.setattr(WebSocketsSansIOProtocol, "data_received", taking)
+    slow = SimpleNamespace(monotonic=lambda: next(clock) * 0.0015)
+    monkeypatch.setattr(sockets, "time", slow)
+    asyncio.run(flood())
+    assert max(in_a_round) <= 4096
+    assert max(left) <= 2 * 256 * 1024
+    assert taken == arrived
 
 
 def test_a_message_may_come_in_a_thousand_parts(url: str) -> None:

@@ -246,6 +246,18 @@ def test_a_head_in_two_pieces_has_the_room_of_one() -> None:
     asyncio.run(ask())
 
 
+def test_a_head_that_is_wrong_and_too_long_is_refused_once() -> None:
+    """Nothing may be written behind a last answer."""
+
+    async def ask() -> None:
+        connection, wire = _connection()
+        connection.data_received(b"no such method\r\n" + b"x" * connection.gate.max_header_bytes)
+        assert wire.written.startswith(b"HTTP/1.1 400 ")
+        assert wire.written.count(b"HTTP/1.1 ") == 1
+
+    asyncio.run(ask())
+
+
 class _Files:
     """The limits of open files of a process, which may raise its own up to the hard one."""
 

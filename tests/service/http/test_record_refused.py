@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,20 @@ def test_what_is_no_http_behind_a_request_is_a_line_of_its_own(
     assert Wire(url).send(_POST + b"Content-Length: 2\r\n\r\n{}no HTTP\r\n\r\n").status() == 400
     assert eventually(lambda: len(lines()) == 2), lines()
     assert ("other", 400, "invalid_request_error") in _endings(lines)
+
+
+def test_who_sends_on_what_was_answered_before_is_not_refused_as_well(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    lines = _listened(caplog)
+    wire = Wire(url).send(_POST.replace(b"/v1/completions", b"/nowhere"))
+    wire.send(b"Transfer-Encoding: chunked\r\n\r\n").until(b"unknown_url")
+    with suppress(OSError):
+        wire.send(b"1\r\n \r\n" * 3000)  # more such chunks than are taken
+    wire.rest()
+    assert httpx.get(f"{url}/v1/models").status_code == 200
+    assert eventually(lambda: len(lines()) >= 2)
+    assert [line["status"] for line in lines()] == [404, 200]
 
 
 def test_an_answer_to_who_has_left_is_none() -> None:

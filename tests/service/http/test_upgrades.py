@@ -104,7 +104,7 @@ def test_a_tunnel_is_not_opened(url: str, offer: bytes) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
-    letters: Path, streamed: bool
+    letters: Path, streamed: bool, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It would have the answer, and nobody would hear that its caller has left."""
     body = json.dumps(_ASKED | {"max_tokens": 60_000, "stream": streamed}).encode()
@@ -117,6 +117,7 @@ def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
         assert b" 101 " not in answer
         assert streamed or answer.startswith(b"HTTP/1.1 400 ")
         assert eventually(lambda: running(*series) == 0)
+    assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
 
 @pytest.mark.parametrize(

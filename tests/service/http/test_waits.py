@@ -248,11 +248,16 @@ def test_what_there_is_no_room_for_in_a_round_waits_for_the_next() -> None:
 
 
 def test_what_is_large_waits_behind_two_threads_and_not_behind_one() -> None:
+    """However often the loop goes round meanwhile for those who read little."""
+
     async def waits(beside: int) -> bool:
         turns = Turns()
         turns._beside = beside
         asking = asyncio.create_task(turns.mine())
         await asyncio.sleep(0)
+        await turns.to_read(1)
+        for _ in range(3):
+            await asyncio.sleep(0)
         return not asking.done()
 
     assert [asyncio.run(waits(beside)) for beside in (0, 1, 2)] == [False, False, True]

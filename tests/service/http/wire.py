@@ -13,10 +13,13 @@ LATE_S = 10.0  # of a machine that is busy with other tests
 class Wire:
     """One connection."""
 
-    def __init__(self, url: str, receive_bytes: int | None = None) -> None:
+    def __init__(
+        self, url: str, receive_bytes: int | None = None, send_bytes: int | None = None
+    ) -> None:
         self._socket = socket.socket()
-        if receive_bytes is not None:
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+        for side, size in ((socket.SO_RCVBUF, receive_bytes), (socket.SO_SNDBUF, send_bytes)):
+            if size is not None:
+                self._socket.setsockopt(socket.SOL_SOCKET, side, size)
         self._socket.settimeout(LATE_S)
         address = urlsplit(url)
         self._socket.connect((address.hostname, address.port))
