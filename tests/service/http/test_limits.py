@@ -106,7 +106,7 @@ def test_who_waits_for_a_turn_leaves_nothing_behind(leaves: bool) -> None:
 
 def test_who_has_sent_a_body_may_wait_longer_for_its_answer_than_a_body_may_take() -> None:
     """Whether it leaves is listened for meanwhile."""
-    left = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"x"}]
+    left: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"x"}]
     heard: list[str] = []
 
     async def receive() -> Message:
