@@ -104,6 +104,27 @@ def test_who_waits_for_a_turn_leaves_nothing_behind(leaves: bool) -> None:
     assert asyncio.run(wait()) == ("http.disconnect" if leaves else "http.request", 1)
 
 
+def test_who_has_sent_a_body_may_wait_longer_for_its_answer_than_a_body_may_take() -> None:
+    """Whether it leaves is listened for meanwhile."""
+    left: list[Message] = [{"type": "http.disconnect"}, {"type": "http.request", "body": b"x"}]
+    heard: list[str] = []
+
+    async def receive() -> Message:
+        if heard:
+            for _ in range(3):  # turns of the loop, in which a wait of no time would end
+                await asyncio.sleep(0)
+        return left.pop()
+
+    async def answers(scope: Any, receive: Any, send: Any) -> None:
+        for _ in range(2):
+            heard.append((await receive())["type"])
+
+    limit = BodyLimit(answers, max_body_bytes=1, timeout_s=0, bodies=Bodies())
+    asked: Any = ({"type": "http", "headers": []}, receive, None)
+    asyncio.run(limit(*asked))
+    assert heard == ["http.request", "http.disconnect"]
+
+
 def test_a_body_that_is_coded_by_the_second_header_is_refused() -> None:
     limit = BodyLimit(Response(), max_body_bytes=1 << 20, timeout_s=1, bodies=Bodies())
     coded = [(b"content-encoding", name) for name in (b"identity", b"gzip")]
