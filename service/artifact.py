@@ -172,7 +172,7 @@ def _check_golden(golden: Golden, manifest: Manifest) -> None:
     if manifest.filters and not golden.filtered.any():
         raise ValueError(f"{GOLDEN} has no row that asks for symbols to be left out")
     for name, bound in golden.bounds.items():
-        if not bound <= _LOOSEST * (spread := golden.truth[name].std()):
+        if not bound <= _LOOSEST * (spread := golden.truth[name].std(dtype="f8")):
             raise ValueError(
                 f"{GOLDEN}: the bound of {name} is {bound:.3g}; it must be at most {_LOOSEST} of "
                 f"how much that varies, {spread:.3g}"

@@ -89,6 +89,8 @@ _WRONG = [
     ({"prompt": [True]}, "prompt"),
     ({"prompt": [1.0]}, "prompt"),
     ({"prompt": [[1], [999]]}, "prompt"),
+    ({"prompt": [[1], ["a"]]}, "prompt"),
+    ({"prompt": [[1], [True]]}, "prompt"),
     ({"prompt": [1, "a"]}, "prompt"),
     ({"prompt": 5}, "prompt"),
     ({"presence_penalty": 0.5}, "presence_penalty"),

@@ -151,6 +151,8 @@ def test_a_token_is_its_character_to_the_last_of_ascii() -> None:
     [
         ({"prompt": "x" * 1001, "max_tokens": 0}, "prompt"),
         ({"prompt": "x" * 400, "max_tokens": 0, "n": 3}, "n"),
+        ({"prompt": "x" * 500, "max_tokens": 1, "n": 2}, "max_tokens"),
+        ({"prompt": "x" * 1000, "max_tokens": 1}, "max_tokens"),
         ({"prompt": "x" * 950, "max_tokens": 51}, "max_tokens"),
     ],
 )
