@@ -2,6 +2,7 @@
 or the new. Also locks on folders, and TOML.
 """
 
+import errno
 import fcntl
 import os
 import tomllib
@@ -84,9 +85,12 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
 
     The new file has the permissions of the old one, unless a `mode` is given, and its owner where
     that is allowed. Where `path` is a symbolic link, the file it leads to is replaced. Raises
-    `OSError` as `told_of` does.
+    `OSError` as `told_of` does, and at once where there is something that is no plain file, such as
+    `/dev/null`.
     """
     path = behind(path)
+    if path.exists() and not path.is_file():
+        raise FileExistsError(errno.EEXIST, "it is no plain file", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         if path.exists():  # until it is whole, nobody reads it who might not read the old one

@@ -135,18 +135,17 @@ def new_key(
     limits = {"concurrency": concurrency, "bytes_per_minute": bytes_per_minute}
     lines += [f"{limit} = {value}" for limit, value in limits.items() if value is not None]
     try:
-        # Of two who had read the same file, one would lose their key.
-        with alone_in(behind(path).parent):
+        # Of two who had read the same file, one would lose their key. A service that reads it at
+        # this moment finds the old one or the new one.
+        with alone_in(behind(path).parent), replacing(path) as file:
             # A link to itself is there as well: to be refused before a key of it is shown.
             before = _text_of(path) if os.path.lexists(behind(path)) else ""
             if name in _keys_in(before, path):
                 raise BadKeys(f"{path} has a key {name} already")
             after = (f"{before.rstrip()}\n\n" if before else "") + "\n".join(lines) + "\n"
             _keys_in(after, path)
-            # A service that reads the file at this moment finds the old one or the new one.
-            with replacing(path) as file:
-                file.write_text(after, "utf-8")
-                show(key)
+            file.write_text(after, "utf-8")
+            show(key)
     except OSError as error:
         raise BadKeys(f"{path}: {error.strerror}") from None
     return key

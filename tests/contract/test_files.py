@@ -95,6 +95,19 @@ def test_what_a_link_leads_to_is_replaced_and_the_link_stays(tmp_path: Path) -> 
     assert [p.name for p in file.parent.iterdir()] == ["log.jsonl"]
 
 
+def test_what_is_no_plain_file_stays_what_it_is_and_nothing_is_written_first(
+    tmp_path: Path,
+) -> None:
+    """Of root's, /dev/null became a file."""
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    for path in (tmp_path / "pipe", tmp_path / "link", tmp_path):
+        with pytest.raises(FileExistsError, match="it is no plain file"), replacing(path):
+            pytest.fail("it was to be written")
+    assert (tmp_path / "pipe").is_fifo()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["link", "pipe"]
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
 def test_what_root_writes_stays_its_owners(tmp_path: Path) -> None:
     path = tmp_path / "keys.toml"

@@ -2,6 +2,7 @@
 it was given and as long as its file says."""
 
 import asyncio
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -117,3 +118,13 @@ def test_a_key_that_cannot_be_kept_is_not_shown(
     with pytest.raises(BadKeys, match="No space left"):
         new_key(tmp_path / "keys.toml", "me", show=shown.append)
     assert not shown
+
+
+def test_a_key_is_written_to_no_pipe_nor_waited_for_in_it(tmp_path: Path) -> None:
+    path, shown = tmp_path / "keys.toml", list[str]()
+    with socket.socket(socket.AF_UNIX) as pipe:  # which whoever opens it need not wait for
+        pipe.bind(str(path))
+        with pytest.raises(BadKeys, match=r"keys\.toml: it is no plain file"):
+            new_key(path, "bob", show=shown.append)
+    assert shown == []
+    assert path.is_socket()
