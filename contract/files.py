@@ -89,12 +89,12 @@ def replacing(path: Path, mode: int | None = None) -> Iterator[Path]:
     `/dev/null`.
     """
     path = behind(path)
-    if path.exists() and not path.is_file():
-        raise FileExistsError(errno.EEXIST, "it is no plain file", str(path))
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        if path.exists():  # until it is whole, nobody reads it who might not read the old one
-            temporary.touch(0o600)
+        if path.exists():
+            if not path.is_file():
+                raise FileExistsError(errno.EEXIST, "it is no plain file", str(path))
+            temporary.touch(0o600)  # until it is whole, nobody reads it who might not read the old
         with told_of(path):
             yield temporary
         _open_to_the_same(path, temporary)

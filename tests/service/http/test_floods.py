@@ -6,7 +6,7 @@ import socket
 import time
 from contextlib import suppress
 from functools import partial
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -247,63 +247,79 @@ def test_who_reads_its_answers_again_is_heard_again() -> None:
     assert told == ["pause", "resume", "pause"]
 
 
+class _TakenIn(WebSocketsSansIOProtocol):
+    """Counts the bytes that uvicorn's own protocol has taken in."""
+
+    taken = 0
+
+    def data_received(self, data: bytes) -> None:
+        self.taken += len(data)
+        super().data_received(data)
+
+
+class _Counted(WebSocketConnection, _TakenIn):
+    """Counts what has arrived as well, and notes how much is left of it each time, and what has
+    been taken in by each round of the loop."""
+
+    arrived = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self.left, self.rounds = list[int](), list[int]()
+        self._note()
+
+    def _note(self) -> None:
+        self.rounds.append(self.taken)
+        if not self.transport.is_closing():
+            self.loop.call_soon(self._note)
+
+    def data_received(self, data: bytes) -> None:
+        self.arrived += len(data)
+        super().data_received(data)
+        self.left.append(self.arrived - self.taken)
+
+
 def test_a_socket_that_sends_much_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
     """On a machine so slow that a turn is over within a KB: in a round of the loop little is taken
     in, and what is left is not added to before it has been."""
-    whole, clock = WebSocketsSansIOProtocol.data_received, count()
-    arrived, taken, heard = 0, 0, 0
-    in_a_round, left = [0], [0]
+    message, messages = b"\x82\xfe" + (8192).to_bytes(2, "big") + bytes(4 + 8192), 200
 
-    def taking(connection: WebSocketsSansIOProtocol, data: bytes) -> None:
-        nonlocal taken
-        taken += len(data)
-        in_a_round[-1] += len(data)
-        whole(connection, data)
+    async def flood() -> _Counted:
+        connections, heard = list[_Counted](), asyncio.Event()
 
-    class Connection(WebSocketConnection):
-        def data_received(self, data: bytes) -> None:
-            nonlocal arrived
-            arrived += len(data)
-            super().data_received(data)
-            left.append(arrived - taken)
+        async def hear(scope: Any, receive: Any, send: Any) -> None:
+            await receive()
+            await send({"type": "websocket.accept"})
+            for _ in range(messages):
+                await receive()
+            heard.set()
+            await receive()
 
-    async def hear(scope: Any, receive: Any, send: Any) -> None:
-        nonlocal heard
-        await receive()
-        await send({"type": "websocket.accept"})
-        while (await receive())["type"] == "websocket.receive":
-            heard += 1
+        def connect() -> _Counted:
+            connections.append(_Counted(config, ServerState(), {}, gate=gate))
+            return connections[-1]
 
-    def next_round() -> None:
-        in_a_round.append(0)
-        if heard < 200:
-            asyncio.get_running_loop().call_soon(next_round)
-
-    async def flood() -> None:
-        loop, gone = asyncio.get_running_loop(), asyncio.Event()
         gate: Any = SimpleNamespace(enter=lambda *_: True, leave=lambda _: gone.set())
-        config = Config(hear, ws_per_message_deflate=False)
-        protocol = partial(Connection, config, ServerState(), {}, gate=gate)
-        server = await loop.create_server(protocol, "127.0.0.1", 0)
+        config, gone = Config(hear, ws_per_message_deflate=False), asyncio.Event()
+        server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(_ONLINE)
         await reader.readuntil(b"\r\n\r\n")
-        next_round()
-        writer.write((b"\x82\xfe" + (8192).to_bytes(2, "big") + bytes(4 + 8192)) * 200)
+        writer.write(message * messages)
         async with asyncio.timeout(LATE_S):
-            while heard < 200:
-                await asyncio.sleep(0)
+            await heard.wait()
         writer.close()
         server.close()
         await gone.wait()
+        return connections[0]
 
-    monkeypatch.setattr(WebSocketsSansIOProtocol, "data_received", taking)
+    clock = count()
     slow = SimpleNamespace(monotonic=lambda: next(clock) * 0.0015)
     monkeypatch.setattr(sockets, "time", slow)
-    asyncio.run(flood())
-    assert max(in_a_round) <= 4096
-    assert max(left) <= 2 * 256 * 1024
-    assert taken == arrived
+    flooded = asyncio.run(flood())
+    assert max(after - before for before, after in pairwise(flooded.rounds)) <= 4096
+    assert max(flooded.left) <= 2 * 256 * 1024
+    assert flooded.taken == flooded.arrived
 
 
 def test_a_message_may_come_in_a_thousand_parts(url: str) -> None:

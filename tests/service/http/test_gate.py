@@ -166,7 +166,7 @@ def test_whose_client_has_left_is_ended_where_nothing_else_would_tell(
     assert bool(ended) is ends
 
 
-class _Wire:
+class _Transport:
     """The transport of a connection whose client takes all that is written."""
 
     def __init__(self) -> None:
@@ -191,8 +191,11 @@ class _Wire:
         self.aborted = True
 
 
-def _connection() -> tuple[HttpConnection, _Wire]:
-    connection, wire = HttpConnection(Config(create_app), ServerState(), {}, gate=_gate()), _Wire()
+def _connection() -> tuple[HttpConnection, _Transport]:
+    connection, wire = (
+        HttpConnection(Config(create_app), ServerState(), {}, gate=_gate()),
+        _Transport(),
+    )
     connection.transport = wire  # type: ignore[assignment]
     return connection, wire
 
