@@ -139,7 +139,14 @@ def test_a_page_of_files_is_what_the_service_has_without_what_that_alone_has(
     assert "/docs" not in html
     assert not re.findall('(?:href|src)="/', html)  # whatever the site's path is
     assert not list(site.rglob("docs.*"))
+    styles = '<link rel="stylesheet" href="([^"]*)">'
+    served = re.findall(styles, (small / "service/web/index.html").read_text())
+    linked = [f"/{path}" for path in re.findall(styles, html)]
+    assert sorted(linked) == sorted([*served, "/device/site.css"])
+    assert not [path for path in linked if not (site / path[1:]).is_file()]
     assert "sourceMappingURL" not in (site / "device/ort/ort.js").read_text()
+    notice = (site / "device/ort/NOTICE").read_text()
+    assert notice == "onnxruntime-web 1, (c) Microsoft, licence MIT\n"
     modules = [file.read_text() for file in (site / "device").glob("*.js")]
     assert not [module for module in modules if "service/web/" in module]
     (model,) = json.loads((site / "models/index.json").read_text())["models"]
