@@ -23,7 +23,7 @@ import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
 import { completed, followed, nothing, penned, sampled } from "./networks.mjs";
-import { asked as routes, heard, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import { asked as routes, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
@@ -150,6 +150,7 @@ const squeezed = ({ layout, text, xs, characters }) => {
   return xs.map((x, i) => squeeze.place(x, characters[i]));
 };
 
+const described = (manifest) => new Model({ manifest, digest: "any", bytes: 0 }, null).describe();
 const previews = (manifest) => stored({ name: manifest.name, manifest }).map(({ preview }) => preview);
 
 /** What a caller's strokes become, or why they do not. */
@@ -386,8 +387,8 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median,
   session, fetched, counted, lost, refused, replayed, routed, forcing, together, unstarted, stopped, heard, worked,
-  revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
-  routes, served, ...shown, ...drawn,
+  revisited, shell, listless, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
+  routes, served, described, ...shown, ...drawn,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

@@ -128,6 +128,16 @@ export async function worked({ index, kept, wants }) {
   return { fetched, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
 }
 
+/** What a worker says that has no list of models. */
+export async function listless() {
+  const told = [];
+  const lost = () => Promise.reject(new TypeError("as this browser puts it"));
+  Object.assign(globalThis, { postMessage: (message) => told.push(message), fetch: lost });
+  import("./site/worker.js");
+  await Promise.race([until(() => told.length), new Promise((resolve) => setTimeout(resolve, 1000))]);
+  return told;
+}
+
 /** What visits, one after the other, have of a site whose files a browser keeps: `files` are their texts by
  *  path, `spoilt` those that the browser has not kept well since the visit before. */
 export async function revisited({ visits }) {
@@ -199,19 +209,24 @@ export async function shell({ scope, files, caches: names, asked }) {
   return { fresh: fresh.every(Boolean), caches: [...shelves.keys()], answers: await Promise.all(answers) };
 }
 
-/** What requests are answered where there are two models, one of which cannot be loaded; of a stream only that it is
- *  one, and of what was stopped the name of its error. */
+/** What requests are answered where there are two models, one of which cannot be loaded; of a stream only how many
+ *  events it has, and of what was stopped the name of its error. */
 export async function asked({ method, path, body }) {
   const style = { id: "ada", description: "clear" };
-  const manifest = { name: "a pen", kind: "language", styles: [style] };
+  const alphabet = { characters: "ho", longest_text: 9, end: 0 };
+  const ink = { units_per_line: 10, units_per_character: 2 };
+  const manifest = { name: "a pen", kind: "language", styles: [style], alphabet, ink };
   const lost = () => Promise.reject(body?.stop ? new DOMException("stopped", "AbortError") : new TypeError("no memory"));
   const model = (name, load) => ({
     name, manifest, load, attested: Promise.resolve(), describe: () => ({ id: name }), fingerprint: "any",
-    runner: { initial: () => ({}) }, run: async function* () {},
+    runner: { initial: () => ({}) }, run: async function* (job, signal) { signal.throwIfAborted(); },
   });
   const models = new Map([["a pen", model("a pen", async () => {})], ["lost", model("lost", lost)]]);
   const told = await answer(models, { method, path, body }, new AbortController().signal).catch(({ name }) => name);
-  return told.events ? { ...told, events: true } : told;
+  if (!told.events) return told;
+  let count = 0;
+  for await (const _ of told.events) count += 1;
+  return { ...told, events: count };
 }
 
 /** What a worker says to a request for a model, whose graph computes nothing but zeros, and what that was made of:

@@ -64,9 +64,10 @@ def _beside(folder: Path, *manifests: dict[str, Any]) -> None:
     (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text(script)
     for manifest in manifests:
         previews = folder / "drawn" / "previews" / manifest["name"]
-        previews.mkdir(parents=True)
         for style in manifest.get("styles", []):
+            previews.mkdir(parents=True, exist_ok=True)
             (previews / f"{style['id']}.svg").write_text("<svg/>")
+        (folder / "drawn").mkdir(exist_ok=True)
         (folder / "drawn" / f"{manifest['name']}.json").write_text("{}")
 
 

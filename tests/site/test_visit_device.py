@@ -75,6 +75,25 @@ def test_what_could_not_be_had_is_told_until_it_is(visit: Visitor) -> None:
     assert found[4:] == ["pen: lost text: lost", False, "text: lost", False, True, True]
 
 
+def test_a_worker_is_a_module_beside_the_page_under_its_policy(visit: Visitor) -> None:
+    """That of the page is what a script has that the page has made."""
+    ((source, how),) = _visit(visit, ["began"])
+    assert source == 'import "http://127.0.0.1:8000/site/worker.js";'
+    assert how == {"type": "module"}
+
+
+def test_what_cannot_begin_is_told(visit: Visitor) -> None:
+    """Once, and nothing else is lost of it."""
+    found = _visit(visit, _says(unready="No list."), _TOLD, _HIDDEN, ["posted"])
+    assert found == ["No list.", False, []]
+
+
+def test_the_page_is_kept_by_what_lies_beside_it_if_it_may_be(visit: Visitor) -> None:
+    for refuses in (False, True):
+        found = _visit(visit, ["registered"], ["look", "#verdict"], refuses=refuses)
+        assert found[0] == "http://127.0.0.1:8000/sw.js"
+
+
 def test_the_way_back_is_there_where_a_service_is(visit: Visitor) -> None:
     place = ["look", "#place", "hidden"]
     assert _visit(visit, place) == [False]
