@@ -4,13 +4,22 @@ import { handwriting } from "./site/ink.js";
 import { Model } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { checkSample } from "./site/sample.js";
-import { filled } from "./site/tensors.js";
+import { filled, sizeOf } from "./site/tensors.js";
 import { completion, completions } from "./site/text.js";
 
 const never = new AbortController().signal;
 const packed = ({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 const unpacked = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const allPacked = (tensors) => Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, packed(t)]));
+
+/** Throws, as onnxruntime does, for a tensor that is not what its port says behind the axes of a batch. */
+function fit(tensors, ports, ...axes) {
+  for (const { name, dtype, shape } of ports.filter(({ name }) => tensors[name])) {
+    const [given, wanted] = [tensors[name], [...axes, ...shape]];
+    const fits = given.dtype === dtype && String(given.shape) === String(wanted) && given.data.length === sizeOf(wanted);
+    if (!fits) throw new Error(`${name}: ${given.data.length} of ${given.dtype} [${given.shape}]`);
+  }
+}
 
 /** A model whose runner is a network, and what it was asked to run, in order. */
 function modelOf(manifest, network) {
@@ -19,6 +28,9 @@ function modelOf(manifest, network) {
   const initial = () =>
     Object.fromEntries(manifest.ports.state.map(({ name, dtype, shape }) => [name, filled(dtype, [1, ...shape], 0)]));
   const run = async ({ state, steps, row }) => {
+    fit(state, manifest.ports.state, 1);
+    fit(steps, manifest.ports.step, steps.force.data.length, 1);
+    fit(row, manifest.ports.row, 1);
     runs.push({ state: allPacked(state), steps: allPacked(steps), row: allPacked(row) });
     return network(state, steps, row);
   };
