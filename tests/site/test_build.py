@@ -82,6 +82,8 @@ def test_what_is_shipped_in_float32_is_in_it_and_the_page_is_kept(built: Path) -
     names = {model["manifest"]["name"] for model in index["models"]}
     assert names >= {"handwriting", "shakespeare"}
     assert not any(name.endswith("int8") for name in names)
+    kinds = {model["manifest"]["kind"] for model in index["models"]}
+    assert kinds == {"handwriting", "language"}
     for model in index["models"]:
         for file in model["files"].values():
             assert (built / file["path"]).stat().st_size == file["bytes"]
