@@ -75,6 +75,7 @@ export async function heard() {
     });
   sessionOf("closed").close();
   stopper.abort();
+  for (const last of [{ content: { of: 3 } }, { end: true }]) say({ id: 3, ...last }); // before it has heard of it
   const { status } = await refused;
   const ends = await Promise.all([whole, cut].map(async (one) => (await one).text().catch(({ name }) => name)));
   const later = new AbortController();

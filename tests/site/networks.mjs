@@ -1,5 +1,6 @@
 // Models of the site whose networks are a few sums, the same as in networks.py: what they are asked to compute,
 // and what they answer. Numbers in arrays go as base64 of their bytes.
+import { attest } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
 import { Model } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
@@ -50,6 +51,22 @@ export function nothing({ ports: { state, output } }, made = () => {}) {
     return { inputNames: ["force"], run };
   };
   return { InferenceSession: { create }, Tensor: class { constructor(_, __, dims) { this.dims = dims; } } };
+}
+
+/** The verdict on a network that says 4 of whatever it is forced to emit, and otherwise too, unless it `leaks` what it
+ *  was given. */
+export function leaking({ leaks }) {
+  const one = (number) => ({ dtype: "float64", shape: [1, 1], data: Float64Array.of(number) });
+  const vectors = {
+    steps: { forced: one(3), force: one(1) }, rows: {}, truth: { said: one(4) }, exact: {}, bounds: { said: 1 },
+    trainingError: 0, plainRows: [0],
+  };
+  const run = async ({ steps: { forced, force } }) => {
+    const [emitted, said] = [forced.data.slice(), forced.data.slice().fill(4)];
+    for (const [t, given] of forced.data.entries()) if (!force.data[t]) [emitted[t], said[t]] = [7, leaks ? given : 4];
+    return { state: { emitted: one(emitted.at(-1)) }, outputs: { said: { ...forced, data: said } } };
+  };
+  return attest(vectors, { initial: () => ({}), run }, "emitted");
 }
 
 /** Adds up what it emitted, a byte a step. */

@@ -80,6 +80,14 @@ def test_a_state_that_is_nothing_may_be_off_by_rounding(ask: Ask) -> None:
     assert ask("almost", [{"off": 9e-4}, {"off": 1.1e-3}]) == [None, told]
 
 
+def test_outputs_may_not_depend_on_what_was_given_and_not_forced(ask: Ask) -> None:
+    right, wrong = ask("leaking", [{"leaks": False}, {"leaks": True}])
+    assert right["ok"]
+    told = "said depends on what a step was given that was to draw"
+    assert wrong | {"detail": ""} == right | {"ok": False, "detail": ""}
+    assert wrong["detail"] == told
+
+
 @pytest.mark.parametrize("model", ["shakespeare", "handwriting", "reader"])
 def test_a_graph_is_forced_as_the_service_does_it(
     ask: Ask, artifact: Callable[[str], Path], model: str

@@ -23,6 +23,11 @@ def test_a_whole_file_is_unpacked(ask: Ask, plain: bool) -> None:
     assert ask("fetched", [_file(plain=plain)]) == [{"text": _TEXT}]
 
 
+@pytest.mark.parametrize("unkept", ["full", "forbidden"])
+def test_a_file_that_cannot_be_kept_is_had_all_the_same(ask: Ask, unkept: str) -> None:
+    assert ask("fetched", [_file(**{unkept: True})]) == [{"text": _TEXT}]
+
+
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("arrived", [2, 30])
 def test_a_file_that_was_cut_short_is_told_so(ask: Ask, arrived: int, plain: bool) -> None:
