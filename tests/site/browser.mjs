@@ -263,7 +263,7 @@ export async function served({ folder, files, asks }) {
   await until(() => told.some(({ trouble }) => trouble));
   const { env } = await import("./site/ort/ort.js");
   return {
-    made, runtime: Buffer.from(env.wasm.wasmBinary).toString(), answers: told.filter(({ id }) => id),
+    ready: told.some(({ ready }) => ready), made, runtime: Buffer.from(env.wasm.wasmBinary).toString(), answers: told.filter(({ id }) => id),
     troubles: told.filter((message) => "trouble" in message), fetched: told.flatMap(({ fetched }) => fetched ?? []),
   };
 }

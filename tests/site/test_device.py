@@ -78,6 +78,7 @@ def test_a_worker_answers_of_what_it_has_fetched(ask: Ask, artifact: Callable[[s
     ]
     folder = str(artifact("shakespeare"))
     (found,) = ask("served", [{"folder": folder, "files": files, "asks": asks}])
+    assert found["ready"]
     assert (found["made"], found["runtime"]) == ([["a graph", "weights"]], "the runtime")
     head, styles, end, refused, error, over = found["answers"]
     assert [head, styles] == [

@@ -21,12 +21,13 @@ _PIECES = [
     b"\xf0\x9d",
     b"\xff",
 ]
-# Where first bytes and second ones begin and end to be such, and their neighbours.
+# Where first bytes and second ones begin and end to be such, and their neighbours; some go on.
 _EDGES = [
-    bytes(both)
-    for both in itertools.product(
-        b"\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5", b"\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0"
+    bytes(each)
+    for first, second in itertools.product(
+        b"\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5", b"\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc2"
     )
+    for each in ([first, second], [first, second, 0x80])
 ]
 
 

@@ -67,7 +67,8 @@ def test_what_could_not_be_had_is_told_until_it_is(visit: Visitor) -> None:
     found = _visit(
         visit, *_READY, verdict, _says(trouble="pen: lost", of="pen"), _TOLD, verdict,
         _says(trouble="text: lost", of="shakespeare"),
-        _TOLD, _says(fetched={"loaded": 0, "total": 0}), _TOLD, _HIDDEN,
+        _TOLD, _says(fetched={"loaded": 1, "total": 2}), _says(fetched={"loaded": 0, "total": 0}),
+        _TOLD, _HIDDEN,
         _says(trouble="", of="pen"), _TOLD, _HIDDEN,
         _says(trouble="", of="shakespeare"), _HIDDEN, ["look", "progress", "hidden"],
     )  # fmt: skip
