@@ -56,6 +56,9 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
         lengths = random.integers(1, 10, random.integers(8, 60)).tolist()
         text = " ".join("w" * length for length in lengths)
         cases.append({"text": text, "room": int(random.integers(120, 450))})
+    for _ in range(_CASES // 2):  # of words that may well be a third of a line, or hardly
+        text = " ".join(["keel"] * int(random.integers(4, 40)))
+        cases.append({"text": text, "room": int(random.integers(60, 450))})
     assert ask("lines", cases) == [break_text(case["text"], case["room"]) for case in cases]
 
 
