@@ -142,14 +142,14 @@ export async function listless() {
 /** What visits, one after the other, have of a site whose files a browser keeps: `files` are their texts by
  *  path, `spoilt` those that the browser has not kept well since the visit before. */
 export async function revisited({ visits }) {
-  const [there, told] = [new Map(), []];
+  const [there, told, shelves] = [new Map(), [], new Set()];
   const shelf = {
     match: async (address) => there.get(address)?.clone(),
     put: async (address, response) => there.set(address, response),
     delete: async (address) => there.delete(address),
     keys: async () => [...there.keys()].map((url) => ({ url })),
   };
-  globalThis.caches = { open: async () => shelf };
+  globalThis.caches = { open: async (name) => (shelves.add(name), shelf) };
   for (const { files, spoilt = [] } of visits) {
     const fetched = [];
     globalThis.fetch = async (address) => {
@@ -164,7 +164,7 @@ export async function revisited({ visits }) {
     const store = new Store(new URL("http://127.0.0.1/"), () => {});
     await store.tidy(wanted);
     const got = await Promise.all(wanted.map((file) => store.get(file).catch(() => null)));
-    told.push({ fetched, came: got.map((bytes) => bytes && Buffer.from(bytes).toString()), kept: there.size });
+    told.push({ fetched, came: got.map((bytes) => bytes && Buffer.from(bytes).toString()), kept: there.size, shelves: [...shelves] });
   }
   return told;
 }

@@ -43,9 +43,12 @@ def test_a_line_has_as_many_characters_as_in_the_service(ask: Ask) -> None:
     """44 that are narrow, of one word or of several."""
     texts = [count * "." for count in (43, 44, 45)]
     texts += [" ".join(["il"] * 14 + [last]) for last in ("i", "il", "ilj")]
+    # And a word ends after the last of its own marks that is within them.
+    texts += [f"{20 * 'i'}-{count * 'i'}-iiii" for count in (22, 23)]
     cases = [{"text": text, "room": 450} for text in texts]
     expected = [break_text(case["text"], case["room"]) for case in cases]
     assert [len(lines[0]) for lines in expected[:4]] == [43, 44, 44, 43]
+    assert [len(lines[0]) for lines in expected[-2:]] == [44, 21]
     assert ask("lines", cases) == expected
 
 

@@ -66,3 +66,4 @@ def test_a_file_is_fetched_once_for_as_long_as_it_is_the_one_that_was_built(ask:
         ["one", "two"], ["one", "two"], ["another", "two"], ["another", None], ["another", "two"],
     ]  # fmt: skip
     assert [visit["kept"] for visit in told] == [2, 2, 2, 1, 2]
+    assert told[-1]["shelves"] == ["evenkeel-files http://127.0.0.1/"]  # of this place alone
