@@ -22,7 +22,7 @@ import { slantOf } from "./site/slant.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
-import { completed, followed, leaking, nothing, penned, sampled } from "./networks.mjs";
+import { completed, followed, interrupted, leaking, nothing, penned, sampled } from "./networks.mjs";
 import { asked as routes, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
@@ -390,7 +390,7 @@ const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median,
   session, fetched, counted, lost, refused, replayed, routed, forcing, together, unstarted, stopped, heard, worked,
   revisited, shell, listless, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
-  routes, served, described, leaking, ...shown, ...drawn,
+  routes, served, described, leaking, interrupted, ...shown, ...drawn,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

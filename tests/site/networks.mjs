@@ -69,6 +69,21 @@ export function leaking({ leaks }) {
   return attest(vectors, { initial: () => ({}), run }, "emitted");
 }
 
+/** How a job of a thousand runs ends, none of which waits for anything, when word comes that it is stopped, and
+ *  whether that was before its end. */
+export async function interrupted() {
+  let runs = 0;
+  const model = new Model({ manifest: {} }, null);
+  model.runner = { run: async () => (runs += 1) };
+  const job = { get wanted() { return 1000 - runs; }, expected: 1000, inputs: () => null, take: () => {} };
+  const stopper = new AbortController();
+  setImmediate(() => stopper.abort());
+  const run = async () => {
+    for await (const _ of model.run(job, stopper.signal));
+  };
+  return { end: await run().catch(({ name }) => name), early: runs < 1000 };
+}
+
 /** Adds up what it emitted, a byte a step. */
 function text({ drawn, total }, { forced, force, uniform }) {
   const steps = force.data.length;

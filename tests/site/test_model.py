@@ -38,6 +38,10 @@ def test_a_model_is_told_of_as_by_the_service(ask: Ask, artifact: Callable[[str]
     assert "writes" not in text
 
 
+def test_a_worker_hears_between_runs_that_a_job_is_stopped(ask: Ask) -> None:
+    assert ask("interrupted", [{}]) == [{"end": "AbortError", "early": True}]
+
+
 @pytest.mark.parametrize(("loads", "replayed"), [(True, 1), (False, 2)])
 def test_who_checks_a_model_has_it_replayed(ask: Ask, loads: bool, replayed: int) -> None:
     (found,) = ask("checked", [{"loads": loads}])
