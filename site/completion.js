@@ -94,7 +94,7 @@ export class Completion {
   }
 
   /** What became final since the last piece; at the end all of it, unless it is to be gone on with. */
-  piece({ last = false, goesOn = false } = {}) {
+  piece({ last, goesOn }) {
     if (last && !goesOn) this.text += this.stream.flush();
     const held = Math.min(this.entries.length, this.stream.undecided.length);
     const entries = this.entries.splice(0, this.entries.length - (last ? 0 : held));

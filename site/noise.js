@@ -10,7 +10,7 @@ const WORD = (1n << 64n) - 1n;
 
 /** The four words of one counter value, as numpy numbers them: the first value drawn is 1. */
 function philox(counter, key) {
-  let [a, b, c, d] = [counter & WORD, counter >> 64n, 0n, 0n];
+  let [a, b, c, d] = [counter, 0n, 0n, 0n];
   let [k0, k1] = key;
   for (let round = 0; round < ROUNDS; round += 1) {
     const [p, q] = [MULTIPLIERS[0] * a, MULTIPLIERS[1] * c];

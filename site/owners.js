@@ -27,7 +27,7 @@ export function owners(text, characters, points) {
   const count = points.length;
   const found = [...Array(AHEAD).fill(characters[0]), ...characters].slice(0, count);
   const [window, reached] = [highest(characters), highest(points.map(([x]) => x))];
-  const downs = points.flatMap(([, , up], i) => (up > 0.5 && i < count - 1 ? [i + 1] : []));
+  const downs = points.flatMap(([, , up], i) => (up > 0.5 ? [i + 1] : []));
   const spaces = [...text].flatMap((letter, place) => (letter === " " ? [place] : []));
   const cost = (FARTHER * (reached.at(-1) - reached[0])) / count;
   let begins = 0; // where the word does

@@ -10,7 +10,7 @@ export function slantOf(offsets) {
   for (let i = 3; i < offsets.length; i += 3) {
     const [dx, dy] = [offsets[i], offsets[i + 1]];
     const lean = (Math.atan2(-dx, -dy) * 180) / Math.PI;
-    const bin = Math.min(Math.floor(lean + STEEP_DEGREES + 0.5), lengths.length - 1);
+    const bin = Math.floor(lean + STEEP_DEGREES + 0.5);
     const counts = offsets[i - 1] < 0.5 && dy < 0 && Math.abs(lean) <= STEEP_DEGREES + 0.5;
     if (counts) lengths[bin] += Math.hypot(dx, dy);
   }

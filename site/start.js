@@ -7,7 +7,7 @@ import * as device from "./device.js";
 
 const MB = 1e6;
 
-const bar = make("progress", { max: 1, value: 0, ariaLabel: "Fetching the model" });
+const bar = make("progress", { ariaLabel: "Fetching the model" });
 const told = make("span", { role: "status" });
 const figures = make("span"); // which a screen reader would read out one after the other
 const fetching = make("div", { className: "fetching", hidden: true }, bar, told, figures);

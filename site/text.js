@@ -32,7 +32,7 @@ function listed(entries, offsets) {
 /** The events of a completion: its choice in portions, and how much was read and written. */
 export async function* completions(model, body, signal) {
   const moment = begin(model, body);
-  const prompt = encode(body.prompt ?? "");
+  const prompt = encode(body.prompt);
   const { max_tokens: maxTokens = 16, temperature = 1 } = body;
   const job = new Completion({ prompt, maxTokens, temperature, moment });
   const offsets = new TextOffsets(moment.undecided, prompt.length > 0);

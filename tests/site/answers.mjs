@@ -22,8 +22,8 @@ import { slantOf } from "./site/slant.js";
 import { offsetsOf } from "./site/strokes.js";
 import { completion } from "./site/text.js";
 import { Runner } from "./site/runner.js";
-import { completed, followed, nothing, penned, sampled } from "./networks.mjs";
-import { asked as routes, heard, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
+import { completed, followed, interrupted, leaking, nothing, penned, sampled } from "./networks.mjs";
+import { asked as routes, heard, listless, revisited, shell, stopped, served, unstarted, worked } from "./browser.mjs";
 import * as drawn from "./drawn.mjs";
 import * as shown from "./shown.mjs";
 import { Squeeze } from "./site/squeeze.js";
@@ -150,6 +150,7 @@ const squeezed = ({ layout, text, xs, characters }) => {
   return xs.map((x, i) => squeeze.place(x, characters[i]));
 };
 
+const described = (manifest) => new Model({ manifest, digest: "any", bytes: 0 }, null).describe();
 const previews = (manifest) => stored({ name: manifest.name, manifest }).map(({ preview }) => preview);
 
 /** What a caller's strokes become, or why they do not. */
@@ -181,16 +182,18 @@ async function session({ messages, stops, fails }) {
 }
 
 /** The text of a packed file of which `bytes` arrived, or why there is none; over `plain` HTTP browsers
- *  have no hashes, and the network may be `lost`. */
-async function fetched({ text, sha256, bytes, plain, lost }) {
+ *  have no hashes, the network may be `lost`, what keeps files `full` or `forbidden`. */
+async function fetched({ text, sha256, bytes, plain, lost, full, forbidden }) {
+  const refused = () => Promise.reject(new DOMException("No."));
+  if (full) globalThis.caches = { open: async () => ({ match: async () => {}, put: refused }) };
+  if (forbidden) globalThis.caches = { open: refused };
   if (plain) Object.defineProperty(globalThis, "crypto", { value: {} });
   const packed = gzipSync(text).subarray(0, bytes);
   const fail = () => Promise.reject(new TypeError("as this browser puts it"));
   const body = lost === "midway" ? new ReadableStream({ pull: fail }) : packed;
   globalThis.fetch = () => (lost === "at once" ? fail() : Promise.resolve(new Response(body)));
   const store = new Store(new URL("http://127.0.0.1/"), () => {});
-  const found = store.get({ path: "model.gz", bytes, sha256 });
-  return found.then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
+  return store.get({ path: "model.gz", bytes, sha256 }).then((all) => ({ text: Buffer.from(all).toString() }), ({ message }) => ({ error: message }));
 }
 
 /** The bytes that are told of while a file is fetched. */
@@ -386,8 +389,8 @@ async function requests(cases, folder, web) {
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median,
   session, fetched, counted, lost, refused, replayed, routed, forcing, together, unstarted, stopped, heard, worked,
-  revisited, shell, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
-  routes, served, ...shown, ...drawn,
+  revisited, shell, listless, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
+  routes, served, described, leaking, interrupted, ...shown, ...drawn,
 };
 const [question, ...rest] = process.argv.slice(2);
 const cases = JSON.parse(readFileSync(0, "utf8"));

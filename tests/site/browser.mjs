@@ -75,6 +75,7 @@ export async function heard() {
     });
   sessionOf("closed").close();
   stopper.abort();
+  for (const last of [{ content: { of: 3 } }, { end: true }]) say({ id: 3, ...last }); // before it has heard of it
   const { status } = await refused;
   const ends = await Promise.all([whole, cut].map(async (one) => (await one).text().catch(({ name }) => name)));
   const later = new AbortController();
@@ -118,7 +119,7 @@ export async function worked({ index, kept, wants }) {
   await import("./site/worker.js");
   hear({ wants });
   for (const id of [8, 9]) hear({ opens: { id } });
-  hear({ stops: 9 });
+  for (const _ of [1, 2]) hear({ stops: 9 }); // as a page does whose session has ended
   for (const id of [8, 9]) hear({ says: { id, message: { model: "nobody" } } });
   const troubles = () => told.filter(({ of }) => of);
   await until(() => troubles().length === 1 && told.some(({ end }) => end));
@@ -128,17 +129,27 @@ export async function worked({ index, kept, wants }) {
   return { fetched, left, troubles: told.flatMap(({ of }) => of ?? []), ended: told.flatMap(({ id }) => id ?? []) };
 }
 
+/** What a worker says that has no list of models. */
+export async function listless() {
+  const told = [];
+  const lost = () => Promise.reject(new TypeError("as this browser puts it"));
+  Object.assign(globalThis, { postMessage: (message) => told.push(message), fetch: lost });
+  import("./site/worker.js");
+  await Promise.race([until(() => told.length), new Promise((resolve) => setTimeout(resolve, 1000))]);
+  return told;
+}
+
 /** What visits, one after the other, have of a site whose files a browser keeps: `files` are their texts by
  *  path, `spoilt` those that the browser has not kept well since the visit before. */
 export async function revisited({ visits }) {
-  const [there, told] = [new Map(), []];
+  const [there, told, shelves] = [new Map(), [], new Set()];
   const shelf = {
     match: async (address) => there.get(address)?.clone(),
     put: async (address, response) => there.set(address, response),
     delete: async (address) => there.delete(address),
     keys: async () => [...there.keys()].map((url) => ({ url })),
   };
-  globalThis.caches = { open: async () => shelf };
+  globalThis.caches = { open: async (name) => (shelves.add(name), shelf) };
   for (const { files, spoilt = [] } of visits) {
     const fetched = [];
     globalThis.fetch = async (address) => {
@@ -153,7 +164,7 @@ export async function revisited({ visits }) {
     const store = new Store(new URL("http://127.0.0.1/"), () => {});
     await store.tidy(wanted);
     const got = await Promise.all(wanted.map((file) => store.get(file).catch(() => null)));
-    told.push({ fetched, came: got.map((bytes) => bytes && Buffer.from(bytes).toString()), kept: there.size });
+    told.push({ fetched, came: got.map((bytes) => bytes && Buffer.from(bytes).toString()), kept: there.size, shelves: [...shelves] });
   }
   return told;
 }
@@ -199,19 +210,24 @@ export async function shell({ scope, files, caches: names, asked }) {
   return { fresh: fresh.every(Boolean), caches: [...shelves.keys()], answers: await Promise.all(answers) };
 }
 
-/** What requests are answered where there are two models, one of which cannot be loaded; of a stream only that it is
- *  one, and of what was stopped the name of its error. */
+/** What requests are answered where there are two models, one of which cannot be loaded; of a stream only how many
+ *  events it has, and of what was stopped the name of its error. */
 export async function asked({ method, path, body }) {
   const style = { id: "ada", description: "clear" };
-  const manifest = { name: "a pen", kind: "language", styles: [style] };
+  const alphabet = { characters: "ho", longest_text: 9, end: 0 };
+  const ink = { units_per_line: 10, units_per_character: 2 };
+  const manifest = { name: "a pen", kind: "language", styles: [style], alphabet, ink };
   const lost = () => Promise.reject(body?.stop ? new DOMException("stopped", "AbortError") : new TypeError("no memory"));
   const model = (name, load) => ({
     name, manifest, load, attested: Promise.resolve(), describe: () => ({ id: name }), fingerprint: "any",
-    runner: { initial: () => ({}) }, run: async function* () {},
+    runner: { initial: () => ({}) }, run: async function* (job, signal) { signal.throwIfAborted(); },
   });
   const models = new Map([["a pen", model("a pen", async () => {})], ["lost", model("lost", lost)]]);
   const told = await answer(models, { method, path, body }, new AbortController().signal).catch(({ name }) => name);
-  return told.events ? { ...told, events: true } : told;
+  if (!told.events) return told;
+  let count = 0;
+  for await (const _ of told.events) count += 1;
+  return { ...told, events: count };
 }
 
 /** What a worker says to a request for a model, whose graph computes nothing but zeros, and what that was made of:
@@ -247,7 +263,7 @@ export async function served({ folder, files, asks }) {
   await until(() => told.some(({ trouble }) => trouble));
   const { env } = await import("./site/ort/ort.js");
   return {
-    made, runtime: Buffer.from(env.wasm.wasmBinary).toString(), answers: told.filter(({ id }) => id),
+    ready: told.some(({ ready }) => ready), made, runtime: Buffer.from(env.wasm.wasmBinary).toString(), answers: told.filter(({ id }) => id),
     troubles: told.filter((message) => "trouble" in message), fetched: told.flatMap(({ fetched }) => fetched ?? []),
   };
 }

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.service.serving import Service, running, settings
-from tests.site.visiting import Visitor
+from tests.site.visiting import ABROAD, Visitor
 
 _ROOT = Path(__file__).parents[2]
 _SCRIPTS = ("site", "service/web")
@@ -61,7 +61,7 @@ def ask(modules: Path) -> Ask:
         command = ["node", "answers.mjs", question, *arguments]
         told = subprocess.run(
             command, cwd=modules, input=json.dumps(cases), capture_output=True, text=True,
-            timeout=_PATIENCE_S,
+            timeout=_PATIENCE_S, env=ABROAD,
         )  # fmt: skip
         assert told.returncode == 0, told.stderr
         answers: list[Any] = json.loads(told.stdout)

@@ -25,7 +25,10 @@ export function parsed(text) {
 
 /** A document that has in it what a text says. */
 export function documentOf(text) {
-  const made = (name) => new Element(name);
+  const made = (name) => {
+    if (!/^[a-z]/i.test(name)) throw new DOMException(`no element is called ${name}`);
+    return new Element(name);
+  };
   const found = parsed(text);
   found.documentElement = found.children[0] ?? null;
   found.body = found.querySelector("body");

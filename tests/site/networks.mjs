@@ -1,16 +1,26 @@
 // Models of the site whose networks are a few sums, the same as in networks.py: what they are asked to compute,
 // and what they answer. Numbers in arrays go as base64 of their bytes.
+import { attest } from "./site/golden.js";
 import { handwriting } from "./site/ink.js";
 import { Model } from "./site/model.js";
 import { OnlineInk } from "./site/online.js";
 import { checkSample } from "./site/sample.js";
-import { filled } from "./site/tensors.js";
+import { filled, sizeOf } from "./site/tensors.js";
 import { completion, completions } from "./site/text.js";
 
 const never = new AbortController().signal;
 const packed = ({ data }) => Buffer.from(data.buffer, data.byteOffset, data.byteLength).toString("base64");
 const unpacked = (text) => new Uint8Array(Buffer.from(text, "base64"));
 const allPacked = (tensors) => Object.fromEntries(Object.entries(tensors).map(([name, t]) => [name, packed(t)]));
+
+/** Throws, as onnxruntime does, for a tensor that is not what its port says behind the axes of a batch. */
+function fit(tensors, ports, ...axes) {
+  for (const { name, dtype, shape } of ports.filter(({ name }) => tensors[name])) {
+    const [given, wanted] = [tensors[name], [...axes, ...shape]];
+    const fits = given.dtype === dtype && String(given.shape) === String(wanted) && given.data.length === sizeOf(wanted);
+    if (!fits) throw new Error(`${name}: ${given.data.length} of ${given.dtype} [${given.shape}]`);
+  }
+}
 
 /** A model whose runner is a network, and what it was asked to run, in order. */
 function modelOf(manifest, network) {
@@ -19,6 +29,9 @@ function modelOf(manifest, network) {
   const initial = () =>
     Object.fromEntries(manifest.ports.state.map(({ name, dtype, shape }) => [name, filled(dtype, [1, ...shape], 0)]));
   const run = async ({ state, steps, row }) => {
+    fit(state, manifest.ports.state, 1);
+    fit(steps, manifest.ports.step, steps.force.data.length, 1);
+    fit(row, manifest.ports.row, 1);
     runs.push({ state: allPacked(state), steps: allPacked(steps), row: allPacked(row) });
     return network(state, steps, row);
   };
@@ -38,6 +51,37 @@ export function nothing({ ports: { state, output } }, made = () => {}) {
     return { inputNames: ["force"], run };
   };
   return { InferenceSession: { create }, Tensor: class { constructor(_, __, dims) { this.dims = dims; } } };
+}
+
+/** The verdict on a network that says 4 of whatever it is forced to emit, and otherwise too, unless it `leaks` what it
+ *  was given. */
+export function leaking({ leaks }) {
+  const one = (number) => ({ dtype: "float64", shape: [1, 1], data: Float64Array.of(number) });
+  const vectors = {
+    steps: { forced: one(3), force: one(1) }, rows: {}, truth: { said: one(4) }, exact: {}, bounds: { said: 1 },
+    trainingError: 0, plainRows: [0],
+  };
+  const run = async ({ steps: { forced, force } }) => {
+    const [emitted, said] = [forced.data.slice(), forced.data.slice().fill(4)];
+    for (const [t, given] of forced.data.entries()) if (!force.data[t]) [emitted[t], said[t]] = [7, leaks ? given : 4];
+    return { state: { emitted: one(emitted.at(-1)) }, outputs: { said: { ...forced, data: said } } };
+  };
+  return attest(vectors, { initial: () => ({}), run }, "emitted");
+}
+
+/** How a job of a thousand runs ends, none of which waits for anything, when word comes that it is stopped, and
+ *  whether that was before its end. */
+export async function interrupted() {
+  let runs = 0;
+  const model = new Model({ manifest: {} }, null);
+  model.runner = { run: async () => (runs += 1) };
+  const job = { get wanted() { return 1000 - runs; }, expected: 1000, inputs: () => null, take: () => {} };
+  const stopper = new AbortController();
+  setImmediate(() => stopper.abort());
+  const run = async () => {
+    for await (const _ of model.run(job, stopper.signal));
+  };
+  return { end: await run().catch(({ name }) => name), early: runs < 1000 };
 }
 
 /** Adds up what it emitted, a byte a step. */

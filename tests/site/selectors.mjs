@@ -17,6 +17,7 @@ function asked([, name, id, aClass, attribute, how, value, checked, of, inner]) 
 
 function ofOne(selector) {
   const parts = [];
+  if (!selector) throw new Error("no selector");
   for (let rest = selector; rest; rest = rest.slice(parts.at(-1)[0].length)) {
     const found = PART.exec(rest);
     if (!found) throw new Error(`no such selector: ${selector}`);

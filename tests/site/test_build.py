@@ -64,9 +64,10 @@ def _beside(folder: Path, *manifests: dict[str, Any]) -> None:
     (runtime / "dist" / "ort.wasm.bundle.min.mjs").write_text(script)
     for manifest in manifests:
         previews = folder / "drawn" / "previews" / manifest["name"]
-        previews.mkdir(parents=True)
         for style in manifest.get("styles", []):
+            previews.mkdir(parents=True, exist_ok=True)
             (previews / f"{style['id']}.svg").write_text("<svg/>")
+        (folder / "drawn").mkdir(exist_ok=True)
         (folder / "drawn" / f"{manifest['name']}.json").write_text("{}")
 
 
@@ -81,6 +82,8 @@ def test_what_is_shipped_in_float32_is_in_it_and_the_page_is_kept(built: Path) -
     names = {model["manifest"]["name"] for model in index["models"]}
     assert names >= {"handwriting", "shakespeare"}
     assert not any(name.endswith("int8") for name in names)
+    kinds = {model["manifest"]["kind"] for model in index["models"]}
+    assert kinds == {"handwriting", "language"}
     for model in index["models"]:
         for file in model["files"].values():
             assert (built / file["path"]).stat().st_size == file["bytes"]
@@ -139,7 +142,14 @@ def test_a_page_of_files_is_what_the_service_has_without_what_that_alone_has(
     assert "/docs" not in html
     assert not re.findall('(?:href|src)="/', html)  # whatever the site's path is
     assert not list(site.rglob("docs.*"))
+    styles = '<link rel="stylesheet" href="([^"]*)">'
+    served = re.findall(styles, (small / "service/web/index.html").read_text())
+    linked = [f"/{path}" for path in re.findall(styles, html)]
+    assert sorted(linked) == sorted([*served, "/device/site.css"])
+    assert not [path for path in linked if not (site / path[1:]).is_file()]
     assert "sourceMappingURL" not in (site / "device/ort/ort.js").read_text()
+    notice = (site / "device/ort/NOTICE").read_text()
+    assert notice == "onnxruntime-web 1, (c) Microsoft, licence MIT\n"
     modules = [file.read_text() for file in (site / "device").glob("*.js")]
     assert not [module for module in modules if "service/web/" in module]
     (model,) = json.loads((site / "models/index.json").read_text())["models"]

@@ -25,6 +25,11 @@ def test_whoever_asks_a_worker_that_cannot_start_hears_why(
     assert found == {"status": 503, "message": reason, "told": [reason]}
 
 
+def test_a_worker_without_its_list_of_models_says_so(ask: Ask) -> None:
+    (found,) = ask("listless", [{}])
+    assert found == [{"unready": "The list of models cannot be fetched; load the page again."}]
+
+
 def test_a_request_of_a_task_that_was_stopped_is_not_made(ask: Ask) -> None:
     """As `fetch` has it; the model wrote on, and a second stop stopped nothing."""
     (found,) = ask("stopped", [{}])
@@ -73,6 +78,7 @@ def test_a_worker_answers_of_what_it_has_fetched(ask: Ask, artifact: Callable[[s
     ]
     folder = str(artifact("shakespeare"))
     (found,) = ask("served", [{"folder": folder, "files": files, "asks": asks}])
+    assert found["ready"]
     assert (found["made"], found["runtime"]) == ([["a graph", "weights"]], "the runtime")
     head, styles, end, refused, error, over = found["answers"]
     assert [head, styles] == [

@@ -43,9 +43,12 @@ def test_a_line_has_as_many_characters_as_in_the_service(ask: Ask) -> None:
     """44 that are narrow, of one word or of several."""
     texts = [count * "." for count in (43, 44, 45)]
     texts += [" ".join(["il"] * 14 + [last]) for last in ("i", "il", "ilj")]
+    # And a word ends after the last of its own marks that is within them.
+    texts += [f"{20 * 'i'}-{count * 'i'}-iiii" for count in (22, 23)]
     cases = [{"text": text, "room": 450} for text in texts]
     expected = [break_text(case["text"], case["room"]) for case in cases]
     assert [len(lines[0]) for lines in expected[:4]] == [43, 44, 44, 43]
+    assert [len(lines[0]) for lines in expected[-2:]] == [44, 21]
     assert ask("lines", cases) == expected
 
 
@@ -56,6 +59,9 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
         lengths = random.integers(1, 10, random.integers(8, 60)).tolist()
         text = " ".join("w" * length for length in lengths)
         cases.append({"text": text, "room": int(random.integers(120, 450))})
+    for _ in range(_CASES // 2):  # of words that may well be a third of a line, or hardly
+        text = " ".join(["keel"] * int(random.integers(4, 40)))
+        cases.append({"text": text, "room": int(random.integers(60, 450))})
     assert ask("lines", cases) == [break_text(case["text"], case["room"]) for case in cases]
 
 

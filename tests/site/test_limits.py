@@ -78,13 +78,13 @@ def test_a_page_without_room_is_told_what_it_lacks_as_by_the_service(
     made_up = {"text": "a", "style": "made-up", "format": "json", "width": 160}
     bodies = [
         made_up | body
-        for body in ({"line_height": 400}, {"line_height": 100}, {"line_height": 95, "bias": 0})
+        for body in ({"line_height": 400}, {"line_height": 100.4}, {"line_height": 95, "bias": 0})
     ]
     answers = [service.client.post("/v1/handwriting", json=body) for body in bodies]
     errors = [answer.json()["error"] for answer in answers]
     expected = [[error["message"], error["param"]] for error in errors]
     assert [message.split(" px")[0] for message, _ in expected] == [
-        "the margins leave 0", "the margins leave 60", "the margins leave 65",
+        "the margins leave 0", "the margins leave 59", "the margins leave 65",
     ]  # fmt: skip
     fits = made_up | {"line_height": 99, "stream": True}  # for just two characters
     assert refused(*({"page": body} for body in [*bodies, fits])) == [*expected, None]

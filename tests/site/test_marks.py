@@ -4,7 +4,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from contract.alphabets import ALPHABET
-from service.ink.letters import MARKS, apart
+from service.ink.letters import BAR, MARKS, apart
 from service.ink.marks import LineMarks
 from service.ink.measure import measure
 from tests.site.conftest import Ask
@@ -70,6 +70,9 @@ def _line(random: np.random.Generator, text: str) -> dict[str, list[float] | lis
 def test_marks_are_where_the_service_has_them(ask: Ask) -> None:
     random = np.random.default_rng(29)
     texts = [_text(random, number) for number in range(_CASES)]
+    barred = [letter for letter in _MARKED if BAR in apart(letter)[1]]
+    words = np.random.default_rng(30).choice([*"aceno", *barred], (40, 8))
+    texts += ["".join(word) for word in words]
     cases = [{"text": text, **_line(random, text), "unit": _PX_PER_UNIT} for text in texts]
     drawn, untouched = set[str](), 0
     for case, ours in zip(cases, ask("marks", cases), strict=True):

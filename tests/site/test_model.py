@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from contract.alphabets import ALPHABET
+from service.ink.letters import MARKS
 from tests.site.conftest import Ask
 
 
@@ -18,6 +20,26 @@ def test_a_model_that_could_not_be_had_is_asked_for_again_and_a_job_stops_in_its
     # With another seed its randomness begins anew.
     assert found["moments"] == [{"seed": 3, "drawn": 40}, {"seed": 4, "drawn": 0}]
     assert found["holds"] == [True, False]
+
+
+def test_a_model_is_told_of_as_by_the_service(ask: Ask, artifact: Callable[[str], Path]) -> None:
+    names = ("handwriting", "shakespeare")
+    manifests = [json.loads((artifact(name) / "manifest.json").read_text()) for name in names]
+    alike = ("kind", "parameters", "layer_normalizations", "hyperparameters", "provenance")
+    pen, text = ask("described", manifests)
+    for name, manifest, told in zip(names, manifests, (pen, text), strict=True):
+        assert {part: told[part] for part in alike} == {part: manifest[part] for part in alike}
+        known = (told["id"], told["digest"], told["attestation"], told["unproved"])
+        assert known == (name, "any", None, None)
+        assert told.get("ink") == manifest.get("ink")
+        assert told["parity"] == [finding | {"holds": True} for finding in manifest["parity"]]
+    writes = pen["writes"]
+    assert (writes["characters"], set(writes["marks"])) == (ALPHABET, MARKS)
+    assert "writes" not in text
+
+
+def test_a_worker_hears_between_runs_that_a_job_is_stopped(ask: Ask) -> None:
+    assert ask("interrupted", [{}]) == [{"end": "AbortError", "early": True}]
 
 
 @pytest.mark.parametrize(("loads", "replayed"), [(True, 1), (False, 2)])

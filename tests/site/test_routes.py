@@ -45,11 +45,21 @@ def test_a_request_is_answered_by_its_method_and_its_path(ask: Ask) -> None:
     lost = style | {"model": "lost", "preview": "models/previews/lost/ada.svg"}
     write = {"model": "a pen", "prompt": "", "max_tokens": 0}
     styles = {"object": "list", "data": [style, lost]}
+    choice = {"index": 0, "text": "", "logprobs": None, "finish_reason": "length"}
+    usage = {"prompt_tokens": 2, "completion_tokens": 0}
+    about = {"model": "a pen", "seed": 3, "system_fingerprint": "any"}
+    made_up = {"model": "a pen", "text": "ho", "seed": 3, "style": "made-up", "format": "json"}
     unknown = _refused(404, "model is me; this page has: a pen, lost", "model")
     answers: list[tuple[str, dict[str, Any] | None, Any]] = [
         ("GET /v1/models/a%20pen", None, {"status": 200, "body": {"id": "a pen"}}),
         ("GET /v1/styles", None, {"status": 200, "body": styles}),
-        ("POST /v1/completions", write | {"stream": True}, {"status": 200, "events": True}),
+        ("POST /v1/completions", write | {"stream": True}, {"status": 200, "events": 2}),
+        (
+            "POST /v1/completions",
+            write | {"prompt": "ho", "seed": 3},
+            {"status": 200, "body": about | {"choices": [choice], "usage": usage}},
+        ),
+        ("POST /v1/handwriting", made_up | {"stream": True}, {"status": 200, "events": 3}),
         ("POST /v1/completions", {"model": "lost"}, _refused(500, "no memory")),
         ("POST /v1/completions", {"model": "lost", "stop": True}, "AbortError"),
         ("GET /v1/completions", None, _refused(404, "this page has no GET /v1/completions")),

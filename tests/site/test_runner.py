@@ -10,7 +10,8 @@ def test_each_of_the_models_wanted_at_once_has_its_own_weights(ask: Ask) -> None
 
 
 def test_a_graph_is_given_what_it_asks_for_though_a_run_before_has_failed(ask: Ask) -> None:
-    (found,) = ask("ran", [{"rows": 2}])
+    found, alone = ask("ran", [{"rows": 2}, {}])
+    assert alone["fed"][0] == ["h", "float32", [0.5] * 2, [1, 2]]
     assert found["lost"] == "out of memory"
     assert found["fed"] == [
         ["h", "float32", [0.5] * 4, [2, 2]],

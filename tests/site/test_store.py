@@ -23,6 +23,11 @@ def test_a_whole_file_is_unpacked(ask: Ask, plain: bool) -> None:
     assert ask("fetched", [_file(plain=plain)]) == [{"text": _TEXT}]
 
 
+@pytest.mark.parametrize("unkept", ["full", "forbidden"])
+def test_a_file_that_cannot_be_kept_is_had_all_the_same(ask: Ask, unkept: str) -> None:
+    assert ask("fetched", [_file(**{unkept: True})]) == [{"text": _TEXT}]
+
+
 @pytest.mark.parametrize("plain", [False, True])
 @pytest.mark.parametrize("arrived", [2, 30])
 def test_a_file_that_was_cut_short_is_told_so(ask: Ask, arrived: int, plain: bool) -> None:
@@ -61,3 +66,4 @@ def test_a_file_is_fetched_once_for_as_long_as_it_is_the_one_that_was_built(ask:
         ["one", "two"], ["one", "two"], ["another", "two"], ["another", None], ["another", "two"],
     ]  # fmt: skip
     assert [visit["kept"] for visit in told] == [2, 2, 2, 1, 2]
+    assert told[-1]["shelves"] == ["evenkeel-files http://127.0.0.1/"]  # of this place alone

@@ -1,6 +1,7 @@
 """From bytes to text on the site: what is final, and where each byte lies, as in the service."""
 
 import base64
+import itertools
 from typing import Any
 
 import numpy as np
@@ -20,11 +21,20 @@ _PIECES = [
     b"\xf0\x9d",
     b"\xff",
 ]
+# Where first bytes and second ones begin and end to be such, and their neighbours; some go on.
+_EDGES = [
+    bytes(each)
+    for first, second in itertools.product(
+        b"\xc1\xc2\xdf\xe0\xed\xef\xf0\xf4\xf5", b"\x7f\x80\x8f\x90\x9f\xa0\xbf\xc0\xc2"
+    )
+    for each in ([first, second], [first, second, 0x80])
+]
 
 
 def _portions(random: np.random.Generator) -> list[bytes]:
     data = b"".join(_PIECES[i] for i in random.integers(0, len(_PIECES), 12))
-    cuts = sorted(random.integers(0, len(data), 6).tolist())
+    data += b"".join(_EDGES[i] for i in random.integers(0, len(_EDGES), 6))
+    cuts = sorted(random.integers(0, len(data), 9).tolist())
     ends = zip([0, *cuts], [*cuts, len(data)], strict=True)
     return [data[start:end] for start, end in ends]
 

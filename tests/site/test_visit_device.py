@@ -67,12 +67,32 @@ def test_what_could_not_be_had_is_told_until_it_is(visit: Visitor) -> None:
     found = _visit(
         visit, *_READY, verdict, _says(trouble="pen: lost", of="pen"), _TOLD, verdict,
         _says(trouble="text: lost", of="shakespeare"),
-        _TOLD, _says(fetched={"loaded": 0, "total": 0}), _TOLD, _HIDDEN,
+        _TOLD, _says(fetched={"loaded": 1, "total": 2}), _says(fetched={"loaded": 0, "total": 0}),
+        _TOLD, _HIDDEN,
         _says(trouble="", of="pen"), _TOLD, _HIDDEN,
         _says(trouble="", of="shakespeare"), _HIDDEN, ["look", "progress", "hidden"],
     )  # fmt: skip
     assert found[:4] == ["Fetching.", "pen: lost", "pen: lost", "pen: lost text: lost"]
     assert found[4:] == ["pen: lost text: lost", False, "text: lost", False, True, True]
+
+
+def test_a_worker_is_a_module_beside_the_page_under_its_policy(visit: Visitor) -> None:
+    """That of the page is what a script has that the page has made."""
+    ((source, how),) = _visit(visit, ["began"])
+    assert source == 'import "http://127.0.0.1:8000/site/worker.js";'
+    assert how == {"type": "module"}
+
+
+def test_what_cannot_begin_is_told(visit: Visitor) -> None:
+    """Once, and nothing else is lost of it."""
+    found = _visit(visit, _says(unready="No list."), _TOLD, _HIDDEN, ["posted"])
+    assert found == ["No list.", False, []]
+
+
+def test_the_page_is_kept_by_what_lies_beside_it_if_it_may_be(visit: Visitor) -> None:
+    for refuses in (False, True):
+        found = _visit(visit, ["registered"], ["look", "#verdict"], refuses=refuses)
+        assert found[0] == "http://127.0.0.1:8000/sw.js"
 
 
 def test_the_way_back_is_there_where_a_service_is(visit: Visitor) -> None:

@@ -98,9 +98,9 @@ class Socket {
 }
 
 class Worker extends Window {
-  constructor() {
+  constructor(address, how) {
     super();
-    service.worker = this;
+    service.worker = Object.assign(this, { address, how });
   }
   postMessage = (message) => service.posted.push(message);
 }
@@ -173,7 +173,8 @@ function open({ address = "", page = html, narrow = false, still = false, ...how
     },
   });
   const clipboard = { writeText: async (text) => { if (how.noClipboard) throw new DOMException("No."); copied.push(text); } };
-  Object.defineProperty(globalThis, "navigator", { value: { clipboard }, configurable: true });
+  const serviceWorker = { register: async ({ href }) => { visit.registered = href; if (how.refuses) throw new DOMException("No."); } };
+  Object.defineProperty(globalThis, "navigator", { value: { clipboard, serviceWorker }, configurable: true });
   URL.createObjectURL = (blob) => (files.set(`blob:${files.size}`, blob), `blob:${files.size - 1}`);
   URL.revokeObjectURL = (url) => visit.revoked.push(url);
 }
@@ -232,12 +233,14 @@ const LOOKS = {
   where: () => location.hash,
   asked: (path) => service.asked.splice(0).filter((request) => !path || request.path === path),
   posted: () => service.posted,
+  began: async () => [await files.get(service.worker.address).text(), service.worker.how],
   swagger: () => visit.swagger ?? null,
   sockets: () => service.sockets.map(({ told }) => told),
   kept: (storage) => Object.fromEntries(window[storage].kept),
   history: () => history.state,
   copied: () => copied,
   revoked: () => visit.revoked,
+  registered: () => visit.registered ?? null,
   saved: async () => {
     const took = saved.splice(0);
     return Promise.all(took.map(async ([address, name]) => [name, await files.get(address).text(), files.get(address).type]));

@@ -1,6 +1,7 @@
 """Visits to the page without a browser, and what a service answers them."""
 
 import json
+import os
 import subprocess
 from pathlib import Path
 from threading import Timer
@@ -9,6 +10,8 @@ from typing import Any, Self
 from contract.alphabets import ALPHABET
 
 _PATIENCE_S = 60
+# Of a visitor in whose language a million is 1.000.000: the page is in English.
+ABROAD = os.environ | {"LC_ALL": "de_DE.UTF-8"}
 Json = dict[str, Any]
 
 
@@ -106,7 +109,7 @@ class Visitor:
     def _begin(self) -> None:
         pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
         command = ["node", "--no-warnings", "--experimental-vm-modules", "visited.mjs"]
-        self._process = subprocess.Popen(command, cwd=self._folder, **pipes)
+        self._process = subprocess.Popen(command, cwd=self._folder, env=ABROAD, **pipes)
 
     def _end(self) -> None:
         self._process.kill()
