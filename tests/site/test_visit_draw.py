@@ -61,6 +61,14 @@ def test_what_a_pointer_draws_is_asked_to_go_on(visit: Visitor) -> None:
     assert used == ["write-tab", "#write", ["token"]]
 
 
+def test_what_is_missing_of_ink_in_ones_own_hand_is_told(visit: Visitor) -> None:
+    ends = [{"finish_reason": reason} for reason in ("length", "unreadable")]
+    answers = serving(**{ROUTE: {"events": [*WRITTEN[:2], *ends, *WRITTEN[3:]]}})
+    found = draw(visit, QUIET, *ONE, *TYPED, START, ["look", "#draw-progress"], answers=answers)
+    missed = "1 line not finished; 1 line hard to read"
+    assert found == [f"2 characters in your hand; {missed}\nseed 3"]
+
+
 @pytest.mark.parametrize(
     ("ys", "line_px"), [((100, 101), 32), ((100, 112, 124, 100), 60), ((60, 130), 160)]
 )
@@ -96,6 +104,14 @@ def test_without_a_word_of_ink_nothing_is_asked(
 ) -> None:
     found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED)
     assert (found[0], len(found[1])) == (told, not told)
+
+
+def test_before_a_model_is_known_none_is_asked_nor_waited_for(visit: Visitor) -> None:
+    answers = serving(**{"/v1/models": {"lost": True}})
+    told = [["look", "#draw-error", "hidden"], ["look", "#draw-progress"], ["sockets"]]
+    found = draw(visit, *ONE, *TYPED, START, *told, MAY, answers=answers)
+    assert found[:3] == [True, "", []]
+    assert may(found[3]) == ["undo", "clear"]
 
 
 _READ = {"/v1/read": {"body": {"text": " he\nllo "}}}

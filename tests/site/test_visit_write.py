@@ -84,9 +84,11 @@ def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
         ["all", "#write-sheet path", "@d"], now, ["all", "#write-sheets button", "title"],
         ["press", "#write-stop"], _PROGRESS, _PRESSABLE, now, ["look", "#write-error", "hidden"],
         ["all", "#write-sheets button", "title"], ["look", "#write-sheet", "hidden"],
+        ["press", "#write-sheets button[title^=ho]"], _PRESSABLE,
+        ["press", "#write-sheets button"], _PROGRESS, _PRESSABLE,
         answers=serving(**_open()),
     )  # fmt: skip
-    before, _, writing, *told, stopped, now_none, quiet, sheets, no_sheet = found
+    before, _, writing, *told, stopped, now_none, quiet, sheets, no_sheet, whole, back, cut = found
     assert _may(before) == [name for name in _BUTTONS if name != "stop"]
     assert _may(writing) == ["stop"]
     assert told == [
@@ -104,6 +106,7 @@ def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
     assert _may(stopped) == [name for name in _BUTTONS if name not in ("stop", "pdf")]
     assert (now_none, quiet, no_sheet) == ([], True, False)
     assert sheets == [f"{ho} it, seed 13", "ho, seed 3"]
+    assert (_may(whole), back, cut) == (_may(before), "Stopped\nseed 13", stopped)
 
 
 def test_what_was_stopped_before_anything_came_is_no_sheet(visit: Visitor) -> None:
@@ -310,6 +313,16 @@ def test_the_opening_is_put_back_as_it_was(visit: Visitor) -> None:
         ["type", "#write-size", "64"], _STALE[0], answers=answers,
     )  # fmt: skip
     assert found[2:] == [True, "88", "9", False]
+
+
+def test_the_last_point_is_drawn_when_its_line_is_over(visit: Visitor) -> None:
+    drawn = INK | {"points": [[20, 60, 0], [40, 70, 0], [60, 60, 0]]}
+    paths = ["all", "#write-sheet path", "@d"]
+    found = visit(
+        *_WRITE, ["says", HEAD, drawn], paths, ["says", {"finish_reason": "stop"}], paths,
+        ["says", USAGE, None], _PROGRESS, answers=serving(PEN, TEXT, **_open()),
+    )  # fmt: skip
+    assert found[1:] == [[_PATH.rpartition(" C")[0]], [_PATH], "2 characters, 9 points\nseed 3"]
 
 
 def test_lines_that_are_cut_or_hard_to_read_are_told(visit: Visitor) -> None:
