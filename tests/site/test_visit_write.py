@@ -310,15 +310,17 @@ def test_a_pen_that_is_stopped_stops_and_one_whose_ink_is_lost_draws_what_came(
 def test_a_pen_goes_half_of_the_way_in_half_of_the_time(visit: Visitor) -> None:
     points = {"points": [[90 * i, 45 * i, 0] for i in range(9)]}
     came = [["fill", "#write-speed", "0.5"], *_WRITE[1:], ["says", HEAD, INK | points]]
-    looks = [["look", "#write-sheet path", "@d"], ["look", "#write-sheet .tip", "@cx"]]
+    tip = [["look", "#write-sheet .tip", name] for name in ("@cx", "@cy")]
+    looks = [["look", "#write-sheet path", "@d"], *tip]
     found = visit(
-        *came, *7 * [["passes", 0]], *6 * looks, frames=1, answers=serving(**_open())
+        *came, *7 * [["passes", 0]], *4 * looks, frames=1, answers=serving(**_open())
     )  # fmt: skip
-    ends = [[float(x) for x in way.rpartition(" ")[2].split(",")] for way in found[1::2]]
+    ends = [[float(x) for x in way.rpartition(" ")[2].split(",")] for way in found[1::3]]
     # 16 ms from look to look, 60 points a second, after 0.05 s in the air.
     places = [90 * 60 * (0.5 * 0.016 * look - 0.05) for look in range(8, 20)]
-    assert ends == [pytest.approx([x, x / 2], abs=0.006) for x in places[::2]]
-    assert [float(x) for x in found[2::2]] == pytest.approx(places[1::2])
+    assert ends == [pytest.approx([x, x / 2], abs=0.006) for x in places[::3]]
+    assert [float(x) for x in found[2::3]] == pytest.approx(places[1::3])
+    assert [2 * float(y) for y in found[3::3]] == pytest.approx(places[2::3])
 
 
 def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
