@@ -97,6 +97,7 @@ def test_a_page_is_some_line_heights_wide_at_least(
         (stroke((10, 10)), _DOT),
         (stroke((10, 10), (17.9, 17.9)), _DOT),
         (stroke((10, 10), (18, 10)), ""),
+        (stroke((10, 10), (10, 18)), ""),
     ],
 )  # fmt: skip
 def test_without_a_word_of_ink_nothing_is_asked(
