@@ -111,6 +111,20 @@ def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
     assert found[-3:] == ["Stopped\nseed 13", stopped, f"Handwriting: {ho} it"]
 
 
+def test_the_letter_being_written_is_brought_in_sight_once_a_line(visit: Visitor) -> None:
+    later = "#write-echo .line span:not(.now)"
+    places = [("#write-echo", "offsetTop", 100), (later, "offsetTop", 170)]
+    laid = [["sets", *place] for place in (*places, (later, "offsetHeight", 20))]
+    scrolled = ["look", "#write-echo", "scrollTop"]
+    more = _SECOND | {"points": [[140, 90, 0], [160, 90, 1]], "character": 1}
+    found = visit(
+        *_WRITE, ["says", HEAD | {"lines": ["a", "it"]}, INK | {"character": 0}], *laid,
+        ["says", _SECOND], scrolled, ["sets", "#write-echo", "scrollTop", 7], ["says", more],
+        scrolled, ["all", ".now", "textContent"], answers=serving(**_open()),
+    )  # fmt: skip
+    assert found[1:] == [50, 7, ["t"]]
+
+
 def test_what_was_stopped_before_anything_came_is_no_sheet(visit: Visitor) -> None:
     found = visit(
         *_WRITE, ["press", "#write-stop"], _PROGRESS, ["all", "#write-sheets button", "title"],
