@@ -115,14 +115,14 @@ def test_the_letter_being_written_is_brought_in_sight_once_a_line(visit: Visitor
     later = "#write-echo .line span:not(.now)"
     places = [("#write-echo", "offsetTop", 100), (later, "offsetTop", 170)]
     laid = [["sets", *place] for place in (*places, (later, "offsetHeight", 20))]
-    scrolled = ["look", "#write-echo", "scrollTop"]
+    scrolled = [["look", "#write-echo", "scrollTop"], ["look", "#write-sheet .tip", "scrolled"]]
     more = _SECOND | {"points": [[140, 90, 0], [160, 90, 1]], "character": 1}
     found = visit(
-        *_WRITE, ["says", HEAD | {"lines": ["a", "it"]}, INK | {"character": 0}], *laid,
-        ["says", _SECOND], scrolled, ["sets", "#write-echo", "scrollTop", 7], ["says", more],
-        scrolled, ["all", ".now", "textContent"], answers=serving(**_open()),
+        *_WRITE, ["says", HEAD | {"lines": ["a", "it"]}, INK | {"character": 0}], *scrolled, *laid,
+        ["says", _SECOND], *scrolled, ["sets", "#write-echo", "scrollTop", 7], ["says", more],
+        *scrolled, ["all", ".now", "textContent"], answers=serving(**_open()),
     )  # fmt: skip
-    assert found[1:] == [50, 7, ["t"]]
+    assert found[1:] == [0, 0, 50, 1, 7, 1, ["t"]]
 
 
 def test_what_was_stopped_before_anything_came_is_no_sheet(visit: Visitor) -> None:
