@@ -103,8 +103,10 @@ def test_a_page_is_some_line_heights_wide_at_least(
 def test_without_a_word_of_ink_nothing_is_asked(
     visit: Visitor, strokes: list[Any], told: str
 ) -> None:
-    found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED)
+    hidden = ["look", "#draw-error", "hidden"]
+    found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED, hidden, *ONE, hidden)
     assert (found[0], len(found[1])) == (told, not told)
+    assert found[2:] == [not told, True]  # it was of the ink before
 
 
 def test_before_a_model_is_known_none_is_asked_nor_waited_for(visit: Visitor) -> None:
