@@ -119,7 +119,7 @@ function showHands(model) {
 
 /** Keep the hand that a person drew, and offer it. */
 export async function offerMine(hand) {
-  const mine = wanted !== "" && wanted === own()?.token;
+  const mine = wanted === own()?.token;
   keepOwn(hand);
   if (mine) wanted = hand.token;
   if (listed === hand.model) await listHands(listed);

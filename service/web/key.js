@@ -31,7 +31,7 @@ export function askKey() {
         label.hidden = true;
         asking = null;
         document.dispatchEvent(new Event("key"));
-        if (before !== field) before?.focus();
+        before?.focus();
         typed();
       },
       { once: true },

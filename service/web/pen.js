@@ -58,9 +58,8 @@ export class Pen {
 
   /** No more points will come. */
   end() {
-    this.lift();
     this.#ended = true;
-    this.#wake();
+    this.lift();
   }
 
   /** Leave the ink as it is. */

@@ -77,8 +77,8 @@ export async function tinted({ before, events }) {
 }
 
 /** The names of the sheets of a visit, newest first, and which is on the desk and was put back; the first is looked
- *  at by the keyboard when `count` have been written. */
-export async function kept({ count, lines, shows }) {
+ *  at by the keyboard when `count` have been written, unless that is `elsewhere`. */
+export async function kept({ count, lines, shows, elsewhere }) {
   drawing();
   Object.assign(URL, { createObjectURL: () => "blob:", revokeObjectURL: () => {} });
   const { Sheets } = await import("./service/web/sheets.js");
@@ -88,7 +88,7 @@ export async function kept({ count, lines, shows }) {
   for (let seed = 0; seed < count; seed += 1) {
     sheets.add({ svg: "<svg/>", lines, request: { seed } });
     hidden.push(list.hidden);
-    if (!seed) list.firstChild.firstChild.focus();
+    if (!seed && !elsewhere) list.firstChild.firstChild.focus();
   }
   const buttons = list.childNodes.map((item) => item.firstChild);
   buttons[shows].click();

@@ -175,7 +175,8 @@ export async function tasked({ valid }) {
   found.push(stands());
   const quiet = work.run(waits("quiet"), { asks: false, givesWay: true });
   found.push([work.busy, work.running]);
-  await soon(Promise.all([work.run(async () => "over it", { asks: false }), quiet]));
+  const pressedTwice = [work.run(async () => "over it", { asks: false }), work.run(waits("again"), { asks: false })];
+  await soon(Promise.all([...pressedTwice, quiet]));
   found.push(stands());
   const fails = async () => {
     throw new Error("nobody asked for it");

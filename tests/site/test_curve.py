@@ -40,9 +40,10 @@ def test_a_stroke_is_drawn_as_by_the_service(ask: Ask, thinning: float) -> None:
         assert found["widths"] == pytest.approx(widths, abs=0.0051)
 
 
-def test_what_is_watched_is_what_the_service_draws(ask: Ask) -> None:
+@pytest.mark.parametrize("thinning", [0.0, 0.6])
+def test_what_is_watched_is_what_the_service_draws(ask: Ask, thinning: float) -> None:
     """In portions of any size; a line ends with a lifted pen, whatever was last written."""
-    layout, lines = sheet(thinning=0.6), _strokes()
+    layout, lines = sheet(thinning=thinning), _strokes()
     points = [[[x, y, i == len(s) - 1] for i, (x, y) in enumerate(s)] for s in lines]
     first, second = ([*chain(*some)] for some in (points[:4], points[4:]))
     cut: list[dict[str, Any]] = [
@@ -53,7 +54,7 @@ def test_what_is_watched_is_what_the_service_draws(ask: Ask) -> None:
     cut[-1]["lift"] = True
     at_once = {"points": [*first, *second], "line": 0, "character": 0}
     writings = [[at_once], [*cut, {"points": second, "line": 1, "character": 7}]]
-    case = {"writings": writings, "how": _HOW | {"thinning": 0.6}, "frame_ms": 40}
+    case = {"writings": writings, "how": _HOW | {"thinning": thinning}, "frame_ms": 40}
     expected = [
         (path(start, part), width)
         for stroke in lines

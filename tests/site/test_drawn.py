@@ -50,6 +50,8 @@ def test_sheets_of_a_visit_are_the_last_twelve_newest_first(ask: Ask) -> None:
     assert few["at"] == 2
     assert many["names"] == [f"{name}, seed {seed}" for seed in range(13, 1, -1)]
     assert many["at"] == 11  # the keyboard was at one that is gone
+    (left,) = ask("kept", [cases[1] | {"elsewhere": True}])
+    assert left["at"] == -1
 
 
 def test_gaussians_are_shown_as_their_covariance_lies(ask: Ask) -> None:

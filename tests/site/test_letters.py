@@ -51,6 +51,7 @@ def test_texts_are_folded_as_the_service_does(ask: Ask) -> None:
         "\uff13",
         "\u215e",
         "2\u2064\u00bd",
+        "\u00bd\u20642",
     ]
     cases = ["".join(random.choice(pieces, 6)) for _ in range(_CASES)]
     assert ask("fold", cases) == [fold(case) for case in cases]

@@ -2,7 +2,12 @@
 
 import json
 import shlex
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import httpx
+import pytest
 
 from contract.alphabets import ALPHABET
 from service.ink.schemas import MOST_CHARACTERS
@@ -53,7 +58,25 @@ def _link(request: dict[str, Any]) -> dict[str, str]:
     return {n: x if isinstance(x, str) else json.dumps(x) for n, x in request.items()}
 
 
-def test_what_is_copied_asks_for_the_same_ink(ask: Ask) -> None:
+def _asks_of(program: str, answer: httpx.Response) -> tuple[str, dict[str, Any]]:
+    """Run a program whose request gets an answer: the address and what goes with it."""
+    asked = []
+
+    def post(url: str, **more: Any) -> httpx.Response:
+        asked.append((url, more))
+        return answer
+
+    exec(program.replace("import httpx\n", ""), {"httpx": SimpleNamespace(post=post)})
+    return asked[0]
+
+
+def test_what_is_copied_asks_for_the_same_ink(
+    ask: Ask, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("EVENKEEL_API_KEY", "theirs")
+    given = httpx.Request("POST", "http://127.0.0.1/")
+    refused, drawn = (httpx.Response(n, content=b"ink", request=given) for n in (422, 200))
     judged = _REQUEST | {"best_of": 4, "best_by": "word", "judge": "two", "style": None}
     requests = [
         {"request": _REQUEST},
@@ -74,10 +97,15 @@ def test_what_is_copied_asks_for_the_same_ink(ask: Ask) -> None:
             ("EVENKEEL_API_KEY" in found["curl"]) == ("EVENKEEL_API_KEY" in found["python"]) == key
         )
         assert "a key" not in json.dumps(found)
-        asked: dict[str, Any] = {}
-        program = found["python"].partition("answer = ")[0].replace("import httpx\n", "")
-        exec(program, asked)
-        assert asked["request"] == json.loads(shlex.split(found["curl"])[-3])
+        with pytest.raises(httpx.HTTPStatusError):
+            _asks_of(found["python"], refused)
+        assert list(tmp_path.iterdir()) == []
+        url, asked = _asks_of(found["python"], drawn)
+        (written,) = tmp_path.iterdir()
+        assert (url, written.name, written.read_bytes()) == (command[2], file, b"ink")
+        written.unlink()
+        assert asked["json"] == json.loads(shlex.split(found["curl"])[-3])
+        assert asked.get("headers") == ({"authorization": "Bearer theirs"} if key else None)
     assert plain["link"].startswith(
         "http://127.0.0.1/page?x#write?text=it%27s+%22ink%22%0A%C3%BC&hand=ada"
     )

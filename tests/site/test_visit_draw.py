@@ -61,6 +61,14 @@ def test_what_a_pointer_draws_is_asked_to_go_on(visit: Visitor) -> None:
     assert used == ["write-tab", "#write", ["token"]]
 
 
+def test_what_is_missing_of_ink_in_ones_own_hand_is_told(visit: Visitor) -> None:
+    ends = [{"finish_reason": reason} for reason in ("length", "unreadable")]
+    answers = serving(**{ROUTE: {"events": [*WRITTEN[:2], *ends, *WRITTEN[3:]]}})
+    found = draw(visit, QUIET, *ONE, *TYPED, START, ["look", "#draw-progress"], answers=answers)
+    missed = "1 line not finished; 1 line hard to read"
+    assert found == [f"2 characters in your hand; {missed}\nseed 3"]
+
+
 @pytest.mark.parametrize(
     ("ys", "line_px"), [((100, 101), 32), ((100, 112, 124, 100), 60), ((60, 130), 160)]
 )
@@ -89,13 +97,24 @@ def test_a_page_is_some_line_heights_wide_at_least(
         (stroke((10, 10)), _DOT),
         (stroke((10, 10), (17.9, 17.9)), _DOT),
         (stroke((10, 10), (18, 10)), ""),
+        (stroke((10, 10), (10, 18)), ""),
     ],
 )  # fmt: skip
 def test_without_a_word_of_ink_nothing_is_asked(
     visit: Visitor, strokes: list[Any], told: str
 ) -> None:
-    found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED)
+    hidden = ["look", "#draw-error", "hidden"]
+    found = draw(visit, QUIET, *strokes, *TYPED, START, ERROR, ASKED, hidden, *ONE, hidden)
     assert (found[0], len(found[1])) == (told, not told)
+    assert found[2:] == [not told, True]  # it was of the ink before
+
+
+def test_before_a_model_is_known_none_is_asked_nor_waited_for(visit: Visitor) -> None:
+    answers = serving(**{"/v1/models": {"lost": True}})
+    told = [["look", "#draw-error", "hidden"], ["look", "#draw-progress"], ["sockets"]]
+    found = draw(visit, *ONE, *TYPED, START, *told, MAY, answers=answers)
+    assert found[:3] == [True, "", []]
+    assert may(found[3]) == ["undo", "clear"]
 
 
 _READ = {"/v1/read": {"body": {"text": " he\nllo "}}}
@@ -252,11 +271,11 @@ def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
     held = serving(**{ROUTE: {"events": [], "open": True}})
     typed = ["type", "#draw-next", "or"]
     found = draw(
-        visit, QUIET, *ONE, *TYPED, START, MAY, typed, ["says", HEAD],
-        ["look", "#draw-stale", "hidden"], answers=held,
+        visit, QUIET, *ONE, *TYPED, START, MAY, ["press", "#draw-undo"], ["press", "#draw-clear"],
+        PATHS, typed, ["says", HEAD], ["look", "#draw-stale", "hidden"], answers=held,
     )  # fmt: skip
-    writing, fresh = found
-    assert (may(writing), fresh) == (["stop"], False)
+    writing, paths, fresh = found
+    assert (may(writing), len(paths), fresh) == (["stop"], 1, False)
 
 
 def test_a_hand_that_was_drawn_anew_is_the_one_that_was_chosen(visit: Visitor) -> None:
@@ -295,7 +314,7 @@ def test_points_are_told_as_they_are_drawn_and_where_the_next_is_expected(visit:
     shade, told = ["all", "#draw-pad .shade ellipse", "@opacity"], ["look", "#draw-expected"]
     found = draw(
         visit, ["fill", "#draw-text", "ho"], *ONE, ["sockets"], ["socket"], ["sockets"], shade,
-        ["socket", _MIXTURE], shade, told,
+        ["socket", {"error": {"message": "later"}}], shade, ["socket", _MIXTURE], shade, told,
         ["passes", 14999], shade, ["passes", 1], shade, told, ["sockets"], *TWO, ["socket"],
         ["sockets"],
     )  # fmt: skip
@@ -305,12 +324,12 @@ def test_points_are_told_as_they_are_drawn_and_where_the_next_is_expected(visit:
     opening = {"model": "pen", "text": "ho", "line_height": 110, "origin": [10, 130]}
     points = [[10, 100, 0], [40, 60, 0], [70, 100, 0], [70, 100, 1]]
     assert found[1][0]["sent"] == [opening, *({"point": point} for point in points)]
-    assert found[2:4] == [[], ["0.65"]]
-    assert found[4] == "Shaded: the next point. The pen lifts there with 26 %."
-    assert found[5:8] == [["0.65"], [], "Shaded while you write: the darker, the likelier."]
-    assert [socket["closed"] for socket in found[8]] == [True]
+    assert found[2:5] == [[], [], ["0.65"]]
+    assert found[5] == "Shaded: the next point. The pen lifts there with 26 %."
+    assert found[6:9] == [["0.65"], [], "Shaded while you write: the darker, the likelier."]
+    assert [socket["closed"] for socket in found[9]] == [True]
     # The next stroke begins a session anew, which is told of what is there.
-    opened, *told_then = found[9][1]["sent"]
+    opened, *told_then = found[10][1]["sent"]
     assert opened == opening | {"line_height": 117, "origin": [10, 130]}
     then = [*points[:2], points[3], [80, 70, 0], [110, 130, 0], [110, 130, 1]]
     assert told_then == [{"point": point} for point in then]

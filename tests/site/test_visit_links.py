@@ -91,6 +91,8 @@ def test_a_link_that_cannot_be_followed_writes_nothing(
     found = visit(_ASKED, _ERROR, ["look", "#write-text", "value"], address=f"#write?{link}")
     told = f"This link asks for {missing}, not to be had here. Write takes what is chosen below."
     assert found == [[], told, "a"]
+    found = visit(_ERROR, address=f"#write?{link}".replace("text=a", "text=%D0%B4"))
+    assert found == [told]  # whatever else is wrong with it
 
 
 def test_a_link_may_name_another_model_and_a_hand_of_it(visit: Visitor) -> None:

@@ -28,7 +28,8 @@ def test_every_model_has_its_figures(visit: Visitor) -> None:
         ["all", "#proof-models td", "@data-column"], ["all", "#proof-models th"],
         ["all", "#proof-models dd"], ["all", "#proof-models .hint"],
         ["all", "#proof-models td span", "className"],
-        ["all", "#proof-models article", "@aria-labelledby"], answers=serving(PEN, folded),
+        ["all", "#proof-models article", "@aria-labelledby"],
+        ["all", "#proof-models p[role=status]", "className"], answers=serving(PEN, folded),
     )  # fmt: skip
     assert found[0] == ["penhandwriting", "smalllanguage"]
     assert found[1][-9:] == [
@@ -50,6 +51,7 @@ def test_every_model_has_its_figures(visit: Visitor) -> None:
     assert found[5] == ["This artifact carries no parity report."]
     assert found[6][-3:] == ["good", "bad", "good"]
     assert found[7] == ["proof-of-pen", "proof-of-small"]
+    assert found[8] == 2 * ["verdict good"]
 
 
 def test_a_model_is_checked_when_somebody_asks(visit: Visitor) -> None:
@@ -245,6 +247,8 @@ def test_rows_are_normalised_as_they_are_changed(visit: Visitor) -> None:
         ["type", "#lab-numbers input", "-3"], ["look", "#lab-numbers output"],
         rows[0], ["press", "#lab-again"], *rows,
         ["look", "#lab-numbers output"], ["look", "#lab-padded"], ["look", "#lab-padding", "value"],
+        ["type", "#lab-padding", "1"],
+        *[["look", f"#lab-{name}-moved", "className"] for name in ("layer", "batch")],
         address="#lab",
     )  # fmt: skip
     first, padded, again = found[:4], found[4:8], found[12:16]
@@ -260,7 +264,7 @@ def test_rows_are_normalised_as_they_are_changed(visit: Visitor) -> None:
     assert found[8:11] == ["2", ["pad", "pad"], "-3"]
     assert found[11][0] == "\u22121.40"  # of a row of -3, 5, 4
     assert again == first
-    assert found[16:] == ["7", "0", "0"]
+    assert found[16:] == ["7", "0", "0", "verdict good", "verdict bad"]
 
 
 def test_the_table_of_invariances_is_computed(visit: Visitor) -> None:

@@ -78,21 +78,24 @@ def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
     now, ho = ["all", ".now", "textContent"], "h\U0001d11e"
     found = visit(
         ["press", "#write-stop"], _PRESSABLE, *_WRITE, _PRESSABLE, _PROGRESS,
-        ["says", HEAD | {"lines": [ho, "it"], "seed": 13}], _PROGRESS, ["look", "#write-echo"],
+        ["says", HEAD | {"lines": [ho, "it"], "seed": 13}], _PROGRESS,
+        ["all", "#write-echo .line", "textContent"],
         ["look", "#write-sheet", "@aria-label"],
         ["says", INK], ["all", "#write-sheet path", "@d"], now, ["says", _SECOND],
         ["all", "#write-sheet path", "@d"], now, ["all", "#write-sheets button", "title"],
         ["press", "#write-stop"], _PROGRESS, _PRESSABLE, now, ["look", "#write-error", "hidden"],
         ["all", "#write-sheets button", "title"], ["look", "#write-sheet", "hidden"],
-        answers=serving(**_open()),
+        ["press", "#write-sheets button[title^=ho]"], _PRESSABLE,
+        ["press", "#write-sheets button"], _PROGRESS, _PRESSABLE,
+        ["look", "#write-sheet", "@aria-label"], answers=serving(**_open()),
     )  # fmt: skip
-    before, _, writing, *told, stopped, now_none, quiet, sheets, no_sheet = found
+    before, _, writing, *told, stopped, now_none, quiet, sheets, no_sheet, whole = found[:-3]
     assert _may(before) == [name for name in _BUTTONS if name != "stop"]
     assert _may(writing) == ["stop"]
     assert told == [
         "Writing…",
         "Writing…\nseed 13",
-        f"{ho}it",
+        [ho, "it"],
         f"Handwriting: {ho} it",
         [_PATH],
         [ho[1]],
@@ -104,6 +107,22 @@ def test_ink_is_shown_as_it_comes_and_may_be_stopped(visit: Visitor) -> None:
     assert _may(stopped) == [name for name in _BUTTONS if name not in ("stop", "pdf")]
     assert (now_none, quiet, no_sheet) == ([], True, False)
     assert sheets == [f"{ho} it, seed 13", "ho, seed 3"]
+    assert _may(whole) == _may(before)
+    assert found[-3:] == ["Stopped\nseed 13", stopped, f"Handwriting: {ho} it"]
+
+
+def test_the_letter_being_written_is_brought_in_sight_once_a_line(visit: Visitor) -> None:
+    later = "#write-echo .line span:not(.now)"
+    places = [("#write-echo", "offsetTop", 100), (later, "offsetTop", 170)]
+    laid = [["sets", *place] for place in (*places, (later, "offsetHeight", 20))]
+    scrolled = [["look", "#write-echo", "scrollTop"], ["look", "#write-sheet .tip", "scrolled"]]
+    more = _SECOND | {"points": [[140, 90, 0], [160, 90, 1]], "character": 1}
+    found = visit(
+        *_WRITE, ["says", HEAD | {"lines": ["a", "it"]}, INK | {"character": 0}], *scrolled, *laid,
+        ["says", _SECOND], *scrolled, ["sets", "#write-echo", "scrollTop", 7], ["says", more],
+        *scrolled, ["all", ".now", "textContent"], answers=serving(**_open()),
+    )  # fmt: skip
+    assert found[1:] == [0, 0, 50, 1, 7, 1, ["t"]]
 
 
 def test_what_was_stopped_before_anything_came_is_no_sheet(visit: Visitor) -> None:
@@ -156,7 +175,7 @@ def test_a_file_is_what_is_shown(visit: Visitor) -> None:
     )
     found = visit(
         *_WRITE, ["press", "#write-svg"], _PROGRESS, ["saved"], ["press", "#write-png"], _PROGRESS,
-        ["saved"], _ASKED, ["fill", "#write-text", "since"], ["press", "#write-pdf"], _PROGRESS,
+        ["saved"], _ASKED, ["fill", "#write-text", ""], ["press", "#write-pdf"], _PROGRESS,
         ["saved"], _ASKED,
         ["all", "#write-sheet path", "outerHTML"], ["revoked"], ["passes", 60000], ["revoked"],
         answers=answers,
@@ -216,8 +235,8 @@ def test_what_is_copied_is_said_and_shown_where_there_is_no_clipboard(
 ) -> None:
     kinds = ("curl", "python", "link")
     steps = [step for kind in kinds for step in (["press", f"#write-{kind}"], _PROGRESS)]
-    since = ["fill", "#write-text", "since"]
-    found = visit(*_WRITE, since, *steps, ["copied"], noClipboard=shut)
+    none = ["fill", "#write-text", ""]  # which nothing could be asked with
+    found = visit(*_WRITE, none, *steps, ["copied"], noClipboard=shut)
     told, copied = found[1:4], found[4]
     if shut:
         assert copied == []
@@ -228,7 +247,7 @@ def test_what_is_copied_is_said_and_shown_where_there_is_no_clipboard(
     assert curl.startswith("curl ")
     assert "httpx" in python
     assert all('"seed": 3' in text.replace('"seed":3', '"seed": 3') for text in (curl, python))
-    assert not any("since" in text for text in copied)
+    assert all("ink" in text for text in copied)
     assert "seed=3&" in link
     assert "draws=4" in link
 
@@ -277,6 +296,17 @@ def test_sheets_of_this_visit_are_put_back_as_they_were(visit: Visitor) -> None:
     assert not_put_back == [_PATH]  # nothing is put back while another is written
 
 
+def test_the_verdict_is_that_of_the_sheet_that_is_put_back(visit: Visitor) -> None:
+    lost = {**PENCIL, "ready": False, "failed": "it is lost"}
+    verdict = ["look", "#verdict"]
+    found = visit(
+        *_WRITE, ["fill", "#write-model", "pencil"], verdict, ["press", "#write-sheets button"],
+        verdict, answers=serving(PEN, lost, TEXT),
+    )  # fmt: skip
+    assert found[1] == "Not served: it is lost."
+    assert found[2].startswith("Ready")
+
+
 def test_a_pen_that_is_stopped_stops_and_one_whose_ink_is_lost_draws_what_came(
     visit: Visitor,
 ) -> None:
@@ -290,6 +320,22 @@ def test_a_pen_that_is_stopped_stops_and_one_whose_ink_is_lost_draws_what_came(
     assert 0 < found[2][0].count(" C") < 50
     found = visit(*came, ["cuts"], drawn, _ERROR, frames=3, answers=serving(**_open()))
     assert (found[1][0].count(" C"), found[2]) == (99, "The connection broke off.")
+
+
+def test_a_pen_goes_half_of_the_way_in_half_of_the_time(visit: Visitor) -> None:
+    points = {"points": [[90 * i, 45 * i, 0] for i in range(9)]}
+    came = [["fill", "#write-speed", "0.5"], *_WRITE[1:], ["says", HEAD, INK | points]]
+    tip = [["look", "#write-sheet .tip", name] for name in ("@cx", "@cy")]
+    looks = [["look", "#write-sheet path", "@d"], *tip]
+    found = visit(
+        *came, *7 * [["passes", 0]], *4 * looks, frames=1, answers=serving(**_open())
+    )  # fmt: skip
+    ends = [[float(x) for x in way.rpartition(" ")[2].split(",")] for way in found[1::3]]
+    # 16 ms from look to look, 60 points a second, after 0.05 s in the air.
+    places = [90 * 60 * (0.5 * 0.016 * look - 0.05) for look in range(8, 20)]
+    assert ends == [pytest.approx([x, x / 2], abs=0.006) for x in places[::3]]
+    assert [float(x) for x in found[2::3]] == pytest.approx(places[1::3])
+    assert [2 * float(y) for y in found[3::3]] == pytest.approx(places[2::3])
 
 
 def test_what_is_typed_before_the_ink_comes_marks_it(visit: Visitor) -> None:
@@ -310,6 +356,16 @@ def test_the_opening_is_put_back_as_it_was(visit: Visitor) -> None:
         ["type", "#write-size", "64"], _STALE[0], answers=answers,
     )  # fmt: skip
     assert found[2:] == [True, "88", "9", False]
+
+
+def test_the_last_point_is_drawn_when_its_line_is_over(visit: Visitor) -> None:
+    drawn = INK | {"points": [[20, 60, 0], [40, 70, 0], [60, 60, 0]]}
+    paths = ["all", "#write-sheet path", "@d"]
+    found = visit(
+        *_WRITE, ["says", HEAD, drawn], paths, ["says", {"finish_reason": "stop"}], paths,
+        ["says", USAGE, None], _PROGRESS, answers=serving(PEN, TEXT, **_open()),
+    )  # fmt: skip
+    assert found[1:] == [[_PATH.rpartition(" C")[0]], [_PATH], "2 characters, 9 points\nseed 3"]
 
 
 def test_lines_that_are_cut_or_hard_to_read_are_told(visit: Visitor) -> None:

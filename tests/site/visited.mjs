@@ -60,8 +60,8 @@ let service; // {asked: requests as they came, answers: by path, opened: streams
 
 const said = (event) => new TextEncoder().encode(event === null ? "data: [DONE]\n\n" : `data: ${JSON.stringify(event)}\n\n`);
 
-/** An answer {status, body, text, headers, events, open}: `events` of a stream that ends, unless it stays `open`. One
- *  that is `lost` does not come; of a list of answers the last is given again and again. */
+/** An answer {status, body, text, base64, headers, events, open}: `events` of a stream that ends, unless it stays `open`.
+ *  One that is `lost` does not come; of a list of answers the last is given again and again. */
 async function fetch(address, { method = "GET", headers = {}, body, signal } = {}) {
   const { pathname: path } = new URL(address, location.href);
   service.asked.push({ method, path, headers, ...(body && { body: JSON.parse(body) }) });
@@ -71,7 +71,8 @@ async function fetch(address, { method = "GET", headers = {}, body, signal } = {
   if (answer.lost) throw new TypeError("as this browser puts it");
   if (answer.held) await new Promise((go, fail) => (service.opened.push({ say: go, cut: fail }), signal?.addEventListener("abort", () => fail(signal.reason))));
   const { status = 200, events, open } = answer;
-  if (!events) return new Response(answer.text ?? JSON.stringify(answer.body ?? {}), { status, headers: answer.headers });
+  const content = () => (answer.base64 ? Buffer.from(answer.base64, "base64") : answer.text ?? JSON.stringify(answer.body ?? {}));
+  if (!events) return new Response(content(), { status, headers: answer.headers });
   return new Response(new ReadableStream({
     start(stream) {
       for (const event of events) stream.enqueue(said(event));
