@@ -64,6 +64,15 @@ def test_the_addresses_of_one_home_share_its_half() -> None:
     assert entered == [True, True, False, True]
 
 
+def test_who_leaves_makes_room_for_one_more_of_its_home() -> None:
+    gate = _gate()
+    connections: list[Any] = [_Connection([]) for _ in range(4)]
+    for connection in connections[:2]:
+        assert gate.enter(connection, "10.0.0.8")
+    gate.leave(connections[0])
+    assert [gate.enter(connection, "10.0.0.8") for connection in connections[2:]] == [True, False]
+
+
 def test_who_has_left_is_forgotten() -> None:
     gate = _gate()
     connections: list[Any] = [_Connection([]) for _ in range(3)]
