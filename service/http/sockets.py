@@ -144,7 +144,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _count_frame(self) -> None:
-        self._flooded = self._flooded or self._frames_left.wait_s(self.loop.time()) > 0
+        self._flooded = self._frames_left.wait_s(self.loop.time()) > 0
 
     def _refuse(self, error: ServiceError) -> None:
         self.gate.refused(error, self.client)
