@@ -175,6 +175,28 @@ def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
         assert service.ended() == 0
 
 
+def test_at_a_second_signal_what_is_stuck_is_left(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.server._LAST_WORDS_S", 0.01)
+    chosen = settings(artifacts)
+    server = Server(create_app(chosen), chosen)
+
+    async def nothing(*_: Any) -> None: ...
+
+    async def stop() -> None:
+        server._watching = asyncio.create_task(nothing())
+        stuck = asyncio.create_task(asyncio.Event().wait())
+        server.server_state.tasks.add(stuck)  # type: ignore[arg-type]
+        await asyncio.wait_for(server.shutdown(), LATE_S)
+        stuck.cancel()
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", nothing)
+    server.lifespan = SimpleNamespace(shutdown=nothing)  # type: ignore[assignment]
+    server.force_exit = True
+    asyncio.run(stop())
+
+
 def _signal_while_it_loads(process: "subprocess.Popen[str]", sig: signal.Signals) -> None:
     assert eventually(lambda: expects_signals(process.pid))  # its first act
     time.sleep(0.1)  # of half a second and more that it loads
