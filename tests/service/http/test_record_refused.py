@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -108,6 +109,12 @@ def test_what_comes_behind_an_answer_does_not_change_what_was_answered(
     assert b"HTTP/1.1" not in wire.rest()
     assert eventually(lambda: len(lines()) == 2), lines()
     assert ("other", 404, "unknown_url") in _endings(lines)
+
+
+def test_where_all_stands_below_a_path_a_request_is_of_its_route() -> None:
+    """As behind Ray Serve or a proxy."""
+    scope = {"route": SimpleNamespace(path="/v1/models"), "root_path": "/below"}
+    assert record._path(scope) == "/v1/models"
 
 
 def test_an_answer_to_who_has_left_is_none() -> None:
