@@ -173,14 +173,13 @@ class Recorder:
         record.metrics = self._metrics
         record.parent = headers.get("traceparent")
         scope.setdefault("state", {})["record"] = record
-        token = _current.set(record)
+        _current.set(record)
         try:
             await self._app(scope, _watched(receive, record), _named(send, record))
         except Exception:
             record.fail(ServiceError.type)
             raise
         finally:
-            _current.reset(token)
             self._end(record, scope)
 
     def refused(self, error: ServiceError, client: Client) -> None:

@@ -65,7 +65,8 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             piece, self._unread = self._unread[:_PIECE_BYTES], self._unread[_PIECE_BYTES:]
             super().data_received(piece)
             if self._flooded:
-                self._end_flood()
+                self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
+                self.handle_parser_exception()
         if self.transport.is_closing():
             self._unread = b""
         # Of a head that the library cannot read there is no event, and uvicorn has no answer.
@@ -97,7 +98,6 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
         try:
             self.conn.process_request(event)
         except InvalidHandshake as error:  # which the library would tell in its own way
-            self.handshake_complete = self.close_sent = True
             self._refuse(_no_socket(error))
         else:
             super().handle_connect(event)
@@ -144,14 +144,7 @@ class WebSocketConnection(Watched, WebSocketsSansIOProtocol):
             self.transport.resume_reading()
 
     def _count_frame(self) -> None:
-        self._flooded = self._flooded or self._frames_left.wait_s(self.loop.time()) > 0
-
-    def _end_flood(self) -> None:
-        if self.close_sent:
-            self.transport.abort()
-            return
-        self.conn.fail(CloseCode.POLICY_VIOLATION, "too many frames that end no message")
-        self.handle_parser_exception()
+        self._flooded = self._frames_left.wait_s(self.loop.time()) > 0
 
     def _refuse(self, error: ServiceError) -> None:
         self.gate.refused(error, self.client)

@@ -278,8 +278,9 @@ def test_a_run_is_of_32_steps_of_the_graph_that_most_requests_have(artifacts: Pa
     assert (job.steps_wanted(), job.filtered) == (32, False)
 
 
+@pytest.mark.parametrize("share", [0.25, 0.0])  # 0: it is over before the first run, by a pause
 def test_measuring_takes_no_longer_than_it_may(
-    measured: Measured, monkeypatch: pytest.MonkeyPatch
+    measured: Measured, monkeypatch: pytest.MonkeyPatch, share: float
 ) -> None:
     rows = list[int]()
 
@@ -290,7 +291,7 @@ def test_measuring_takes_no_longer_than_it_may(
     service = measured("exact")
     monkeypatch.setattr(precision, "run_steps", counted)
     models = service.app.state.models
-    monkeypatch.setattr(precision, "_MOST_S", precision._MOST_S / 4)
+    monkeypatch.setattr(precision, "_MOST_S", precision._MOST_S * share)
     each_s = precision._MOST_S * 0.6  # a pair takes longer than all may: not one of 9 is begun
     for model in models:
         slots = model.engine._slots

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from contract.manifest import MANIFEST, WEIGHTS
-from service.artifact import ArtifactError, artifact_folders
+from service.artifact import ArtifactError, artifact_folders, load_artifact
 from service.catalogue import Models
 from service.kinds import KINDS
 from service.metrics import Metrics
@@ -46,6 +46,14 @@ def test_a_bad_artifact_is_listed_and_the_others_are_served(folder: Path) -> Non
         assert service.metric("model_failed", model="noise") == 1
         assert service.metric("model_ready", model="noise") == 0
         assert service.metric("model_failed") == 0
+
+
+def test_why_an_artifact_is_bad_is_told_in_few_words(folder: Path) -> None:
+    """Whatever of any length it has in its files."""
+    edit_manifest(folder / "letters", lambda manifest: manifest["files"].update({"x" * 10_000: 1}))
+    with pytest.raises(ArtifactError) as refused:
+        load_artifact(folder / "letters")
+    assert len(str(refused.value)) < 1000
 
 
 def test_folders_with_a_manifest_come_in_the_order_of_their_names(

@@ -182,6 +182,11 @@ def test_a_state_that_is_none_of_the_model_is_refused(
     assert _makes_no_sense(codec, _signed(codec, json.dumps(header).encode(), change(state)))
 
 
+def test_what_is_signed_and_no_base64_is_refused(codec: StateCodec[TextEdge]) -> None:
+    with pytest.raises(InvalidRequest, match="not a token of this service"):
+        codec.decode(codec._signer.sign(b"A").decode())
+
+
 def test_a_signature_of_nothing_is_refused(codec: StateCodec[TextEdge]) -> None:
     for content in (b"", b"AA==", base64.urlsafe_b64encode(b"\xff" * 4)):
         assert _makes_no_sense(codec, codec._signer.sign(content).decode())

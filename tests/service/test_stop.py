@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from socket import create_connection
 from types import SimpleNamespace
@@ -27,10 +27,15 @@ from service.errors import NotReady
 from service.http import admin
 from service.http.sockets import WebSocketConnection
 from service.server import Server
+from tests.service.http.wire import LATE_S, Wire
 from tests.service.processes import Stream, expects_signals, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
+_ONLINE = (
+    b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 
 
 def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
@@ -170,6 +175,28 @@ def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
         assert service.ended() == 0
 
 
+def test_at_a_second_signal_what_is_stuck_is_left(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("service.server._LAST_WORDS_S", 0.01)
+    chosen = settings(artifacts)
+    server = Server(create_app(chosen), chosen)
+
+    async def nothing(*_: Any) -> None: ...
+
+    async def stop() -> None:
+        server._watching = asyncio.create_task(nothing())
+        stuck = asyncio.create_task(asyncio.Event().wait())
+        server.server_state.tasks.add(stuck)  # type: ignore[arg-type]
+        await asyncio.wait_for(server.shutdown(), LATE_S)
+        stuck.cancel()
+
+    monkeypatch.setattr(uvicorn.Server, "shutdown", nothing)
+    server.lifespan = SimpleNamespace(shutdown=nothing)  # type: ignore[assignment]
+    server.force_exit = True
+    asyncio.run(stop())
+
+
 def _signal_while_it_loads(process: "subprocess.Popen[str]", sig: signal.Signals) -> None:
     assert eventually(lambda: expects_signals(process.pid))  # its first act
     time.sleep(0.1)  # of half a second and more that it loads
@@ -304,6 +331,18 @@ def test_a_socket_that_opens_at_the_very_end_is_told_so(
                 online.recv(timeout=20)
     assert closed.value.rcvd is not None
     assert closed.value.rcvd.code == 1012
+
+
+def test_who_never_answers_that_its_socket_is_closed_does_not_delay_a_stop(
+    artifacts: Path,
+) -> None:
+    with ExitStack() as stack:
+        with listening(settings(artifacts)) as (url, _):
+            wire = stack.enter_context(closing(Wire(url).send(_ONLINE)))
+            wire.until(b"\r\n\r\n")
+            wire.send(b"\x81\x81" + bytes(4) + b"1").until(b"\x88")
+            began_s = time.monotonic()
+        assert time.monotonic() - began_s < LATE_S / 2  # for so long its answer is waited for
 
 
 def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:

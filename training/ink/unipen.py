@@ -21,7 +21,8 @@ from training.ink.line import Line, Stroke, Tally
 
 _KEYWORD = re.compile(r"^\.([A-Z_]+)[ \t]*", re.MULTILINE)
 _SEGMENT = re.compile(r'(?P<kind>\w+)\s+(?P<range>[\d:,\- ]+)\s+(?P<quality>\S+)\s+"(?P<label>.*)"')
-_PLACE = re.compile(r"(\d+)(?::(\d+))?(?:-(\d+)(?::(\d+))?)?")
+_NUMBER = r"(\d{1,9})"  # of thousands of digits Python reads none
+_PLACE = re.compile(f"{_NUMBER}(?::{_NUMBER})?(?:-{_NUMBER}(?::{_NUMBER})?)?")
 # What a labelled segment holds.
 _TEXTS = ("WORD", "TEXT")
 _GLYPHS = ("CHARACTER",)

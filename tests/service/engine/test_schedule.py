@@ -95,6 +95,17 @@ def test_who_has_not_shown_anything_yet_is_not_parked_for_the_next() -> None:
     assert line.jobs == [reading]
 
 
+def test_what_nobody_watches_gives_way_before_its_first_output() -> None:
+    line = Line(width=1)
+    reading, watched = Work(), Work(urgent=True)
+    line.add("", reading)
+    line.fill()
+    line.tickets[0].ran = line.tickets[0].served = True  # of its prompt, that is
+    line.add("", watched)
+    line.fill()
+    assert line.jobs == [watched]
+
+
 def test_an_answer_nobody_watches_waits_for_its_turn() -> None:
     line = Line(width=1)
     long, whole = Work(), Work()

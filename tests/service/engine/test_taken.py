@@ -2,6 +2,8 @@
 
 import time
 from collections.abc import Callable
+from itertools import chain, repeat
+from types import SimpleNamespace
 
 import pytest
 
@@ -117,3 +119,22 @@ def test_the_wait_counts_as_time_that_a_chunk_takes() -> None:
         time.sleep(0.1)
         loop.take()
         assert eventually(lambda: running._pace.wait_s(4) > before)
+
+
+def test_a_wait_counts_for_one_chunk_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The clock is looked at before and after a wait, and before and after a chunk.
+    clock = chain([0.0] * 5, repeat(0.1))  # which waits for the second chunk
+    slow = SimpleNamespace(monotonic=time.monotonic, perf_counter=lambda: next(clock))
+    monkeypatch.setattr("service.engine.engine.time", slow)
+    with engine(ScriptedRunner(_SCRIPT), chunk=8, first=8) as running:
+        call, parts = Call(max_tokens=32), list[float]()
+
+        def take(see_taken: Callable[[], None]) -> None:
+            parts.append(running._pace.wait_s(4) / running._pace.step_s(4))
+            see_taken()
+
+        call.job.then = take
+        running.submit([call.job])
+        call.result()
+    _, first, second, third = parts
+    assert first < second > third

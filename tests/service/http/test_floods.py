@@ -130,6 +130,12 @@ def test_trailers_leave_the_next_head_its_room(url: str) -> None:
     assert b"HTTP/1.1 200 " in wire.rest()
 
 
+def test_how_a_body_is_framed_does_not_count_for_its_head(url: str) -> None:
+    head = _CHUNKED.replace(b"/v1/completions", b"/nowhere")[:-2] + b"Connection: close\r\nX: "
+    head += b"x" * (32 * 1024 - 1 - len(head) - 4) + b"\r\n\r\n"  # as long as one may be
+    assert Wire(url).send(head + b"2\r\n{}\r\n0\r\n\r\n").status() == 404
+
+
 @pytest.mark.parametrize(
     "flood",
     [_PING * 20_000, _PONG * 20_000, _FIRST + _PART * 20_000, (_PING + _PONG) * 10_000],

@@ -64,6 +64,15 @@ def test_the_addresses_of_one_home_share_its_half() -> None:
     assert entered == [True, True, False, True]
 
 
+def test_who_leaves_makes_room_for_one_more_of_its_home() -> None:
+    gate = _gate()
+    connections: list[Any] = [_Connection([]) for _ in range(4)]
+    for connection in connections[:2]:
+        assert gate.enter(connection, "10.0.0.8")
+    gate.leave(connections[0])
+    assert [gate.enter(connection, "10.0.0.8") for connection in connections[2:]] == [True, False]
+
+
 def test_who_has_left_is_forgotten() -> None:
     gate = _gate()
     connections: list[Any] = [_Connection([]) for _ in range(3)]
@@ -170,10 +179,10 @@ class _Transport:
     """The transport of a connection whose client takes all that is written."""
 
     def __init__(self) -> None:
-        self.written, self.ended, self.aborted = b"", False, False
+        self.written, self.ended, self.closed, self.aborted = b"", False, False, False
 
     def is_closing(self) -> bool:
-        return self.aborted
+        return self.closed or self.aborted
 
     def is_reading(self) -> bool:
         return True
@@ -186,6 +195,9 @@ class _Transport:
 
     def write_eof(self) -> None:
         self.ended = True
+
+    def close(self) -> None:
+        self.closed = True
 
     def abort(self) -> None:
         self.aborted = True
@@ -233,6 +245,18 @@ def test_whose_body_is_waited_for_is_not_cut_for_its_head() -> None:
         connection._answering = None
         connection.look(2.0 + connection.gate.timeout_s)
         assert wire.aborted
+
+    asyncio.run(ask())
+
+
+def test_who_still_has_to_read_a_last_answer_is_told_nothing_behind_it() -> None:
+    async def ask() -> None:
+        connection, wire = _connection()
+        connection.data_received(b"G")
+        connection.shutdown()
+        assert wire.closed
+        connection.look(connection.loop.time() + connection.gate.timeout_s + 1)
+        assert (wire.written, wire.aborted) == (b"", False)
 
     asyncio.run(ask())
 

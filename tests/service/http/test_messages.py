@@ -109,6 +109,8 @@ def test_every_message_is_said_or_answered() -> None:
         for name in ("hear", "answer")
     )
     assert [operations[name]["action"] for name in ("hear", "answer")] == ["receive", "send"]
+    named = {"$ref": "#/channels/online"}
+    assert [operations[name]["channel"] for name in ("hear", "answer")] == [named] * 2
     assert hears == {"StateAsked", "TextSaidFrame", "InkSaidFrame"} | {
         kind + part for kind in ("Text", "Ink", "Reader") for part in ("Opening", "Said")
     }

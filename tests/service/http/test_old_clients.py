@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from fastapi import FastAPI
+from fastapi.responses import FileResponse
 
 from service.http import connections
 from tests.service.http.wire import Wire
@@ -71,6 +72,18 @@ def test_who_sends_all_before_it_hears_is_heard_out(
     heard = wire.until(b"}}")  # the end of what is told
     assert answer in heard.partition(b"\r\n")[0]
     assert wire.send(b" " * size).rest() == b""
+
+
+def test_who_still_sends_has_all_of_an_answer_in_parts(
+    service: tuple[str, FastAPI], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(connections, "_LINGER_S", connections._LINGER_S / 10)
+    url, _ = service
+    whole = Path("service/web/lab/growth.png").read_bytes()
+    assert len(whole) > FileResponse.chunk_size
+    head = b"GET /static/lab/growth.png HTTP/1.1\r\nHost: x\r\nConnection: close\r\n"
+    answer = Wire(url).send(head + b"Content-Length: 9\r\n\r\n").rest()
+    assert answer.partition(b"\r\n\r\n")[2] == whole
 
 
 def test_who_never_sends_the_rest_is_let_go(

@@ -3,6 +3,7 @@
 from typing import Any
 
 import pytest
+from starlette.testclient import WebSocketDenialResponse
 
 from tests.service.writing import InkService, Session, online
 
@@ -108,6 +109,16 @@ def test_a_session_is_of_one_line_and_a_break_in_its_text_a_space(ink: InkServic
         with online(ink, model="scrawl", text=text, seed=3) as session:
             answers.append(session.ask(write=40)["points"])
     assert answers == [answers[0]] * len(texts)
+
+
+@pytest.mark.parametrize("path", ["/v1/elsewhere", "/static/page.js", "/docs/ui/page.js"])
+def test_who_asks_elsewhere_for_a_socket_is_told_where_there_is_one(
+    ink: InkService, path: str
+) -> None:
+    with pytest.raises(WebSocketDenialResponse) as denied, ink.client.websocket_connect(path):
+        pass
+    assert denied.value.status_code == 404
+    assert "there is one at /v1/online" in denied.value.json()["error"]["message"]
 
 
 def test_who_asks_for_no_socket_is_told_that_it_is_one(ink: InkService) -> None:

@@ -1,4 +1,6 @@
-"""The line of the log names the model that was asked, where no job of an engine tells it."""
+"""The line of the log names the model that was asked, where no job of an engine tells it, and when
+the first ink came.
+"""
 
 import json
 import logging
@@ -36,6 +38,14 @@ def test_a_hand_is_made_by_a_model(ink: InkService, caplog: pytest.LogCaptureFix
     with caplog.at_level(logging.INFO, logger=record.log.name):
         assert ink.client.post("/v1/styles", json=body).status_code == 200
     assert _models(caplog) == [("styles", "scrawl")]
+
+
+@pytest.mark.in_process
+def test_ink_has_a_first_byte_as_well(ink: InkService, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger=record.log.name):
+        ink.write(text="ab", seed=1)
+    (line,) = (json.loads(line.message) for line in caplog.records if line.name == record.log.name)
+    assert 0 <= line["queue_s"] < line["first_byte_s"] < line["total_s"]
 
 
 def test_a_change_is_of_a_model_that_there_is(

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -93,6 +94,27 @@ def test_who_sends_on_what_was_answered_before_is_not_refused_as_well(
     assert httpx.get(f"{url}/v1/models").status_code == 200
     assert eventually(lambda: len(lines()) >= 2)
     assert [line["status"] for line in lines()] == [404, 200]
+
+
+def test_what_comes_behind_an_answer_does_not_change_what_was_answered(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Which is told before the body has come, to whoever asks for nothing more."""
+    lines = _listened(caplog)
+    head = _POST.replace(b"/v1/completions", b"/nowhere") + b"Connection: close\r\n"
+    wire = Wire(url).send(head + b"Transfer-Encoding: chunked\r\n\r\n")
+    wire.until(b"unknown_url")
+    with suppress(OSError):
+        wire.send(b"1\r\n \r\n" * 3000)
+    assert b"HTTP/1.1" not in wire.rest()
+    assert eventually(lambda: len(lines()) == 2), lines()
+    assert ("other", 404, "unknown_url") in _endings(lines)
+
+
+def test_where_all_stands_below_a_path_a_request_is_of_its_route() -> None:
+    """As behind Ray Serve or a proxy."""
+    scope = {"route": SimpleNamespace(path="/v1/models"), "root_path": "/below"}
+    assert record._path(scope) == "/v1/models"
 
 
 def test_an_answer_to_who_has_left_is_none() -> None:

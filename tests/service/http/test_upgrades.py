@@ -1,6 +1,7 @@
 """Who offers another protocol is answered in this one."""
 
 import json
+import logging
 from pathlib import Path
 
 import httpx
@@ -118,6 +119,18 @@ def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
         assert streamed or answer.startswith(b"HTTP/1.1 400 ")
         assert eventually(lambda: running(*series) == 0)
     assert [line for line in caplog.records if line.levelname == "ERROR"] == []
+
+
+def test_what_is_sent_with_the_head_of_a_websocket_is_no_request(
+    letters: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However much it is: nothing of it may come before the socket is open."""
+    with listening(settings(letters, max_header_bytes=1024)) as (url, _):
+        caplog.clear()
+        wire = Wire(url).send(_SOCKET + b"\x89\x80\0\0\0\0" * 1000)
+        assert wire.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
+        wire.close()
+    assert [line for line in caplog.records if line.levelno >= logging.WARNING] == []
 
 
 @pytest.mark.parametrize(

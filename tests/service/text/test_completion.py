@@ -3,6 +3,7 @@
 import math
 import os
 import random
+from dataclasses import replace
 from weakref import ReferenceType, ref
 
 import numpy as np
@@ -40,6 +41,13 @@ def test_a_completion_is_the_text_of_its_bytes(script: bytes, chunk: int) -> Non
         result = complete(script, max_tokens=size, chunk=chunk)
         assert result.text == _text(script[:size])
         assert (result.finish_reason, result.written) == ("length", size)
+
+
+def test_at_temperature_0_no_seed_chooses_between_bytes_that_tie() -> None:
+    moment, coldest = Call().job.moment, Sampling(temperature=0)
+    calls = [Call(replace(moment, seed=seed), sampling=coldest) for seed in (1, 2)]
+    one, other = (call.job.inputs(8)["uniform"].tolist() for call in calls)
+    assert one == other
 
 
 def test_of_the_states_before_chunks_those_are_kept_that_may_be_gone_back_to() -> None:

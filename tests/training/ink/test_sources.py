@@ -87,6 +87,16 @@ def test_what_cannot_be_read_is_counted_and_named_and_the_rest_loads(
     assert sum(tally.skipped.values()) == 8
 
 
+def test_a_number_that_no_component_has_costs_its_segment_alone(tmp_path: Path) -> None:
+    """Python reads none of more than 4,300 digits."""
+    folder, tally = Path(shutil.copytree(_UNIPEN, tmp_path / "unipen")), Tally()
+    words = folder / "data" / "7" / "inv" / "words.dat"
+    odd = "".join(f'.SEGMENT WORD {n} OK "odd"\n' for n in (f"0-{'1' * 5000}", f"0:{'1' * 5000}"))
+    words.write_text(words.read_text().replace(".SEGMENT", odd + ".SEGMENT", 1))
+    assert "whole" in _by_text(read_lines(folder, tally))
+    assert tally.skipped["malformed segment (no range or label)"] == 3
+
+
 @pytest.mark.parametrize("packed", ["", "gz", "bz2", "xz"])
 def test_archives_read_as_the_folders_they_hold(
     unipen: tuple[dict[str, Line], Tally], tmp_path: Path, packed: Literal["", "gz", "bz2", "xz"]
