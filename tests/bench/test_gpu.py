@@ -89,6 +89,21 @@ def test_a_cuda_graph_is_of_the_graphs_for_cuda() -> None:
     assert gpu.kernels(artifact).holds
 
 
+def test_a_node_that_cuda_has_no_kernel_for_is_named(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_kernel(graph: Path) -> list[str]:
+        assert graph.is_file()
+        return [f"Odd in {graph.name}"]
+
+    monkeypatch.setattr(gpu, "without_kernel", without_kernel)
+    artifact = load_artifact(inks / "letters")
+    files = sorted(artifact.manifest.graphs.step_on("cuda").files().values())
+    found = gpu.kernels(artifact)
+    assert (found.value, found.holds) == (len(files), False)
+    assert sorted(found.detail.split("; ")) == [f"Odd in {file}" for file in files]
+
+
 @pytest.mark.parametrize(
     ("attested", "bound", "good"), [(True, 1.0, True), (False, 1.0, False), (True, 0.0, False)]
 )

@@ -1,9 +1,11 @@
 """Rows of a GPU: each is of the provider, the recipe and the load that it names."""
 
+import argparse
 import io
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +18,7 @@ from bench import gpu_http, gpu_step, gpu_training
 from bench.gpu_training import GpuTrainingRow
 from bench.rows import Load, LoadRow, Window, summarise
 from bench.target import SERVERS, Target
+from export.results import machine
 
 
 def test_a_server_of_each_provider_has_every_load_in_each_round(
@@ -48,21 +51,30 @@ def test_a_server_of_each_provider_has_every_load_in_each_round(
     assert seconds_of == {2.5}
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_each_recipe_is_trained_on_what_is_told_and_with_its_own_rows_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    device: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = list[tuple[Any, ...]]()
+    """What a CPU needs is no result of a GPU."""
+    asked, found = list[tuple[Any, ...]](), list[GpuTrainingRow]()
 
-    def measure(*given: Any) -> Iterator[GpuTrainingRow]:
-        asked.append(given)
-        return iter(())
+    def measure(recipe: str, *given: Any) -> Iterator[GpuTrainingRow]:
+        asked.append((recipe, *given))
+        found.append(GpuTrainingRow(recipe, given[-1] or 64, "graph", 1.0, 2.0, len(found), 3))
+        return iter(found[-1:])
 
     monkeypatch.setattr(gpu_training, "measure", measure)
-    told = ["--device", "cpu", "--out", str(tmp_path), "--updates", "3", "--handwriting", "pens"]
+    monkeypatch.setattr(gpu_training, "on_device", argparse.ArgumentParser.parse_args)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "the one there is")
+    told = ["--device", device, "--out", str(tmp_path), "--updates", "3", "--handwriting", "pens"]
     gpu_training.main([*told, "--rows", "7"])
     recipes = (("shakespeare", "pydoc"), ("handwriting", "pens"))
-    assert asked == [(*recipe, 3, "cpu", rows) for recipe in recipes for rows in (None, 7)]
-    assert list(tmp_path.iterdir()) == []  # what a CPU needs is no result of a GPU
+    assert asked == [(*recipe, 3, device, rows) for recipe in recipes for rows in (None, 7)]
+    assert [file.name for file in tmp_path.iterdir()] == ["gpu-training.json"] * (device == "cuda")
+    if device == "cuda":
+        content = json.loads((tmp_path / "gpu-training.json").read_text("utf-8"))
+        assert (content["device"], content["machine"]) == ("the one there is", machine())
+        assert content["rows"] == [asdict(row) for row in found]
 
 
 def test_pytorch_on_a_gpu_has_no_more_to_do_than_what_is_served(

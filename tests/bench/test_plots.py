@@ -61,6 +61,16 @@ def test_each_curve_has_its_name() -> None:
     assert names[:3] == ["Evenkeel", "Evenkeel, streaming", "LitServe, streaming"]
 
 
+def test_every_server_has_a_curve_of_a_colour_and_a_mark_of_its_own() -> None:
+    rows = [_row(target, 1, 1.0, streamed=streamed) for target, server in SERVERS.items()
+            for streamed in server.modes]  # fmt: skip
+    lines = plots._load_legend(plots._looks(rows))
+    names = {str(line.get_label()): (line.get_color(), line.get_marker()) for line in lines}
+    curves = {row["target"] for row in rows} | {row["target"] for row in rows if row["streamed"]}
+    assert curves == SERVERS.keys()
+    assert len(names) == len(rows) + 3  # and what marks and a line stand for
+
+
 def test_who_failed_is_seen() -> None:
     """At 20 a second some failed, at 30 all."""
     rows = [_row("service", rate, 10.0, streamed=False) for rate in (10, 20)]

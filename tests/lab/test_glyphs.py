@@ -313,6 +313,11 @@ def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) 
         above_label = np.array(Image.open(tmp_path / "one.png").convert("L"))[:15]
         darkest.append(int(above_label.min()))
     assert darkest[0] < 100 < 170 < darkest[1] < 255
+    lifted = thick + np.array([0, 0, 1])  # a stroke of a point, and nothing between two
+    plot_glyphs([Shown(" ", 1.0, [Sample(lifted, np.arange(11) < 5)])], tmp_path / "one.png")
+    with Image.open(tmp_path / "one.png") as image:
+        cell = np.array(image.convert("L"))
+    assert cell[:15].min() == 255 > 200 > cell[15:].min()  # the share is told below
 
 
 def test_what_is_cut_out_is_where_the_window_was() -> None:

@@ -257,3 +257,16 @@ def test_nothing_is_no_number_of_what_is_read(
         main([*said, number])
     assert left.value.code == 2
     assert f"{number}; it must be 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", lab_commands._READINGS)
+def test_a_file_or_folder_that_a_command_is_told_is_a_path(command: str) -> None:
+    """And so is where it reads and writes if nothing is told."""
+    parser = lab_commands._parser()
+    placed = {"own": ["out", "artifact"], "legibility": [], "pages": []}.get(command, ["artifact"])
+    usual = vars(parser.parse_args([command, *(["o"] if command == "own" else [])]))
+    files = {"artifact", "out", "pens", "reader", "sheet", "twin"} & usual.keys()
+    options = [f"--{name}={name}" for name in files.difference(placed)]
+    told = vars(parser.parse_args([command, *(n for n in placed if n in files), *options]))
+    assert {name: told[name] for name in files} == {name: Path(name) for name in files}
+    assert all(usual[name] is None or isinstance(usual[name], Path) for name in files)
