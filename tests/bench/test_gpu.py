@@ -181,8 +181,9 @@ def test_the_report_says_what_was_found(
     monkeypatch.setattr(gpu, "check", lambda artifact, runner, steps: [bits])
     monkeypatch.setenv("EVENKEEL_ARTIFACTS", str(inks))
     monkeypatch.setenv("EVENKEEL_SLOTS", "2")
-    assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == (red is not None)
-    report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
+    out = tmp_path / "new"
+    assert gpu.main(["--provider", "cpu", "--out", str(out)]) == (red is not None)
+    report = json.loads((out / "rehearsal-cpu.json").read_text())
     assert report["ties"]["holds"]
     assert report["products"]["holds"] is (red != "products")
     assert [model["model"] for model in report["models"]] == ["letters", "scrawl", "squint"]

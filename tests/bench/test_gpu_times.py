@@ -55,19 +55,23 @@ def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
     monkeypatch.setattr(step, "write_artifact", written)
     monkeypatch.setattr(step, "load_artifact", lambda folder: SimpleNamespace(name=folder.name))
     monkeypatch.setattr(gpu_step, "SIZES", ((1, 16), (2, 8)))
-    monkeypatch.setattr(gpu_step, "SHIPPED", ())
+    monkeypatch.setattr(gpu_step, "SHIPPED", ("shown", "not made"))
+    monkeypatch.setattr(gpu_step, "ARTIFACTS", tmp_path / "made")
+    monkeypatch.setattr(gpu_step, "load_artifact", lambda folder: SimpleNamespace(name=folder.name))
+    (tmp_path / "made" / "shown").mkdir(parents=True)
     monkeypatch.setattr(gpu_step, "measure", measured)
     monkeypatch.setattr(gpu_step, "on_device", argparse.ArgumentParser.parse_args)
     monkeypatch.setattr("torch.cuda.get_device_name", lambda: "the one there is")
-    gpu_step.main(["--device", device, "--out", str(tmp_path)])
+    gpu_step.main(["--device", device, "--out", str(tmp_path / "out")])
     assert sizes == [("1x16", 1, 16), ("2x8", 2, 8)]
-    assert [file.name for file in tmp_path.iterdir()] == ["gpu-step.json"] * (device == "cuda")
+    results = [file.name for file in tmp_path.glob("out/*")]
+    assert results == ["gpu-step.json"] * (device == "cuda")
     if device == "cuda":
-        told = json.loads((tmp_path / "gpu-step.json").read_text("utf-8"))
+        told = json.loads((tmp_path / "out" / "gpu-step.json").read_text("utf-8"))
         assert (told["device"], told["machine"]) == ("the one there is", machine())
-        assert [row["side"] for row in told["rows"]] == ["served", "eager", "cuda graph"] * 8
+        assert [row["side"] for row in told["rows"]] == ["served", "eager", "cuda graph"] * 12
     met = [line for line in capsys.readouterr().out.splitlines() if line.startswith("met")]
-    assert len(met) == 8
+    assert len(met) == 12
     assert all(": 2.5 times, at least 2 (its time over ours)" in line for line in met)
     step.random_artifact(tmp_path / "again", 16)
     assert torch.equal(weights[0], weights[2])

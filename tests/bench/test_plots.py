@@ -162,6 +162,11 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
+def test_a_picture_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
+    plots.plot_steps({"step": [_step("served", 10.0, 1.0)]}, tmp_path / "new")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["step.png"]
+
+
 def test_a_side_stands_where_the_slowest_of_its_bars_has_it() -> None:
     rows = [_step(side, us, 1.0, threads=n) for side, us, n in (
         ("loop", 10.0, 2), ("loop", 30.0, 1), ("eager", 20.0, 2), ("eager", 21.0, 1)

@@ -105,7 +105,9 @@ def test_each_figure_is_of_the_ink_it_is_called_by(
     training = [_ink("of others", wide=3.0, writer="other")]
     places: Any = tmp_path / "legibility.json", tmp_path / "sheet.png"
     legibility.measure(Path("any"), [_ink(text) for text in _TEXTS], training, {}, *places)
-    found = json.loads(places[0].read_text())
+    found, shipped = (json.loads(file.read_text()) for file in (places[0], legibility.RESULTS))
+    assert ["command", "machine", "reader", *found] == [*shipped]
+    assert (found["bias"], found["seed"]) == (shipped["bias"], shipped["seed"])
     assert how == [(found["bias"], found["seed"])] * 2
     letters = sum(map(len, _TEXTS))
     assert {n: found[n]["edits"] for n in ("real", "generated")} == {

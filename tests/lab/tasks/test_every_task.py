@@ -43,6 +43,9 @@ def test_a_task_is_told_beside_the_paper_and_has_tests_of_its_own(name: str) -> 
     paper = (_ROOT / "docs" / "paper.md").read_text()
     assert re.search(rf"^- .*`{name}`.*:", paper, re.M)
     assert f"(../lab/tasks/{name}/README.md)" in paper
+    told = json.loads((_ROOT / "docs" / "results" / "lab" / f"{name}.json").read_text("utf-8"))
+    norms = [list(case["norms"]) for case in told["cases"].values()]
+    assert norms == [list(experiment.load(name).norms)] * len(norms)
     assert re.search(rf"\(results/lab/{name}[\w-]*\.png\)", paper)
     assert (_ROOT / "tests" / "lab" / "tasks" / f"test_{name}.py").is_file()
 
