@@ -331,6 +331,7 @@ def test_a_section_is_kept_as_soon_as_it_ends(
         command.main(arguments)
     kept = json.loads((tmp_path / "bench.json").read_text())["memory"]
     assert kept["command"] == " ".join(["python -m bench", *arguments])
+    assert {"numpy", "fastapi"} <= kept["versions"].keys()
     assert kept["rows"] == {"start": [{"models": ["a", "b"], "median_s": 1.5, "all_s": [1.5]}]}
     assert {"machine", "versions"} <= kept.keys()
     assert [g["met"] for g in kept["goals"]] == [True, False]
