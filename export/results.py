@@ -27,7 +27,9 @@ def results_folder(text: str) -> Path:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    """Indented JSON with a newline at its end; a list without objects in it is on one line."""
+    """Indented JSON with a newline at its end; a list without objects in it is on one line. Its
+    folder is made if it is not there yet."""
+    path.parent.mkdir(parents=True, exist_ok=True)
     write_whole(path, _indented(content) + "\n")
 
 

@@ -128,7 +128,6 @@ def _compare(
     workers = 1 if source is None else min(_MOST_WORKERS, usable_cores())
     found = carry_out(one, plans, norms, seeds, source, runs, workers)
     content = outcome(one, command, found)
-    out.mkdir(parents=True, exist_ok=True)
     write_json(out / f"{one.name}.json", content)
     plot(content, out / f"{one.name}.png")
     if one.draws:

@@ -80,7 +80,6 @@ def contrast_twins(runs: dict[NormKind, Path], recipe: Recipe, out: Path, comman
             f"{p.network:14}{p.norm:7}1e-14 becomes {p.after_50:.0e} in 50 steps, "
             f"{p.after_200:.0e} in 200"
         )
-    out.mkdir(parents=True, exist_ok=True)
     content = {
         "command": command,
         "recipe": asdict(recipe),

@@ -36,7 +36,6 @@ def race(runs: dict[NormKind, Path], recipe: Recipe, out: Path, command: str) ->
     met = ratio is not None and ratio <= GOAL
     told = "none" if ratio is None else f"{ratio:.2f}"
     print(f"ratio {told}: goal {GOAL} {'met' if met else 'MISSED'}")
-    out.mkdir(parents=True, exist_ok=True)
     content = {
         "command": command,
         "machine": machine(),

@@ -65,7 +65,7 @@ def growth(norm: NormKind, gain: float | None = None, steps: int = STEPS) -> Gro
         hs.append(h)
         cs.append(c)
     loss = (h @ direction / direction.norm()).sum()  # rows are independent but for batch norm
-    gradients = torch.autograd.grad(loss, [*hs, *cs], materialize_grads=True, allow_unused=True)
+    gradients = torch.autograd.grad(loss, [*hs, *cs], materialize_grads=True)
     in_h, in_c = torch.stack(gradients[:steps]), torch.stack(gradients[steps:])
     return Growth(
         norm,

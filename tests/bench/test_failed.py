@@ -66,3 +66,9 @@ def test_where_half_of_all_failed_there_is_no_median(failed: int, met: bool | No
 def test_a_goal_is_judged_before_its_figures_are_rounded() -> None:
     missed = judge("share", "its own", "at most", 1.0, 1.00004)
     assert (missed.met, missed.value, missed.bound) == (False, 1.0, 1.0)
+
+
+def test_a_goal_is_told_in_the_unit_of_what_it_is_of() -> None:
+    units = {"p50": "ms", "p99": "ms", "throughput": "bytes/s", "goodput": "requests/s"}
+    for goal in (*servers.goals([], []), *servers.open_goals({})):
+        assert goal.unit == next(unit for word, unit in units.items() if word in goal.name)

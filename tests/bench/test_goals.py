@@ -22,9 +22,7 @@ from bench.websocket import OnlineRow
 
 def side(name: str, ratio: float = 1.0, floor: float | None = None, *, units: int = 512,
          threads: int = 2) -> StepRow:  # fmt: skip
-    return StepRow(
-        f"lstm-{units}", threads, name, 1.0, 1.0, ratio, 1.0, 1.0, floor, None, 9, ""
-    )  # fmt: skip
+    return StepRow(f"lstm-{units}", threads, name, 1.0, 1.0, ratio, 1.0, 1.0, floor, None, 9, "")
 
 
 def under_load(name: str, clients: int = 32, streamed: bool = False, **columns: Any) -> LoadRow:
@@ -94,13 +92,14 @@ def throughputs(service: float, eight: float = 0.0) -> Iterator[Goal]:
 
 def arrivals(share: float, p50: float = 1.0, p99: float = 1.0) -> Iterator[Goal]:
     """An open loop at one rate, beside peers whose medians are 40 and 30 ms."""
-    mine = {"latency_ms": spread(p50), "first_byte_ms": spread(20.0, p99)}
-    rows = [under_load(SERVICE, streamed=streamed, **mine) for streamed in (False, True)]
+    late = {"latency_ms": spread(9000.0), "first_byte_ms": spread(9000.0, 9000.0)}
+    mine = late | {"latency_ms": spread(p50)}
+    rows = [under_load(SERVICE, **mine)]
+    rows.append(under_load(SERVICE, streamed=True, first_byte_ms=spread(20.0, p99)))
     rows += [under_load(PEERS[n], latency_ms=spread(ms)) for n, ms in ((0, 40.0), (1, 30.0))]
     rows.append(under_load(IN_EIGHT_BITS, latency_ms=spread(1.0)))  # no peer
     rows.append(under_load(PEERS[0], streamed=True, latency_ms=spread(1.0)))  # at another rate
     easy = [under_load(SERVICE, **mine), under_load(PEERS[0], latency_ms=spread(1000.0))]
-    late = {"latency_ms": spread(9000.0), "first_byte_ms": spread(9000.0, 9000.0)}
     beyond = [under_load(SERVICE, streamed=streamed, **late) for streamed in (False, True)]
     return servers.open_goals({0.5: easy, share: rows, 1.2: [*rows[2:], *beyond]})
 
@@ -332,6 +331,7 @@ def test_a_section_is_kept_as_soon_as_it_ends(
         command.main(arguments)
     kept = json.loads((tmp_path / "bench.json").read_text())["memory"]
     assert kept["command"] == " ".join(["python -m bench", *arguments])
+    assert {"numpy", "fastapi"} <= kept["versions"].keys()
     assert kept["rows"] == {"start": [{"models": ["a", "b"], "median_s": 1.5, "all_s": [1.5]}]}
     assert {"machine", "versions"} <= kept.keys()
     assert [g["met"] for g in kept["goals"]] == [True, False]

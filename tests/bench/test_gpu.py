@@ -89,6 +89,21 @@ def test_a_cuda_graph_is_of_the_graphs_for_cuda() -> None:
     assert gpu.kernels(artifact).holds
 
 
+def test_a_node_that_cuda_has_no_kernel_for_is_named(
+    inks: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def without_kernel(graph: Path) -> list[str]:
+        assert graph.is_file()
+        return [f"Odd in {graph.name}"]
+
+    monkeypatch.setattr(gpu, "without_kernel", without_kernel)
+    artifact = load_artifact(inks / "letters")
+    files = sorted(artifact.manifest.graphs.step_on("cuda").files().values())
+    found = gpu.kernels(artifact)
+    assert (found.value, found.holds) == (len(files), False)
+    assert sorted(found.detail.split("; ")) == [f"Odd in {file}" for file in files]
+
+
 @pytest.mark.parametrize(
     ("attested", "bound", "good"), [(True, 1.0, True), (False, 1.0, False), (True, 0.0, False)]
 )
@@ -166,8 +181,9 @@ def test_the_report_says_what_was_found(
     monkeypatch.setattr(gpu, "check", lambda artifact, runner, steps: [bits])
     monkeypatch.setenv("EVENKEEL_ARTIFACTS", str(inks))
     monkeypatch.setenv("EVENKEEL_SLOTS", "2")
-    assert gpu.main(["--provider", "cpu", "--out", str(tmp_path)]) == (red is not None)
-    report = json.loads((tmp_path / "rehearsal-cpu.json").read_text())
+    out = tmp_path / "new"
+    assert gpu.main(["--provider", "cpu", "--out", str(out)]) == (red is not None)
+    report = json.loads((out / "rehearsal-cpu.json").read_text())
     assert report["ties"]["holds"]
     assert report["products"]["holds"] is (red != "products")
     assert [model["model"] for model in report["models"]] == ["letters", "scrawl", "squint"]

@@ -1,5 +1,7 @@
 """What is timed on a GPU: each time is of what its row says, and of nothing that went before."""
 
+import argparse
+import json
 import random
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +15,7 @@ from torch import nn
 from bench import gpu_step, gpu_training, step
 from export.artifact import load_model
 from export.kinds import KINDS
+from export.results import machine
 from service.artifact import Artifact, load_artifact
 
 _TIMED = 50
@@ -29,9 +32,14 @@ def _passes(now_s: list[float], unit_s: float, untimed: int) -> Callable[[], obj
     return run
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    device: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """What a CPU needs is no result of a GPU."""
     sizes, weights = list[tuple[str, int, int]](), list[torch.Tensor]()
 
     def written(folder: Path, name: str, model: Any, facts: object) -> None:
@@ -47,14 +55,24 @@ def test_steps_of_every_size_are_timed_and_pytorchs_time_is_over_ours(
     monkeypatch.setattr(step, "write_artifact", written)
     monkeypatch.setattr(step, "load_artifact", lambda folder: SimpleNamespace(name=folder.name))
     monkeypatch.setattr(gpu_step, "SIZES", ((1, 16), (2, 8)))
-    monkeypatch.setattr(gpu_step, "SHIPPED", ())
+    monkeypatch.setattr(gpu_step, "SHIPPED", ("shown", "not made"))
+    monkeypatch.setattr(gpu_step, "ARTIFACTS", tmp_path / "made")
+    monkeypatch.setattr(gpu_step, "load_artifact", lambda folder: SimpleNamespace(name=folder.name))
+    (tmp_path / "made" / "shown").mkdir(parents=True)
     monkeypatch.setattr(gpu_step, "measure", measured)
-    gpu_step.main(["--device", "cpu", "--out", str(tmp_path)])
+    monkeypatch.setattr(gpu_step, "on_device", argparse.ArgumentParser.parse_args)
+    monkeypatch.setattr("torch.cuda.get_device_name", lambda: "the one there is")
+    gpu_step.main(["--device", device, "--out", str(tmp_path / "out")])
     assert sizes == [("1x16", 1, 16), ("2x8", 2, 8)]
-    assert list(tmp_path.iterdir()) == []  # what a CPU needs is no result of a GPU
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("met")]
-    assert len(told) == 8
-    assert all(": 2.5 times, at least 2 (its time over ours)" in line for line in told)
+    results = [file.name for file in tmp_path.glob("out/*")]
+    assert results == ["gpu-step.json"] * (device == "cuda")
+    if device == "cuda":
+        told = json.loads((tmp_path / "out" / "gpu-step.json").read_text("utf-8"))
+        assert (told["device"], told["machine"]) == ("the one there is", machine())
+        assert [row["side"] for row in told["rows"]] == ["served", "eager", "cuda graph"] * 12
+    met = [line for line in capsys.readouterr().out.splitlines() if line.startswith("met")]
+    assert len(met) == 12
+    assert all(": 2.5 times, at least 2 (its time over ours)" in line for line in met)
     step.random_artifact(tmp_path / "again", 16)
     assert torch.equal(weights[0], weights[2])
 

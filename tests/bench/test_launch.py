@@ -33,6 +33,7 @@ def test_a_server_has_the_settings_of_a_measurement_alone(
     # A peer has the very model that the service has.
     folders = had["EVENKEEL_ARTIFACTS"], had["PEER_ARTIFACT"]
     assert folders == (str(tmp_path), str(tmp_path / MODEL))
+    assert had["EVENKEEL_PORT"] == had["PEER_PORT"] == str(target.port)
     # Nor does it report to its maker.
     assert (had["BENTOML_DO_NOT_TRACK"], had["ORT_DISABLE_TELEMETRY"]) == ("true", "1")
 

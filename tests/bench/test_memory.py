@@ -209,3 +209,17 @@ def test_a_service_that_answers_nothing_is_not_measured(monkeypatch: pytest.Monk
     monkeypatch.setattr(memory, "ask", ask)
     with pytest.raises(RuntimeError, match="answers 503"):
         asyncio.run(memory._ask_once(_SERVICE))
+
+
+def test_memory_is_that_of_a_service_that_has_answered(monkeypatch: pytest.MonkeyPatch) -> None:
+    done = list[object]()
+
+    async def ask_once(service: Target) -> None:
+        done.append(service)
+
+    monkeypatch.setattr(memory, "launch", lambda *_, **__: nullcontext(_SERVICE))
+    monkeypatch.setattr(memory, "_ask_once", ask_once)
+    monkeypatch.setattr(memory, "resident_mb", lambda pid: done.append(pid) or 12.34)
+    row = memory._resident(Path("any"), ("one",))
+    assert (row.models, row.resident_mb) == (("one",), 12.3)
+    assert done == [_SERVICE, _SERVICE.pid]

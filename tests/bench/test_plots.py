@@ -40,6 +40,7 @@ def test_whole_answers_and_streams_of_one_server_are_two_curves() -> None:
 
 def test_a_bar_is_of_the_better_mode_and_says_which() -> None:
     told = [("service", False, 3.0), ("service", True, 2.0), ("service", True, 9.0)]
+    told += [("service", True, 6.0)]  # of which the median is told
     told += [("service-int8", True, 1.0), ("litserve", False, 4.0)]
     rows = [{"target": t, "streamed": streamed, "bytes_per_s": v} for t, streamed, v in told]
     figure, axes = pyplot.subplots()
@@ -48,7 +49,7 @@ def test_a_bar_is_of_the_better_mode_and_says_which() -> None:
     lengths = [bar.get_width() for bar in axes.patches]
     pyplot.close(figure)
     assert dict(zip(names, lengths, strict=True)) == {
-        "Evenkeel, streaming": 5.5,
+        "Evenkeel, streaming": 6.0,
         "Evenkeel, in eight bits, streaming": 1.0,
         "LitServe": 4.0,
     }
@@ -59,6 +60,16 @@ def test_each_curve_has_its_name() -> None:
     rows += [_row("litserve-stream", 1, 1.0, streamed=True)]
     names = [str(line.get_label()) for line in plots._load_legend(plots._looks(rows))]
     assert names[:3] == ["Evenkeel", "Evenkeel, streaming", "LitServe, streaming"]
+
+
+def test_every_server_has_a_curve_of_a_colour_and_a_mark_of_its_own() -> None:
+    rows = [_row(target, 1, 1.0, streamed=streamed) for target, server in SERVERS.items()
+            for streamed in server.modes]  # fmt: skip
+    lines = plots._load_legend(plots._looks(rows))
+    names = {str(line.get_label()): (line.get_color(), line.get_marker()) for line in lines}
+    curves = {row["target"] for row in rows} | {row["target"] for row in rows if row["streamed"]}
+    assert curves == SERVERS.keys()
+    assert len(names) == len(rows) + 3  # and what marks and a line stand for
 
 
 def test_who_failed_is_seen() -> None:
@@ -150,6 +161,11 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert _told(axes)[:3] == [f"40 µs  {_TIMES}4.00", "10 µs", f"20 µs  {_TIMES}2.00"]
     assert axes.get_xlabel() == "µs per pen point"
     assert smallest_letters_px(figures[0]) >= LEAST_PX
+
+
+def test_a_picture_is_written_where_it_was_asked_for(tmp_path: Path) -> None:
+    plots.plot_steps({"step": [_step("served", 10.0, 1.0)]}, tmp_path / "new")
+    assert [file.name for file in (tmp_path / "new").iterdir()] == ["step.png"]
 
 
 def test_a_side_stands_where_the_slowest_of_its_bars_has_it() -> None:

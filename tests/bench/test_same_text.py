@@ -1,10 +1,12 @@
 """The check that peers write the service's text can fail."""
 
+from contextlib import AbstractContextManager, nullcontext
+
 import pytest
 
 from bench.peers import same_text
 from bench.peers.same_text import CASES, PLAIN_PREFIX_CHARACTERS, compare
-from bench.target import SERVERS, Target
+from bench.target import PEERS, SERVERS, Target
 
 _TEXT = "".join(map(chr, range(32, 127)))
 
@@ -56,3 +58,19 @@ def test_what_a_peer_writes_is_held_against_what_the_service_does(
     service, peer = (Target(name, 1, server=SERVERS[name]) for name in ("service", "bentoml"))
     with pytest.raises(AssertionError, match="bentoml, seed 6: 'another' after 0 characters"):
         same_text.same_text(service, peer)
+
+
+@pytest.mark.parametrize(("named", "asked"), [(["plain", "bentoml"], None), ([], PEERS)])
+def test_those_are_asked_that_are_named_or_all(
+    named: list[str], asked: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launched = list[str]()
+
+    def launch(name: str) -> AbstractContextManager[Target]:
+        launched.append(name)
+        return nullcontext(Target(name, 1))
+
+    monkeypatch.setattr(same_text, "launch", launch)
+    monkeypatch.setattr(same_text, "same_text", lambda service, peer: 1)
+    same_text.main(named)
+    assert launched == ["service", *(asked or named)]

@@ -5,6 +5,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -292,6 +293,9 @@ def test_a_side_is_left_out_with_all_that_it_needs_and_is_not_there(
     assert list(missing) == ["openvino", "openvino-int8"]
     assert "not installed: openvino (role" in missing["openvino"]
     assert "not installed: openvino, nncf (role" in missing["openvino-int8"]
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "nncf" else name)
+    assert "not installed: nncf (role" in absent(missing)["openvino-int8"]
+    assert list(absent(missing)) == ["openvino-int8"]
 
 
 def test_openvino_has_as_many_threads_as_the_row_tells(
@@ -300,7 +304,10 @@ def test_openvino_has_as_many_threads_as_the_row_tells(
     """Without OpenVINO: a process that had it compile for two ended with a segmentation fault at
     the next SIGINT that another test sent."""
     asked: list[dict[str, Any]] = []
-    model = SimpleNamespace(inputs=[], reshape=lambda shapes: None)
+    shaped: list[dict[str, list[int]]] = []
+    shapes = {port.name: [1, *port.shape] for port in tiny.manifest.ports.state}
+    names = [SimpleNamespace(get_any_name=partial(str, name)) for name in shapes]
+    model = SimpleNamespace(inputs=names, reshape=shaped.append)
 
     def compiled(given: object, device: str, settings: dict[str, Any]) -> SimpleNamespace:
         assert (given, device) == (model, "CPU")
@@ -313,6 +320,7 @@ def test_openvino_has_as_many_threads_as_the_row_tells(
         sides._openvino_requests(task_of(tiny, steps=2), threads, lambda path: model)
     told = {"PERFORMANCE_HINT": "LATENCY", "INFERENCE_PRECISION_HINT": "f32"}  # as its note has it
     assert asked == [told | {"INFERENCE_NUM_THREADS": threads} for threads in (1, 2)]
+    assert shaped == [shapes] * 2  # compiled for a batch of 1, as its note has it
 
 
 def test_no_side_has_more_to_do_than_the_one_that_is_served(

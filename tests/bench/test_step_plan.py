@@ -4,6 +4,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from bench import eight_bits, line, step
@@ -92,3 +93,9 @@ def test_a_line_is_timed_from_its_job_on_with_the_threads_that_are_told(
     monkeypatch.setattr(line, "Runtime", runtime)
     told = line.measure(3, repeats=2)
     assert (told.ms_median, told.threads, threads, seen) == (11_000.0, 3, [3], {False})
+
+
+def test_over_the_floor_is_how_many_times_as_long_a_step_takes() -> None:
+    us = {"served": np.array([10.0, 12.0, 14.0]), "floor": np.array([5.0, 5.0, 5.0])}
+    row = step._row("m", 1, "served", "", us)
+    assert (row.over_floor_median, row.over_floor_p99) == (2.4, 2.8)

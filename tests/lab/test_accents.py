@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from contract.ink import InkManifest
+from export.results import machine
 from lab.legibility.reading import PAGE, picture, picture_of
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import accents as module
@@ -104,7 +105,11 @@ def test_the_sheet_has_the_first_sentence_of_every_language_in_each_hand(
     assert shown == {language: [(texts[0], "a"), (texts[0], "b")] for language, texts in
                      SENTENCES.items()}  # fmt: skip
     assert image == sheet
-    told = json.loads(out.read_text("utf-8"))
+    told, shipped = (json.loads(file.read_text("utf-8")) for file in (out, module.RESULTS))
+    assert list(told) == list(shipped)
+    told_of = ("bias", "seed")
+    assert [told[name] for name in told_of] == [shipped[name] for name in told_of]
+    assert (told["command"], told["machine"], told["hands"]) == ("as typed", machine(), 2)
     lines = {language: 2 * len(texts) for language, texts in SENTENCES.items()}
     assert {name: one["accents"]["right"] for name, one in told["languages"].items()} == lines
     assert told["all"]["accents"]["right"] == sum(lines.values())

@@ -11,6 +11,7 @@ import httpx
 import pytest
 
 from contract.alphabets import LONGEST_LINE
+from export.results import machine
 from lab.legibility import chosen
 from lab.legibility.chosen import (
     DRAWS,
@@ -172,13 +173,27 @@ def test_what_a_service_was_asked_is_told_with_its_pens_and_readers_and_whether_
     monkeypatch.setattr(chosen, "judge", lambda *given: asked.append(given[2]) or ({"a": 1}, goals))
     out = tmp_path / "out.json"
     assert chosen.run(SimpleNamespace(url="http://any", told="as typed", out=out)) == code  # type: ignore[arg-type]
-    told = json.loads(out.read_text())
+    told, shipped = (json.loads(file.read_text("utf-8")) for file in (out, chosen.RESULTS))
+    assert [*told][:-1] == [*shipped][: len(told) - 1]
+    assert (told["draws"], told["seed"]) == (shipped["draws"], shipped["seed"])
+    assert told["machine"] == machine()
     assert told["models"] == {"handwriting": "fp_handwriting", "reader": "fp_reader"}
     assert (told["command"], told["tesseract"], told["a"]) == ("as typed", "5", 1)
     invented, plain, streamed = asked
     assert len(set(invented)) == len(plain) == 120
     assert max(map(len, invented)) <= LONGEST_LINE
     assert streamed == [{way: (way, seed) for way in WAYS} for seed in range(12)]
+
+
+def test_a_service_that_cannot_be_asked_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused = httpx.MockTransport(lambda _: httpx.Response(404, json={}))
+    client = httpx.Client(base_url="http://any", transport=refused)
+    monkeypatch.setattr(chosen.httpx, "Client", lambda **_: client)
+    monkeypatch.setattr(chosen, "tesseract_version", lambda: "5")
+    with pytest.raises(ConnectionError, match=r"^http://any: .*404"):
+        chosen.run(SimpleNamespace(url="http://any", told="", out=tmp_path / "out.json"))  # type: ignore[arg-type]
 
 
 def test_a_line_is_read_as_far_as_its_ink_goes() -> None:

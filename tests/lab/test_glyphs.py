@@ -50,12 +50,13 @@ def test_the_seed_gives_the_texts_and_fewer_are_the_first_of_them() -> None:
     assert contexts("k", 40, 1)[:5] == contexts("k", 5, 1)
 
 
-@pytest.mark.parametrize("character", "edn")
+@pytest.mark.parametrize("character", "enr")
 def test_a_letter_stands_at_the_beginning_the_end_and_within_words(character: str) -> None:
-    words = [word for c in contexts(character, _COUNT, 1) for word in c.text.split()]
+    """As often: of its own accord one of these begins few words."""
+    words = [word for c in contexts(character, 150, 1) for word in c.text.split()]
     places = [(word.index(character), len(word) - 1) for word in words if character in word]
-    assert min(sum(at == 0 for at, _ in places), sum(at == last for at, last in places)) >= 3
-    assert sum(0 < at < last for at, last in places) >= 3
+    begins, ends = sum(at == 0 for at, _ in places), sum(at == last for at, last in places)
+    assert min(begins, ends, sum(0 < at < last for at, last in places)) >= 0.25 * len(places)
 
 
 def test_capitals_begin_words_and_one_in_five_is_among_others() -> None:
@@ -313,6 +314,11 @@ def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) 
         above_label = np.array(Image.open(tmp_path / "one.png").convert("L"))[:15]
         darkest.append(int(above_label.min()))
     assert darkest[0] < 100 < 170 < darkest[1] < 255
+    lifted = thick + np.array([0, 0, 1])  # a stroke of a point, and nothing between two
+    plot_glyphs([Shown(" ", 1.0, [Sample(lifted, np.arange(11) < 5)])], tmp_path / "one.png")
+    with Image.open(tmp_path / "one.png") as image:
+        cell = np.array(image.convert("L"))
+    assert cell[:15].min() == 255 > 200 > cell[15:].min()  # the share is told below
 
 
 def test_what_is_cut_out_is_where_the_window_was() -> None:

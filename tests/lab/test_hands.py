@@ -183,6 +183,14 @@ def test_a_line_is_read_as_a_line_by_itself_or_with_others_and_in_its_language(
     assert asked == [(*line, "eng"), (*line, "eng"), (*line, "dan")]
 
 
+def test_a_language_that_tesseract_has_not_learnt_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    answers = {"--version": b"tesseract 5.3.0\n leptonica", "--list-langs": b"2:\neng\ndan\n"}
+    monkeypatch.setattr(reading, "_run", lambda asked: answers[asked])
+    assert reading.tesseract_version() == reading.tesseract_version(("dan", "eng")) == "5.3.0"
+    with pytest.raises(reading.NoReader, match=r"\(Debian: tesseract-ocr-ita tesseract-ocr-swe\)"):
+        reading.tesseract_version(("dan", "ita", "swe"))
+
+
 def test_the_picture_of_a_line_has_as_much_room_at_its_right_as_at_its_left() -> None:
     with Image.open(BytesIO(reading.picture(np.tile(_STROKE, (9, 1))))) as drawn:
         inked = np.flatnonzero((np.array(drawn.convert("L")) < 128).any(axis=0))
@@ -257,3 +265,16 @@ def test_nothing_is_no_number_of_what_is_read(
         main([*said, number])
     assert left.value.code == 2
     assert f"{number}; it must be 1 or more" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", lab_commands._READINGS)
+def test_a_file_or_folder_that_a_command_is_told_is_a_path(command: str) -> None:
+    """And so is where it reads and writes if nothing is told."""
+    parser = lab_commands._parser()
+    placed = {"own": ["out", "artifact"], "legibility": [], "pages": []}.get(command, ["artifact"])
+    usual = vars(parser.parse_args([command, *(["o"] if command == "own" else [])]))
+    files = {"artifact", "out", "pens", "reader", "sheet", "twin"} & usual.keys()
+    options = [f"--{name}={name}" for name in files.difference(placed)]
+    told = vars(parser.parse_args([command, *(n for n in placed if n in files), *options]))
+    assert {name: told[name] for name in files} == {name: Path(name) for name in files}
+    assert all(isinstance(usual[name], Path) for name in files - {"pens"} - {*placed[:1]})

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from export.results import machine
 from lab.glyphs import report as glyphs
 from lab.legibility import held_out, pages
 from lab.legibility import report as legibility
@@ -127,6 +128,15 @@ class _Pen:
         return lambda inks: [misread(self.texts[id(i)], self.hands[id(i)]) for i in inks]
 
 
+def _require_as_shipped(found: dict[str, Any], shipped: Path, *alike: str) -> None:
+    """What is written tells what the result does that is shipped, and `alike` what was asked."""
+    before = json.loads(shipped.read_text("utf-8"))
+    assert list(found) == list(before)
+    assert {name: found[name] for name in alike} == {name: before[name] for name in alike}
+    assert found["command"] == "as it was typed"
+    assert found["machine"] == machine()
+
+
 def _stand_in(module: ModuleType, pen: _Pen, readers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "Pen", lambda _: pen)
     monkeypatch.setattr(module, "readers_of", lambda _: dict(readers))
@@ -161,6 +171,7 @@ def test_a_character_that_is_misread_misses_a_goal_of_glyphs(
     options = _options(glyphs, "--contexts", "2", "--out", str(out))
     assert glyphs.run(options) == code
     found = json.loads(out.read_text("utf-8"))
+    _require_as_shipped(found, glyphs.RESULTS, "bias", "seed", "alike")
     letters, marks = found["goals"]
     assert (letters["value"], letters["bound"]) == (62 - (misread == "A"), 62)
     assert (marks["value"], marks["bound"]) == (32 - (misread == "%"), 32)
@@ -205,6 +216,7 @@ def test_a_hand_that_tesseract_misreads_most_is_judged_at_the_usual_bias(
     out = tmp_path / "hands.json"
     assert hands.run(_options(hands, "--lines", "5", "--out", str(out))) == code
     found = json.loads(out.read_text("utf-8"))
+    _require_as_shipped(found, hands.RESULTS, "seed")
     assert list(found["by_bias"]) == ["0.5", "1.0", "2.0"]
     assert sorted(set(pen.biases)) == [0.5, 1.0, 2.0]
     assert list(found["by_bias"]["2.0"]) == ["ada", "ben", "cleo", "made up"]
@@ -295,6 +307,7 @@ def test_goals_of_pages_are_of_lines_that_begin_from_their_hand(
     out = tmp_path / "pages.json"
     assert pages.run(_options(pages, "--out", str(out))) == bool(missed)
     found = json.loads(out.read_text("utf-8"))
+    _require_as_shipped(found, pages.RESULTS, "bias", "seed", "pages")
     assert [name for name, goal in found["goals"].items() if not goal["met"]] == missed
     assert asked == [(40, 8, True), (40, 20, False)]
     assert drawn == [8, 20]  # those that go on from one another on the left

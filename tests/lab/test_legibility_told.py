@@ -102,10 +102,12 @@ def test_each_figure_is_of_the_ink_it_is_called_by(
     monkeypatch.setattr(legibility, "read", read)
     monkeypatch.setattr(legibility, "plot_legibility", lambda shown, _: sheet.extend(shown))
     monkeypatch.setattr(legibility, "_model", lambda _: {})
-    training = [_ink("of others", wide=3.0, writer="other")]
+    training = [_ink(text, wide=3.0, writer="other") for text in ("of others", _TEXTS[0])]
     places: Any = tmp_path / "legibility.json", tmp_path / "sheet.png"
     legibility.measure(Path("any"), [_ink(text) for text in _TEXTS], training, {}, *places)
-    found = json.loads(places[0].read_text())
+    found, shipped = (json.loads(file.read_text()) for file in (places[0], legibility.RESULTS))
+    assert ["command", "machine", "reader", *found] == [*shipped]
+    assert (found["bias"], found["seed"]) == (shipped["bias"], shipped["seed"])
     assert how == [(found["bias"], found["seed"])] * 2
     letters = sum(map(len, _TEXTS))
     assert {n: found[n]["edits"] for n in ("real", "generated")} == {
@@ -114,6 +116,7 @@ def test_each_figure_is_of_the_ink_it_is_called_by(
     first = [written for written in kept if texts[id(written.offsets)] not in _TEXTS][:3]
     characters = sum(len(texts[id(written.offsets)]) for written in first)
     assert found["invented"] == {"lines": 3, "edits": 0, "characters": characters, "cer": 0.0}
+    assert found["texts_in_training"] == 1
     assert found["sentences"]["people"] == asdict(bounds(training))
     assert [(one.real_reading, one.generated_reading) for one in sheet] == [
         ("", text[1:]) for text in _TEXTS

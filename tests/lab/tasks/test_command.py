@@ -13,7 +13,7 @@ from lab import experiment
 from lab.__main__ import main
 from lab.compare import Laboratory
 from lab.plan import SWEEP_SEED, read_plans
-from tests.lab.tasks.toy import Line, LineTask, asked_for, stand_in
+from tests.lab.tasks.toy import RECIPE, Line, LineTask, asked_for, stand_in
 
 
 @pytest.fixture(autouse=True)
@@ -42,6 +42,18 @@ def test_what_is_made_anew_each_time_is_not_said_to_go_on(
     monkeypatch.setattr(task_commands, "run_task", interrupted)
     assert main([command, *more]) == 130
     assert ("the same command goes on" in capsys.readouterr().err) is not bool(more)
+
+
+def test_a_task_of_one_comparison_has_its_runs_and_exports_in_no_folder_of_a_case() -> None:
+    recipe, _, quick = RECIPE.partition("[cases.plain]")
+    one = recipe + quick[quick.index("[quick]") : quick.index("[quick.longer]")]
+    Path("tasks", "line", "recipe.toml").write_text(one, "utf-8")
+    assert main(["line", "--quick"]) == 0
+    result = json.loads(Path("runs/lab-quick/line.json").read_text(encoding="utf-8"))
+    assert list(result["cases"]) == [""]
+    assert main(["export", "line", "--quick"]) == 0
+    (made,) = Path("runs").rglob("manifest.json")
+    assert str(made.parent) == "runs/lab-quick-exported/line/layer-seed-0"
 
 
 def test_a_norm_named_twice_is_trained_once() -> None:

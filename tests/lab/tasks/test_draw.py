@@ -18,6 +18,7 @@ from lab.experiment import Part, load
 from lab.export import compare, count_layer_norms, structure, trained
 from lab.graphs import PartGraph
 from lab.plan import read_plans
+from lab.plots import DECODER
 from lab.tasks.draw import draw, pictures
 from lab.tasks.draw.data import read_ink
 from lab.tasks.draw.model import Draw, DrawConfig, kl_from_normal
@@ -284,6 +285,14 @@ def test_the_script_draws_what_the_network_draws(
     assert draw.main(["--model", str(tmp_path)]) == 1
 
 
+def test_the_script_looks_where_the_command_exports(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert draw.main([]) == 1
+    assert "runs/lab-exported/draw/layer-seed-0 has no decoder.onnx" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("said", [["--steps", "0"], ["--seed", "-1"]])
 def test_the_script_draws_no_digit_of_fewer_strokes_than_one(
     exported: PartGraph, said: list[str], capsys: pytest.CaptureFixture[str]
@@ -312,19 +321,17 @@ def test_the_script_draws_by_its_seed_and_says_where_each_stroke_was(
 
 def test_the_page_is_given_the_weights_of_what_draws_alone(tmp_path: Path) -> None:
     task = _task()
-    pictures.save_decoder(task, tmp_path / "decoder.safetensors")
-    found, decoder = load_file(tmp_path / "decoder.safetensors"), task.model.decoder.state_dict()
+    load("draw").picture(task, tmp_path)
+    found, decoder = load_file(tmp_path / DECODER), task.model.decoder.state_dict()
     assert found.keys() == decoder.keys()
     assert all(torch.equal(tensor, decoder[name]) for name, tensor in found.items())
 
 
 def test_pictures_show_every_step_and_the_frame(tmp_path: Path) -> None:
-    task = _task()
-    draw_samples(task, tmp_path / "samples.png")
-    draw_film(task, tmp_path / "film.png")
-    with Image.open(tmp_path / "samples.png") as samples:
+    load("draw").picture(_task(), tmp_path)
+    with Image.open(tmp_path / "draw-samples.png") as samples:
         assert samples.size == (10 * (_SIDE + 2) - 2,) * 2
-    with Image.open(tmp_path / "film.png") as film:
+    with Image.open(tmp_path / "draw-film.png") as film:
         gap = pictures._FILM_GAP_PX
         assert film.size == (_STEPS * _CELL_PX - gap, pictures._HEAD_PX + 6 * _CELL_PX - gap)
         colors = np.asarray(film.convert("RGB")).reshape(-1, 3)

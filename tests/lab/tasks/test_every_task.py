@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import torch
 from contract.manifest import MANIFEST, sha256
 from lab import experiment
 from lab.compare import Laboratory
-from lab.export import count_layer_norms, export
-from lab.plan import SWEEP_SEED, read_plans
+from lab.export import count_layer_norms, export, trained
+from lab.plan import SWEEP_SEED, Plan, read_plans
 
 _ROOT = Path(__file__).parents[3]
 _TASKS = experiment.names()
@@ -42,6 +43,9 @@ def test_a_task_is_told_beside_the_paper_and_has_tests_of_its_own(name: str) -> 
     paper = (_ROOT / "docs" / "paper.md").read_text()
     assert re.search(rf"^- .*`{name}`.*:", paper, re.M)
     assert f"(../lab/tasks/{name}/README.md)" in paper
+    told = json.loads((_ROOT / "docs" / "results" / "lab" / f"{name}.json").read_text("utf-8"))
+    norms = [list(case["norms"]) for case in told["cases"].values()]
+    assert norms == [list(experiment.load(name).norms)] * len(norms)
     assert re.search(rf"\(results/lab/{name}[\w-]*\.png\)", paper)
     assert (_ROOT / "tests" / "lab" / "tasks" / f"test_{name}.py").is_file()
 
@@ -70,12 +74,34 @@ def test_a_quick_run_has_every_metric_at_every_validation(
     assert run.data.keys() >= {"name", "sha256"}
 
 
+@cache
+def _quick(name: str) -> tuple[experiment.Experiment[Any], Plan, Any]:
+    """A task, the plan of its first case and its data, at `--quick`."""
+    one = experiment.load(name)
+    plan = read_plans(one, quick=True)[0]
+    return one, plan, one.data(plan.recipe, None)
+
+
+@pytest.mark.parametrize("name", _TASKS)
+def test_what_is_exported_is_given_all_it_takes_and_compared_in_what_it_gives(name: str) -> None:
+    one, plan, data = _quick(name)
+    assert one.facts(data).keys() >= {"name", "sha256"}
+    task: Any = one.task(plan.full("layer", 1e-2, 0), data)
+    for part in one.parts(task):
+        step = part.step(task.model)
+        assert part.inputs.keys() == {port.name for port in (*step.step_ports, *step.row_ports)}
+        assert bool(step.step_ports) is part.scan
+        given = {port.name for port in step.output_ports}
+        given |= {f"{port.name}_after" for port in step.state_ports}
+        found = trained(part, task.model, torch.float32)
+        assert found
+        assert found.keys() <= given
+
+
 @pytest.mark.parametrize("name", _TASKS)
 def test_runs_of_another_seed_see_other_batches_and_of_the_same_the_same(name: str) -> None:
     """Three seeds that saw one order would be one seed three times."""
-    one = experiment.load(name)
-    plan = read_plans(one, quick=True)[0]
-    data = one.data(plan.full("layer", 1e-2, 0), None)
+    one, plan, data = _quick(name)
     first, other, again = (
         one.task(plan.full("layer", 1e-2, seed), data).batch(0)[0] for seed in (0, 1, 1)
     )

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from contract.manifest import MANIFEST
+from contract.manifest import GOLDEN, MANIFEST
 from lab import export
 from lab.experiment import Part
 from models.mlp import MLP, MLPConfig
@@ -89,5 +89,6 @@ def test_what_is_exported_is_folded_and_its_numbers_are_counted(tmp_path: Path) 
     task: Any = SimpleNamespace(model=MLP(MLPConfig(units=4, norm="weight")))
     assert export.export(Line(), task, _RECIPE, tmp_path / "made") == []
     manifest = json.loads((tmp_path / "made" / MANIFEST).read_text("utf-8"))
+    assert GOLDEN in manifest["files"]
     numbers = sum(p.numel() for p in fold(task.model).parameters())
     assert manifest["parameters"] == numbers < sum(p.numel() for p in task.model.parameters())

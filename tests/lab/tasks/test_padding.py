@@ -35,6 +35,12 @@ def _made(norm: str) -> SentenceClassifier:
     return model
 
 
+@pytest.mark.parametrize("share", [-0.1, 1.0])
+def test_a_share_of_padding_that_leaves_no_word_is_refused(share: float) -> None:
+    with pytest.raises(ValueError, match="must be 0 or more and below 1"):
+        PaddingConfig(padding=share)
+
+
 def _words(lengths: list[int], width: int) -> Tensor:
     generator = torch.Generator().manual_seed(1)
     words = torch.randint(1, 20, (len(lengths), width), generator=generator)
@@ -152,6 +158,15 @@ def test_batches_have_the_share_of_padding_that_was_asked(
     assert least - 3 <= found["padding"] <= most + 3
     assert found["nats"] == task.measure(task.held_out)["nats"]
     assert task.model.training  # as it was
+
+
+def test_padded_batches_mix_short_and_long() -> None:
+    """Sorted among some of them, half of the batches would have short sentences alone."""
+    task = _task(0.65)
+    middle = lengths_of(task.train.inputs).median()
+    for update in range(16):
+        lengths = lengths_of(task.batch(update)[0][0])
+        assert lengths.min() < middle < lengths.max()
 
 
 def test_masked_statistics_are_those_of_the_words_alone() -> None:

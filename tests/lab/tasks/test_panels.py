@@ -5,7 +5,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from lab.tasks.thoughts.panels import draw
+from lab.experiment import load
 from lab.tasks.thoughts.probes import FIGURES
 from tests.training.legible import LEAST_PX, smallest_letters_px
 
@@ -15,7 +15,7 @@ _RESULTS = Path(__file__).parents[3] / "docs" / "results" / "lab" / "thoughts.js
 def test_every_probe_has_a_panel_with_each_norm_and_each_baseline(saved: list[Figure]) -> None:
     content = json.loads(_RESULTS.read_text("utf-8"))
     (result,) = content["cases"].values()
-    draw(content, Path("none.png"))
+    load("thoughts").picture(None, _RESULTS.parent)
     (figure,) = saved
     panels = figure.axes
     labels = {metric["name"]: metric["label"] for metric in content["metrics"]}

@@ -14,7 +14,6 @@ from lab import experiment
 from lab.export import compare, export, trained
 from lab.graphs import PartGraph
 from lab.plan import read_plans
-from lab.tasks.ranking import sheet
 from lab.tasks.ranking.data import (
     PICTURES,
     TABLE,
@@ -222,7 +221,7 @@ def test_a_rank_is_better_the_lower_and_recall_the_higher() -> None:
 def test_a_sheet_is_of_the_best_to_the_worst_and_frames_what_was_asked_for(
     task: Ranking, saved: list[Figure], tmp_path: Path
 ) -> None:
-    sheet.draw(task, tmp_path / "found.png")
+    _ONE.picture(task, tmp_path)
     (figure,) = saved
     scores, pairs = task.score(task.data.test), task.data.test
     rank = ranks(scores)

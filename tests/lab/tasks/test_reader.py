@@ -221,7 +221,7 @@ def test_the_picture_tells_what_the_network_answers(tmp_path: Path, saved: list[
     model = AttentiveReader(config, len(stories.words), len(stories.answers)).eval()
     answer = stories.answers[int(model(stories.test.inputs[[row]]).argmax())]
     right = stories.answers[int(stories.test.classes[row])]
-    picture.draw(model, stories, tmp_path)
+    experiment.load("reader").picture(SimpleNamespace(model=model, stories=stories), tmp_path)
     (figure,) = saved
     told = [text.get_text() for text in figure.axes[0].texts]
     assert f"?  {answer}  (right: {right})" in told[-1]
