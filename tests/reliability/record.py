@@ -37,6 +37,5 @@ def record(
         "rows": tables,
         "goals": [asdict(goal) for goal in goals],
     }
-    file.parent.mkdir(parents=True, exist_ok=True)
     write_json(file, content)
     return tables, any(goal.met is False for goal in goals)

@@ -27,15 +27,11 @@ from service.errors import NotReady
 from service.http import admin
 from service.http.sockets import WebSocketConnection
 from service.server import Server
-from tests.service.http.wire import LATE_S, Wire
+from tests.service.http.wire import LATE_S, SOCKET, Wire
 from tests.service.processes import Stream, expects_signals, ready, spawned, started
 from tests.service.serving import eventually, listening, running, settings
 
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
-_ONLINE = (
-    b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-)
 
 
 def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
@@ -338,7 +334,7 @@ def test_who_never_answers_that_its_socket_is_closed_does_not_delay_a_stop(
 ) -> None:
     with ExitStack() as stack:
         with listening(settings(artifacts)) as (url, _):
-            wire = stack.enter_context(closing(Wire(url).send(_ONLINE)))
+            wire = stack.enter_context(closing(Wire(url).send(SOCKET)))
             wire.until(b"\r\n\r\n")
             wire.send(b"\x81\x81" + bytes(4) + b"1").until(b"\x88")
             began_s = time.monotonic()

@@ -22,7 +22,7 @@ from service.http import connections
 from service.http.guard import POLICY
 from service.http.sockets import WebSocketConnection
 from tests.service.http.at_once import AtOnce, Outcomes
-from tests.service.http.wire import LATE_S, Wire, code_of, wires
+from tests.service.http.wire import LATE_S, SOCKET, Wire, code_of, wires
 from tests.service.serving import eventually, listening, settings
 
 _TIMEOUT_S, _IDLE_S = 0.6, 1.2
@@ -341,11 +341,7 @@ def test_a_message_may_be_as_large_as_a_body(url: str) -> None:
 
 def test_a_socket_whose_answers_nobody_reads_is_cut(service: tuple[str, FastAPI]) -> None:
     url, app = service
-    key = b"Sec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
-    head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    wire = Wire(url, receive_bytes=4096).send(
-        head + b"Sec-WebSocket-Version: 13\r\n" + key + b"\r\n"
-    )
+    wire = Wire(url, receive_bytes=4096).send(SOCKET)
     assert eventually(lambda: len(app.state.sessions) == 1)
     says = [b"\x81" + bytes([128 + len(said)]) + bytes(4) + said for said in (_OPEN, _STATE)]
     with suppress(OSError):  # which is how it learns that it was cut
@@ -393,8 +389,7 @@ def test_what_is_no_handshake_gets_the_usual_error_and_is_counted(
 
 
 def test_a_socket_with_too_long_a_header_is_refused(url: str) -> None:
-    head = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    head += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b"A" * 22 + b"==\r\n"
+    head = SOCKET.removesuffix(b"\r\n")
     for extra in (b"X: " + b"x" * 8190 + b"\r\n", b"X: x\r\n" * 200):
         assert not Wire(url).send(head + extra + b"\r\n").rest().startswith(b"HTTP/1.1 101")
     assert httpx.get(f"{url}/livez").status_code == 200

@@ -21,7 +21,7 @@ from websockets.sync.client import ClientConnection, connect
 from service.http import sockets
 from service.http.connections import HttpConnection
 from service.http.sockets import WebSocketConnection
-from tests.service.http.wire import LATE_S, Wire
+from tests.service.http.wire import LATE_S, SOCKET, Wire
 from tests.service.serving import listening, settings
 
 _PROBE = b"GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"
@@ -29,8 +29,6 @@ _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 _CHUNKED = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 _CHUNKED += b"Transfer-Encoding: chunked\r\n\r\n"
 _CHUNK = b"1\r\n \r\n"
-_ONLINE = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-_ONLINE += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b"A" * 22 + b"==\r\n\r\n"
 # As a client has them, with a mask of nothing.
 _PING, _PONG = b"\x89\x80" + bytes(4), b"\x8a\x80" + bytes(4)
 _QUESTION = b"\x81\x8f" + bytes(4) + b'{"state": true}'
@@ -175,7 +173,7 @@ def test_of_many_messages_few_are_taken_apart_before_they_are_heard(
 
 def test_who_goes_on_after_the_end_is_cut_off(url: str) -> None:
     """Or all of it would be taken apart, for nobody, until the wait for their own end is over."""
-    wire = Wire(url).send(_ONLINE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"101")
     began_s = time.monotonic()
     with suppress(OSError):
@@ -203,7 +201,7 @@ def test_a_query_has_a_hundred_fields(url: str, fields: int, status: int) -> Non
 def test_a_head_that_was_refused_opens_no_socket(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    head = _ONLINE.removesuffix(b"\r\n") + b"a:b\r\n" * 100 + b"\r\n"
+    head = SOCKET.removesuffix(b"\r\n") + b"a:b\r\n" * 100 + b"\r\n"
     answer = Wire(url).send(head + _QUESTION).rest()
     assert answer.startswith(b"HTTP/1.1 431 ")
     assert answer.count(b"HTTP/1.1 ") == 1
@@ -224,7 +222,7 @@ def test_what_follows_a_head_that_was_refused_is_not_read(
 def test_a_flood_before_a_socket_is_open_ends_it(url: str) -> None:
     wire = Wire(url)
     with suppress(OSError):
-        wire.send(_ONLINE + _PING * 200_000)
+        wire.send(SOCKET + _PING * 200_000)
     assert len(wire.rest()) < 100_000  # or every one would have its pong
 
 
@@ -234,7 +232,7 @@ def test_a_session_takes_a_place(letters: Path, caplog: pytest.LogCaptureFixture
     with listening(settings(letters, max_connections=2)) as (url, _), _online(url) as online:
         online.send('{"model": "letters"}')
         assert "letters" in online.recv()
-        assert Wire(url).send(_ONLINE).status() == 503
+        assert Wire(url).send(SOCKET).status() == 503
         assert Wire(url).send(models).status() == 503
     assert [line for line in caplog.records if line.levelname == "ERROR"] == []
 
@@ -309,7 +307,7 @@ def test_a_socket_that_sends_much_takes_turns_with_others(monkeypatch: pytest.Mo
         config, gone = Config(hear, ws_per_message_deflate=False), asyncio.Event()
         server = await asyncio.get_running_loop().create_server(connect, "127.0.0.1", 0)
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(_ONLINE)
+        writer.write(SOCKET)
         await reader.readuntil(b"\r\n\r\n")
         writer.write(message * messages)
         async with asyncio.timeout(LATE_S):

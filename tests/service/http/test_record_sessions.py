@@ -13,11 +13,9 @@ from websockets.http11 import Request
 
 from service.http import record
 from service.http.sockets import WebSocketConnection
-from tests.service.http.wire import Wire
+from tests.service.http.wire import SOCKET, Wire
 from tests.service.serving import eventually, listening, settings
 
-_HANDSHAKE = b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-_HANDSHAKE += b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: " + b"A" * 22 + b"==\r\n\r\n"
 _PINGS = Frame(Opcode.PING, b"").serialize(mask=True) * 200  # of more than is read at once
 _BROKEN = Frame(Opcode.PING, b"").serialize(mask=False)  # as clients have none
 
@@ -45,7 +43,7 @@ def url(letters: Path) -> Iterator[str]:
 def test_who_closes_as_it_is_answered_has_closed_it(
     url: str, caplog: pytest.LogCaptureFixture, last: bytes, code: int, told: int
 ) -> None:
-    wire = Wire(url).send(_HANDSHAKE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     with caplog.at_level(logging.INFO, logger=record.log.name):
         wire.send(last + _close(code)).rest()  # in one piece, so that they are read together
@@ -57,7 +55,7 @@ def test_who_closes_as_it_is_answered_has_closed_it(
 def test_a_message_that_is_refused_as_its_client_closes_is_recorded_as_both(
     url: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    wire = Wire(url).send(_HANDSHAKE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     with caplog.at_level(logging.INFO, logger=record.log.name):
         wire.send(_said(model="letters", surprise=1) + _close(1000)).rest()
@@ -70,7 +68,7 @@ def test_a_message_that_is_refused_as_its_client_closes_is_recorded_as_both(
 def test_a_session_is_of_a_model_that_there_is(
     url: str, caplog: pytest.LogCaptureFixture, named: str, told: str
 ) -> None:
-    wire = Wire(url).send(_HANDSHAKE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     with caplog.at_level(logging.INFO, logger=record.log.name):
         wire.send(_said(model=named) + _close(1000)).rest()
@@ -83,7 +81,7 @@ def test_what_breaks_the_protocol_behind_a_message_ends_its_session_in_words(
     url: str, caplog: pytest.LogCaptureFixture, last: dict[str, Any]
 ) -> None:
     """It is read as soon as the message is heard, and the answer would go into a closed socket."""
-    wire = Wire(url).send(_HANDSHAKE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     said = _said(model="letters") + (_said(**last) if last else b"")
     with caplog.at_level(logging.INFO, logger=record.log.name):
@@ -109,7 +107,7 @@ def test_nothing_is_read_before_the_socket_is_open(
 
     monkeypatch.setattr(WebSocketConnection, "handle_connect", at_once)
     with caplog.at_level(logging.INFO, logger=record.log.name):
-        answer = Wire(url).send(_HANDSHAKE).rest()
+        answer = Wire(url).send(SOCKET).rest()
         assert eventually(lambda: len(_lines(caplog)) == 1)
     assert answer.startswith(b"HTTP/1.1 101 ")
     assert json.loads(_lines(caplog)[0])["status"] == code
@@ -127,7 +125,7 @@ def test_who_answers_no_ping_while_it_is_answered_is_lost(
         await send(self, message)
 
     monkeypatch.setattr(WebSocketConnection, "send", too_late)
-    wire = Wire(url).send(_HANDSHAKE)
+    wire = Wire(url).send(SOCKET)
     wire.until(b"\r\n\r\n")
     with caplog.at_level(logging.INFO, logger=record.log.name):
         wire.send(_said(model="letters")).rest()

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.service.http.wire import Wire
+from tests.service.http.wire import SOCKET, Wire
 from tests.service.serving import eventually, listening, settings
 
 _OFFER = b"Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABk\r\n"
@@ -24,10 +24,6 @@ _POST = b"POST /v1/completions HTTP/1.1\r\nHost: x\r\nContent-Type: application/
 _LENGTH = b"Content-Length: %d\r\n" % len(_BODY)
 _CHUNKED = b"Transfer-Encoding: chunked\r\n"
 _CHUNKS = b"%x\r\n%s\r\n0\r\nLate: y\r\n\r\n" % (len(_BODY), _BODY)
-_SOCKET = (
-    b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
-)
 _LAST = b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
@@ -114,7 +110,7 @@ def test_a_websocket_behind_a_request_that_is_being_answered_is_refused(
         running = app.state.metrics.registry.get_sample_value
         series = "evenkeel_requests_running", {"model": "letters"}
         assert eventually(lambda: running(*series) == 1)
-        answer = wire.send(_SOCKET).rest()
+        answer = wire.send(SOCKET).rest()
         assert b" 101 " not in answer
         assert streamed or answer.startswith(b"HTTP/1.1 400 ")
         assert eventually(lambda: running(*series) == 0)
@@ -127,7 +123,7 @@ def test_what_is_sent_with_the_head_of_a_websocket_is_no_request(
     """However much it is: nothing of it may come before the socket is open."""
     with listening(settings(letters, max_header_bytes=1024)) as (url, _):
         caplog.clear()
-        wire = Wire(url).send(_SOCKET + b"\x89\x80\0\0\0\0" * 1000)
+        wire = Wire(url).send(SOCKET + b"\x89\x80\0\0\0\0" * 1000)
         assert wire.until(b"\r\n\r\n").startswith(b"HTTP/1.1 101 ")
         wire.close()
     assert [line for line in caplog.records if line.levelno >= logging.WARNING] == []
@@ -148,7 +144,7 @@ def test_a_websocket_that_is_asked_for_with_a_body_is_refused_for_that(
         return sum(int(float(line.removeprefix(series))) for line in lines if series in line)
 
     before = refused()
-    answer = Wire(url).send(_SOCKET[:-2] + more + b"\r\n" + body).rest()
+    answer = Wire(url).send(SOCKET[:-2] + more + b"\r\n" + body).rest()
     assert refused() == before + 1
     assert answer.startswith(b"HTTP/1.1 400 ")
     assert b"this opens no WebSocket: " in answer

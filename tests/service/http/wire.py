@@ -8,6 +8,11 @@ from contextlib import ExitStack, contextmanager
 from urllib.parse import urlsplit
 
 LATE_S = 10.0  # of a machine that is busy with other tests
+# The whole head of a WebSocket.
+SOCKET = (
+    b"GET /v1/online HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
 
 
 class Wire:
