@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,12 @@ Write = Callable[..., Path]
 # jsonschema compiles every grammar of IRIs, in more than a second, if it can. It does without where
 # it cannot, and nothing here has an IRI.
 sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]
+
+# What is imported for the first time is compiled as well. Workers that import all in the same order
+# do that at the same time, each for itself, so the second one begins with what comes last.
+if os.environ.get("PYTEST_XDIST_WORKER") == "gw1":
+    for module in "schemathesis", "scipy.stats", "matplotlib.pyplot", "openai", "aiohttp":
+        import_module(module)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
