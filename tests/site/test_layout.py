@@ -62,7 +62,12 @@ def test_the_last_line_is_as_long_as_the_services(ask: Ask) -> None:
     for _ in range(_CASES // 2):  # of words that may well be a third of a line, or hardly
         text = " ".join(["keel"] * int(random.integers(4, 40)))
         cases.append({"text": text, "room": int(random.integers(60, 450))})
-    assert ask("lines", cases) == [break_text(case["text"], case["room"]) for case in cases]
+    # A line more, with a short last one, would leave less room over.
+    short = "I cannot get him out of the house; prithee call my master to him"
+    cases.append({"text": short, "room": 140})
+    expected = [break_text(case["text"], case["room"]) for case in cases]
+    assert len(expected[-1]) == 5
+    assert ask("lines", cases) == expected
 
 
 def test_every_character_is_as_wide_as_the_services(ask: Ask) -> None:

@@ -65,9 +65,16 @@ def _every_way(words: list[str], count: int) -> Iterator[list[str]]:
         yield [" ".join(words[a:b]) for a, b in pairwise(ends)]
 
 
-@pytest.mark.parametrize("room", [90, 120, 170, 230, 245, 280])
-def test_lines_are_as_few_as_can_be_and_of_those_the_most_even(room: int) -> None:
-    text = "The quick brown fox jumps over the lazy dog, and so to bed"
+_PANGRAM = "The quick brown fox jumps over the lazy dog, and so to bed"
+# A line more, with a short last one, would leave less room over.
+_SHORT = "I cannot get him out of the house; prithee call my master to him"
+
+
+@pytest.mark.parametrize(
+    ("text", "room"),
+    [*((_PANGRAM, room) for room in (90, 120, 170, 230, 245, 280)), (_SHORT, 140)],
+)
+def test_lines_are_as_few_as_can_be_and_of_those_the_most_even(text: str, room: int) -> None:
     words = text.split(" ")
     lines = break_text(text, room)
     assert len(lines) == _greedy(words, room)
