@@ -67,8 +67,8 @@ def test_a_soak_with_reloads_has_no_wrong_answer(
     service: Target, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(soak, "_SEEDS", 4)  # so many answers have to be known first
-    monkeypatch.setattr(soak, "_LEAVES_EVERY", 2)  # some do, however few can be asked for
-    (row,) = _rows(soak.measure(service, minutes=0.025, reload_s=0.4, capacity_s=0.1))["soak"]
+    monkeypatch.setattr(soak, "_LEAVES_EVERY", 4)  # some do, however few can be asked for
+    (row,) = _rows(soak.measure(service, minutes=0.04, reload_s=0.5, capacity_s=0.1))["soak"]
     assert row.answers > 0
     assert row.left > 0
     assert (row.wrong, row.failed) == (0, {})
