@@ -4,6 +4,7 @@ import gc
 import os
 import resource
 import shutil
+import signal
 import sys
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -35,13 +36,23 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(pytest.mark.skip(reason="it takes long: make test-all"))
 
 
+def heard() -> list[object]:
+    """What comes of the signals that end a process."""
+    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+
+
+HEARD = pytest.StashKey[bool]()  # whether that is the same after all imports of the tests
+
+
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """What is imported and collected stays to the end, so no garbage is looked for in it."""
     gc.disable()
+    before = heard()
     try:
         return (yield)
     finally:
+        session.config.stash[HEARD] = heard() == before
         gc.freeze()
         gc.enable()
 

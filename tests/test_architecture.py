@@ -3,13 +3,14 @@
 import ast
 import os
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+
+from tests.conftest import HEARD, heard
 
 _ROOT = Path(__file__).parents[1]
 _HOUSE = {"contract", "models", "training", "export", "service", "lab", "bench", "clients"}
@@ -209,14 +210,10 @@ def test_no_file_points_outside_the_project() -> None:
     assert [name for name, content in contents.items() if outside in content] == []
 
 
-def test_who_imports_a_command_hears_signals_as_before() -> None:
+def test_who_imports_a_command_hears_signals_as_before(pytestconfig: pytest.Config) -> None:
     """A test that sends itself one would end all others with 0."""
-    program = (
-        "import importlib, signal\n"
-        "heard = lambda: [signal.getsignal(n) for n in (signal.SIGINT, signal.SIGTERM)]\n"
-        "before = heard()\n"
-        "for name in ('export', 'lab', 'service', 'training'):\n"
-        "    importlib.import_module(f'{name}.__main__')\n"
-        "    assert heard() == before, name"
-    )
-    subprocess.run([sys.executable, "-c", program], check=True)
+    assert pytestconfig.stash[HEARD]
+    before = heard()
+    for name in ("export", "lab", "service", "training"):
+        import_module(f"{name}.__main__")
+        assert heard() == before, name

@@ -36,7 +36,8 @@ def _messages(tree: ast.AST) -> list[str]:
 def _told() -> set[tuple[str, str]]:
     """Command line and words of each command of a message; of a task the name of one."""
     files = (path for folder in _CODE for path in (_ROOT / folder).rglob("*.py"))
-    texts = (text for file in files for text in _messages(ast.parse(file.read_text())))
+    sources = (source for file in files if "python -m " in (source := file.read_text()))
+    texts = (text for source in sources for text in _messages(ast.parse(source)))
     found = {told for text in texts for told in _COMMAND.findall(text)}
     return {(command, words.replace("TASK", "digits")) for command, words in found}
 

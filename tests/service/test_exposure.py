@@ -46,14 +46,14 @@ def _ended(process: "subprocess.Popen[str]") -> str:
     return out + err
 
 
-def test_no_secret_is_logged(artifacts: Path, tmp_path: Path) -> None:
+def test_no_secret_is_logged(letters: Path, tmp_path: Path) -> None:
     key = new_key(tmp_path / "keys.toml", "somebody")
     wrong = "ek-wrong-but-somewhere-else-right"
     state_key = "the state key of all replicas"
     other = "the state key of all until now"
     chosen = {"host": "0.0.0.0", "state_key": state_key, "log_level": "debug"}
     chosen |= {"state_key_fallbacks": other}
-    with _started(artifacts, keys=tmp_path / "keys.toml", **chosen) as (url, process):
+    with _started(letters, keys=tmp_path / "keys.toml", **chosen) as (url, process):
         for given in (key, wrong):
             headers = bearing(given)
             httpx.get(f"{url}/v1/models", headers=headers)
@@ -87,8 +87,8 @@ def test_a_line_of_the_server_has_nothing_of_a_query() -> None:
     assert line.getMessage() == "/v1/models 200"
 
 
-def test_few_files_leave_room_for_probes(artifacts: Path) -> None:
-    with _started(artifacts, files=128, host="0.0.0.0", open=1) as (url, process):
+def test_few_files_leave_room_for_probes(letters: Path) -> None:
+    with _started(letters, files=128, host="0.0.0.0", open=1) as (url, process):
         port = urlsplit(url).port or 0
         wires = [socket.create_connection(("127.0.0.1", port)) for _ in range(200)]
         for probe in ("/livez", "/readyz"):

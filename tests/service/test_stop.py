@@ -34,8 +34,8 @@ from tests.service.serving import eventually, listening, running, settings
 _ENDLESS = {"model": "letters", "max_tokens": 50_000_000}
 
 
-def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) -> None:
-    with started(artifacts, shutdown_delay_s=60) as service:
+def test_readiness_turns_red_first_while_requests_are_accepted(letters: Path) -> None:
+    with started(letters, shutdown_delay_s=60) as service:
         service.tell(signal.SIGTERM)
         assert eventually(lambda: service.status("/readyz") == 503)
         assert service.status("/livez") == 200
@@ -45,8 +45,8 @@ def test_readiness_turns_red_first_while_requests_are_accepted(artifacts: Path) 
         assert service.ended(timeout_s=10) == 0
 
 
-def test_it_stops_once_load_balancers_have_had_their_time_to_notice(artifacts: Path) -> None:
-    chosen = settings(artifacts, shutdown_delay_s=60)
+def test_it_stops_once_load_balancers_have_had_their_time_to_notice(letters: Path) -> None:
+    chosen = settings(letters, shutdown_delay_s=60)
     server = Server(create_app(chosen), chosen)
     assert not asyncio.run(server.on_tick(0))
     server.handle_exit(signal.SIGTERM, None)
@@ -63,15 +63,15 @@ def test_a_service_that_stops_changes_no_model(change: Any) -> None:
         asyncio.run(change(SimpleNamespace(app=SimpleNamespace(state=state)), "letters"))
 
 
-def test_an_application_that_has_ended_draws_nothing(artifacts: Path) -> None:
-    with running(settings(artifacts)) as service:
+def test_an_application_that_has_ended_draws_nothing(letters: Path) -> None:
+    with running(settings(letters)) as service:
         pass
     with pytest.raises(NotReady):
         asyncio.run(service.app.state.aside.do(lambda: None))
 
 
-def test_what_runs_is_finished(artifacts: Path) -> None:
-    with started(artifacts) as service:
+def test_what_runs_is_finished(letters: Path) -> None:
+    with started(letters) as service:
         stream = Stream(service, max_tokens=8_000, seed=1)
         service.tell(signal.SIGTERM)
         *texts, done = stream.end()
@@ -80,7 +80,7 @@ def test_what_runs_is_finished(artifacts: Path) -> None:
         assert service.ended() == 0
 
 
-def test_what_was_sent_before_it_stopped_is_answered(artifacts: Path) -> None:
+def test_what_was_sent_before_it_stopped_is_answered(letters: Path) -> None:
     """The event loop may have been too busy to hear of it."""
     held, sent = threading.Event(), threading.Event()
 
@@ -92,7 +92,7 @@ def test_what_was_sent_before_it_stopped_is_answered(artifacts: Path) -> None:
             assert sent.wait(30)
             return True
 
-    chosen = settings(artifacts).model_copy(update={"port": 0})
+    chosen = settings(letters).model_copy(update={"port": 0})
     server = Busy(create_app(chosen), chosen)
     thread = threading.Thread(target=uvicorn.Server.run, args=(server,))
     thread.start()
@@ -109,8 +109,8 @@ def test_what_was_sent_before_it_stopped_is_answered(artifacts: Path) -> None:
     assert not thread.is_alive()
 
 
-def test_what_cannot_be_finished_ends_with_an_error(artifacts: Path) -> None:
-    with started(artifacts, drain_timeout_s=0) as service:
+def test_what_cannot_be_finished_ends_with_an_error(letters: Path) -> None:
+    with started(letters, drain_timeout_s=0) as service:
         stream = Stream(service, **_ENDLESS)
         whole: list[httpx.Response] = []
 
@@ -150,8 +150,8 @@ def test_pictures_that_nobody_has_begun_to_draw_end_with_an_error(inks: Path) ->
     assert told == {"not_ready"}
 
 
-def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
-    with started(artifacts) as service, ThreadPoolExecutor(8) as pool:
+def test_at_a_second_signal_those_who_wait_are_told(letters: Path) -> None:
+    with started(letters) as service, ThreadPoolExecutor(8) as pool:
 
         def ask(_: int) -> httpx.Response:
             return httpx.post(f"{service.url}/v1/completions", json=_ENDLESS, timeout=30)
@@ -172,10 +172,10 @@ def test_at_a_second_signal_those_who_wait_are_told(artifacts: Path) -> None:
 
 
 def test_at_a_second_signal_what_is_stuck_is_left(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("service.server._LAST_WORDS_S", 0.01)
-    chosen = settings(artifacts)
+    chosen = settings(letters)
     server = Server(create_app(chosen), chosen)
 
     async def nothing(*_: Any) -> None: ...
@@ -200,8 +200,8 @@ def _signal_while_it_loads(process: "subprocess.Popen[str]", sig: signal.Signals
 
 
 @pytest.mark.parametrize("sig", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_while_it_loads(artifacts: Path, sig: signal.Signals) -> None:
-    with spawned(artifacts) as (process, _):
+def test_a_signal_while_it_loads(letters: Path, sig: signal.Signals) -> None:
+    with spawned(letters) as (process, _):
         _signal_while_it_loads(process, sig)
         _, err = process.communicate(timeout=30)
         assert "Traceback" not in err
@@ -225,9 +225,9 @@ def test_a_signal_within_an_import_is_not_told_as_an_exception(number: int) -> N
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, b"", b"")
 
 
-def test_an_idle_service_ends_with_0(artifacts: Path) -> None:
+def test_an_idle_service_ends_with_0(letters: Path) -> None:
     """And a hang-up ends none, not even while it loads."""
-    with spawned(artifacts) as (process, url):
+    with spawned(letters) as (process, url):
         _signal_while_it_loads(process, signal.SIGHUP)
         assert eventually(lambda: ready(url))
         assert httpx.get(f"{url}/v1/models").status_code == 200
@@ -241,9 +241,9 @@ def test_an_idle_service_ends_with_0(artifacts: Path) -> None:
     assert "GET /" not in err
 
 
-def test_one_whose_standard_files_are_closed_ends_with_0(artifacts: Path) -> None:
+def test_one_whose_standard_files_are_closed_ends_with_0(letters: Path) -> None:
     """The event loop's own were taken for them, which it may not close."""
-    with spawned(artifacts, shut=(0, 1, 2)) as (process, url):
+    with spawned(letters, shut=(0, 1, 2)) as (process, url):
         assert eventually(lambda: ready(url))
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=15) == 0
@@ -295,9 +295,9 @@ def test_callers_of_models_that_are_stuck_hear_it_before_the_service_ends(
     assert ended_s - began_s + sooner_s < 7
 
 
-def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(artifacts: Path) -> None:
+def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(letters: Path) -> None:
     """From another thread, a folder that goes just then would keep it from telling anybody."""
-    chosen = settings(artifacts, drain_timeout_s=0)
+    chosen = settings(letters, drain_timeout_s=0)
     app = create_app(chosen)
     models, looked = app.state.models, list[threading.Thread]()
     find = models._engines
@@ -310,10 +310,10 @@ def test_whom_a_stop_tells_is_looked_up_where_nothing_changes_meanwhile(artifact
 
 
 def test_a_socket_that_opens_at_the_very_end_is_told_so(
-    artifacts: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     opens = WebSocketConnection.handle_connect
-    with listening(settings(artifacts)) as (url, app):
+    with listening(settings(letters)) as (url, app):
 
         def at_the_end(self: WebSocketConnection, event: Request) -> None:
             opens(self, event)  # whose session begins in the next round of the event loop
@@ -330,10 +330,10 @@ def test_a_socket_that_opens_at_the_very_end_is_told_so(
 
 
 def test_who_never_answers_that_its_socket_is_closed_does_not_delay_a_stop(
-    artifacts: Path,
+    letters: Path,
 ) -> None:
     with ExitStack() as stack:
-        with listening(settings(artifacts)) as (url, _):
+        with listening(settings(letters)) as (url, _):
             wire = stack.enter_context(closing(Wire(url).send(SOCKET)))
             wire.until(b"\r\n\r\n")
             wire.send(b"\x81\x81" + bytes(4) + b"1").until(b"\x88")
@@ -341,9 +341,9 @@ def test_who_never_answers_that_its_socket_is_closed_does_not_delay_a_stop(
         assert time.monotonic() - began_s < LATE_S / 2  # for so long its answer is waited for
 
 
-def test_a_socket_is_closed_with_1012(artifacts: Path) -> None:
+def test_a_socket_is_closed_with_1012(letters: Path) -> None:
     with ExitStack() as stack:
-        with listening(settings(artifacts)) as (url, _):
+        with listening(settings(letters)) as (url, _):
             online = stack.enter_context(connect(f"{url.replace('http', 'ws')}/v1/online"))
             online.send(json.dumps({"model": "letters"}))
             online.recv()

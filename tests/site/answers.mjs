@@ -1,8 +1,10 @@
-// Asks the site's modules: `node answers.mjs QUESTION [ARGUMENT]...` reads cases as JSON and writes
-// an answer for each. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
+// Asks the site's modules: `node answers.mjs` reads lines of JSON, {question, cases, arguments}, and writes a line for
+// each, with an answer for each case. Numbers in arrays go as base64 of their bytes, so that no bit is lost.
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads";
 import { gzipSync } from "node:zlib";
 import { InkNoise, UniformStream } from "./site/noise.js";
 import { brokenForcing, forcingRuns } from "./site/forcing.js";
@@ -388,13 +390,36 @@ async function requests(cases, folder, web) {
 
 const QUESTIONS = {
   noise, utf8, golden, lines, widths, squeezed, marks, slant, previews, strokes, fold, unknown, round, median,
-  session, fetched, counted, lost, refused, replayed, routed, forcing, together, unstarted, stopped, heard, worked,
-  revisited, shell, listless, tried, checked, lettered, completed, penned, followed, sampled, single, almost, zeroed, ran,
-  routes, served, described, leaking, interrupted, ...shown, ...drawn,
+  session, lost, refused, replayed, routed, forcing, together, tried, checked, lettered, completed, penned, followed,
+  sampled, single, almost, zeroed, ran, routes, described, leaking, interrupted,
 };
-const [question, ...rest] = process.argv.slice(2);
-const cases = JSON.parse(readFileSync(0, "utf8"));
-const answers = await (question === "requests"
-  ? requests(cases, ...rest)
-  : Promise.all(cases.map(QUESTIONS[question])));
-process.stdout.write(JSON.stringify(answers), () => process.exit(0));
+/** Those for which something stands in for a browser, which stays there, or for which a module is to be new. */
+const BROWSED = {
+  fetched, counted, unstarted, stopped, heard, worked, revisited, shell, listless, served, ...shown, ...drawn,
+};
+
+async function answersTo({ question, cases, arguments: given }) {
+  if (question === "requests") return requests(cases, ...given);
+  return Promise.all(cases.map(QUESTIONS[question] ?? BROWSED[question]));
+}
+
+/** What a thread answers that has nothing of what was asked before. */
+async function aside(asked) {
+  const thread = new Worker(new URL(import.meta.url), { workerData: asked });
+  const answered = new Promise((resolve, reject) => {
+    thread.once("message", resolve).once("error", reject).once("exit", () => reject(new Error("it has ended")));
+  });
+  return answered.finally(() => thread.terminate());
+}
+
+const told = (promise) => promise.then((answers) => ({ answers }), (error) => ({ error: String(error?.stack ?? error) }));
+if (isMainThread) {
+  for await (const line of createInterface({ input: process.stdin })) {
+    const asked = JSON.parse(line);
+    const answer = BROWSED[asked.question] ? aside(asked) : told(answersTo(asked)).then(JSON.stringify);
+    process.stdout.write(`${await answer.catch((error) => JSON.stringify({ error: String(error.stack) }))}\n`);
+  }
+  process.exit(); // whatever has not come to its end
+} else {
+  parentPort.postMessage(JSON.stringify(await told(answersTo(workerData))));
+}

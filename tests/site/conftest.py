@@ -1,8 +1,6 @@
 """The site's modules under node, and a service to compare them with."""
 
-import json
 import shutil
-import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.service.serving import Service, running, settings
-from tests.site.visiting import ABROAD, Visitor
+from tests.site.node import Node
+from tests.site.visiting import Visitor
 
 _ROOT = Path(__file__).parents[2]
 _SCRIPTS = ("site", "service/web")
@@ -54,21 +53,17 @@ def modules(tmp_path_factory: pytest.TempPathFactory, node: str) -> Path:
 
 
 @pytest.fixture(scope="session")
-def ask(modules: Path) -> Ask:
+def ask(modules: Path) -> Iterator[Ask]:
     """Ask one of the questions in `answers.mjs` about some cases: an answer each."""
+    with Node(modules, "answers.mjs") as node:
 
-    def asked(question: str, cases: list[Any], *arguments: str) -> list[Any]:
-        command = ["node", "answers.mjs", question, *arguments]
-        told = subprocess.run(
-            command, cwd=modules, input=json.dumps(cases), capture_output=True, text=True,
-            timeout=_PATIENCE_S, env=ABROAD,
-        )  # fmt: skip
-        assert told.returncode == 0, told.stderr
-        answers: list[Any] = json.loads(told.stdout)
-        assert len(answers) == len(cases)
-        return answers
+        def asked(question: str, cases: list[Any], *arguments: str) -> list[Any]:
+            told = {"question": question, "cases": cases, "arguments": arguments}
+            answers: list[Any] = node.answer(told, _PATIENCE_S)["answers"]
+            assert len(answers) == len(cases)
+            return answers
 
-    return asked
+        yield asked
 
 
 @pytest.fixture(scope="session")

@@ -1,18 +1,12 @@
 """Visits to the page without a browser, and what a service answers them."""
 
-import json
-import os
-import subprocess
 from pathlib import Path
-from threading import Timer
-from typing import Any, Self
+from typing import Any
 
 from contract.alphabets import ALPHABET
+from tests.site.node import Json, Node
 
 _PATIENCE_S = 60
-# Of a visitor in whose language a million is 1.000.000: the page is in English.
-ABROAD = os.environ | {"LC_ALL": "de_DE.UTF-8"}
-Json = dict[str, Any]
 
 
 def model(id_: str, kind: str, **more: Any) -> Json:
@@ -73,44 +67,14 @@ def stroke(*points: tuple[float, float], **more: Any) -> list[list[Any]]:
     return [point("down", *first, **more), *moves, point("up", *points[-1], **more)]
 
 
-class Visitor:
-    """A process that visits the page, one visit after the other; anew when one has failed, of which
-    something may go on."""
+class Visitor(Node):
+    """A process that visits the page, one visit after the other."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._begin()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end()
+        super().__init__(folder, "--no-warnings", "--experimental-vm-modules", "visited.mjs")
 
     def __call__(self, *steps: list[Any], answers: Json | None = None, **how: Any) -> list[Any]:
         """What is found by the steps of a visit, each a verb of `visited.mjs` and what it takes."""
         told = how | {"steps": steps, "answers": serving() if answers is None else answers}
-        assert self._process.stdin
-        assert self._process.stdout
-        self._process.stdin.write(json.dumps(told) + "\n")
-        self._process.stdin.flush()
-        ends = Timer(_PATIENCE_S, self._process.kill)
-        ends.start()
-        line = self._process.stdout.readline()
-        ends.cancel()
-        answer = json.loads(line or '{"error": "it does not end"}')
-        if "error" in answer:
-            self._end()
-            self._begin()
-            raise AssertionError(answer["error"])
-        found: list[Any] = answer["found"]
+        found: list[Any] = self.answer(told, _PATIENCE_S)["found"]
         return found
-
-    def _begin(self) -> None:
-        pipes: Json = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-        command = ["node", "--no-warnings", "--experimental-vm-modules", "visited.mjs"]
-        self._process = subprocess.Popen(command, cwd=self._folder, env=ABROAD, **pipes)
-
-    def _end(self) -> None:
-        self._process.kill()
-        self._process.communicate()
