@@ -130,6 +130,7 @@ def test_each_hand_of_the_sheet_is_called_by_its_own_name(monkeypatch: pytest.Mo
     hands_sheet.plot_hands(cast(Pen, TellingPen()), cast(dict[str, Hand], strokes), Path("none"))
     told = {axes.get_title("left"): len(axes.lines) for axes in drawn[0].axes}
     assert told == strokes | {"": 0}
+    assert all(axes.get_position().width > 0.45 for axes in drawn[0].axes)  # of two in a row
     pyplot.close(drawn[0])
 
 

@@ -14,6 +14,7 @@ import httpx
 import pytest
 
 from bench.target import Target
+from service.engine.chunk import Chunks
 from tests.reliability import faulty, held, proxy, soak, work
 from tests.reliability.proxy import Proxy
 from tests.reliability.reader import Reader
@@ -203,3 +204,20 @@ def test_the_clock_goes_back_by_an_hour(monkeypatch: pytest.MonkeyPatch) -> None
     faulty._set_back()
     assert before_s - 3600 <= time.time() < before_s - 3590
     assert time.time_ns() / 1e9 == pytest.approx(time.time(), abs=1.0)
+
+
+def test_as_many_runs_fail_as_were_told_to_and_those_between_are_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(faulty._due, "faults", 0)
+    monkeypatch.setattr(faulty, "_run", lambda _, steps, *, filtered: 0.5 * steps)
+    chunks = object.__new__(Chunks)
+    ran: list[float | None] = []
+    faulty._fail_once()
+    faulty._fail_once()
+    for _ in range(5):
+        try:
+            ran.append(faulty._run_or_fail(chunks, 3, filtered=True))
+        except MemoryError:
+            ran.append(None)
+    assert ran == [None, 1.5, None, 1.5, 1.5]
