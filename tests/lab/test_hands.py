@@ -1,5 +1,7 @@
 """Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
 
+import argparse
+import re
 import shutil
 from collections.abc import Callable
 from io import BytesIO
@@ -17,7 +19,7 @@ from contract.manifest import WEIGHTS, sha256
 from lab import __main__ as lab_commands
 from lab.__main__ import main
 from lab.legibility import reading
-from lab.legibility.reading import Errors, figures
+from lab.legibility.reading import PAGE, Errors, figures
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import accents, accents_sheet, hands, hands_sheet, shown
 from lab.reading.shown import Readers, as_shown
@@ -152,9 +154,9 @@ def test_every_language_of_the_sheet_of_accents_has_a_name() -> None:
     assert accents_sheet._LANGUAGES.keys() == accents.SENTENCES.keys()
 
 
-def test_a_line_is_shown_with_y_up() -> None:
+def test_a_line_is_shown_as_it_was_written_with_y_up() -> None:
     (stroke,) = as_shown(_STROKE)
-    assert stroke[1, 1] > stroke[0, 1]
+    assert stroke[1] - stroke[0] == pytest.approx(np.array([1, 2]) * PAGE.px_per_unit)
     assert as_shown(_STROKE[:0]) == []
 
 
@@ -266,6 +268,19 @@ def test_nothing_is_no_number_of_what_is_read(
         main([*said, number])
     assert left.value.code == 2
     assert f"{number}; it must be 1 or more" in capsys.readouterr().err
+
+
+def test_what_is_usual_is_what_the_help_says() -> None:
+    said, usual = dict[str, str](), dict[str, str]()
+    for command, (module, _) in lab_commands._READINGS.items():
+        parser = argparse.ArgumentParser()
+        module.add_options(parser)
+        for action in parser._actions:
+            if told := re.search(r"\((\d+)\)$", action.help or ""):
+                name = f"{command} --{action.dest}"
+                said[name], usual[name] = told[1], str(action.default)
+    assert said == usual
+    assert {"hands --lines", "writers --best", "glyphs --contexts", "own --count"} <= said.keys()
 
 
 @pytest.mark.parametrize("command", lab_commands._READINGS)

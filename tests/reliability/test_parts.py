@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -139,6 +140,30 @@ def test_a_reader_compares_every_answer_with_its_first() -> None:
         counts(httpx.Request("GET", "http://127.0.0.1"))
     assert reader.requests == 1
     assert (reader.expected, reader.streams, reader.wrong, reader.lost) == (["a"], 3, 1, [])
+
+
+def test_a_reader_ends_when_its_present_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, waits = Reader("http://127.0.0.1:9", 0, 10), threading.Event()
+    usual = reader._thread.join
+
+    def join() -> None:
+        waits.set()
+        usual()
+
+    def events() -> Iterator[dict[str, Any]]:
+        if reader.expected:
+            reader._ends.wait()
+            waits.wait(30)  # so that whoever did not wait is there first
+        yield {"text": "a"}
+
+    reader._events = events
+    monkeypatch.setattr(reader._thread, "join", join)
+    with reader:
+        reader.learn()
+        reader.end()
+        streams = reader.streams
+        waits.set()
+    assert streams == 1
 
 
 def _closed_port() -> int:
