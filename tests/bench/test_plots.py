@@ -160,6 +160,9 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert places == pytest.approx([4, 1, 3, 0, 2])
     assert _told(axes)[:3] == [f"40 µs  {_TIMES}4.00", "10 µs", f"20 µs  {_TIMES}2.00"]
     assert axes.get_xlabel() == "µs per pen point"
+    figures[0].draw_without_rendering()
+    right = axes.get_window_extent().x1
+    assert all(text.get_window_extent().x1 <= right for text in axes.texts)  # beside its bar
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 

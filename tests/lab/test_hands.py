@@ -133,6 +133,9 @@ def test_each_hand_of_the_sheet_is_called_by_its_own_name(monkeypatch: pytest.Mo
     told = {axes.get_title("left"): len(axes.lines) for axes in drawn[0].axes}
     assert told == strokes | {"": 0}
     assert all(axes.get_position().width > 0.45 for axes in drawn[0].axes)  # of two in a row
+    for axes in drawn[0].axes[: len(strokes)]:
+        box, across, up = axes.get_window_extent(), np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
+        assert box.width / across == pytest.approx(box.height / up)  # neither wide nor tall
     pyplot.close(drawn[0])
 
 
@@ -147,7 +150,19 @@ def test_marks_of_the_sheet_of_accents_are_in_another_colour(
     for axes in drawn[0].axes:
         colors = [str(stroke.get_color()) for stroke in axes.lines]
         assert colors == [accents_sheet._INK] * 3 + [accents_sheet._MARKS]
+        assert list(axes.lines[0].get_ydata()) == [0, -9]  # as on a page, where y is down
     pyplot.close(drawn[0])
+
+
+def test_other_hands_are_shown_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(accents_sheet, "save", lambda figure, _: drawn.append(figure))
+    by_hand = [np.array([[0, 0, 0], [hand, 0, 1]], float) for hand in range(1, 5)]
+    lines = [accents.Line("é", points, points) for points in by_hand]
+    accents_sheet.plot_accents({"fra": lines, "ita": lines}, Path("none"))
+    hands = [float(axes.lines[0].get_xdata()[-1]) for axes in drawn[0].axes]  # type: ignore[index]
+    pyplot.close(drawn[0])
+    assert sorted(hands) == [1, 2, 3, 4]
 
 
 def test_every_language_of_the_sheet_of_accents_has_a_name() -> None:

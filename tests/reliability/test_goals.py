@@ -229,6 +229,57 @@ def test_every_replica_has_the_fault_and_another_is_there_before_one_is_told_to_
     }
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_replicas_are_as_their_fault_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them, that can be told to fail, or whose log has no room; and the models they read
+    are a copy."""
+    had: list[tuple[bool, str]] = []
+
+    @contextmanager
+    def launch(
+        name: str, *, artifacts: Path, settings: Any, server: Any, output: Any, errors: Any
+    ) -> Iterator[Target]:
+        assert {folder.name for folder in artifacts.iterdir()} == {TEXT.model, INK.model}
+        assert artifacts != tmp_path
+        assert settings["EVENKEEL_STATE_KEY"]
+        had.append((server is chaos._FAULTY, "" if errors is None else errors.name))
+        yield Target(name, len(had))
+
+    for work in (TEXT, INK):
+        (tmp_path / work.model).mkdir()
+    monkeypatch.setattr(chaos, "ARTIFACTS", tmp_path)
+    monkeypatch.setattr(chaos, "launch", launch)
+    monkeypatch.setattr(chaos, "balancing", lambda: nullcontext(SimpleNamespace(ports=[])))
+    found = {}
+    for name, action in chaos.SCENARIOS.items():
+        with chaos._stage(action, 0.0) as stage:
+            assert stage.proxy.ports == [len(had) - 1, len(had)]
+            found[name] = set(had[-2:])
+    usual, faulty, mute = {(False, "")}, {(True, "")}, {(False, "/dev/full")}
+    assert found == {
+        "kill": usual, "stop": usual, "roll": usual, "fail": faulty, "clock": faulty, "disk": mute,
+    }  # fmt: skip
+
+
+def test_the_copy_of_a_newer_model_breaks_off_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tmp_path / TEXT.model / "model.onnx"
+    graph.parent.mkdir()
+    graph.write_bytes(b"a whole graph!")
+    waited: list[float] = []
+    monkeypatch.setattr(chaos, "time", SimpleNamespace(sleep=waited.append))
+    counted = {"model_failed": 2}
+    stage: Any = SimpleNamespace(
+        artifacts=tmp_path, pause_s=1.0, count=counted.__getitem__, well=lambda: "ok"
+    )
+    assert chaos.fill_disk(stage) == "2 not loaded; ok"
+    assert graph.read_bytes() == b"a whole"
+    assert sum(waited) > float(chaos._SETTINGS["EVENKEEL_WATCH_S"])  # it has been looked at
+
+
 @pytest.mark.parametrize(("values", "missed"), [((0, 1), True), ((1, 0), True), ((0, None), False)])
 def test_one_goal_missed_is_a_miss_and_one_that_nobody_measured_is_none(
     values: tuple[int | None, ...], missed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]

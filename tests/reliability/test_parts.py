@@ -166,6 +166,26 @@ def test_a_reader_ends_when_its_present_answer_has(monkeypatch: pytest.MonkeyPat
     assert streams == 1
 
 
+def test_every_third_reader_asks_for_ink_and_each_for_so_much() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def complete(*, model: str, prompt: str, max_tokens: int, seed: int) -> Iterator[Any]:
+        asked.append((f"{max_tokens} bytes", seed))
+        return iter(())
+
+    def write(*, text: str, seed: int) -> Iterator[Any]:
+        asked.append((f"{text.count(chr(10))} lines", seed))
+        return iter(())
+
+    for seed in range(6):
+        reader = Reader("http://127.0.0.1:9", seed, 600)
+        with reader._client:
+            reader._client = SimpleNamespace(complete=complete, write=write)  # type: ignore[assignment]
+        list(reader._events())
+    text, ink = "600 bytes", "2 lines"
+    assert asked == list(zip([text, text, ink] * 2, range(6), strict=True))
+
+
 def _closed_port() -> int:
     """A port where nobody listens any more."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
