@@ -24,7 +24,7 @@ _TIMED = 50
 def _passes(now_s: list[float], unit_s: float, untimed: int) -> Callable[[], object]:
     """What takes very long for the first times, and then 1 to 50 units in some order."""
     units = random.Random(0).sample(range(1, _TIMED + 1), _TIMED)
-    left = iter([1000.0] * untimed + [unit_s * n for n in units])
+    left = iter([1000.0 - n for n in range(untimed)] + [unit_s * n for n in units])
 
     def run() -> None:
         now_s[0] += next(left)
