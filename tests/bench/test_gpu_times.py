@@ -24,7 +24,7 @@ _TIMED = 50
 def _passes(now_s: list[float], unit_s: float, untimed: int) -> Callable[[], object]:
     """What takes very long for the first times, and then 1 to 50 units in some order."""
     units = random.Random(0).sample(range(1, _TIMED + 1), _TIMED)
-    left = iter([1000.0] * untimed + [unit_s * n for n in units])
+    left = iter([1000.0 - n for n in range(untimed)] + [unit_s * n for n in units])
 
     def run() -> None:
         now_s[0] += next(left)
@@ -107,7 +107,7 @@ def test_pytorch_writes_chunk_after_chunk_what_the_model_does(
 
 
 def test_updates_are_timed_after_as_many_that_are_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    now_s, asked, begun = [0.0], list[bool](), 0
+    now_s, asked, changed, begun = [0.0], list[bool](), list[list[str]](), 0
 
     class Trainer:
         def __init__(self, *_: object) -> None:
@@ -128,7 +128,9 @@ def test_updates_are_timed_after_as_many_that_are_not(monkeypatch: pytest.Monkey
 
     recipe = SimpleNamespace(kind="k", training=None, batch=SimpleNamespace(rows=4))
     task = SimpleNamespace(task=lambda *_: (None, None))
-    monkeypatch.setattr(gpu_training, "read_recipe", lambda *_: recipe)
+    monkeypatch.setattr(
+        gpu_training, "read_recipe", lambda _, changes: changed.append(changes) or recipe
+    )
     monkeypatch.setattr(gpu_training, "KINDS", {"k": task})
     monkeypatch.setattr(gpu_training, "Trainer", Trainer)
     monkeypatch.setattr(gpu_training, "gradients_of", gradients_of)
@@ -139,3 +141,6 @@ def test_updates_are_timed_after_as_many_that_are_not(monkeypatch: pytest.Monkey
     ]
     assert asked == [False, True]  # whether a graph may be captured
     assert begun == 4  # both sides begin their batches anew
+    list(gpu_training.measure("a", "b", _TIMED, "cpu", 7))
+    own = ["batch.growing=false"]  # with as many rows as the recipe has, or those it is told
+    assert changed == [own, [*own, "batch.rows=7"]]

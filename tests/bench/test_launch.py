@@ -101,6 +101,25 @@ def test_a_reader_who_has_enough_ends_a_measurement_without_a_word(
     assert (ended.returncode, ended.stderr) == (code, told)
 
 
+def test_a_signal_that_is_ignored_ends_no_measurement() -> None:
+    """As under `nohup`, or in the background of a shell."""
+    program = (
+        "import signal\n"
+        "from bench.peers.launch import end_in_order\n"
+        "ignored = signal.SIGINT, signal.SIGTERM, signal.SIGHUP\n"
+        "for number in ignored:\n"
+        "    signal.signal(number, signal.SIG_IGN)\n"
+        "def measure():\n"
+        "    for number in ignored:\n"
+        "        signal.raise_signal(number)\n"
+        "    print('a row')\n"
+        "end_in_order(measure)\n"
+    )
+    command = [sys.executable, "-c", program]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (0, "a row\n", "")
+
+
 def test_a_server_that_does_not_start_is_told_of_in_a_line(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

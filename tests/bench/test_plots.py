@@ -160,6 +160,9 @@ def test_a_step_has_a_bar_a_side_from_the_floor_to_the_slowest(figures: list[Fig
     assert places == pytest.approx([4, 1, 3, 0, 2])
     assert _told(axes)[:3] == [f"40 µs  {_TIMES}4.00", "10 µs", f"20 µs  {_TIMES}2.00"]
     assert axes.get_xlabel() == "µs per pen point"
+    figures[0].draw_without_rendering()
+    right = axes.get_window_extent().x1
+    assert all(text.get_window_extent().x1 <= right for text in axes.texts)  # beside its bar
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
@@ -176,10 +179,10 @@ def test_a_side_stands_where_the_slowest_of_its_bars_has_it() -> None:
 
 
 def test_fewer_threads_stand_above_more_and_are_lighter(figures: list[Figure]) -> None:
-    plots.plot_steps({"step": [_step("served", 9.0, 1.0, threads=n) for n in (2, 1)]}, Path())
-    two, one = figures[0].axes[0].patches
-    assert one.get_y() < 0 < two.get_y() + two.get_height()  # type: ignore[attr-defined]
-    assert sum(one.get_facecolor()) > sum(two.get_facecolor())  # type: ignore[arg-type]
+    plots.plot_steps({"step": [_step("served", 9.0, 1.0, threads=n) for n in (8, 1)]}, Path())
+    eight, one = figures[0].axes[0].patches
+    assert one.get_y() < 0 < eight.get_y() + eight.get_height()  # type: ignore[attr-defined]
+    assert sum(one.get_facecolor()) > sum(eight.get_facecolor())  # type: ignore[arg-type]
 
 
 def test_each_panel_is_of_its_model_and_the_names_of_colours_are_those_of_bars(

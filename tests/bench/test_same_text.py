@@ -62,8 +62,12 @@ def test_what_a_peer_writes_is_held_against_what_the_service_does(
 
 @pytest.mark.parametrize(("named", "asked"), [(["plain", "bentoml"], None), ([], PEERS)])
 def test_those_are_asked_that_are_named_or_all(
-    named: list[str], asked: tuple[str, ...] | None, monkeypatch: pytest.MonkeyPatch
+    named: list[str],
+    asked: tuple[str, ...] | None,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    """And of each it is told how many texts were compared."""
     launched = list[str]()
 
     def launch(name: str) -> AbstractContextManager[Target]:
@@ -71,6 +75,8 @@ def test_those_are_asked_that_are_named_or_all(
         return nullcontext(Target(name, 1))
 
     monkeypatch.setattr(same_text, "launch", launch)
-    monkeypatch.setattr(same_text, "same_text", lambda service, peer: 1)
+    monkeypatch.setattr(same_text, "same_text", lambda service, peer: len(peer.name))
     same_text.main(named)
     assert launched == ["service", *(asked or named)]
+    told = [f"{name}: the same text {len(name)} times" for name in asked or named]
+    assert capsys.readouterr().out.splitlines() == told

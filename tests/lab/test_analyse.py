@@ -147,6 +147,7 @@ def test_a_padded_sentence_attends_and_normalises_as_it_does_alone(seed: int) ->
     assert sentences.batch_moved > 0.1
     assert sentences.layer_padding_off_bias == 0
     assert sentences.finite
+    assert padding.padded_sentences(seed) == sentences  # whatever was drawn in between
 
 
 def test_what_padding_moves_is_held_against_the_same_norm_of_the_sentence_alone(

@@ -321,6 +321,21 @@ def test_the_sheet_has_its_own_points_black_and_neighbours_grey(tmp_path: Path) 
     assert cell[:15].min() == 255 > 200 > cell[15:].min()  # the share is told below
 
 
+def test_samples_of_a_character_stand_side_by_side_as_characters_do(tmp_path: Path) -> None:
+    upright = np.array([[0.0, 0.0, 0.0], [0.0, 6.0, 0.0]])
+    own = np.ones(2, bool)  # each from another place of its line
+    samples = [Sample(upright + np.array([9.0 * n, 0, 0]), own) for n in range(SAMPLES)]
+    plot_glyphs([Shown(" ", 1.0, samples)] * 6, tmp_path / "sheet.png")
+    with Image.open(tmp_path / "sheet.png") as sheet:
+        black = np.array(sheet.convert("L")) < 128
+    for half in np.array_split(black, 2):
+        inked = half[:20].any(axis=0)
+        begins = np.flatnonzero(inked[1:] & ~inked[:-1])
+        places = begins.reshape(3, SAMPLES)
+        assert np.ptp(np.diff(places)) <= 1
+        assert np.ptp(np.diff(places, axis=0)) <= 1
+
+
 def test_what_is_cut_out_is_where_the_window_was() -> None:
     _, lines = _written_contexts(1)
     line = next(line for line in lines if line.context.character == "-")

@@ -1,5 +1,7 @@
 """Legibility by hand and bias: the noise is the same in all of them, and a bad hand is told of."""
 
+import argparse
+import re
 import shutil
 from collections.abc import Callable
 from io import BytesIO
@@ -17,7 +19,7 @@ from contract.manifest import WEIGHTS, sha256
 from lab import __main__ as lab_commands
 from lab.__main__ import main
 from lab.legibility import reading
-from lab.legibility.reading import Errors, figures
+from lab.legibility.reading import PAGE, Errors, figures
 from lab.legibility.write_ink import Hand, Pen, Written
 from lab.reading import accents, accents_sheet, hands, hands_sheet, shown
 from lab.reading.shown import Readers, as_shown
@@ -130,6 +132,10 @@ def test_each_hand_of_the_sheet_is_called_by_its_own_name(monkeypatch: pytest.Mo
     hands_sheet.plot_hands(cast(Pen, TellingPen()), cast(dict[str, Hand], strokes), Path("none"))
     told = {axes.get_title("left"): len(axes.lines) for axes in drawn[0].axes}
     assert told == strokes | {"": 0}
+    assert all(axes.get_position().width > 0.45 for axes in drawn[0].axes)  # of two in a row
+    for axes in drawn[0].axes[: len(strokes)]:
+        box, across, up = axes.get_window_extent(), np.ptp(axes.get_xlim()), np.ptp(axes.get_ylim())
+        assert box.width / across == pytest.approx(box.height / up)  # neither wide nor tall
     pyplot.close(drawn[0])
 
 
@@ -144,16 +150,28 @@ def test_marks_of_the_sheet_of_accents_are_in_another_colour(
     for axes in drawn[0].axes:
         colors = [str(stroke.get_color()) for stroke in axes.lines]
         assert colors == [accents_sheet._INK] * 3 + [accents_sheet._MARKS]
+        assert list(axes.lines[0].get_ydata()) == [0, -9]  # as on a page, where y is down
     pyplot.close(drawn[0])
+
+
+def test_other_hands_are_shown_in_each_language(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[Figure] = []
+    monkeypatch.setattr(accents_sheet, "save", lambda figure, _: drawn.append(figure))
+    by_hand = [np.array([[0, 0, 0], [hand, 0, 1]], float) for hand in range(1, 5)]
+    lines = [accents.Line("é", points, points) for points in by_hand]
+    accents_sheet.plot_accents({"fra": lines, "ita": lines}, Path("none"))
+    hands = [float(axes.lines[0].get_xdata()[-1]) for axes in drawn[0].axes]  # type: ignore[index]
+    pyplot.close(drawn[0])
+    assert sorted(hands) == [1, 2, 3, 4]
 
 
 def test_every_language_of_the_sheet_of_accents_has_a_name() -> None:
     assert accents_sheet._LANGUAGES.keys() == accents.SENTENCES.keys()
 
 
-def test_a_line_is_shown_with_y_up() -> None:
+def test_a_line_is_shown_as_it_was_written_with_y_up() -> None:
     (stroke,) = as_shown(_STROKE)
-    assert stroke[1, 1] > stroke[0, 1]
+    assert stroke[1] - stroke[0] == pytest.approx(np.array([1, 2]) * PAGE.px_per_unit)
     assert as_shown(_STROKE[:0]) == []
 
 
@@ -265,6 +283,19 @@ def test_nothing_is_no_number_of_what_is_read(
         main([*said, number])
     assert left.value.code == 2
     assert f"{number}; it must be 1 or more" in capsys.readouterr().err
+
+
+def test_what_is_usual_is_what_the_help_says() -> None:
+    said, usual = dict[str, str](), dict[str, str]()
+    for command, (module, _) in lab_commands._READINGS.items():
+        parser = argparse.ArgumentParser()
+        module.add_options(parser)
+        for action in parser._actions:
+            if told := re.search(r"\((\d+)\)$", action.help or ""):
+                name = f"{command} --{action.dest}"
+                said[name], usual[name] = told[1], str(action.default)
+    assert said == usual
+    assert {"hands --lines", "writers --best", "glyphs --contexts", "own --count"} <= said.keys()
 
 
 @pytest.mark.parametrize("command", lab_commands._READINGS)

@@ -43,27 +43,14 @@ class Panel:
 
 
 def plot_overload(tables: Tables, image: Path) -> None:
-    """Answers a second, and times at p99, over how much was offered."""
+    """Answers a second, and times at p99, over how much was offered: of text, or where that was not
+    measured alone, of text and of the ink beside it."""
     rows = tables.get("overload") or tables.get("beside", ())
-    shares = [row["times_capacity"] for row in rows]
     figure, (rates, times) = subplots(1, 2, 3.8)
-    # Where all that is answered is good, one line lies on the other.
-    for column, label, look in (
-        ("offered_per_s", "offered", {"color": "0.6", "marker": "^"}),
-        ("answered_per_s", "answered", {"color": _OTHER, "marker": "s", "linewidth": 4}),
-        ("good_per_s", "good", {"color": _OURS, "marker": "o", "markersize": 4}),
-    ):
-        rates.plot(shares, [row[column] for row in rows], label=label, **look)
-    for column, label, look in (
-        ("whole_ms", "whole answer", {"color": _OTHER, "marker": "s"}),
-        ("first_ms", "first byte", {"color": _OURS, "marker": "o"}),
-        ("refusal_ms", "refusal", {"color": _BAD, "marker": "v"}),
-    ):
-        known = [row for row in rows if row[column] is not None]
-        times.plot(
-            [row["times_capacity"] for row in known], [row[column]["p99"] for row in known],
-            label=label, **look,
-        )  # fmt: skip
+    for what, dashes in zip(dict.fromkeys(row["what"] for row in rows), _DASHES, strict=False):
+        mine = [row for row in rows if row["what"] == what]
+        of = "" if len(mine) == len(rows) else f", {what}"
+        _offered(rates, times, mine, of, dashes)
     for name, limit in _LIMITS_MS.items():
         times.axhline(limit, **_LIMIT)
         times.annotate(
@@ -78,6 +65,29 @@ def plot_overload(tables: Tables, image: Path) -> None:
         axes.set_xlabel("offered, times capacity")
         _finish(axes, title)
     save(figure, image)
+
+
+def _offered(
+    rates: Any, times: Any, rows: Sequence[Mapping[str, Any]], of: str, dashes: str
+) -> None:
+    # Where all that is answered is good, one line lies on the other.
+    for column, label, look in (
+        ("offered_per_s", "offered", {"color": "0.6", "marker": "^"}),
+        ("answered_per_s", "answered", {"color": _OTHER, "marker": "s", "linewidth": 4}),
+        ("good_per_s", "good", {"color": _OURS, "marker": "o", "markersize": 4}),
+    ):
+        shares = [row["times_capacity"] for row in rows]
+        rates.plot(shares, [row[column] for row in rows], dashes, label=label + of, **look)
+    for column, label, look in (
+        ("whole_ms", "whole answer", {"color": _OTHER, "marker": "s"}),
+        ("first_ms", "first byte", {"color": _OURS, "marker": "o"}),
+        ("refusal_ms", "refusal", {"color": _BAD, "marker": "v"}),
+    ):
+        known = [row for row in rows if row[column] is not None]
+        times.plot(
+            [row["times_capacity"] for row in known], [row[column]["p99"] for row in known],
+            dashes, label=label + of, **look,
+        )  # fmt: skip
 
 
 def plot_soak(tables: Tables, image: Path) -> None:

@@ -15,8 +15,8 @@ import pytest
 from bench.goal import Goal, judge
 from bench.target import Target
 from tests.reliability import __main__ as command
-from tests.reliability import aborts, chaos, soak
-from tests.reliability.aborts import AbortRow
+from tests.reliability import aborts, board, chaos, overload, soak
+from tests.reliability.aborts import AbortRow, Leaver
 from tests.reliability.chaos import ChaosRow
 from tests.reliability.held import Held
 from tests.reliability.record import record
@@ -85,6 +85,21 @@ def test_what_the_service_held_before_is_what_it_held_before_they_left(
 def test_clients_leave_in_every_way_of_either_kind() -> None:
     ways = {(w.work.name, w.way, w.moment, w.end) for w in aborts._leavers(48)}
     assert len(ways) == 2 * len(aborts.WAYS) * len(aborts.MOMENTS) * len(aborts.ENDS) == 48
+
+
+def test_clients_that_leave_had_asked_for_what_takes_a_while() -> None:
+    """A socket of ink has said what to write; of text there is no more to say."""
+    said = dict[str, list[Any]]()
+    for work in (TEXT, INK):
+        leaver = Leaver(work, "socket", "asked", "reset", 7)
+        posted = json.loads(aborts._request(leaver).partition(b"\r\n\r\n")[2])
+        said[work.name] = [posted, *(json.loads(frame[6:]) for frame in aborts._messages(leaver))]
+    asked = {work: work.asked(7, stream=False) for work in (TEXT, INK)}
+    opened = {work: {"model": work.model, "seed": 7} for work in (TEXT, INK)}
+    assert said == {
+        "text": [asked[TEXT] | {"max_tokens": 400}, opened[TEXT], {"write": 400}],
+        "ink": [asked[INK], opened[INK] | {"text": "an even keel"}, {"write": 400}],
+    }
 
 
 @pytest.mark.parametrize(
@@ -214,6 +229,57 @@ def test_every_replica_has_the_fault_and_another_is_there_before_one_is_told_to_
     }
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_replicas_are_as_their_fault_wants_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two of them, that can be told to fail, or whose log has no room; and the models they read
+    are a copy."""
+    had: list[tuple[bool, str]] = []
+
+    @contextmanager
+    def launch(
+        name: str, *, artifacts: Path, settings: Any, server: Any, output: Any, errors: Any
+    ) -> Iterator[Target]:
+        assert {folder.name for folder in artifacts.iterdir()} == {TEXT.model, INK.model}
+        assert artifacts != tmp_path
+        assert settings["EVENKEEL_STATE_KEY"]
+        had.append((server is chaos._FAULTY, "" if errors is None else errors.name))
+        yield Target(name, len(had))
+
+    for work in (TEXT, INK):
+        (tmp_path / work.model).mkdir()
+    monkeypatch.setattr(chaos, "ARTIFACTS", tmp_path)
+    monkeypatch.setattr(chaos, "launch", launch)
+    monkeypatch.setattr(chaos, "balancing", lambda: nullcontext(SimpleNamespace(ports=[])))
+    found = {}
+    for name, action in chaos.SCENARIOS.items():
+        with chaos._stage(action, 0.0) as stage:
+            assert stage.proxy.ports == [len(had) - 1, len(had)]
+            found[name] = set(had[-2:])
+    usual, faulty, mute = {(False, "")}, {(True, "")}, {(False, "/dev/full")}
+    assert found == {
+        "kill": usual, "stop": usual, "roll": usual, "fail": faulty, "clock": faulty, "disk": mute,
+    }  # fmt: skip
+
+
+def test_the_copy_of_a_newer_model_breaks_off_half_way(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graph = tmp_path / TEXT.model / "model.onnx"
+    graph.parent.mkdir()
+    graph.write_bytes(b"a whole graph!")
+    waited: list[float] = []
+    monkeypatch.setattr(chaos, "time", SimpleNamespace(sleep=waited.append))
+    counted = {"model_failed": 2}
+    stage: Any = SimpleNamespace(
+        artifacts=tmp_path, pause_s=1.0, count=counted.__getitem__, well=lambda: "ok"
+    )
+    assert chaos.fill_disk(stage) == "2 not loaded; ok"
+    assert graph.read_bytes() == b"a whole"
+    assert sum(waited) > float(chaos._SETTINGS["EVENKEEL_WATCH_S"])  # it has been looked at
+
+
 @pytest.mark.parametrize(("values", "missed"), [((0, 1), True), ((1, 0), True), ((0, None), False)])
 def test_one_goal_missed_is_a_miss_and_one_that_nobody_measured_is_none(
     values: tuple[int | None, ...], missed: bool, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -242,3 +308,34 @@ def test_a_traceback_of_the_service_is_a_goal_missed(
     monkeypatch.setattr(command, "launch", launch)
     monkeypatch.setattr(aborts, "measure", lambda *_: iter([("aborts", _ABORTS)]))
     assert command.main(["--out", str(tmp_path), "aborts"]) == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("module", "said", "given"),
+    [
+        (overload, "overload", (20.0, 15.0, (0.5, 1.0, 2.0, 3.0), overload.PARTS)),
+        (
+            overload,
+            "overload --seconds 1 --capacity-seconds 2 --shares 3 4 --parts beside callers",
+            (1.0, 2.0, [3.0, 4.0], ["beside", "callers"]),
+        ),
+        (aborts, "aborts", (10_000,)),
+        (aborts, "aborts --clients 5", (5,)),
+        (soak, "soak", (30.0,)),
+        (soak, "soak --minutes 0.5", (0.5,)),
+        (chaos, "chaos", (["kill", "stop", "roll", "fail", "clock", "disk"], 2.0, 3000)),
+        (chaos, "chaos stop kill --pause 0.5 --length 9", (["stop", "kill"], 0.5, 9)),
+        (board, "board", (240.0,)),
+        (board, "board --seconds 5", (5.0,)),
+    ],
+    ids=lambda told: told if isinstance(told, str) else "",
+)
+def test_what_is_measured_is_what_was_asked_for_or_all_that_the_help_says(
+    module: Any, said: str, given: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    measured: list[Any] = []
+    monkeypatch.setattr(command, "PICTURES", {})
+    monkeypatch.setattr(command, "launch", lambda *_, **__: nullcontext(_SERVICE))
+    monkeypatch.setattr(module, "measure", lambda *given: measured.append(given) or iter(()))
+    assert command.main(["--out", str(tmp_path), *said.split()]) == 0
+    assert measured == [given if module is chaos else (_SERVICE, *given)]

@@ -4,6 +4,7 @@ import asyncio
 import itertools
 import json
 import socket
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import asynccontextmanager
@@ -14,6 +15,7 @@ import httpx
 import pytest
 
 from bench.target import Target
+from service.engine.chunk import Chunks
 from tests.reliability import faulty, held, proxy, soak, work
 from tests.reliability.proxy import Proxy
 from tests.reliability.reader import Reader
@@ -140,6 +142,50 @@ def test_a_reader_compares_every_answer_with_its_first() -> None:
     assert (reader.expected, reader.streams, reader.wrong, reader.lost) == (["a"], 3, 1, [])
 
 
+def test_a_reader_ends_when_its_present_answer_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    reader, waits = Reader("http://127.0.0.1:9", 0, 10), threading.Event()
+    usual = reader._thread.join
+
+    def join() -> None:
+        waits.set()
+        usual()
+
+    def events() -> Iterator[dict[str, Any]]:
+        if reader.expected:
+            reader._ends.wait()
+            waits.wait(30)  # so that whoever did not wait is there first
+        yield {"text": "a"}
+
+    reader._events = events
+    monkeypatch.setattr(reader._thread, "join", join)
+    with reader:
+        reader.learn()
+        reader.end()
+        streams = reader.streams
+        waits.set()
+    assert streams == 1
+
+
+def test_every_third_reader_asks_for_ink_and_each_for_so_much() -> None:
+    asked: list[tuple[str, int]] = []
+
+    def complete(*, model: str, prompt: str, max_tokens: int, seed: int) -> Iterator[Any]:
+        asked.append((f"{max_tokens} bytes", seed))
+        return iter(())
+
+    def write(*, text: str, seed: int) -> Iterator[Any]:
+        asked.append((f"{text.count(chr(10))} lines", seed))
+        return iter(())
+
+    for seed in range(6):
+        reader = Reader("http://127.0.0.1:9", seed, 600)
+        with reader._client:
+            reader._client = SimpleNamespace(complete=complete, write=write)  # type: ignore[assignment]
+        list(reader._events())
+    text, ink = "600 bytes", "2 lines"
+    assert asked == list(zip([text, text, ink] * 2, range(6), strict=True))
+
+
 def _closed_port() -> int:
     """A port where nobody listens any more."""
     with socket.create_server(("127.0.0.1", 0)) as listens:
@@ -203,3 +249,20 @@ def test_the_clock_goes_back_by_an_hour(monkeypatch: pytest.MonkeyPatch) -> None
     faulty._set_back()
     assert before_s - 3600 <= time.time() < before_s - 3590
     assert time.time_ns() / 1e9 == pytest.approx(time.time(), abs=1.0)
+
+
+def test_as_many_runs_fail_as_were_told_to_and_those_between_are_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(faulty._due, "faults", 0)
+    monkeypatch.setattr(faulty, "_run", lambda _, steps, *, filtered: 0.5 * steps)
+    chunks = object.__new__(Chunks)
+    ran: list[float | None] = []
+    faulty._fail_once()
+    faulty._fail_once()
+    for _ in range(5):
+        try:
+            ran.append(faulty._run_or_fail(chunks, 3, filtered=True))
+        except MemoryError:
+            ran.append(None)
+    assert ran == [None, 1.5, None, 1.5, 1.5]

@@ -44,16 +44,18 @@ def test_a_board_has_numbers_above_and_lines_that_are_not_nothing(figures: list[
     assert list(memory.lines[0].get_ydata()) == [2.0, 3.0]
     assert list(cores.lines[0].get_ydata()) == [0.5, 1.5]
     assert queue.get_legend() is None
+    assert [axes.get_ylim()[0] for axes in (requests, memory, queue, cores)] == [0] * 4
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
+@pytest.mark.parametrize("part", ["overload", "beside"])
 def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
-    figures: list[Figure],
+    figures: list[Figure], part: str
 ) -> None:
     whole, first = ({"p50": 1.0, "p99": ms} for ms in (40.0, 30.0))
-    row = {"times_capacity": 1.5, "offered_per_s": 9.0, "answered_per_s": 8.0, "good_per_s": 7.0,
-           "whole_ms": whole, "first_ms": first, "refusal_ms": None}  # fmt: skip
-    plots.plot_overload({"overload": [row]}, Path("none.png"))
+    row = {"what": "text", "times_capacity": 1.5, "offered_per_s": 9.0, "answered_per_s": 8.0,
+           "good_per_s": 7.0, "whole_ms": whole, "first_ms": first, "refusal_ms": None}  # fmt: skip
+    plots.plot_overload({part: [row]}, Path("none.png"))
     rates, times = figures[0].axes
     limits = {text.get_text(): text.xy[1] for text in times.texts}  # type: ignore[attr-defined]
     assert limits == {
@@ -77,6 +79,29 @@ def test_a_limit_says_what_it_is_of_and_good_answers_do_not_hide_the_others(
     }
     widths = {line.get_label(): line.get_linewidth() for line in rates.lines}
     assert widths["answered"] > 2 * widths["good"]
+    assert rates.get_ylim()[0] == 0
+    assert smallest_letters_px(figures[0]) >= LEAST_PX
+
+
+def test_of_text_beside_ink_each_has_lines_of_its_own(figures: list[Figure]) -> None:
+    """At each share of the capacity both were measured."""
+    rows = []
+    for share, what, rate in ((1, "text", 9), (1, "ink", 3), (2, "text", 8), (2, "ink", 2)):
+        ms = {"p99": 10.0 * rate}
+        rows.append({"what": what, "times_capacity": share, "offered_per_s": rate,
+                     "answered_per_s": rate, "good_per_s": rate, "whole_ms": ms, "first_ms": ms,
+                     "refusal_ms": ms})  # fmt: skip
+    plots.plot_overload({"beside": rows}, Path("none.png"))
+    for axes, names, unit in (
+        (figures[0].axes[0], ("offered", "answered", "good"), 1),
+        (figures[0].axes[1], ("whole answer", "first byte", "refusal"), 10),
+    ):
+        drawn = {
+            line.get_label(): (list(line.get_ydata()), line.get_linestyle())  # type: ignore[arg-type]
+            for line in axes.lines[:6]
+        }
+        text = {f"{name}, text": ([9 * unit, 8 * unit], "-") for name in names}
+        assert drawn == text | {f"{n}, ink": ([3 * unit, 2 * unit], "--") for n in names}
     assert smallest_letters_px(figures[0]) >= LEAST_PX
 
 
@@ -93,6 +118,7 @@ def test_a_soak_is_drawn_by_minutes_each_line_of_its_own(figures: list[Figure]) 
         [500, 501, 502],
     )
     drawn = {line.get_label(): list(line.get_ydata()) for line in held.lines}
+    assert [axes.get_ylim()[0] for axes in (memory, held)] == [0, 0]
     assert drawn == {"open files": [40, 41, 42], "threads": [10, 11, 12]}
     titles = [axes.get_title("left") for axes in (memory, held)]
     assert titles == ["Resident memory, MB", "Open files and threads, how many"]

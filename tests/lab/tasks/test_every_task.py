@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,7 @@ def test_a_task_is_told_beside_the_paper_and_has_tests_of_its_own(name: str) -> 
     told = json.loads((_ROOT / "docs" / "results" / "lab" / f"{name}.json").read_text("utf-8"))
     norms = [list(case["norms"]) for case in told["cases"].values()]
     assert norms == [list(experiment.load(name).norms)] * len(norms)
+    assert told["metrics"] == [asdict(metric) for metric in experiment.load(name).metrics]
     assert re.search(rf"\(results/lab/{name}[\w-]*\.png\)", paper)
     assert (_ROOT / "tests" / "lab" / "tasks" / f"test_{name}.py").is_file()
 

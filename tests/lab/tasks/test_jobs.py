@@ -1,5 +1,6 @@
 """Jobs of a comparison, and how the processes that share them end."""
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -17,6 +18,7 @@ import psutil
 import pytest
 
 from lab import jobs
+from lab.shared import begin
 from tests.service.serving import eventually
 
 _ROOT = Path(__file__).parents[3]
@@ -118,6 +120,17 @@ def test_ctrl_c_ends_a_process_of_the_pool_that_is_still_loading() -> None:
     command = [sys.executable, "-c", program]
     ended = subprocess.run(command, cwd=_ROOT, capture_output=True, text=True, check=False)
     assert (ended.returncode, ended.stderr) == (-signal.SIGINT, "")
+
+
+def test_a_process_of_the_pool_ends_when_there_is_no_more_to_do() -> None:
+    """Though it watches the one that began it, which waits for it then."""
+    process = multiprocessing.get_context("spawn").Process(target=begin)
+    process.start()
+    process.join(60)
+    ended = process.exitcode
+    process.kill()
+    process.join()
+    assert ended == 0
 
 
 def test_ctrl_c_is_heard_while_there_is_something_to_save(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from lab.outcome import _case, _tests, median_curve, sooner, updates_to_reach, w
 from lab.plan import Budget, Plan
 from tests.training.legible import LEAST_PX, smallest_letters_px
 from training.config import DataConfig, Recipe
+from training.figures import HALF_IN, WIDTH_IN
 
 _LOSS = Metric(name="loss", label="loss")
 _HITS = Metric(name="hits", label="hits", higher_is_better=True)
@@ -182,6 +183,7 @@ def test_a_panel_shows_medians_and_ranges_of_seeds_with_their_unit(saved: list[F
     assert len({line.get_color() for line in lines}) == 3
     assert len({line.get_marker() for line in lines}) == 3  # in grey print
     assert lines[0].get_ydata().tolist() == [3.0, 4.0]
+    assert saved[0].get_figwidth() == HALF_IN
     heights = axes.collections[0].get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (1.0, 9.0)
 
@@ -206,12 +208,24 @@ def test_a_picture_has_a_panel_for_each_case_and_metric_and_says_which(saved: li
     assert [axes.get_xlabel() for axes in one.axes if axes.axison] == ["", "updates", "updates"]
     told = [f"{name}, %\nen" for name in names] + ["de"] * 3 + ["fr"] * 3
     assert [axes.get_title("left") for axes in many.axes] == told
+    assert {axes.get_ylabel() for axes in one.axes if axes.axison} == {"hits, %"}
+    assert {axes.get_ylabel() for axes in many.axes} == {""}  # which is said above
     for figure in saved:
+        assert figure.get_figwidth() == WIDTH_IN
         ends = [axes.lines[0].get_ydata()[-1] for axes in figure.axes if axes.axison]  # type: ignore[index]
         assert ends == sorted([3, 4, 5] * (len(ends) // 3))
         assert all(len(axes.lines) == 2 for axes in figure.axes if axes.axison)
         assert [text.get_text() for text in figure.legends[0].get_texts()] == ["layer", "none"]
         assert smallest_letters_px(figure) >= LEAST_PX
+
+
+@pytest.mark.parametrize("seen", [[None, None], [3.0, 3.0]], ids=["diverged", "the same"])
+def test_a_case_in_which_every_norm_diverged_or_none_moved_has_a_panel_too(
+    saved: list[Figure], seen: list[float | None]
+) -> None:
+    found = {"updates": [10, 20], "curves": {"hits": [seen]}}
+    axes = _panel(saved, higher=True, norms={"layer": found, "none": found})
+    assert [line.get_label() for line in axes.lines] == ["layer", "none"]
 
 
 @pytest.mark.parametrize("higher", [True, False])
