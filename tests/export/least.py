@@ -13,18 +13,19 @@ UNITS = 6
 
 
 class LeastModel(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, norms: int = 1) -> None:
         super().__init__()
         self.norm = LayerNorm(UNITS, bias=True)
+        self.more = nn.Sequential(*(LayerNorm(UNITS, bias=True) for _ in range(norms - 1)))
         self.readout = nn.Linear(UNITS, 3)
 
 
 class LeastStep(Step):
     """`(state (B, UNITS), x (B, UNITS)) -> (state, y (B, 3))`."""
 
-    def __init__(self) -> None:
+    def __init__(self, model: LeastModel | None = None) -> None:
         super().__init__()
-        self.model = LeastModel()
+        self.model = model or LeastModel()
         self.state_ports = (Port("state", torch.float32, (UNITS,)),)
         self.step_ports = (Port("x", torch.float32, (UNITS,)),)
         self.row_ports = ()
@@ -32,7 +33,7 @@ class LeastStep(Step):
 
     def forward(self, *inputs: Tensor) -> Tensors:
         state, x = inputs
-        after = torch.tanh(self.model.norm(state + x))
+        after = torch.tanh(self.model.more(self.model.norm(state + x)))
         return after, self.model.readout(after)
 
 

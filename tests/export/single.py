@@ -1,16 +1,15 @@
-"""The smallest artifact there is: a model of one unit that was trained a row at a time."""
+"""The smallest run there is: a model of one unit that was trained a row at a time."""
 
 from dataclasses import replace
 from pathlib import Path
 
-from export.convert import convert
 from models.language import LanguageConfig
 from tests.training.tiny import TEXT, tiny_recipe, undrawn
 from training.run import carry_out
 
 
 def write_single(folder: Path) -> Path:
-    """`artifact`, `run` and `data` in `folder`; the corpus is the folder `data/sheep`."""
+    """`run` and `data` in `folder`; the corpus is the folder `data/sheep`."""
     corpus = folder / "data" / "sheep"
     (corpus / "more").mkdir(parents=True)
     (corpus / "a.txt").write_text(TEXT[:2000])
@@ -19,5 +18,4 @@ def write_single(folder: Path) -> Path:
     recipe = replace(recipe, model=LanguageConfig(cell="rnn", units=1, embedding=4))
     with undrawn():
         carry_out(recipe, folder / "run", "cpu", Path())
-    convert(folder / "run", folder / "artifact")
     return folder

@@ -1,6 +1,6 @@
 """Matrices of eight bits that cuBLAS does not multiply by as they are: what stands for them."""
 
-from dataclasses import replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -8,24 +8,77 @@ import onnx
 import pytest
 import torch
 from safetensors.numpy import load_file
+from torch import Tensor, nn
 
 from contract.manifest import DERIVED, WEIGHTS
-from export.artifact import read_artifact
+from export.cuda import without_kernel
 from export.integers import LEAST_ROWS
-from models.handwriting import HandwritingModel
-from models.quantized import settle
-from tests.artifacts import SCRAWL, write_model
-from tests.export.signed import require_the_same_on_cuda
+from export.parity.served import differing_bytes, session_of, session_options
+from export.variant import GraphWriter
+from models.generation import Port, Step, Tensors
+from models.quantized import round_matrices, settle
 
 _PRODUCT = "MatMulInteger"
+_INPUTS = 12
+
+
+@dataclass(frozen=True)
+class _Config:
+    precision: str = "int8"
+
+
+class Matrices(nn.Module):
+    """Of fewer rows than cuBLAS multiplies by, and of more, with odd columns and with even ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.config = _Config()
+        self.few = nn.Linear(_INPUTS, LEAST_ROWS)
+        self.odd = nn.Linear(LEAST_ROWS, 25)
+        self.odder = nn.Linear(LEAST_ROWS + 25, 31)
+        self.even = nn.Linear(LEAST_ROWS, 8)
+        round_matrices(self)
+
+    def hidden_inputs(self) -> set[str]:
+        return {"odd.weight", "even.weight"}
+
+    def forward(self, x: Tensor) -> Tensors:
+        hidden = torch.tanh(self.few(x))
+        odd = self.odd(hidden)
+        return odd, self.odder(torch.cat([hidden, odd], -1)), self.even(hidden)
+
+
+class MatricesStep(Step):
+    """`x (B, 12) -> (odd, odder, even)`: a step that no state is carried by, so it is traced
+    sooner than any that is served."""
+
+    def __init__(self, model: Matrices) -> None:
+        super().__init__()
+        self.model = model
+        self.state_ports = self.row_ports = ()
+        self.step_ports = (Port("x", torch.float32, (_INPUTS,)),)
+        self.output_ports = tuple(Port(n, torch.float32) for n in ("odd", "odder", "even"))
+
+    def forward(self, *inputs: Tensor) -> Tensors:
+        return self.model(*inputs)
+
+
+class MatricesKind:
+    """What a writer asks of a kind that has neither filters nor variants."""
+
+    def step(self, model: Matrices, **_: object) -> Step:
+        return MatricesStep(model)
 
 
 @pytest.fixture(scope="module")
 def larger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A pen of eight bits with matrices of fewer rows than cuBLAS multiplies by, and of more."""
+    """Their weights, and a step for the CPU and one for CUDA."""
     torch.manual_seed(0)
-    model = settle(HandwritingModel(replace(SCRAWL, units=LEAST_ROWS, precision="int8")))
-    return write_model(tmp_path_factory.mktemp("larger"), "larger", model)
+    folder = tmp_path_factory.mktemp("larger")
+    writer = GraphWriter(MatricesKind(), settle(Matrices()))  # type: ignore[arg-type]
+    for runner, signed in (("cpu", False), ("cuda", True)):
+        writer.write(folder / f"{runner}.onnx", scan=False, filtered=False, signed=signed)
+    return folder
 
 
 def test_a_matrix_for_cuda_has_columns_of_zeros_as_cublas_wants_or_is_of_floats(
@@ -52,18 +105,23 @@ def test_a_matrix_for_cuda_has_columns_of_zeros_as_cublas_wants_or_is_of_floats(
 
 
 def test_by_few_rows_cuda_multiplies_in_floats(larger: Path) -> None:
-    manifest = read_artifact(larger)
-    assert manifest.graphs.cuda is not None
     rows = {n: w.shape[0] for n, w in load_file(larger / WEIGHTS).items() if w.dtype == np.int8}
     by = {
         runner: {n.input[1].removesuffix("_aligned") for n in graph.node if n.op_type == _PRODUCT}
-        for runner, file in (
-            ("cpu", manifest.graphs.step.plain),
-            ("cuda", manifest.graphs.cuda.plain),
-        )
-        for graph in [onnx.load(larger / file, load_external_data=False).graph]
+        for runner in ("cpu", "cuda")
+        for graph in [onnx.load(larger / f"{runner}.onnx", load_external_data=False).graph]
     }
     assert by["cpu"] == rows.keys()
     assert by["cuda"] == {name for name in rows if rows[name] >= LEAST_ROWS}
     assert min(rows.values()) < LEAST_ROWS
-    require_the_same_on_cuda(larger)
+
+
+def test_its_products_are_those_of_the_cpu_and_have_kernels(larger: Path) -> None:
+    assert without_kernel(larger / "cuda.onnx") == []
+    x = np.random.default_rng(0).uniform(-2, 2, (40, _INPUTS)).astype(np.float32)
+    outputs = []
+    for runner in ("cpu", "cuda"):
+        session = session_of(larger / f"{runner}.onnx", session_options())
+        names = [port.name for port in session.get_outputs()]
+        outputs.append(dict(zip(names, session.run(names, {"x": x}), strict=True)))
+    assert differing_bytes(*outputs) == 0

@@ -73,11 +73,13 @@ _NORMS_OF_A_LAYER = {"rnn": 1, "lstm": 3, "gru": 4}
 @pytest.mark.parametrize("cell", list(CELLS))
 def test_every_layer_norm_is_one_native_node(cell: CellKind, norm: str, tmp_path: Path) -> None:
     torch.manual_seed(0)
-    model = LanguageModel(LanguageConfig(cell=cell, norm=norm, units=12, embedding=4, layers=2))
+    layers = 2 if cell == "rnn" else 1  # more of the others takes longer and tells the same
+    config = LanguageConfig(cell=cell, norm=norm, units=12, embedding=4, layers=layers)
+    model = LanguageModel(config)
     save_file(model.state_dict(), tmp_path / "model.safetensors")
     step = LogitsStep(model)
     graph = export_graph(step, tmp_path / "model.safetensors", scan=False)
-    expected = 2 * _NORMS_OF_A_LAYER[cell] if norm == "layer" else 0
+    expected = layers * _NORMS_OF_A_LAYER[cell] if norm == "layer" else 0
     assert len(nodes(graph, "LayerNormalization")) == expected
     ir.save(graph, tmp_path / "step.onnx")
     token = np.array([65, 66])

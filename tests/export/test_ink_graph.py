@@ -40,7 +40,7 @@ from training import checkpoint
 from training.ink.corpus import PenCorpus
 from training.loop import CHECKPOINT
 
-_SMALL = Extent(sampled_steps=160, structure_steps=40, bit_steps=8, timed=False)
+_SMALL = Extent(sampled_steps=160, structure_steps=40, bit_steps=4, timed=False)
 _STEPS, _ROWS = 40, 3
 _FORMS = pytest.mark.parametrize("form", ["scan", "step"])
 

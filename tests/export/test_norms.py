@@ -37,8 +37,11 @@ LONGEST = 7
 
 
 def recipe(corpus: Path, norm: str) -> Recipe:
-    tiny = tiny_recipe(corpus, epochs={"batch": 1.5, "weight": 3.0}[norm])
-    return replace(tiny, model=replace(tiny.model, norm=norm, longest_step=LONGEST))
+    """A layer without dropout, which learns what there is in half the time."""
+    tiny = tiny_recipe(corpus, epochs={"batch": 1.75, "weight": 3.0}[norm])
+    without = {"input_dropout": 0.0, "recurrent_dropout": 0.0, "output_dropout": 0.0}
+    model = replace(tiny.model, norm=norm, longest_step=LONGEST, layers=1, **without)
+    return replace(tiny, model=model)
 
 
 @pytest.fixture(scope="module", params=["batch", pytest.param("weight", marks=pytest.mark.long)])
@@ -61,11 +64,11 @@ def artifact(run: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def untrained(cell: str, norm: str) -> LanguageModel:
+def untrained(cell: str, norm: str, layers: int = 2) -> LanguageModel:
     """Running statistics and gains that differ from feature to feature and from step to step."""
     torch.manual_seed(0)
     config = LanguageConfig(
-        cell=cell, norm=norm, units=12, embedding=4, layers=2, longest_step=LONGEST
+        cell=cell, norm=norm, units=12, embedding=4, layers=layers, longest_step=LONGEST
     )
     model = LanguageModel(config)
     for tensor in (*model.parameters(), *model.buffers()):
@@ -92,7 +95,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
     resumed, _ = checkpoint.load(tmp_path / "run" / CHECKPOINT)
     assert whole.keys() == resumed.keys()
     assert all(torch.equal(whole[name], resumed[name]) for name in whole)
-    kept = {f"{group}.stack.cells.1.norm_c.running_variance" for group in ("model", "best")}
+    kept = {f"{group}.stack.cells.0.norm_c.running_variance" for group in ("model", "best")}
     assert (kept <= whole.keys()) is (norm == "batch")
 
 
@@ -103,7 +106,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one_statistics_too(
 def test_every_cell_is_served_as_pytorch_evaluates_it_past_the_longest_step_too(
     cell: str, norm: str, tmp_path: Path
 ) -> None:
-    model = fold(untrained(cell, norm)).eval()
+    layers = 1 if cell == "gru" else 2  # more of what takes longest to trace tells the same
+    model = fold(untrained(cell, norm, layers)).eval()
     weights = tmp_path / "model.safetensors"
     save_file(model.state_dict(), weights)
     step = LogitsStep(model)

@@ -19,7 +19,7 @@ from training.config import DataConfig, Recipe
 from training.kinds import KINDS as TRAINED
 from training.run import carry_out
 
-_SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=8, timed=False)
+_SMALL = Extent(sampled_steps=480, structure_steps=60, bit_steps=4, timed=False)
 
 
 @pytest.fixture(scope="module")

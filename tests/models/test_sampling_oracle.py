@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import pytest
 import torch
@@ -15,16 +16,25 @@ _MIN_PS = (0.0, 0.02, 0.5)
 _EVERY = list(itertools.product(_TEMPERATURES, _TOP_KS, _TOP_PS, _MIN_PS))
 
 
+@cache  # which filters are asked for makes no difference to them
+def _probabilities(
+    logits: tuple[float, ...], temperature: float, bias: tuple[float, ...]
+) -> tuple[list[float], list[int]]:
+    """Of every symbol, and the symbols from the likeliest on."""
+    scores = [(z + b) / temperature for z, b in zip(logits, bias, strict=True)]
+    best = max(scores)
+    mass = [math.exp(score - best) for score in scores]
+    total = math.fsum(mass)
+    p = [m / total for m in mass]
+    return p, sorted(range(len(p)), key=lambda symbol: -p[symbol])
+
+
 def _plain(
     logits: list[float], uniform: float, temperature: float, bias: list[float],
     top_k: int = _V, top_p: float = 1.0, min_p: float = 0.0,
 ) -> int:  # fmt: skip
     """The symbol drawn, by the words of the API one after the other, in Python's own floats."""
-    scores = [(z + b) / temperature for z, b in zip(logits, bias, strict=True)]
-    mass = [math.exp(score - max(scores)) for score in scores]
-    total = math.fsum(mass)
-    p = [m / total for m in mass]
-    order = sorted(range(len(p)), key=lambda symbol: -p[symbol])
+    p, order = _probabilities(tuple(logits), temperature, tuple(bias))
     kept, before = set(), 0.0
     for rank, symbol in enumerate(order):
         if rank < top_k and (before < top_p or top_p == 1) and p[symbol] >= min_p * p[order[0]]:

@@ -16,8 +16,9 @@ _MOST_BYTES = 1 << 10
 # A program comes with its standard output and error and a socket of its own, on which its number
 # goes back, then how it ended. What a first update would import, in a second, is there as well.
 _FORKS = """
-import argparse, os, runpy, signal, socket, sys, torch._dynamo
+import argparse, gc, os, runpy, signal, socket, sys, torch._dynamo
 from training.command import run
+gc.freeze()  # or each would look for garbage in all of it as it ends, in a second
 asked = socket.socket(fileno=int(sys.argv[1]))
 while True:
     program, files, *_ = socket.recv_fds(asked, 1 << 16, 3)

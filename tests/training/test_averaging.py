@@ -9,7 +9,7 @@ from torch import Tensor
 
 from tests.training.tiny import tensors, tiny_recipe, undrawn
 from training import checkpoint
-from training.config import Place
+from training.config import Place, Recipe
 from training.kinds import KINDS
 from training.loop import CHECKPOINT, Trainer
 from training.run import carry_out
@@ -18,6 +18,12 @@ Weights = dict[str, Tensor]
 _DECAY = 0.9
 _BEST = 20
 pytestmark = pytest.mark.usefixtures("_undrawn")
+
+
+def _recipe(corpus: Path, **training: object) -> Recipe:
+    """Half an epoch of the tiny one with a single layer, validated ten times."""
+    recipe = tiny_recipe(corpus, epochs=0.5, validate_every_epochs=0.05, **training)
+    return replace(recipe, model=replace(recipe.model, layers=1))
 
 
 class Watched:
@@ -75,7 +81,7 @@ def watched(
 ) -> tuple[Watched, Weights, dict[str, int]]:
     """A run that is told its best validation is after update `_BEST`; its tensors and progress."""
     folder = tmp_path_factory.mktemp("watched") / "run"
-    recipe = tiny_recipe(corpus, epochs=0.5, validate_every_epochs=0.05, average_decay=_DECAY)
+    recipe = _recipe(corpus, average_decay=_DECAY)
     with pytest.MonkeyPatch.context() as patch, undrawn():
         watched = Watched(patch)
         carry_out(recipe, folder, "cpu", Path())
@@ -127,7 +133,7 @@ def test_the_loss_of_the_best_is_that_of_its_weights(corpus: Path, run: Path) ->
 
 
 def test_the_last_weights_are_kept_where_they_are_wanted(corpus: Path, tmp_path: Path) -> None:
-    recipe = tiny_recipe(corpus, epochs=0.5, validate_every_epochs=0.05, keep="last")
+    recipe = _recipe(corpus, keep="last")
     with pytest.MonkeyPatch.context() as patch:
         Watched(patch)  # for which the best validation was long before
         carry_out(recipe, tmp_path / "run", "cpu", Path())
@@ -143,14 +149,7 @@ def test_what_is_kept_has_its_share_of_the_weights_the_run_began_from(
 ) -> None:
     monkeypatch.setattr("training.run.require_start", lambda *_: None)
     monkeypatch.setattr("training.run.begin_from", lambda *_: {"name": "first"})
-    recipe = tiny_recipe(
-        corpus,
-        epochs=0.5,
-        validate_every_epochs=0.05,
-        average_decay=_DECAY,
-        keep="last",
-        blend=0.25,
-    )
+    recipe = _recipe(corpus, average_decay=_DECAY, keep="last", blend=0.25)
     with monkeypatch.context() as patch:
         seen = Watched(patch)
         carry_out(recipe, tmp_path / "run", "cpu", Path(), Path("first"))

@@ -2,6 +2,7 @@
 `make gpu-check`."""
 
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from training.capture import Captures, _AtOnce, _Captured, gradients_of
 from training.config import TrainConfig
 from training.group import Group
 from training.ink.line import Tally
-from training.ink.prepare import prepare
+from training.ink.prepare import Ink, prepare
 from training.ink.synthetic import synthetic_lines
 from training.ink.task import PenTask
 from training.loop import Trainer
@@ -34,9 +35,14 @@ def _text(device: str = "cpu", **changes: object) -> LanguageTask:
     return LanguageTask(model, _TEXT, _TEXT[:200], batch_size=4, steps=10, seed=0)
 
 
+@cache  # to invent and prepare them takes longer than any test
+def _inks() -> list[Ink]:
+    return prepare(synthetic_lines(60, 3), Tally())
+
+
 def _pen(device: str = "cpu") -> PenTask:
     torch.manual_seed(0)
-    inks = prepare(synthetic_lines(60, 3), Tally())
+    inks = _inks()
     model = HandwritingModel(HandwritingConfig(units=16, mixtures=3, window=2, embedding=4))
     return PenTask(model.to(device), inks[:50], inks[50:], 4, seed=0, growing=False)
 
