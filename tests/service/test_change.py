@@ -254,6 +254,21 @@ def test_an_unloaded_model_stays_so_until_it_is_loaded(serving: Changing) -> Non
     assert serving.text() == before
 
 
+def test_what_becomes_of_a_model_is_a_line_of_the_log(
+    serving: Changing, folder: Path, artifacts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "service.catalogue")
+    copy_of(artifacts / "noise", folder)
+    serving.look()
+    served = [f"{name}: serves {serving.models[name].fingerprint}" for name in ("noise", "letters")]
+    for change in ("unload", "load"):
+        assert serving.tell(change).status_code == 200
+    (folder / "noise").rename(folder.parent / "noise")
+    serving.look()
+    expected = [served[0], "letters: unloaded", served[1], "noise: its folder has gone"]
+    assert [r.getMessage() for r in caplog.records if r.name == "service.catalogue"] == expected
+
+
 def test_loading_what_is_served_as_it_is_changes_nothing(serving: Changing) -> None:
     model = serving.models["letters"]
     assert serving.tell("load").status_code == 200

@@ -106,10 +106,15 @@ def test_measuring_its_pace_is_given_up_as_a_proof_is(
         engine._measure(engine._slots.runner)
 
 
-def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Path) -> None:
+def test_without_a_key_of_the_settings_each_service_makes_its_own(
+    artifacts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     artifact = load_artifact(artifacts / "letters")
     chosen = settings(artifacts, slots=2, state_key=None)
+    caplog.set_level("INFO", "service.loading")
     loaders = [Loader(chosen, Metrics(), KINDS) for _ in range(2)]
+    told = "EVENKEEL_STATE_KEY is not set: state tokens last until the service stops"
+    assert caplog.messages == [told, told]
     assert [len(bytes.fromhex(loader._key.decode())) for loader in loaders] == [32, 32]  # 256 bits
     mine, another = (loader.make(artifact).codec for loader in loaders)
     token = mine.encode(Moment(artifact.initial_state(), 1, 0, 0, TextEdge()))
@@ -118,7 +123,10 @@ def test_without_a_key_of_the_settings_each_service_makes_its_own(artifacts: Pat
         another.decode(token)
 
 
-def test_a_service_knows_every_fallback_of_its_key(artifacts: Path) -> None:
+def test_a_service_knows_every_fallback_of_its_key(
+    artifacts: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "service.loading")
     artifact = load_artifact(artifacts / "letters")
     keys = tuple(f"the secret of year {year}" for year in (2026, 2025, 2024))
     alone, *before = (settings(artifacts, slots=2, state_key=key) for key in keys)
@@ -130,6 +138,7 @@ def test_a_service_knows_every_fallback_of_its_key(artifacts: Path) -> None:
         other = Loader(chosen, Metrics(), KINDS).make(artifact).codec
         token = other.encode(Moment(artifact.initial_state(), 7, 0, 0, TextEdge()))
         assert codec.decode(token).seed == 7
+    assert "EVENKEEL_STATE_KEY" not in caplog.text
 
 
 def test_an_engine_whose_model_cannot_serve_has_ended(

@@ -130,6 +130,17 @@ def test_what_was_made_already_is_not_made_again(artifacts: Path) -> None:
     assert list(shared.parts) == [made[2], made[1]]
 
 
+def test_on_a_cpu_no_runner_waits_for_another_model_and_a_scan_may_run_in_parts(
+    artifacts: Path,
+) -> None:
+    artifact = load_artifact(artifacts / "letters")
+    scan, shared = ScanRunner(artifact, _TWO), sharing(artifact, _TWO, CoreBudget(2).share(2))
+    slots = SlotRunner(artifact, replace(_TWO, runner="slots"))
+    assert isinstance(shared, SharingRunner)
+    assert [runner.taken for runner in (scan, shared, slots)] == [False] * 3
+    assert [runner.divides for runner in (scan, shared, slots)] == [True, True, False]
+
+
 def test_both_are_given_up(artifacts: Path) -> None:
     artifact = load_artifact(artifacts / "letters")
     shared = sharing(artifact, _TWO, CoreBudget(2).share(2))

@@ -179,7 +179,7 @@ def test_a_run_that_hangs_shows_and_ends() -> None:
 
 
 def test_a_run_that_never_ends_is_given_up_with_its_engine(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     monkeypatch.setattr("service.engine.engine._PATIENCE_S", 0.1)
     hold = threading.Event()
@@ -200,6 +200,9 @@ def test_a_run_that_never_ends_is_given_up_with_its_engine(
     finally:
         hold.set()
     assert not made  # there is nobody left that another would run for
+    told = [(record.levelname, record.getMessage()) for record in caplog.records]
+    assert ("WARNING", "engine-scripted was given up in the midst of a run") in told
+    assert "ERROR" not in {level for level, _ in told}
 
 
 def test_who_is_told_to_stop_again_has_no_more_time_for_it() -> None:
@@ -277,7 +280,9 @@ def test_of_steps_that_run_together_the_first_error_is_told_and_ends_all() -> No
     assert not unexpected  # of the second, whose end nobody waits for
 
 
-def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() -> None:
+def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     runner, attested = _Failing(1), []
 
     def gone() -> Runner:
@@ -295,6 +300,12 @@ def test_where_no_other_runner_can_be_made_the_one_whose_run_failed_is_kept() ->
         started.submit([after.job])
         assert after.result().text == _SCRIPT[:20].decode()
         assert attested == [runner, runner]
+    assert caplog.messages == [
+        "a run of engine-scripted failed",
+        "scripted has no other runner, and keeps the one whose run failed",
+    ]
+    why = [str(record.exc_info and record.exc_info[1]) for record in caplog.records]
+    assert why == ["the device fell off the bus", "the folder holds something else by now"]
 
 
 def test_who_waits_for_an_end_that_fails_is_not_told_the_state_on_the_way_there() -> None:

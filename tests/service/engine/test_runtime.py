@@ -232,6 +232,23 @@ def test_where_onnxruntime_has_no_cuda_a_start_warns_of_nothing(
     assert not caplog.records
 
 
+def test_why_a_gpu_cannot_be_used_is_logged_and_what_is_used_in_its_place(
+    artifacts: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no driver")
+
+    monkeypatch.setattr(ort, "get_available_providers", lambda: ["CUDAExecutionProvider"])
+    monkeypatch.setattr(ort, "preload_dlls", lambda: None, raising=False)
+    monkeypatch.setattr(ort.OrtValue, "ortvalue_from_numpy", fail)
+    caplog.set_level("INFO", "service.engine.runtime")
+    chosen = choose_runtime(settings(artifacts, provider="auto", slots=7))
+    assert [(record.levelname, record.getMessage()) for record in caplog.records] == [
+        ("WARNING", "CUDA is not usable, serving on the CPU: no driver"),
+        ("INFO", f"runtime: {chosen.fingerprint}, runner scan, 7 slots"),
+    ]
+
+
 @pytest.mark.parametrize("version", ["1.30.2", "1.9.0"])
 def test_cuda_wants_an_onnxruntime_whose_argmax_takes_the_first(
     artifacts: Path, monkeypatch: pytest.MonkeyPatch, version: str

@@ -67,7 +67,9 @@ def test_what_is_measured_is_a_row_alone_on_the_cores_that_are_usable(
 
 
 @pytest.mark.parametrize("slow", [1, 2])
-def test_a_runner_that_takes_too_long_is_given_up(artifacts: Path, slow: int) -> None:
+def test_a_runner_that_takes_too_long_is_given_up_and_that_is_logged(
+    artifacts: Path, caplog: pytest.LogCaptureFixture, slow: int
+) -> None:
     def measure(artifact: Artifact, runner: Runner) -> float:
         runners.append(runner)
         until_s = time.monotonic() + (10 if len(runners) == slow else 0)
@@ -80,6 +82,7 @@ def test_a_runner_that_takes_too_long_is_given_up(artifacts: Path, slow: int) ->
     with pytest.raises(Exception, match="terminate flag"):
         fastest_runners(artifact, _RUNTIME, cores=2, limit_s=0.2, step_s=measure)
     assert len(runners) == slow
+    assert caplog.messages == ["a run of a model is given up after 0.2 s"]
 
 
 def test_a_runner_that_was_in_time_is_given_up_by_nobody_later() -> None:

@@ -149,6 +149,16 @@ def test_a_flood_of_frames_that_end_no_message_ends_the_session(url: str, flood:
     assert closed.value.rcvd is None or closed.value.rcvd.code == 1008
 
 
+def test_two_thousand_such_frames_are_answered_at_once_and_few_beyond(url: str) -> None:
+    began_s, answered, hundred = time.monotonic(), 0, 100 * b"\x8a\x00"
+    wire = Wire(url).send(SOCKET)
+    wire.until(b"\r\n\r\n")
+    while answered < 20_000 and wire.send(_PING * 100).some(len(hundred)) == hundred:
+        answered += 100
+    wire.close()
+    assert 2000 <= answered <= 2000 + 500 * (time.monotonic() - began_s) + 100  # the last ones
+
+
 def test_of_many_messages_few_are_taken_apart_before_they_are_heard(
     url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

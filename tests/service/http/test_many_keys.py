@@ -46,7 +46,10 @@ def test_a_key_is_found_as_fast_among_thousands(tmp_path: Path, presented: str) 
 
 
 def test_a_file_is_read_again_beside_the_event_loop(
-    letters: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    letters: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One of 8,000 keys takes 0.15 s; and where a look fails, the next reads what that has not."""
     file, read, on_loop = tmp_path / "keys.toml", keys.read_keys, list[bool]()
@@ -68,6 +71,9 @@ def test_a_file_is_read_again_beside_the_event_loop(
         models = "/v1/models"
         assert eventually(lambda: service.client.get(models, headers=second).status_code == 200)
     assert on_loop[1:] == [False, False]
+    (failed,) = (r for r in caplog.records if r.name == keys.log.name)
+    assert failed.getMessage() == "a look at the keys failed"
+    assert isinstance(failed.exc_info[1] if failed.exc_info else None, MemoryError)
 
 
 def test_a_file_may_be_as_large_as_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ import json
 import select
 import socket
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from urllib.parse import urlsplit
 
 LATE_S = 10.0  # of a machine that is busy with other tests
@@ -50,6 +50,14 @@ class Wire:
         while mark not in received:
             received += (more := self._socket.recv(65536))
             assert more, received
+        return received
+
+    def some(self, count: int) -> bytes:
+        """So many bytes, or what comes until the service closes the connection."""
+        received = b""
+        with suppress(ConnectionResetError):
+            while len(received) < count and (more := self._socket.recv(count - len(received))):
+                received += more
         return received
 
     def rest(self) -> bytes:

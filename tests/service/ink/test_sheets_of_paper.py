@@ -27,12 +27,12 @@ def _pages(pdf: bytes) -> list[list[list[float]]]:
     """Of each page of a PDF the places its curves begin at, in points from the lower left."""
     pages = []
     for packed in _STREAM.findall(pdf):
-        scale, _, _, down, _, top, *_ = map(
-            float, _NUMBER.findall(content := zlib.decompress(packed))
+        scale, *turn, down, left, top = map(
+            float, _NUMBER.findall(content := zlib.decompress(packed))[:6]
         )
-        assert (scale, down) == (0.75, -0.75)
+        assert (scale, turn, down) == (0.75, [0, 0], -0.75)
         begins = re.findall(rb"(\S+) (\S+) m\n", content)
-        pages.append([[float(x) * scale, float(y) * down + top] for x, y in begins])
+        pages.append([[float(x) * scale + left, float(y) * down + top] for x, y in begins])
     return pages
 
 

@@ -1,0 +1,38 @@
+"""The strokes of marks, about their place at a letter: no larger than people draw them."""
+
+import numpy as np
+import pytest
+
+from service.ink import letters
+from service.ink.shapes import ABOVE, BELOW
+
+
+@pytest.mark.parametrize("mark", ABOVE)
+def test_a_mark_is_no_wider_than_its_letter_nor_higher_than_half_of_it(mark: str) -> None:
+    x, y = np.abs(np.concatenate(ABOVE[mark])).T
+    assert x.max() < 0.4
+    assert y.max() < 0.3
+
+
+@pytest.mark.parametrize("mark", BELOW)
+def test_what_hangs_from_a_letter_is_narrower_and_clear_of_the_next_line(mark: str) -> None:
+    x, y = np.concatenate(BELOW[mark]).T
+    assert np.abs(x).max() < 0.3
+    assert -0.5 < y.min() < y.max() < 0.1
+
+
+@pytest.mark.parametrize("mark", [letters.DOT_BELOW, letters.COMMA_BELOW])
+def test_what_joins_no_letter_is_clear_of_it(mark: str) -> None:
+    assert np.concatenate(BELOW[mark])[:, 1].max() < -0.15
+
+
+@pytest.mark.parametrize("mark", [letters.DOT, letters.DIAERESIS, letters.DOT_BELOW])
+def test_a_dot_is_no_stroke(mark: str) -> None:
+    for dot in (ABOVE | BELOW)[mark]:
+        assert np.hypot(*np.ptp(dot, axis=0)) < 0.1
+
+
+def test_the_dots_of_a_diaeresis_stand_side_by_side() -> None:
+    (left, low), (right, high) = (np.mean(dot, axis=0) for dot in ABOVE[letters.DIAERESIS])
+    assert left < -0.15 < 0.15 < right
+    assert abs(high - low) < 0.05
