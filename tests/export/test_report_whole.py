@@ -189,8 +189,16 @@ def test_the_sample_has_the_rows_of_training_and_the_steps_that_were_asked_for(
     details = {finding.name: finding.detail for finding in _report(name).findings}
     assert f"training, batch {_ROWS}" in details["rounding"]
     assert f" {_ROWS * _STEPS} " in details.get("sampling", details.get("reading"))
+    both = f"training at batch {_ROWS}, served at 1"
     if name == "language":  # the rest of the steps is no segment of training
-        assert f" {_ROWS * _SEGMENT} bytes" in details["log-probability"]
+        assert f" {_ROWS * _SEGMENT} bytes, {both}" in details["log-probability"]
+        assert f" {_ROWS * _STEPS} bytes" in details["score, sampled text"]
+        assert f" {_ROWS * 4} bytes" in details["score, validation text"]
+    if name == "handwriting":
+        assert f" {_ROWS * _STEPS} points, {both}" in details["log-density"]
+        assert f" {_ROWS * _STEPS} row-steps" in details["padding"]
+    if name == "reader":
+        assert f" {_ROWS * _STEPS} steps, {both}" in details["log-probability"]
     ((writer, sample),) = compared.structures
     assert {tensor.dtype for tensor in writer.model.state_dict().values()} == {torch.float64}
     assert sample.symbols.shape[:2] == (_SMALL.structure_steps, 2)
